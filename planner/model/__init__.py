@@ -1,0 +1,1 @@
+"""The one vocabulary of both packages: frozen values without input or output."""

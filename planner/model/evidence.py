@@ -1,0 +1,234 @@
+"""Evidence: the facts observed about one failure. No opinion stands here; that is the diagnosis.
+
+Everything in it is data that a rule may look at by structure: the phase, the chain of exceptions with
+the frames that raised them and whose files those are, how a process ended, what a tool complained of,
+what repeated runs said.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from planner.model.base import ReadValue
+
+
+class EvidenceKind(StrEnum):
+    """What was looking when the failure was seen."""
+
+    TEST = "test"
+    """A test's set-up, call or teardown."""
+    COLLECTION = "collection"
+    """The collection of a test file, or the loading of a conftest."""
+    SELECTION = "selection"
+    """A command that selected no test, a missing id or file, or only tests that prove nothing."""
+    SESSION = "session"
+    """The session itself: usage errors, internal errors, an unexplained exit status, a death."""
+    COMMAND = "command"
+    """A command that is not pytest."""
+    ARTIFACT = "artifact"
+    METRIC = "metric"
+    FIXTURE = "fixture"
+    """The data file that a criterion names."""
+    CONTRACT = "contract"
+    MANUAL = "manual"
+
+
+class Phase(StrEnum):
+    COLLECT = "collect"
+    SETUP = "setup"
+    CALL = "call"
+    TEARDOWN = "teardown"
+    SESSION = "session"
+
+
+class Side(StrEnum):
+    """Whose file a frame is in."""
+
+    TEST = "test"
+    """A test module, a conftest, or a module beside them that only tests use."""
+    PRODUCT = "product"
+    """The project's own code, wherever it is installed."""
+    THIRD_PARTY = "third_party"
+    STDLIB = "stdlib"
+    FRAMEWORK = "framework"
+    """pytest, its plugins, and this plugin."""
+
+
+class Frame(ReadValue):
+    """One frame of a traceback."""
+
+    path: str
+    """Relative to the plan's root where it is below it, else absolute."""
+    line: int
+    function: str
+    """Qualified name."""
+    module: str | None = None
+    side: Side
+    source: str | None = None
+    """The source line, stripped."""
+
+
+class ExceptionFact(ReadValue):
+    """One exception of a chain."""
+
+    type: str
+    """The bare class name, ``AssertionError``."""
+    qualified: str
+    """With its module, ``builtins.AssertionError``."""
+    bases: tuple[str, ...] = ()
+    """Qualified names of the base classes in method resolution order, without ``object``."""
+    message: str = ""
+    frames: tuple[Frame, ...] = ()
+    """Outermost call first, the raising frame last; at most the 10 first and the 40 last."""
+    name: str | None = None
+    """``ImportError.name``, ``NameError.name`` or ``AttributeError.name``."""
+    path: str | None = None
+    """``ImportError.path``, ``OSError.filename`` or ``SyntaxError.filename``."""
+    errno: int | None = None
+    line: int | None = None
+    """``SyntaxError.lineno``."""
+    object_type: str | None = None
+    """The type of ``AttributeError.obj``, ``module pkg.sub`` where it is a module."""
+    object_side: Side | None = None
+    """Whose code that type or module is."""
+
+
+class Selector(ReadValue):
+    """A part of a command that selects tests, and why it selected none."""
+
+    text: str
+    """As the command says it: ``tests/test_a.py::test_b``, ``-k expression``."""
+    problem: str
+    """``missing_file``, ``missing_id``, ``no_match``, ``bad_expression`` or ``empty``."""
+    nearest: tuple[str, ...] = ()
+    """Existing names that look alike, the most alike first."""
+
+
+class ProcessEnd(ReadValue):
+    """How a process ended."""
+
+    exit_code: int | None = None
+    signal: str | None = None
+    """The name of the signal that ended it: ``SIGSEGV``."""
+    stack: str | None = None
+    """What faulthandler wrote, the newest call first."""
+    complete: bool = False
+    """The session said by itself that it was finished."""
+    timed_out: bool = False
+    """The supervisor ended it because a limit was passed."""
+
+
+class Finding(ReadValue):
+    """One complaint of a tool, read from its output."""
+
+    path: str | None = None
+    line: int | None = None
+    column: int | None = None
+    code: str | None = None
+    """The tool's rule: ``F401``, ``arg-type``, ``TS2322``."""
+    message: str
+    severity: str | None = None
+
+
+class CommandFact(ReadValue):
+    """A command that is not pytest, and what it said."""
+
+    argv: tuple[str, ...]
+    tool: str
+    """The catalog's name of the tool: ``ruff``."""
+    purpose: str
+    """The catalog's category: ``test``, ``lint``, ``type_check``, ``build`` or ``validate``."""
+    found: bool = True
+    """Whether the program is there to be run."""
+    output_tail: str = ""
+    """The end of standard output and standard error."""
+    findings: tuple[Finding, ...] = ()
+
+
+class ArtifactFact(ReadValue):
+    path: str
+    problem: str
+    """``missing``, ``empty``, ``too_small``, ``too_large``, ``not_a_file``, ``outside_root``, ``not_json``,
+    ``schema``, ``bad_schema``, ``sha256``, ``unreadable`` or ``no_match`` of a glob."""
+    expected: str | None = None
+    actual: str | None = None
+    nearest: tuple[str, ...] = ()
+
+
+class MetricFact(ReadValue):
+    name: str
+    operator: str
+    expected: float
+    recorded: tuple[str, ...] = ()
+    """What was recorded, as text; values that are no finite numbers too."""
+    problem: str
+    """``unmet``, ``not_recorded`` or ``not_a_number``."""
+
+
+class ContractFact(ReadValue):
+    path: str
+    function: str | None = None
+    problem: str
+    """``missing_module``, ``missing_function``, ``signature``, ``unreadable`` or ``unresolved``."""
+    expected: str | None = None
+    actual: str | None = None
+    module_path: str | None = None
+    line: int | None = None
+
+
+class Confirmation(ReadValue):
+    """What one repeated run of a failing check said."""
+
+    where: str
+    """``alone`` (its original command in a process of its own) or ``company`` (after the same tests)."""
+    passed: bool
+    duration_ms: int = 0
+
+
+class Evidence(ReadValue):
+    """All facts about one failure of one criterion."""
+
+    kind: EvidenceKind
+    check_id: str = ""
+    phase: Phase | None = None
+    nodeid: str | None = None
+    exceptions: tuple[ExceptionFact, ...] = ()
+    """The exception that surfaced first, then its cause or context, and so on."""
+    exceptions_in_group: tuple[ExceptionFact, ...] = ()
+    """The leaves of an ``ExceptionGroup``."""
+    headline: str = ""
+    """The line that a person would quote: ``AssertionError: assert 32.1 == 28.5``."""
+    longrepr: str = ""
+    """The tail of pytest's own rendering of the failure."""
+    stdout_tail: str = ""
+    stderr_tail: str = ""
+    limit_seconds: Annotated[float, Field(gt=0)] | None = None
+    duration_seconds: float | None = None
+    timed_out: bool = False
+    """A limit was passed, whether or not the test noticed."""
+    strict_xpass: bool = False
+    first_party: tuple[str, ...] = ()
+    """Top-level names of the project's own packages and modules."""
+    test_packages: tuple[str, ...] = ()
+    """Top-level names that only tests provide."""
+    fixtures: tuple[str, ...] = ()
+    """Names of the fixtures that the test uses."""
+    process: ProcessEnd | None = None
+    selectors: tuple[Selector, ...] = ()
+    vacuous: str | None = None
+    """Why green tests prove nothing: ``nothing_collected``, ``all_skipped`` or ``only_xfailed``."""
+    skip_reasons: tuple[str, ...] = ()
+    command: CommandFact | None = None
+    artifact: ArtifactFact | None = None
+    metric: MetricFact | None = None
+    contract: ContractFact | None = None
+    contract_path: str | None = None
+    """The contract that the todo names, whether or not it was checked."""
+    confirmations: tuple[Confirmation, ...] = ()
+    swallowed_timeout: bool = False
+    """The test passed, but longer after its limit than a limit allows."""
+    tests: tuple[str, ...] = ()
+    """Node ids of every test that failed in this very way."""

@@ -1,0 +1,276 @@
+"""Outcomes: what one run found, as it is written to ``.planverify/outcomes.json``.
+
+Readers ignore keys that they do not know; the version only grows.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import AliasChoices, Field
+
+from planner.model.base import ReadValue
+from planner.model.evidence import Phase
+from planner.model.taxonomy import Category, Owner, Repeatability, Role, RoutingKey
+
+SCHEMA_VERSION: Literal[1] = 1
+
+
+class Verdict(StrEnum):
+    """What a check said."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    FLAKY = "flaky"
+    """The same code gave both answers; counts as failed."""
+    INCONCLUSIVE = "inconclusive"
+    """The check could not be run to its end."""
+    NEEDS_HUMAN = "needs_human"
+    STALE = "stale"
+    BLOCKED = "blocked"
+    """A dependency of the todo failed; what the check itself said is not counted."""
+    NOT_RUN = "not_run"
+
+    @property
+    def is_red(self) -> bool:
+        return self in (Verdict.FAILED, Verdict.FLAKY)
+
+
+class TodoState(StrEnum):
+    """What a run can say about a todo."""
+
+    DONE = "done"
+    TEST_FAILED = "test_failed"
+    TESTING = "testing"
+    BLOCKED = "blocked"
+    PENDING = "pending"
+
+
+class CheckKind(StrEnum):
+    TEST = "test"
+    COMMAND = "command"
+    ARTIFACT = "artifact"
+    METRIC = "metric"
+    CONTRACT = "contract"
+    MANUAL = "manual"
+    SUB_PLAN = "sub_plan"
+
+
+class Isolation(StrEnum):
+    """In whose company a check was run."""
+
+    SESSION = "session"
+    """One session shared with other criteria."""
+    FORKED = "forked"
+    """A session of its own in a forked process."""
+    SPAWNED = "spawned"
+    """A process of its own, started anew."""
+    PARENT = "parent"
+    """Evaluated by the supervising process."""
+
+
+class Witness(StrEnum):
+    """Which observer a test's result was read from."""
+
+    PLUGIN = "plugin"
+    JSON_REPORT = "json_report"
+    JUNIT_XML = "junit_xml"
+    EXIT_CODE = "exit_code"
+
+
+class TestOutcome(StrEnum):
+    __test__ = False
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+    XFAILED = "xfailed"
+    XPASSED = "xpassed"
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"
+    NOT_RUN = "not_run"
+
+    @property
+    def is_red(self) -> bool:
+        return self in (TestOutcome.FAILED, TestOutcome.ERROR, TestOutcome.TIMEOUT, TestOutcome.CRASHED)
+
+
+class Since(StrEnum):
+    """How a result compares with the baseline."""
+
+    NEW = "new"
+    PRE_EXISTING = "pre_existing"
+    FIXED = "fixed"
+    FLAKY_AT_BASE = "flaky_at_base"
+    UNKNOWN = "unknown"
+
+
+class TestResult(ReadValue):
+    __test__ = False
+
+    nodeid: str
+    outcome: TestOutcome
+    since: Since = Since.UNKNOWN
+    duration_ms: int = 0
+    reason: str | None = None
+    """Why it was skipped or expected to fail."""
+
+
+class FixtureUse(ReadValue):
+    """The data file that a criterion names, and what was in it."""
+
+    path: str
+    sha256: str | None
+
+
+class Check(ReadValue):
+    """One criterion and what it said."""
+
+    id: str
+    kind: CheckKind
+    verdict: Verdict
+    duration_ms: int = 0
+    cmd: str | None = None
+    title: str | None = None
+    """What a person calls a check that is no command: a path, ``rows_min >= 10``, a question."""
+    isolation: Isolation = Isolation.PARENT
+    isolation_reason: str | None = None
+    """Why it did not share a session."""
+    reason: str | None = None
+    """One sentence on why the verdict is not simply ``passed``."""
+    timeout_seconds: float | None = None
+    exit_code: int | None = None
+    witness: Witness | None = None
+    tests: tuple[TestResult, ...] = ()
+    fixture: FixtureUse | None = None
+
+
+class Location(ReadValue):
+    path: str
+    line: int | None = None
+    function: str | None = None
+
+
+class RunnerUp(ReadValue):
+    """The second most likely reading of a failure."""
+
+    category: Category
+    confidence: float
+
+
+class Diagnosis(ReadValue):
+    """The opinion about one failure."""
+
+    category: Category
+    owner: Owner
+    repeatability: Repeatability = Repeatability.UNCONFIRMED
+    confidence: Annotated[float, Field(ge=0, le=1)]
+    rule: str
+    """The id of the rule that said so."""
+    because: str
+    """The rule's reason in one sentence."""
+    signature: str
+    runner_up: RunnerUp | None = None
+    location: Location | None = None
+    suggestion: str
+
+
+class Failure(ReadValue):
+    """One diagnosed root cause of a todo's failure, with every test that shows it."""
+
+    category: Category
+    owner: Owner | None = None
+    repeatability: Repeatability | None = None
+    confidence: Annotated[float, Field(ge=0, le=1)] | None = None
+    rule: str | None = None
+    because: str | None = None
+    signature: str | None = None
+    routing_key: RoutingKey | None = None
+    target_agent: Role | None = None
+    runner_up: RunnerUp | None = None
+    check_id: str | None = None
+    phase: Phase | None = None
+    top_failing_tests: tuple[str, ...] = ()
+    """At most 10."""
+    tests: tuple[str, ...] = ()
+    """Every test that fails in this way."""
+    since: Since = Since.UNKNOWN
+    stack_trace_head: str | None = None
+    location: Location | None = None
+    suggestion: str | None = None
+    rerun: str | None = None
+    """A command that reruns just this, from where the run was started."""
+
+
+class OutcomeMetrics(ReadValue):
+    duration_ms: int | None = None
+    tokens_used: int | None = None
+    patch_cycles: int | None = None
+
+
+class Outcome(ReadValue):
+    """All that one run found about one todo."""
+
+    todo_id: str = Field(validation_alias=AliasChoices("todo_id", "step_id"))
+    plan: str | None = None
+    title: str | None = None
+    state: TodoState | None = None
+    verified: bool = False
+    success: bool
+    tests_passed: bool
+    blocked_by: tuple[str, ...] = ()
+    """The todos whose failure blocks this one, nearest first."""
+    checks: tuple[Check, ...] = ()
+    touched_files: tuple[str, ...] = ()
+    diff_hash: str | None = None
+    metrics: OutcomeMetrics = OutcomeMetrics()
+    recorded: dict[str, tuple[float | str, ...]] = Field(default_factory=dict)
+    failure_evidence: Failure | None = None
+    """The failure that decides the route."""
+    failures: tuple[Failure, ...] = ()
+
+
+class PlanRef(ReadValue):
+    todo_list_id: str
+    path: str
+    digest: str
+
+
+class RunInfo(ReadValue):
+    run_id: str
+    started_at: str
+    """RFC 3339, UTC."""
+    finished_at: str
+    duration_ms: int
+    exit_status: int
+    scope: Literal["claimed", "ready", "all"]
+    python: str
+    pytest: str
+    hygiene: str = "unchecked: no baseline"
+    interrupted: bool = False
+    notes: tuple[str, ...] = ()
+    """What a reader should know about the run as a whole: an unexplained exit status, a skipped step."""
+
+
+class Summary(ReadValue):
+    todos: dict[TodoState, int] = Field(default_factory=dict)
+    criteria: dict[Verdict, int] = Field(default_factory=dict)
+
+
+class OutcomeDocument(ReadValue):
+    """The outcome file."""
+
+    schema_version: int = SCHEMA_VERSION
+    plans: tuple[PlanRef, ...]
+    run: RunInfo
+    summary: Summary
+    outcomes: tuple[Outcome, ...]
+
+    def outcome(self, todo_id: str, plan: str | None = None) -> Outcome:
+        """The outcome of that todo. Raises ``KeyError``."""
+        for entry in self.outcomes:
+            if entry.todo_id == todo_id and plan in (None, entry.plan):
+                return entry
+        raise KeyError(todo_id)

@@ -1,0 +1,225 @@
+"""The plan as a value: policy, todos and their acceptance criteria.
+
+These models hold what a plan says, in one spelling. The other spellings that a plan file may use
+(``description`` for ``intent``, ``step_id`` for ``id`` …) are read as aliases. Reading files, resolving
+paths and reporting positions is the work of :mod:`planner.edges.plan_file`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BeforeValidator, Field, StringConstraints
+
+from planner.model.base import Value
+from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
+
+ID_PATTERN = r"^[A-Za-z0-9_.\-]+$"
+"""What the id of a todo looks like."""
+
+DEFAULT_CRITERION_SECONDS = 300.0
+"""The time limit of a criterion that names none."""
+
+MAX_SECONDS = 7 * 24 * 3600.0
+"""No limit in a plan may be longer than a week."""
+
+Id = Annotated[str, StringConstraints(pattern=ID_PATTERN, max_length=200)]
+Text = Annotated[str, StringConstraints(max_length=100_000)]
+Line = Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
+RelativePath = Annotated[str, StringConstraints(min_length=1, max_length=4_096)]
+Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
+Count = Annotated[int, Field(ge=0, le=1_000_000)]
+
+
+class Operator(StrEnum):
+    """How a recorded metric is compared with the value in the plan: ``recorded OPERATOR value``."""
+
+    GE = ">="
+    GT = ">"
+    LE = "<="
+    LT = "<"
+    EQ = "=="
+    NE = "!="
+
+
+class RiskLevel(StrEnum):
+    LOW = "LOW"
+    MEDIUM = "MEDIUM"
+    HIGH = "HIGH"
+
+
+class TodoStatus(StrEnum):
+    """Who says that a todo is done; never whether it is."""
+
+    OPEN = "open"
+    CLAIMED = "claimed"
+
+
+class CommandSpec(Value):
+    """A command that must succeed: a pytest command, or any tool that the catalog knows."""
+
+    cmd: Line
+    timeout_seconds: Seconds = DEFAULT_CRITERION_SECONDS
+    fixture: RelativePath | None = None
+    """A data file that must exist; its path is given to the tests as ``planverify.fixture_path``."""
+
+
+class ArtifactSpec(Value):
+    """A file, or every file that a glob matches, that must exist."""
+
+    path: RelativePath
+    json_schema: RelativePath | None = Field(default=None, alias="schema")
+    """A JSON Schema file that the artifact, read as JSON, must satisfy."""
+    min_bytes: Annotated[int, Field(ge=0)] = 1
+    max_bytes: Annotated[int, Field(ge=0)] | None = None
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+
+
+class MetricSpec(Value):
+    """A number that the todo's tests must record; every recorded value must satisfy the comparison."""
+
+    name: Line
+    operator: Operator
+    value: float
+
+
+class ManualSpec(Value):
+    """A question that only a person can answer."""
+
+    question: Line
+    role: Role = Role.HUMAN
+
+
+def _artifact_from_path(value: Any) -> Any:
+    return {"path": value} if isinstance(value, str) else value
+
+
+Artifact = Annotated[ArtifactSpec, BeforeValidator(_artifact_from_path)]
+
+
+class AcceptanceCriteria(Value):
+    """How a machine tells that a todo is done."""
+
+    tests: tuple[CommandSpec, ...] = ()
+    expected_artifacts: tuple[Artifact, ...] = ()
+    metrics: tuple[MetricSpec, ...] = ()
+    manual: tuple[ManualSpec, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.tests or self.expected_artifacts or self.metrics or self.manual)
+
+
+class ControllerTaskSpec(Value):
+    """What kind of work the todo asks of its role."""
+
+    type: Line
+    target_file: RelativePath | None = None
+    hint: Text | None = None
+
+
+class Todo(Value):
+    """One unit of work. A branch todo is a todo with a ``parent_id``."""
+
+    id: Id = Field(validation_alias=AliasChoices("id", "step_id"))
+    title: Line
+    intent: Text | None = Field(default=None, validation_alias=AliasChoices("intent", "description"))
+    status: TodoStatus = TodoStatus.OPEN
+    agent_role: Role = Role.CODER
+    acceptance_criteria: AcceptanceCriteria = AcceptanceCriteria()
+    verify: Line | None = None
+    """One command, or the name of a recipe of the catalog."""
+    test_command: Line | None = None
+    test_file: RelativePath | None = None
+    contract_path: RelativePath | None = None
+    allowed_files: tuple[Line, ...] | None = None
+    risk_level: RiskLevel | None = None
+    controller_task_spec: ControllerTaskSpec | None = None
+    failure_routing: dict[RoutingKey | Category, Role] = Field(default_factory=dict)
+    dependencies: tuple[Id, ...] = ()
+    max_retries: Count = 2
+    timeout_seconds: Seconds | None = None
+    """One turn of work on the todo; criteria have limits of their own."""
+    priority: int = 0
+    requires_testing: bool = True
+    sub_plan: RelativePath | None = None
+    is_parent: bool = False
+    sub_project_id: Line | None = None
+
+    parent_id: Id | None = None
+    branch_depth: Count | None = None
+    via: Id | None = None
+    branch_reason: BranchReason | None = None
+    debug_instructions: Text | None = None
+    is_temporary: bool = False
+    max_debug_attempts: Count | None = None
+    max_lifetime_seconds: Seconds | None = None
+    target_agent_role: Role | None = None
+
+    extensions: dict[str, Any] = Field(default_factory=dict)
+    """The ``x-`` keys, as they were written."""
+
+    @property
+    def has_sub_plan(self) -> bool:
+        """Whether the todo is a parent: its state comes from the todos of another plan."""
+        return self.is_parent or self.sub_plan is not None or self.sub_project_id is not None
+
+
+class Quarantine(Value):
+    """A test whose flakiness is known and borne until a date."""
+
+    nodeid: Line
+    owner: Line
+    ticket: Line
+    expires: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+
+
+class FlakyRetry(Value):
+    attempts: Count = 2
+    quarantine: tuple[Quarantine, ...] = ()
+
+
+class Budget(Value):
+    wall_seconds: Seconds | None = None
+    tokens: Annotated[int, Field(ge=0)] | None = None
+    cycles: Count | None = None
+    new_files: Count | None = None
+
+
+class Policy(Value):
+    """What the plan allows, the ``metadata`` of the file."""
+
+    auto_fix_mode: bool = False
+    require_planner_approval: bool | None = None
+    auto_approve_branches: bool = False
+    max_branch_depth: Count = Field(
+        default=2, validation_alias=AliasChoices("max_branch_depth", "max_debug_branch_depth")
+    )
+    max_debug_attempts: Count = 3
+    branch_timeout_seconds: Seconds = 600.0
+    max_concurrent_branches: Count = 5
+    notify_after_n_failures: Count = 3
+    flaky_retry: FlakyRetry = FlakyRetry()
+    max_todo_seconds: Seconds | None = None
+    budget: Budget = Budget()
+    network: Literal["record", "deny"] | tuple[Line, ...] = "record"
+    protected_files: tuple[Line, ...] = ()
+    extensions: dict[str, Any] = Field(default_factory=dict)
+
+
+class Plan(Value):
+    """One document: id, name, policy and todos, in the order of the file."""
+
+    todo_list_id: Line
+    workflow_name: Line | None = None
+    root: RelativePath = "."
+    metadata: Policy = Policy()
+    items: tuple[Todo, ...]
+    extensions: dict[str, Any] = Field(default_factory=dict)
+
+    def todo(self, todo_id: str) -> Todo:
+        """The todo of that id. Raises ``KeyError``."""
+        for item in self.items:
+            if item.id == todo_id:
+                return item
+        raise KeyError(todo_id)

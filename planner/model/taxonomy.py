@@ -1,0 +1,163 @@
+"""The failure taxonomy: categories, what each usually means, and who is asked to act.
+
+The table :data:`CATEGORIES` is the only place that relates a category to its family, routing key,
+default role and usual owner.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Role(StrEnum):
+    """Who acts on a todo or a failure."""
+
+    CODER = "coder"
+    ARCHITECT = "architect"
+    TESTER = "tester"
+    DEBUGGER = "debugger"
+    PLANNER = "planner"
+    HUMAN = "human"
+
+
+class Owner(StrEnum):
+    """What a failure is the fault of."""
+
+    PRODUCT = "product"
+    TEST = "test"
+    PLAN = "plan"
+    ENVIRONMENT = "environment"
+    HARNESS = "harness"
+    UNKNOWN = "unknown"
+
+
+class Repeatability(StrEnum):
+    """What repeated runs of the same code said."""
+
+    DETERMINISTIC = "deterministic"
+    """Red every time that it was run, at least twice."""
+    FLAKY = "flaky"
+    """The same code gave both answers."""
+    ORDER_DEPENDENT = "order_dependent"
+    """Red in the company of other tests, green alone."""
+    UNCONFIRMED = "unconfirmed"
+    """Seen once only."""
+
+
+class Family(StrEnum):
+    """Groups of categories, the most severe first: a todo's route follows the most severe family."""
+
+    SANDBOX = "sandbox"
+    BUDGET = "budget"
+    ENVIRONMENT = "environment"
+    COMPILE = "compile"
+    CONTRACT = "contract"
+    TEST = "test"
+    UNKNOWN = "unknown"
+
+    @property
+    def severity(self) -> int:
+        """Zero for the most severe."""
+        return list(Family).index(self)
+
+
+class RoutingKey(StrEnum):
+    """The keys of a todo's ``failure_routing``; also the reasons for which a branch may be made."""
+
+    IMPLEMENTATION_BUG = "implementation_bug"
+    SPEC_MISMATCH = "spec_mismatch"
+    TIMEOUT = "timeout"
+    FLAKY_TEST = "flaky_test"
+    MISSING_DEPENDENCY = "missing_dependency"
+
+
+class BranchReason(StrEnum):
+    """Why a branch todo was made: a routing key, or ``test_failure`` where the category has none."""
+
+    TEST_FAILURE = "test_failure"
+    SPEC_MISMATCH = "spec_mismatch"
+    TIMEOUT = "timeout"
+    IMPLEMENTATION_BUG = "implementation_bug"
+    MISSING_DEPENDENCY = "missing_dependency"
+    FLAKY_TEST = "flaky_test"
+
+
+class Category(StrEnum):
+    """What kind of failure a failure is."""
+
+    TEST_REGRESSION = "TEST_REGRESSION"
+    TEST_TIMEOUT = "TEST_TIMEOUT"
+    FLAKY_TEST = "FLAKY_TEST"
+    TEST_CRASH = "TEST_CRASH"
+    TEST_NOT_FOUND = "TEST_NOT_FOUND"
+    COMPILATION_ERROR = "COMPILATION_ERROR"
+    TYPE_ERROR = "TYPE_ERROR"
+    LINT_ERROR = "LINT_ERROR"
+    IMPORT_ERROR = "IMPORT_ERROR"
+    SPEC_MISMATCH = "SPEC_MISMATCH"
+    ARTIFACT_MISSING = "ARTIFACT_MISSING"
+    METRIC_UNMET = "METRIC_UNMET"
+    SANDBOX_VIOLATION = "SANDBOX_VIOLATION"
+    HYGIENE_VIOLATION = "HYGIENE_VIOLATION"
+    ALLOWLIST_VIOLATION = "ALLOWLIST_VIOLATION"
+    BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
+    ENVIRONMENT_ERROR = "ENVIRONMENT_ERROR"
+    HARNESS_ERROR = "HARNESS_ERROR"
+    UNKNOWN = "UNKNOWN"
+
+    @property
+    def facts(self) -> CategoryFacts:
+        """This category's row of the table."""
+        return CATEGORIES[self]
+
+
+class CategoryFacts(NamedTuple):
+    """One row of the taxonomy."""
+
+    family: Family
+    routing_key: RoutingKey | None
+    default_role: Role
+    usual_owner: Owner
+    overrides_key: bool
+    """The category's own default role differs from its routing key's, and is asked before the key."""
+
+
+def _row(
+    family: Family,
+    key: RoutingKey | None,
+    role: Role,
+    owner: Owner,
+    *,
+    overrides_key: bool = False,
+) -> CategoryFacts:
+    return CategoryFacts(family, key, role, owner, overrides_key)
+
+
+_K = RoutingKey
+CATEGORIES: dict[Category, CategoryFacts] = {
+    Category.TEST_REGRESSION: _row(Family.TEST, _K.IMPLEMENTATION_BUG, Role.CODER, Owner.PRODUCT),
+    Category.TEST_TIMEOUT: _row(Family.TEST, _K.TIMEOUT, Role.TESTER, Owner.PRODUCT),
+    Category.FLAKY_TEST: _row(Family.TEST, _K.FLAKY_TEST, Role.TESTER, Owner.TEST),
+    Category.TEST_CRASH: _row(
+        Family.TEST, _K.IMPLEMENTATION_BUG, Role.DEBUGGER, Owner.PRODUCT, overrides_key=True
+    ),
+    Category.TEST_NOT_FOUND: _row(
+        Family.TEST, _K.SPEC_MISMATCH, Role.TESTER, Owner.PLAN, overrides_key=True
+    ),
+    Category.COMPILATION_ERROR: _row(Family.COMPILE, _K.IMPLEMENTATION_BUG, Role.CODER, Owner.PRODUCT),
+    Category.TYPE_ERROR: _row(Family.COMPILE, _K.IMPLEMENTATION_BUG, Role.CODER, Owner.PRODUCT),
+    Category.LINT_ERROR: _row(Family.COMPILE, _K.IMPLEMENTATION_BUG, Role.CODER, Owner.PRODUCT),
+    Category.IMPORT_ERROR: _row(Family.COMPILE, _K.MISSING_DEPENDENCY, Role.CODER, Owner.PRODUCT),
+    Category.SPEC_MISMATCH: _row(Family.CONTRACT, _K.SPEC_MISMATCH, Role.ARCHITECT, Owner.PRODUCT),
+    Category.ARTIFACT_MISSING: _row(Family.CONTRACT, _K.MISSING_DEPENDENCY, Role.CODER, Owner.PRODUCT),
+    Category.METRIC_UNMET: _row(Family.CONTRACT, _K.IMPLEMENTATION_BUG, Role.CODER, Owner.PRODUCT),
+    Category.SANDBOX_VIOLATION: _row(Family.SANDBOX, None, Role.HUMAN, Owner.PRODUCT),
+    Category.HYGIENE_VIOLATION: _row(Family.SANDBOX, None, Role.HUMAN, Owner.PRODUCT),
+    Category.ALLOWLIST_VIOLATION: _row(Family.SANDBOX, None, Role.HUMAN, Owner.PLAN),
+    Category.BUDGET_EXCEEDED: _row(Family.BUDGET, None, Role.HUMAN, Owner.PLAN),
+    Category.ENVIRONMENT_ERROR: _row(Family.ENVIRONMENT, None, Role.HUMAN, Owner.ENVIRONMENT),
+    Category.HARNESS_ERROR: _row(Family.ENVIRONMENT, None, Role.HUMAN, Owner.HARNESS),
+    Category.UNKNOWN: _row(Family.UNKNOWN, None, Role.DEBUGGER, Owner.UNKNOWN),
+}
+"""Every category with its family, routing key, default role and usual owner."""

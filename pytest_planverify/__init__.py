@@ -1,0 +1,1 @@
+"""Executes the acceptance criteria of a plan and observes what they say."""
