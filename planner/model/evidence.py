@@ -216,6 +216,10 @@ class Evidence(ReadValue):
     """Top-level names that only tests provide."""
     fixtures: tuple[str, ...] = ()
     """Names of the fixtures that the test uses."""
+    known_fixtures: tuple[str, ...] = ()
+    """Names of the fixtures that the test could use; told when it asks for one that is not there."""
+    subjects: tuple[Frame, ...] = ()
+    """The product's functions and classes that the raising test frame names, where they are defined."""
     process: ProcessEnd | None = None
     selectors: tuple[Selector, ...] = ()
     vacuous: str | None = None

@@ -56,7 +56,18 @@ class TodoStatus(StrEnum):
     CLAIMED = "claimed"
 
 
-class CommandSpec(Value):
+class Extensible(Value):
+    """A part of the plan in which the author may keep keys of their own."""
+
+    extensions: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """The ``x-`` keys, as they were written."""
+
+    def __hash__(self) -> int:
+        # A dict has no hash; equal parts have equal fields, so leaving it out keeps the promise of hash().
+        return hash(tuple(value for name, value in self.__dict__.items() if name != "extensions"))
+
+
+class CommandSpec(Extensible):
     """A command that must succeed: a pytest command, or any tool that the catalog knows."""
 
     cmd: Line
@@ -65,7 +76,7 @@ class CommandSpec(Value):
     """A data file that must exist; its path is given to the tests as ``planverify.fixture_path``."""
 
 
-class ArtifactSpec(Value):
+class ArtifactSpec(Extensible):
     """A file, or every file that a glob matches, that must exist."""
 
     path: RelativePath
@@ -76,7 +87,7 @@ class ArtifactSpec(Value):
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
 
 
-class MetricSpec(Value):
+class MetricSpec(Extensible):
     """A number that the todo's tests must record; every recorded value must satisfy the comparison."""
 
     name: Line
@@ -84,7 +95,7 @@ class MetricSpec(Value):
     value: float
 
 
-class ManualSpec(Value):
+class ManualSpec(Extensible):
     """A question that only a person can answer."""
 
     question: Line
@@ -98,7 +109,7 @@ def _artifact_from_path(value: Any) -> Any:
 Artifact = Annotated[ArtifactSpec, BeforeValidator(_artifact_from_path)]
 
 
-class AcceptanceCriteria(Value):
+class AcceptanceCriteria(Extensible):
     """How a machine tells that a todo is done."""
 
     tests: tuple[CommandSpec, ...] = ()
@@ -110,7 +121,7 @@ class AcceptanceCriteria(Value):
         return bool(self.tests or self.expected_artifacts or self.metrics or self.manual)
 
 
-class ControllerTaskSpec(Value):
+class ControllerTaskSpec(Extensible):
     """What kind of work the todo asks of its role."""
 
     type: Line
@@ -118,7 +129,7 @@ class ControllerTaskSpec(Value):
     hint: Text | None = None
 
 
-class Todo(Value):
+class Todo(Extensible):
     """One unit of work. A branch todo is a todo with a ``parent_id``."""
 
     id: Id = Field(validation_alias=AliasChoices("id", "step_id"))
@@ -135,7 +146,9 @@ class Todo(Value):
     allowed_files: tuple[Line, ...] | None = None
     risk_level: RiskLevel | None = None
     controller_task_spec: ControllerTaskSpec | None = None
-    failure_routing: dict[RoutingKey | Category, Role] = Field(default_factory=dict)
+    failure_routing: dict[RoutingKey | Category, Role] = Field(
+        default_factory=dict[RoutingKey | Category, Role]
+    )
     dependencies: tuple[Id, ...] = ()
     max_retries: Count = 2
     timeout_seconds: Seconds | None = None
@@ -156,16 +169,13 @@ class Todo(Value):
     max_lifetime_seconds: Seconds | None = None
     target_agent_role: Role | None = None
 
-    extensions: dict[str, Any] = Field(default_factory=dict)
-    """The ``x-`` keys, as they were written."""
-
     @property
     def has_sub_plan(self) -> bool:
         """Whether the todo is a parent: its state comes from the todos of another plan."""
         return self.is_parent or self.sub_plan is not None or self.sub_project_id is not None
 
 
-class Quarantine(Value):
+class Quarantine(Extensible):
     """A test whose flakiness is known and borne until a date."""
 
     nodeid: Line
@@ -174,19 +184,19 @@ class Quarantine(Value):
     expires: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 
 
-class FlakyRetry(Value):
+class FlakyRetry(Extensible):
     attempts: Count = 2
     quarantine: tuple[Quarantine, ...] = ()
 
 
-class Budget(Value):
+class Budget(Extensible):
     wall_seconds: Seconds | None = None
     tokens: Annotated[int, Field(ge=0)] | None = None
     cycles: Count | None = None
     new_files: Count | None = None
 
 
-class Policy(Value):
+class Policy(Extensible):
     """What the plan allows, the ``metadata`` of the file."""
 
     auto_fix_mode: bool = False
@@ -204,10 +214,9 @@ class Policy(Value):
     budget: Budget = Budget()
     network: Literal["record", "deny"] | tuple[Line, ...] = "record"
     protected_files: tuple[Line, ...] = ()
-    extensions: dict[str, Any] = Field(default_factory=dict)
 
 
-class Plan(Value):
+class Plan(Extensible):
     """One document: id, name, policy and todos, in the order of the file."""
 
     todo_list_id: Line
@@ -215,7 +224,6 @@ class Plan(Value):
     root: RelativePath = "."
     metadata: Policy = Policy()
     items: tuple[Todo, ...]
-    extensions: dict[str, Any] = Field(default_factory=dict)
 
     def todo(self, todo_id: str) -> Todo:
         """The todo of that id. Raises ``KeyError``."""

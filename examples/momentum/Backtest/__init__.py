@@ -1,0 +1,1 @@
+"""The strategy run over past prices: data in, trades out."""

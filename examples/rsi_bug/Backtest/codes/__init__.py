@@ -1,0 +1,1 @@
+"""The strategy's two decisions: when to enter and when to exit."""

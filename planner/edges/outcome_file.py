@@ -1,0 +1,91 @@
+"""Reads and writes the outcome file."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import ValidationError
+
+from planner.edges.faults import Refused
+from planner.edges.source import read_source
+from planner.errors import OutcomeFileError
+from planner.model.outcome import SCHEMA_VERSION, Outcome, OutcomeDocument
+from planner.text.sanitizing import clean
+
+if TYPE_CHECKING:
+    from planner.model.base import ReadValue
+
+_Model = TypeVar("_Model", bound="ReadValue")
+
+_MAX_LINE = 400
+
+
+def read_outcomes(path: Path) -> OutcomeDocument:
+    """The outcomes of a run. Raises :class:`planner.errors.OutcomeFileError`, in one line."""
+    document = _read(path, OutcomeDocument)
+    if document.schema_version > SCHEMA_VERSION:
+        raise _error(
+            path,
+            f"schema_version {document.schema_version} is newer than {SCHEMA_VERSION}, the newest that "
+            "this version reads; update pytest-planverify",
+        )
+    return document
+
+
+def read_outcome(path: Path) -> Outcome:
+    """One outcome that stands alone in a file. Raises :class:`planner.errors.OutcomeFileError`."""
+    return _read(path, Outcome)
+
+
+def write_outcomes(document: OutcomeDocument, path: Path) -> None:
+    """Write the file so that a reader sees the old one or the new one, never a part; only its owner may.
+
+    Raises ``OSError`` where the folder cannot be written.
+    """
+    text = document.model_dump_json(indent=2) + "\n"
+    # mkstemp creates the file 0600: it holds captured output, which may hold secrets.
+    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(beside).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(beside).unlink()
+        raise
+
+
+def _read(path: Path, model: type[_Model]) -> _Model:
+    try:
+        text = read_source(path).text
+        # Python's own parser first: pydantic's message for broken JSON names no column.
+        return model.model_validate(json.loads(text), by_alias=True, by_name=True)
+    except Refused as refused:
+        raise _error(path, str(refused)) from None
+    except json.JSONDecodeError as error:
+        raise _error(path, f"line {error.lineno}, column {error.colno} is no JSON: {error.msg}") from None
+    except (RecursionError, ValueError) as error:
+        raise _error(path, _why(error)) from None
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "the nesting is too deep for an outcome file; delete it and run again"
+    if not isinstance(error, ValidationError):
+        return f"{error}; delete it and run again"
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "the document"
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{where} is not as an outcome file has it: {first['msg']}{more}; delete it and run again"
+
+
+def _error(path: Path, problem: str) -> OutcomeFileError:
+    line = f"{path}: the outcome file cannot be used: {problem}"
+    return OutcomeFileError(" ".join(clean(line, limit=_MAX_LINE).split()))

@@ -1,0 +1,188 @@
+"""Loads a plan, and writes one: bytes -> bounded events -> nodes -> plain values -> model -> checks.
+
+Each step is a module of its own: :mod:`.source` reads the bytes, :mod:`.yaml_nodes` and :mod:`.json_nodes`
+build the tree of nodes with positions, :mod:`.shapes` turns it into plain values by what the models want
+(:mod:`.model_shapes`), the models check each value, and :mod:`.plan_checks` what the values are to each
+other. Every step adds what it finds to the same list of faults, and the file is refused with all of them.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+
+from pydantic import ValidationError
+
+from planner.edges import plan_text
+from planner.edges.confinement import Confinement, is_below, unusual_fault
+from planner.edges.conventions import Conventions
+from planner.edges.faults import Fault, Refused, plan_file_error
+from planner.edges.json_nodes import read_json
+from planner.edges.model_shapes import all_spellings, record_of
+from planner.edges.nodes import Loc, MappingNode, Tree, follow
+from planner.edges.plan_checks import Judgement, judge_plan, judge_todo
+from planner.edges.source import Source, read_source
+from planner.edges.wording import ALREADY_SAID, worded
+from planner.edges.yaml_nodes import read_yaml
+from planner.model.base import Value
+from planner.model.plan import Plan, Todo
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Mapping
+
+    from planner.rules.criteria import Criterion
+
+_Model = TypeVar("_Model", bound=Value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedPlan:
+    """A plan that may be run, and where it came from."""
+
+    plan: Plan
+    path: Path
+    """Absolute."""
+    root: Path
+    """Absolute; every path of the plan is relative to it and stays below it."""
+    digest: str
+    """``sha256:`` and the digest of the file's bytes."""
+    criteria: Mapping[str, tuple[Criterion, ...]]
+    """By the id of the todo, those found by convention included."""
+
+
+def load_plan(path: Path, *, boundary: Path | None = None) -> LoadedPlan:
+    """Load a plan file. Raises :class:`planner.errors.PlanFileError` with every fault of the file.
+
+    The plan's ``root`` must lie in the folder of the file, or in ``boundary`` (the current directory).
+    """
+    with _collector_paused(), _faults_of(path):
+        source, tree = _read(path)
+        plan, sound = _read_model(tree, Plan)
+        folder = Path(os.path.realpath(path)).parent
+        root = _root(plan, folder, Path.cwd() if boundary is None else boundary, tree)
+        judgement = _judged(plan, root)
+        _report(tree, judgement.faults)
+        faults = tree.all_faults()
+        if faults or not sound or root is None:
+            raise Refused("", tuple(faults))
+        return LoadedPlan(
+            plan=plan,
+            path=Path.cwd() / path,
+            root=root,
+            digest=source.digest,
+            criteria=judgement.criteria,
+        )
+
+
+def load_todo(path: Path) -> Todo:
+    """Load a branch todo or a step spec that stands alone in a file; its paths are relative to its folder.
+
+    Raises :class:`planner.errors.PlanFileError` with every fault of the file.
+    """
+    with _faults_of(path):
+        _, tree = _read(path)
+        todo, sound = _read_model(tree, Todo)
+        folder = Path(os.path.realpath(path)).parent
+        _report(tree, judge_todo(todo, Confinement(folder)))
+        faults = tree.all_faults()
+        if faults or not sound:
+            raise Refused("", tuple(faults))
+        return todo
+
+
+def dump_plan(plan: Plan, *, format: Literal["yaml", "json"]) -> str:
+    """A plan as the text of a file: what was set, without the defaults. Loading it gives an equal plan."""
+    return plan_text.render(plan, format=format)
+
+
+def _read(path: Path) -> tuple[Source, Tree]:
+    source = read_source(path)
+    return source, (read_json if path.suffix.lower() == ".json" else read_yaml)(source)
+
+
+def _read_model(tree: Tree, model: type[_Model]) -> tuple[_Model, bool]:
+    """The model that the tree holds, and whether it is sound; if not, what of it could be read."""
+    record = record_of(model)
+    if not isinstance(tree.root, MappingNode):
+        tree.mark(tree.root, f"the file is no mapping; write keys, such as '{record.example()}: …'")
+        raise Refused("", tuple(tree.all_faults()))
+    values = cast("dict[str, Any]", record.read(tree.root, tree))
+    try:
+        return model.model_validate(values, by_alias=False, by_name=True), True
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+    said = [(detail["loc"], worded(detail)) for detail in details if detail["type"] not in ALREADY_SAID]
+    _report(tree, said, unless_marked=True)
+    return cast("_Model", record.construct(values)), False
+
+
+def _report(tree: Tree, found: Iterable[tuple[Loc, str]], *, unless_marked: bool = False) -> None:
+    """Add faults that are known by their place in the model."""
+    spellings = all_spellings()
+    for loc, problem in found:
+        node, path, _ = follow(tree.root, loc, spellings)
+        # Emptiness of what could not be read is no news, nor is a blank that stands for it.
+        if tree.holds_faults(node, below=not unless_marked and loc[-1:] == ("acceptance_criteria",)):
+            continue
+        line, column = tree.source.position(node.at)
+        fault = Fault(line=line, column=column, path=path.removeprefix("."), problem=problem)
+        tree.faults.append(fault)
+
+
+def _root(plan: Plan, folder: Path, boundary: Path, tree: Tree) -> Path | None:
+    """The folder that the plan's paths start from, or ``None`` after reporting what is wrong with it."""
+    problem = unusual_fault(plan.root, "the plan file's folder")
+    if problem is None:
+        root = os.path.realpath(folder / plan.root)
+        allowed = [os.path.realpath(folder), os.path.realpath(boundary)]
+        if not any(is_below(root, each) for each in allowed):
+            problem = f"the root '{plan.root}' leaves {allowed[-1]}; name a folder inside it"
+        elif not Path(root).is_dir():
+            problem = f"the root '{plan.root}' is no folder; name the one that the plan's paths start from"
+        else:
+            return Path(root)
+    _report(tree, [(("root",), problem)])
+    return None
+
+
+def _judged(plan: Plan, root: Path | None) -> Judgement:
+    if root is None:
+        return judge_plan(plan, None, None)
+    return judge_plan(plan, Confinement(root), Conventions(root, {todo.id: todo for todo in plan.items}))
+
+
+@contextmanager
+def _faults_of(path: Path) -> Generator[None]:
+    """Turns a refusal into the error that the user sees."""
+    try:
+        yield
+    except Refused as refused:
+        error = plan_file_error(_shown(path), refused.faults)
+    else:
+        return
+    raise error
+
+
+def _shown(path: Path) -> str:
+    """The path as a person in this directory would write it."""
+    try:
+        return str(path.relative_to(Path.cwd())) if path.is_absolute() else str(path)
+    except (ValueError, OSError):
+        return str(path)
+
+
+@contextmanager
+def _collector_paused() -> Generator[None]:
+    """Loading makes many values and no garbage in circles: collecting it would take most of the time."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

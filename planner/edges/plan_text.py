@@ -1,0 +1,84 @@
+"""A plan as YAML or JSON text."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from typing import Any, Literal, cast
+
+import yaml
+
+from planner.edges.nodes import Scalar
+from planner.edges.scalars import BOOLEANS, anything
+from planner.model.base import Value
+from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Plan
+
+_WIDTH = 100
+
+
+def render(plan: Plan, *, format: Literal["yaml", "json"]) -> str:
+    """The text of a plan file that holds what was set in the plan, in the order of the models."""
+    values = _plain(plan)
+    if format == "json":
+        return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, ArtifactSpec) and value.model_fields_set == {"path"}:
+        return value.path
+    if isinstance(value, Value):
+        return _fields(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple):
+        return [_plain(item) for item in cast("tuple[Any, ...]", value)]
+    if isinstance(value, dict):
+        return {_plain(key): _plain(item) for key, item in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)
+    return value
+
+
+def _fields(value: Value) -> dict[str, Any]:
+    plain: dict[str, Any] = {}
+    for name, info in type(value).model_fields.items():
+        held = getattr(value, name)
+        if name == "extensions" or name not in value.model_fields_set:
+            continue
+        if isinstance(held, AcceptanceCriteria) and not held and not held.extensions:
+            # A file with empty criteria is refused, one that leaves them out means the same.
+            continue
+        plain[info.alias or name] = _plain(held)
+    return {**plain, **getattr(value, "extensions", {})}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes every text that would be read as something else."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: Any, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=_style(text))
+
+
+def _style(text: str) -> str | None:
+    if "\n" in text and _is_block(text):
+        return "|"
+    if not text.isprintable() or text in BOOLEANS or anything(Scalar(0, text[:60], False)) != text[:60]:
+        return '"'
+    return None
+
+
+def _is_block(text: str) -> bool:
+    lines = text.split("\n")
+    return (
+        all(line.isprintable() and line == line.rstrip() for line in lines)
+        and text[0] not in " \n"
+        and not text.endswith("\n\n")
+    )
+
+
+_Dumper.add_representer(str, _represent_text)

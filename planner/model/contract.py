@@ -1,0 +1,66 @@
+"""Contracts: what a module of the project promises, as a contract file says it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, StringConstraints
+
+from planner.model.base import Value
+
+
+def _as_source(value: Any) -> Any:
+    """``14`` and ``null`` in a contract are the source ``14`` and ``None``."""
+    return value if isinstance(value, str) else repr(value)
+
+
+Name = Annotated[str, StringConstraints(pattern=r"^[^\W\d]\w*$", max_length=200)]
+DottedName = Annotated[str, StringConstraints(pattern=r"^[^\W\d]\w*(?:\.[^\W\d]\w*)*$", max_length=500)]
+Source = Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
+
+ParameterKind = Literal[
+    "positional_only", "positional_or_keyword", "var_positional", "keyword_only", "var_keyword"
+]
+
+
+class ParameterContract(Value):
+    """One parameter. What is left out is not compared, but for the kind."""
+
+    name: Name
+    kind: ParameterKind = "positional_or_keyword"
+    annotation: Source | None = None
+    default: Annotated[Source, BeforeValidator(_as_source)] | None = Field(default=None)
+    """Python source: ``14``, ``"close"``, ``None``."""
+
+
+class FunctionContract(Value):
+    """One function or method. ``self`` and ``cls`` are left out."""
+
+    name: Name
+    parameters: tuple[ParameterContract, ...] | None = None
+    """All of them, in order; left out, they are not compared."""
+    returns: Source | None = None
+    is_async: bool | None = Field(default=None, alias="async")
+
+
+class ClassContract(Value):
+    name: Name
+    bases: tuple[Source, ...] = ()
+    """Base classes that it must name."""
+    methods: tuple[FunctionContract, ...] = ()
+
+
+class Contract(Value):
+    """The contract file."""
+
+    contract_version: Literal[1]
+    module: DottedName
+    functions: tuple[FunctionContract, ...] = ()
+    classes: tuple[ClassContract, ...] = ()
+    schemas: tuple[dict[str, Any], ...] = ()
+    """JSON Schemas of the data that the module takes or gives; each must be a valid schema."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it promises nothing."""
+        return not (self.functions or self.classes or self.schemas)

@@ -1,0 +1,1 @@
+"""Pure functions, one decision a file: facts in, typed verdict out."""

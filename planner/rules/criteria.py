@@ -1,0 +1,95 @@
+"""The criteria of a todo: every check that it names, in one list, each with the id that outcomes use."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from planner.catalog import RECIPES, Command, parse_command
+from planner.model.outcome import CheckKind
+from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec, Todo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CriterionSpec: TypeAlias = CommandSpec | ArtifactSpec | MetricSpec | ManualSpec | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criterion:
+    """One machine-executable check of a todo."""
+
+    id: str
+    """Where it stands: ``tests[0]``, ``verify``, ``verify[1]``, ``test_command``, ``test_file``,
+    ``convention``, ``expected_artifacts[0]``, ``metrics[0]``, ``manual[0]`` or ``contract_path``."""
+    kind: CheckKind
+    spec: CriterionSpec
+    """What the plan says of it; of a contract, its path."""
+    command: Command | None = None
+    """Of tests and commands."""
+
+
+def criteria_of(todo: Todo, conventional: str | None = None) -> tuple[Criterion, ...]:
+    """Every criterion of a todo, commands first.
+
+    ``conventional`` is the command that a convention gives to a todo without criteria. Raises
+    :class:`planner.errors.CommandSyntaxError` for a command that cannot be run.
+    """
+    criteria = [command_criterion(where, spec) for where, spec in commands_of(todo)]
+    wanted = todo.acceptance_criteria
+    criteria += [
+        Criterion(id=f"{name}[{index}]", kind=kind, spec=spec)
+        for name, kind, specs in (
+            ("expected_artifacts", CheckKind.ARTIFACT, wanted.expected_artifacts),
+            ("metrics", CheckKind.METRIC, wanted.metrics),
+            ("manual", CheckKind.MANUAL, wanted.manual),
+        )
+        for index, spec in enumerate(specs)
+    ]
+    if todo.contract_path is not None:
+        criteria.append(Criterion(id="contract_path", kind=CheckKind.CONTRACT, spec=todo.contract_path))
+    if not criteria and conventional is not None:
+        criteria.append(command_criterion("convention", CommandSpec(cmd=conventional)))
+    return tuple(criteria)
+
+
+def commands_of(todo: Todo) -> Iterator[tuple[str, CommandSpec]]:
+    """The commands that a todo names, each with the id of its criterion."""
+    for index, spec in enumerate(todo.acceptance_criteria.tests):
+        yield f"tests[{index}]", spec
+    if todo.verify is not None:
+        recipe = RECIPES.get(todo.verify)
+        if recipe is None:
+            yield "verify", CommandSpec(cmd=todo.verify)
+        else:
+            for index, command in enumerate(recipe):
+                yield f"verify[{index}]", CommandSpec(cmd=command)
+    if todo.test_command is not None:
+        yield "test_command", CommandSpec(cmd=todo.test_command)
+    if todo.test_file is not None:
+        yield "test_file", CommandSpec(cmd=pytest_command(todo.test_file))
+
+
+def command_criterion(where: str, spec: CommandSpec) -> Criterion:
+    """The criterion of one command. Raises :class:`planner.errors.CommandSyntaxError`."""
+    command = parse_command(spec.cmd)
+    kind = CheckKind.COMMAND if command.pytest is None else CheckKind.TEST
+    return Criterion(id=where, kind=kind, spec=spec, command=command)
+
+
+def pytest_command(path: str) -> str:
+    """The command that runs the tests of one file."""
+    # A leading dash would make an option of the path.
+    return f"pytest {shlex.quote(f'./{path}' if path.startswith('-') else path)}"
+
+
+def wants_convention(todo: Todo) -> bool:
+    """Whether a todo names no criterion at all and yet is to be tested."""
+    return (
+        todo.requires_testing
+        and not todo.has_sub_plan
+        and not todo.acceptance_criteria
+        and todo.contract_path is None
+        and next(commands_of(todo), None) is None
+    )

@@ -1,0 +1,1 @@
+"""Making untrusted text safe to show, to store and to quote."""

@@ -1,0 +1,59 @@
+"""Stripping control sequences and invisible characters from untrusted text.
+
+What a test prints may try to move a terminal's cursor, to hide text from a person while a program reads
+it, or to turn the order of a line around. None of that survives :func:`clean`.
+"""
+
+from __future__ import annotations
+
+import re
+
+CUT = "\n… {count} characters cut …\n"
+"""What stands where text was cut."""
+
+
+def clean(text: str, *, limit: int | None = None) -> str:
+    """The text without control sequences, and without characters that are invisible or turn lines around.
+
+    Newlines and tabs stay; ``\\r\\n`` and ``\\r`` become newlines. With a ``limit`` (characters of the text
+    that are kept) the head and, twice as long, the tail stay, with a visible cut between them.
+    """
+    if not _NOTHING_TO_DO.fullmatch(text):
+        text = _SEQUENCES.sub("", text)
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        text = _UNSAFE.sub("", text)
+        text = _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
+    if limit is None or len(text) <= limit:
+        return text
+    head = limit // 3
+    tail = limit - head
+    cut = CUT.format(count=len(text) - limit)
+    return f"{text[:head]}{cut}{text[len(text) - tail :]}"
+
+
+_NOTHING_TO_DO = re.compile(r"[\t\n -~]*")
+
+_SEQUENCES = re.compile(
+    r"""
+      (?: \x1b \[ | \x9b ) [0-?]* [ -/]* [@-~]               # CSI: colours, cursor
+    | (?: \x1b [\]PX^_] | [\x9d\x90\x98\x9e\x9f] )           # OSC, DCS, SOS, PM, APC: titles, links, strings
+      [^\x07\x1b\x9c\n]{0,4096} (?: \x07 | \x1b\\ | \x9c )
+    | \x1b [ -/]+ [0-~]                                      # character sets
+    | \x1b [0-~]                                             # two-character sequences
+    """,
+    re.VERBOSE,
+)
+
+_UNSAFE = re.compile(
+    "["
+    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # C0 without tab and newline, DEL, C1
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"  # invisible letters and joiners
+    "\u200b-\u200f"  # zero width, left-to-right and right-to-left marks
+    "\u2028\u2029"  # line and paragraph separators
+    "\u202a-\u202e\u2060-\u206f"  # bidirectional embeddings, overrides, isolates; invisible operators
+    "\u3164\uffa0\ufe00-\ufe0f\ufeff\ufff0-\ufffb"  # fillers, variation selectors, byte order mark
+    "\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"  # tags and further variation selectors
+    "]"
+)
+_SURROGATES = re.compile("[\ud800-\udfff]")

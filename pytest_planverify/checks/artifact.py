@@ -1,0 +1,268 @@
+"""Criteria that are files: existence, size, digest and, for JSON, a schema."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+from itertools import islice
+from pathlib import Path
+from typing import Any, NoReturn
+
+from planner.model.evidence import ArtifactFact, Evidence, EvidenceKind
+from planner.model.outcome import Verdict
+from planner.model.plan import ArtifactSpec
+from planner.text.sanitizing import clean
+from pytest_planverify.checks.result import CheckResult
+from pytest_planverify.checks.rooted import (
+    OutsideRoot,
+    file_sha256,
+    is_regular_file,
+    names_like,
+    resolve_under,
+)
+
+MAX_MATCHES = 10_000
+"""A glob that matches more files than this is refused."""
+MAX_JSON_BYTES = 64 * 1024 * 1024
+MAX_SCHEMA_ERRORS = 100
+"""Of so many errors the one nearest to the document's top is told."""
+MAX_FAULTS = 20
+"""Faulty matches of one glob that are told."""
+
+_FIRST_DEFAULT = ArtifactSpec.model_fields["min_bytes"].default
+
+
+def check_artifact(spec: ArtifactSpec, root: Path, *, check_id: str = "") -> CheckResult:
+    """Whether the artifact, or every match of its glob, is as the plan says. Never raises."""
+    try:
+        faults = _faults(spec, root)
+    except OSError as error:
+        faults = [_Fault("unreadable", spec.path, actual=_os_reason(error))]
+    except RecursionError:
+        faults = [_Fault("schema", spec.path, actual="nested too deeply to be checked")]
+    evidence = tuple(fault.evidence(check_id) for fault in faults[:MAX_FAULTS])
+    if not faults:
+        return CheckResult(verdict=Verdict.PASSED, title=spec.path)
+    only_unreadable = all(fault.problem == "unreadable" for fault in faults)
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return CheckResult(
+        verdict=Verdict.INCONCLUSIVE if only_unreadable else Verdict.FAILED,
+        reason=f"{evidence[0].headline}{more}",
+        evidence=evidence,
+        title=spec.path,
+    )
+
+
+_MESSAGES = {
+    "missing": "{path} does not exist",
+    "empty": "{path} is empty",
+    "too_small": "{path} has {actual}, less than {expected}",
+    "too_large": "{path} has {actual}, more than {expected}",
+    "not_a_file": "{path} is {actual}, not {expected}",
+    "outside_root": "{path} leads out of the plan's root",
+    "not_json": "{path} is no JSON: {actual}",
+    "schema": "{path} does not satisfy {expected}: {actual}",
+    "bad_schema": "the schema {expected} cannot be used: {actual}",
+    "sha256": "{path} has the sha256 {actual}, not {expected}",
+    "unreadable": "{path} cannot be read: {actual}",
+    "no_match": "nothing matches {path}",
+}
+
+
+class _Fault(Exception):
+    """What is wrong with one file."""
+
+    def __init__(
+        self,
+        problem: str,
+        path: str,
+        *,
+        expected: str | None = None,
+        actual: str | None = None,
+        nearest: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.path = path
+        self.expected = expected
+        self.actual = actual
+        self.nearest = nearest
+
+    def evidence(self, check_id: str) -> Evidence:
+        message = _MESSAGES[self.problem].format(path=self.path, expected=self.expected, actual=self.actual)
+        if self.nearest:
+            message += f"; did you mean {self.nearest[0]}?"
+        return Evidence(
+            kind=EvidenceKind.ARTIFACT,
+            check_id=check_id,
+            headline=clean(message, limit=1_000),
+            artifact=ArtifactFact(
+                path=self.path,
+                problem=self.problem,
+                expected=self.expected,
+                actual=clean(self.actual, limit=500) if self.actual else None,
+                nearest=self.nearest,
+            ),
+        )
+
+
+def _faults(spec: ArtifactSpec, root: Path) -> list[_Fault]:
+    try:
+        validate = _validator(spec, root)
+        paths = _paths(spec.path, root)
+    except _Fault as fault:
+        return [fault]
+    faults: list[_Fault] = []
+    for path in paths:
+        try:
+            _check_one(path, spec, root, validate)
+        except _Fault as fault:
+            faults.append(fault)
+        except OSError as error:
+            faults.append(_Fault("unreadable", path, actual=_os_reason(error)))
+    return faults
+
+
+def _paths(pattern: str, root: Path) -> list[str]:
+    """The path itself, or all that its glob matches, relative to the root."""
+    if not glob.has_magic(pattern) or os.path.lexists(root / pattern):
+        return [pattern]
+    parts = Path(pattern).parts
+    if Path(pattern).is_absolute() or ".." in parts:
+        raise _Fault("outside_root", pattern)
+    try:
+        found = list(islice(root.glob(pattern), MAX_MATCHES + 1))
+    except (ValueError, NotImplementedError, IndexError) as error:
+        raise _Fault("no_match", pattern, actual=str(error)) from error
+    if not found:
+        raise _Fault("no_match", pattern, nearest=names_like(root, pattern))
+    if len(found) > MAX_MATCHES:
+        raise _Fault("too_large", pattern, expected=f"{MAX_MATCHES} files", actual="more matches")
+    return sorted(path.relative_to(root).as_posix() for path in found)
+
+
+def _check_one(path: str, spec: ArtifactSpec, root: Path, validate: _Validate | None) -> None:
+    file = _under(root, path)
+    if not file.exists():
+        raise _Fault("missing", path, nearest=names_like(root, path))
+    if file.is_dir():
+        _check_folder(path, file, spec)
+        return
+    if not is_regular_file(file):
+        raise _Fault("not_a_file", path, expected="a file", actual="a device, socket or pipe")
+    size = file.stat().st_size
+    if size < spec.min_bytes:
+        problem = "too_small" if size else "empty"
+        raise _Fault(problem, path, expected=_bytes(spec.min_bytes), actual=_bytes(size))
+    if spec.max_bytes is not None and size > spec.max_bytes:
+        raise _Fault("too_large", path, expected=_bytes(spec.max_bytes), actual=_bytes(size))
+    if spec.sha256 is not None and (digest := file_sha256(file)) != spec.sha256:
+        raise _Fault("sha256", path, expected=spec.sha256, actual=digest)
+    if validate is not None:
+        validate(path, _read_json(path, file))
+
+
+def _under(root: Path, path: str) -> Path:
+    try:
+        return resolve_under(root, path)
+    except OutsideRoot as error:
+        raise _Fault("outside_root", path) from error
+
+
+def _check_folder(path: str, folder: Path, spec: ArtifactSpec) -> None:
+    asked = {
+        "a size": spec.max_bytes is not None or spec.min_bytes > _FIRST_DEFAULT,
+        "a sha256": spec.sha256 is not None,
+        "a schema": spec.json_schema is not None,
+    }
+    wanted = [name for name, is_asked in asked.items() if is_asked]
+    if wanted:
+        raise _Fault("not_a_file", path, expected=f"a file, which alone has {wanted[0]}", actual="a folder")
+    if spec.min_bytes and not any(names for _, _, names in os.walk(folder)):
+        raise _Fault("empty", path)
+
+
+def _bytes(count: int) -> str:
+    return "1 byte" if count == 1 else f"{count} bytes"
+
+
+def _os_reason(error: OSError) -> str:
+    return error.strerror or str(error) or type(error).__name__
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _read_json(path: str, file: Path) -> Any:
+    if file.stat().st_size > MAX_JSON_BYTES:
+        raise _Fault("too_large", path, expected=_bytes(MAX_JSON_BYTES), actual=_bytes(file.stat().st_size))
+    try:
+        return json.loads(file.read_text("utf-8-sig"), parse_constant=_refuse_constant)
+    except RecursionError as error:
+        raise _Fault("not_json", path, actual="it is nested too deeply") from error
+    except ValueError as error:
+        raise _Fault("not_json", path, actual=str(error)) from error
+
+
+class _Validate:
+    """A JSON Schema that a file must satisfy. References to other documents are never fetched."""
+
+    def __init__(self, schema_path: str, schema: Any) -> None:
+        # Only plans that name a schema pay for the import.
+        from jsonschema.exceptions import SchemaError
+        from jsonschema.validators import Draft202012Validator, validator_for
+        from referencing.jsonschema import EMPTY_REGISTRY
+
+        self.schema_path = schema_path
+        if type(schema) not in (dict, bool):
+            raise self._bad("it is no object")
+        chosen: Any = validator_for(schema, default=Draft202012Validator)
+        try:
+            chosen.check_schema(schema)
+        except SchemaError as error:
+            raise self._bad(f"{error.json_path}: {error.message}") from error
+        self.validator: Any = chosen(schema, registry=EMPTY_REGISTRY)
+
+    def _bad(self, actual: str) -> _Fault:
+        return _Fault("bad_schema", self.schema_path, expected=self.schema_path, actual=clean(actual, limit=300))
+
+    def __call__(self, path: str, document: Any) -> None:
+        from referencing.exceptions import Unresolvable
+
+        try:
+            errors: list[Any] = list(islice(self.validator.iter_errors(document), MAX_SCHEMA_ERRORS))
+        except Unresolvable as unresolvable:
+            raise self._bad(f"it refers to {unresolvable.ref}, which is not fetched") from unresolvable
+        except re.error as bad_pattern:
+            raise self._bad(f"it has a pattern that is no regular expression: {bad_pattern}") from bad_pattern
+        if errors:
+            error = min(errors, key=lambda each: len(each.absolute_path))
+            raise _Fault(
+                "schema",
+                path,
+                expected=self.schema_path,
+                actual=f"{error.json_path}: {clean(error.message, limit=300)}",
+            )
+
+
+def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
+    if spec.json_schema is None:
+        return None
+    path = spec.json_schema
+    try:
+        file = _under(root, path)
+        if not file.exists():
+            raise _Fault("bad_schema", path, expected=path, actual="it does not exist")
+        if not is_regular_file(file):
+            raise _Fault("bad_schema", path, expected=path, actual="it is no file")
+        return _Validate(path, _read_json(path, file))
+    except _Fault as fault:
+        if fault.problem == "bad_schema":
+            raise
+        reason = {"outside_root": "it leads out of the plan's root"}.get(fault.problem, fault.actual)
+        raise _Fault("bad_schema", path, expected=path, actual=reason) from fault
+    except OSError as error:
+        raise _Fault("bad_schema", path, expected=path, actual=_os_reason(error)) from error

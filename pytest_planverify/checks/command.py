@@ -1,0 +1,188 @@
+"""Criteria that are commands but not pytest: run as argument vectors, read through the catalog."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.catalog import Command, proves_nothing, read_findings
+from planner.model.evidence import CommandFact, Evidence, EvidenceKind, Finding, ProcessEnd
+from planner.model.outcome import Verdict
+from planner.text.sanitizing import clean
+from pytest_planverify.checks.result import CheckResult
+from pytest_planverify.supervision.processes import ProcessResult, run_process
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+OUTPUT_CHARACTERS = 8_000
+"""How much of the output of a failed command is kept as evidence."""
+
+
+def run_command(
+    command: Command,
+    root: Path,
+    timeout_seconds: float,
+    *,
+    env: Mapping[str, str] | None = None,
+    check_id: str = "",
+) -> CheckResult:
+    """Run a command in the root and judge it by its exit status and by what it says.
+
+    ``env`` is the whole environment, by default this process's; the command's own variables come on top.
+    Success that proves nothing is ``failed``; a program that is not there is ``inconclusive``.
+    """
+    environment = {**(os.environ if env is None else env), **dict(command.env)}
+    program = find_program(command.argv[0], root, environment.get("PATH"))
+    if program is None:
+        return _missing(command, f"{command.argv[0]} is not installed here", check_id)
+    try:
+        process = run_process(
+            (program, *command.argv[1:]), cwd=root, env=environment, timeout_seconds=timeout_seconds
+        )
+    except (OSError, ValueError) as error:
+        return _missing(command, f"{command.argv[0]} cannot be started: {error}", check_id)
+    return _judge(command, process, root, timeout_seconds, check_id)
+
+
+def find_program(name: str, root: Path, search_path: str | None = None) -> str | None:
+    """The absolute path of a program: this interpreter for ``python``, then what is installed beside it."""
+    if "/" in name:
+        path = root.absolute() / name
+        return str(path) if _is_program(path) else None
+    if name in ("python", "python3"):
+        return sys.executable
+    beside = Path(sys.executable).parent / name
+    return str(beside) if _is_program(beside) else shutil.which(name, path=search_path)
+
+
+def _is_program(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+_NO_MODULE = re.compile(r": No module named '?(?P<name>[\w.]+)'?(?:;.*)?$", re.MULTILINE)
+
+
+def _judge(
+    command: Command, process: ProcessResult, root: Path, timeout_seconds: float, check_id: str
+) -> CheckResult:
+    tool = command.tool
+    missing_module = _module_that_is_missing(command, process)
+    if missing_module:
+        return _missing(command, f"the module {missing_module} is not installed here", check_id, process)
+    vacuous = None
+    if process.timed_out:
+        reason = f"it was ended after its limit of {timeout_seconds:g} s"
+    elif process.signal:
+        reason = f"it was ended by {process.signal}"
+    elif process.exit_code != 0:
+        reason = f"it exited with {process.exit_code}"
+    else:
+        proof = proves_nothing(tool, process.stdout, process.stderr)
+        if proof is None:
+            return CheckResult(verdict=Verdict.PASSED, duration_ms=process.duration_ms, exit_code=0)
+        reason = f"it exited with 0, but that proves nothing: {proof}"
+        vacuous = "all_skipped" if "skipped" in proof else "nothing_collected"
+    evidence = _evidence(
+        command,
+        check_id,
+        reason=reason,
+        process=process,
+        findings=_relative(read_findings(tool, process.stdout, process.stderr), root),
+        vacuous=vacuous,
+        limit_seconds=timeout_seconds,
+    )
+    return CheckResult(
+        verdict=Verdict.FAILED,
+        reason=reason,
+        evidence=(evidence,),
+        duration_ms=process.duration_ms,
+        exit_code=process.exit_code,
+    )
+
+
+def _missing(
+    command: Command, reason: str, check_id: str, process: ProcessResult | None = None
+) -> CheckResult:
+    evidence = _evidence(command, check_id, reason=reason, process=process, found=False)
+    return CheckResult(
+        verdict=Verdict.INCONCLUSIVE,
+        reason=clean(reason, limit=500),
+        evidence=(evidence,),
+        duration_ms=process.duration_ms if process else 0,
+        exit_code=process.exit_code if process else None,
+    )
+
+
+def _module_that_is_missing(command: Command, process: ProcessResult) -> str | None:
+    """The tool's own module where ``python -m`` does not find it."""
+    if "-m" not in command.argv or process.exit_code != 1:
+        return None
+    module = command.argv[command.argv.index("-m") + 1]
+    match = _NO_MODULE.search(process.stderr)
+    if match and module in command.tool.modules and match["name"].partition(".")[0] == module.partition(".")[0]:
+        return module
+    return None
+
+
+def _evidence(
+    command: Command,
+    check_id: str,
+    *,
+    reason: str,
+    process: ProcessResult | None,
+    findings: tuple[Finding, ...] = (),
+    found: bool = True,
+    vacuous: str | None = None,
+    limit_seconds: float | None = None,
+) -> Evidence:
+    stdout = clean(process.stdout, limit=OUTPUT_CHARACTERS) if process else ""
+    stderr = clean(process.stderr, limit=OUTPUT_CHARACTERS) if process else ""
+    return Evidence(
+        kind=EvidenceKind.COMMAND,
+        check_id=check_id,
+        headline=_headline(findings, stdout, stderr, reason),
+        stdout_tail=stdout,
+        stderr_tail=stderr,
+        limit_seconds=limit_seconds,
+        duration_seconds=process.duration_ms / 1000 if process else None,
+        timed_out=bool(process and process.timed_out),
+        process=ProcessEnd(
+            exit_code=process.exit_code, signal=process.signal, timed_out=process.timed_out, complete=True
+        )
+        if process
+        else None,
+        vacuous=vacuous,
+        command=CommandFact(
+            argv=command.argv,
+            tool=command.tool.name,
+            purpose=command.tool.purpose.value,
+            found=found,
+            output_tail=clean(f"{stdout}\n{stderr}".strip(), limit=OUTPUT_CHARACTERS),
+            findings=findings,
+        ),
+    )
+
+
+def _headline(findings: tuple[Finding, ...], stdout: str, stderr: str, reason: str) -> str:
+    if findings:
+        first = findings[0]
+        place = ":".join(str(part) for part in (first.path, first.line) if part is not None)
+        return ": ".join(part for part in (place, first.code, first.message) if part)
+    lines = [line.strip() for line in (stderr or stdout).splitlines() if line.strip()]
+    return clean(lines[-1], limit=500) if lines else reason
+
+
+def _relative(findings: tuple[Finding, ...], root: Path) -> tuple[Finding, ...]:
+    """Paths below the root are told relative to it, whether the tool said them so or not."""
+    bases = tuple(dict.fromkeys((f"{root.absolute()}/", f"{root.resolve()}/")))
+    shown: list[Finding] = []
+    for finding in findings:
+        base = next((base for base in bases if finding.path and finding.path.startswith(base)), None)
+        relative = finding.path[len(base) :] if base and finding.path else finding.path
+        shown.append(finding.model_copy(update={"path": relative and relative.removeprefix("./")}))
+    return tuple(shown)

@@ -1,0 +1,97 @@
+"""Criteria that only a person can judge, answered in a file beside the outcomes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from planner.model.answers import Answer, Answers
+from planner.model.evidence import Evidence, EvidenceKind
+from planner.model.outcome import Verdict
+from planner.model.plan import ManualSpec
+from planner.text.sanitizing import clean
+from pytest_planverify.checks.result import CheckResult
+from pytest_planverify.checks.rooted import OutsideRoot, is_regular_file, resolve_under
+
+ANSWERS_FILE = ".planverify/answers.json"
+"""Where people answer, relative to the plan's root."""
+
+MAX_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswersOnFile:
+    """What people have answered so far."""
+
+    answers: Answers = Answers()
+    problem: str | None = None
+    """Why the file cannot be used: then every question is open."""
+
+
+def read_answers(root: Path) -> AnswersOnFile:
+    """Read the answers file below the root; a missing one holds no answers. Never raises."""
+    try:
+        file = resolve_under(root, ANSWERS_FILE)
+        if not file.exists():
+            return AnswersOnFile()
+        if not is_regular_file(file) or file.stat().st_size > MAX_BYTES:
+            return AnswersOnFile(problem=f"{ANSWERS_FILE} is no file of at most {MAX_BYTES} bytes")
+        return AnswersOnFile(answers=Answers.model_validate_json(file.read_bytes()))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        return AnswersOnFile(problem=f"{ANSWERS_FILE} cannot be used: {place or 'the file'}: {first['msg']}")
+    except OutsideRoot:
+        return AnswersOnFile(problem=f"{ANSWERS_FILE} leads out of the plan's root")
+    except OSError as error:
+        return AnswersOnFile(problem=f"{ANSWERS_FILE} cannot be read: {error.strerror or error}")
+
+
+def check_manual(
+    spec: ManualSpec, plan_id: str, todo_id: str, check_id: str, answers: AnswersOnFile
+) -> CheckResult:
+    """What a person answered: ``yes`` passes, ``no`` fails, no answer needs a human."""
+    asked = clean(spec.question, limit=500)
+    given = [
+        answer
+        for answer in answers.answers.answers
+        if (answer.plan, answer.todo_id, answer.check_id) == (plan_id, todo_id, check_id)
+    ]
+    current = [answer for answer in given if answer.question == spec.question]
+    if current:
+        return _answered(current[-1], asked, check_id)
+    how = _how_to_answer(spec, plan_id, todo_id, check_id)
+    if given:
+        reason = f"it was answered when the question was {clean(given[-1].question, limit=200)!r}; {how}"
+        return CheckResult(verdict=Verdict.STALE, reason=reason, title=asked)
+    trouble = f"{clean(answers.problem, limit=300)}; " if answers.problem else ""
+    return CheckResult(
+        verdict=Verdict.NEEDS_HUMAN,
+        reason=f"{trouble}{spec.role.value} is asked: {asked} {how}",
+        title=asked,
+    )
+
+
+def _answered(answer: Answer, asked: str, check_id: str) -> CheckResult:
+    if answer.answer == "yes":
+        return CheckResult(verdict=Verdict.PASSED, title=asked)
+    note = f": {answer.note}" if answer.note else ""
+    reason = clean(f"{answer.by} answered no{note}", limit=500)
+    evidence = Evidence(kind=EvidenceKind.MANUAL, check_id=check_id, headline=f"{asked} {reason}")
+    return CheckResult(verdict=Verdict.FAILED, reason=reason, evidence=(evidence,), title=asked)
+
+
+def _how_to_answer(spec: ManualSpec, plan_id: str, todo_id: str, check_id: str) -> str:
+    entry = {
+        "plan": plan_id,
+        "todo_id": todo_id,
+        "check_id": check_id,
+        "question": spec.question,
+        "answer": "yes",
+        "by": "your name",
+    }
+    line = json.dumps(entry, ensure_ascii=not spec.question.isprintable())
+    return f'answer "yes" or "no" under "answers" in {ANSWERS_FILE}: {line}'

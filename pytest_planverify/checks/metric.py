@@ -1,0 +1,71 @@
+"""Criteria that are numbers which the tests record."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from planner.model.evidence import Evidence, EvidenceKind, MetricFact
+from planner.model.outcome import Verdict
+from planner.model.plan import MetricSpec, Operator
+from planner.text.sanitizing import clean
+from pytest_planverify.checks.result import CheckResult
+
+MAX_SHOWN = 20
+"""Recorded values that are told as evidence."""
+
+_COMPARISONS: dict[Operator, Callable[[Any, Any], bool]] = {
+    Operator.GE: operator.ge,
+    Operator.GT: operator.gt,
+    Operator.LE: operator.le,
+    Operator.LT: operator.lt,
+    Operator.EQ: operator.eq,
+    Operator.NE: operator.ne,
+}
+
+
+def check_metric(spec: MetricSpec, recorded: Sequence[object], *, check_id: str = "") -> CheckResult:
+    """Whether every recorded value satisfies the comparison, ``recorded OPERATOR value``.
+
+    A metric that nobody recorded has failed, and so has one that was recorded with anything but a finite
+    number; truth values are no numbers. ``==`` and ``!=`` compare floats exactly, without a tolerance.
+    """
+    title = f"{spec.name} {spec.operator} {spec.value:.12g}"
+    strange = [value for value in recorded if not _is_number(value)]
+    if not recorded:
+        problem, reason = "not_recorded", f"no test recorded {spec.name}"
+    elif strange:
+        problem, reason = "not_a_number", f"{spec.name} was recorded as {_shown(strange[0])}, no finite number"
+    else:
+        compare = _COMPARISONS[spec.operator]
+        unmet = [value for value in recorded if not compare(value, spec.value)]
+        if not unmet:
+            return CheckResult(verdict=Verdict.PASSED, title=title)
+        problem, reason = "unmet", f"{spec.name} is {_shown(unmet[0])}, not {spec.operator} {spec.value:.12g}"
+        if len(recorded) > 1:
+            reason += f" ({len(unmet)} of {len(recorded)} recorded values)"
+    fact = MetricFact(
+        name=spec.name,
+        operator=spec.operator.value,
+        expected=spec.value,
+        recorded=tuple(_shown(value) for value in recorded[:MAX_SHOWN]),
+        problem=problem,
+    )
+    evidence = Evidence(kind=EvidenceKind.METRIC, check_id=check_id, headline=reason, metric=fact)
+    return CheckResult(verdict=Verdict.FAILED, reason=reason, evidence=(evidence,), title=title)
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _shown(value: object) -> str:
+    try:
+        return clean(repr(value), limit=100)
+    except Exception as error:
+        # The value's own __repr__ may do anything; a whole number of many digits refuses.
+        return f"a {type(value).__name__} that cannot be shown ({type(error).__name__})"

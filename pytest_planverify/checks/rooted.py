@@ -1,0 +1,57 @@
+"""Paths of the plan, resolved so that none of them leads out of the plan's root, by symbolic links either."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from difflib import get_close_matches
+from pathlib import Path
+
+CHUNK_BYTES = 1 << 20
+MAX_SIBLINGS = 5_000
+"""Names of a folder that are looked at for look-alikes."""
+
+
+class OutsideRoot(Exception):
+    """The path leads out of the root."""
+
+
+def resolve_under(root: Path, path: str | Path) -> Path:
+    """The resolved path. Raises :class:`OutsideRoot`, or ``OSError`` where it cannot be resolved."""
+    try:
+        base = root.resolve()
+        resolved = (base / path).resolve()
+    except (ValueError, RuntimeError) as error:  # a NUL in it, or symbolic links in a circle
+        raise OSError(str(error)) from error
+    if not resolved.is_relative_to(base):
+        raise OutsideRoot(f"{path} leads out of the plan's root, to {resolved}")
+    return resolved
+
+
+def is_regular_file(path: Path) -> bool:
+    """Whether it is an ordinary file, which can be read without waiting. Raises ``OSError``."""
+    return stat.S_ISREG(path.stat().st_mode)
+
+
+def file_sha256(path: Path) -> str:
+    """The digest of a file's bytes, in hexadecimal. Raises ``OSError``."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def names_like(root: Path, path: str) -> tuple[str, ...]:
+    """Existing paths beside the missing one that look like it, relative to the root."""
+    try:
+        wanted = root / path
+        folder = wanted.parent
+        while not folder.is_dir() and folder != root and root in folder.parents:
+            wanted, folder = folder, folder.parent
+        resolve_under(root, folder.relative_to(root))
+        names = [entry.name for entry, _ in zip(folder.iterdir(), range(MAX_SIBLINGS), strict=False)]
+    except (OSError, ValueError, OutsideRoot):
+        return ()
+    near = get_close_matches(wanted.name, sorted(names), n=3)
+    return tuple((folder / name).relative_to(root).as_posix() for name in near)

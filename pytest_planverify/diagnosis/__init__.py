@@ -1,0 +1,10 @@
+"""Evidence to diagnosis by an ordered table of rules. Imports no pytest, so that recorded evidence can be judged."""
+
+from __future__ import annotations
+
+from pytest_planverify.diagnosis.deciding import diagnose
+from pytest_planverify.diagnosis.rule import Hit, Rule
+from pytest_planverify.diagnosis.rules import RULES
+from pytest_planverify.diagnosis.signatures import signature
+
+__all__ = ["RULES", "Hit", "Rule", "diagnose", "signature"]

@@ -1,0 +1,122 @@
+"""Reading what Python prints: a traceback, or the stack that faulthandler leaves, into frames and exceptions."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from pathlib import PurePosixPath
+
+from planner.model.evidence import ExceptionFact, Frame, Side
+
+_HEADER = "Traceback (most recent call last):"
+_FILE = re.compile(r'^ +File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:,? in (?P<function>.+))?$')
+_LAST = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
+_STACK_HEADER = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*:$")
+_INTERNAL = "INTERNALERROR> "
+_MISSING_MODULE = re.compile(r"^No module named '(?P<name>[^']+)'")
+_CANNOT_IMPORT = re.compile(
+    r"^cannot import name '[^']+' from (?:partially initialized module )?'(?P<name>[^']+)'"
+)
+_ERRNO = re.compile(r"^\[Errno (?P<errno>\d+)\] [^:]*(?:: '(?P<path>[^']*)')?")
+_LIBRARY = re.compile(r"/(?:site|dist)-packages/(?P<package>[^/.]+)")
+_STDLIB = re.compile(r"/lib/python\d\.\d+/|\\Lib\\|^<frozen ")
+_TEST_NAME = re.compile(r"^(?:test_.*|.*_test|conftest)\.py$")
+_FRAMEWORK = frozenset({"pytest", "_pytest", "pluggy", "xdist", "execnet"})
+_SYNTAX_ERRORS = frozenset({"SyntaxError", "IndentationError", "TabError"})
+
+
+def read_traceback(text: str, first_party: frozenset[str] = frozenset()) -> ExceptionFact | None:
+    """The last traceback that a Python process printed, or ``None``.
+
+    The sides of its frames are judged by their paths alone.
+    """
+    lines = [line.removeprefix(_INTERNAL).rstrip() for line in text.splitlines()]
+    starts = [at for at, line in enumerate(lines) if line.strip() == _HEADER]
+    if not starts:
+        return None
+    frames: list[Frame] = []
+    syntax_frame: Frame | None = None
+    for at in range(starts[-1] + 1, len(lines)):
+        line = lines[at]
+        if found := _FILE.match(line):
+            source = (
+                lines[at + 1].strip() if at + 1 < len(lines) and not _FILE.match(lines[at + 1]) else None
+            )
+            frame = _frame(found, source, first_party)
+            if found["function"] is None:
+                syntax_frame = frame
+            else:
+                frames.append(frame)
+        elif (last := _LAST.match(line)) and [*frames, syntax_frame] != [None]:
+            return _exception(last["type"], last["message"] or "", tuple(frames), syntax_frame)
+    return None
+
+
+def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Frame, ...]:
+    """The frames of a faulthandler stack, outermost call first; of several threads the current one's."""
+    frames: list[Frame] = []
+    stacks: list[tuple[str, list[Frame]]] = [("", frames)]
+    for line in text.splitlines():
+        if _STACK_HEADER.match(line):
+            frames = []
+            stacks.append((line, frames))
+        elif (found := _FILE.match(line)) and found["function"]:
+            frames.append(_frame(found, None, first_party))
+    stacks = [(header, frames) for header, frames in stacks if frames]
+    if not stacks:
+        return ()
+    current = next((frames for header, frames in stacks if header.startswith("Current")), stacks[0][1])
+    return tuple(reversed(current))
+
+
+def _frame(found: re.Match[str], source: str | None, first_party: frozenset[str]) -> Frame:
+    path = found["path"]
+    return Frame(
+        path=path,
+        line=int(found["line"]),
+        function=found["function"] or "<module>",
+        side=_side(path, first_party),
+        source=source,
+    )
+
+
+def _side(path: str, first_party: frozenset[str]) -> Side:
+    plain = path.replace("\\", "/")
+    if library := _LIBRARY.search(plain):
+        package = library["package"]
+        if package in first_party:
+            return Side.PRODUCT
+        return (
+            Side.FRAMEWORK if package in _FRAMEWORK or package.startswith("pytest_") else Side.THIRD_PARTY
+        )
+    if _STDLIB.search(path) or plain.startswith("<"):
+        return Side.STDLIB
+    pure = PurePosixPath(plain)
+    if _TEST_NAME.match(pure.name) or "tests" in pure.parts:
+        return Side.TEST
+    return Side.PRODUCT
+
+
+def _exception(
+    name: str, message: str, frames: tuple[Frame, ...], syntax_frame: Frame | None
+) -> ExceptionFact:
+    bare = name.rpartition(".")[2]
+    known = getattr(builtins, bare, None) if "." not in name else None
+    bases: tuple[str, ...] = ()
+    if isinstance(known, type) and issubclass(known, BaseException):
+        bases = tuple(f"builtins.{base.__name__}" for base in known.__mro__[1:-1])
+    found = _MISSING_MODULE.match(message) or _CANNOT_IMPORT.match(message)
+    system = _ERRNO.match(message)
+    syntax = syntax_frame if bare in _SYNTAX_ERRORS else None
+    return ExceptionFact(
+        type=bare,
+        qualified=name if "." in name else f"builtins.{name}",
+        bases=bases,
+        message=message,
+        frames=frames,
+        name=found["name"] if found else None,
+        path=syntax.path if syntax else (system["path"] if system else None),
+        line=syntax.line if syntax else None,
+        errno=int(system["errno"]) if system else None,
+        object_side=syntax.side if syntax else None,
+    )

@@ -1,0 +1,137 @@
+"""Reading evidence by structure: which exception is looked at, which frame raised it, and whose file that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import PurePosixPath, PureWindowsPath
+
+from planner.model.evidence import Evidence, EvidenceKind, ExceptionFact, Frame, ProcessEnd, Side
+from pytest_planverify.diagnosis.printed import read_stack, read_traceback
+
+PROJECT_SIDES = (Side.TEST, Side.PRODUCT)
+"""The sides that the people of the project can change."""
+
+_DELEGATING = (".__getattr__", ".__getattribute__")
+
+
+@dataclass(frozen=True)
+class Case:
+    """Evidence with one of its exceptions in focus; rules ask it, and never search its text."""
+
+    evidence: Evidence
+    error: ExceptionFact | None
+    """The exception in focus: the one that surfaced, unless a rule looks deeper."""
+    printed: bool = False
+    """The exception was read from what a process printed, not observed."""
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> Case:
+        """The case with the surfacing exception in focus, or else the one that a process printed."""
+        if evidence.exceptions:
+            return cls(evidence, evidence.exceptions[0])
+        if evidence.kind in (EvidenceKind.SESSION, EvidenceKind.COMMAND):
+            return cls(evidence, _printed_error(evidence), printed=True)
+        return cls(evidence, None)
+
+    def at(self, error: ExceptionFact) -> Case:
+        """The same case with another exception in focus."""
+        return replace(self, error=error)
+
+    @property
+    def deeper(self) -> tuple[ExceptionFact, ...]:
+        """Causes and contexts of the surfacing exception, then the leaves of its group."""
+        return self.evidence.exceptions[1:] + self.evidence.exceptions_in_group
+
+    @property
+    def process(self) -> ProcessEnd:
+        return self.evidence.process or ProcessEnd()
+
+    @cached_property
+    def frames(self) -> tuple[Frame, ...]:
+        """Frames of the exception in focus; a ``__getattr__`` that only reports a miss is left out."""
+        frames = self.error.frames if self.error else ()
+        while len(frames) > 1 and frames[-1].function.endswith(_DELEGATING):
+            frames = frames[:-1]
+        return frames
+
+    @cached_property
+    def raised_at(self) -> Frame | None:
+        """The project's frame nearest to the raise: product or test."""
+        return last_project_frame(self.frames)
+
+    @cached_property
+    def stuck_at(self) -> Frame | None:
+        """Where a process that was ended stood, by the stack that it left."""
+        stack = read_stack(self.process.stack or self.evidence.stderr_tail, self.first_party)
+        product = [frame for frame in stack if frame.side is Side.PRODUCT]
+        project = product or [frame for frame in stack if frame.side is Side.TEST]
+        return project[-1] if project else None
+
+    @property
+    def innermost(self) -> Frame | None:
+        """The frame that raised, whoever wrote it."""
+        return self.frames[-1] if self.frames else None
+
+    @property
+    def in_product(self) -> bool:
+        return self.raised_at is not None and self.raised_at.side is Side.PRODUCT
+
+    @property
+    def in_test(self) -> bool:
+        return self.raised_at is not None and self.raised_at.side is Side.TEST
+
+    @property
+    def in_nobody(self) -> bool:
+        """No frame of the project was on the way."""
+        return self.raised_at is None
+
+    @cached_property
+    def first_party(self) -> frozenset[str]:
+        return frozenset(self.evidence.first_party)
+
+    def is_error(self, *names: str) -> bool:
+        """Whether the exception in focus is of one of these qualified types, or derives from one."""
+        return self.error is not None and is_a(self.error, *names)
+
+    def is_first_party(self, module: str) -> bool:
+        return top_level(module) in self.first_party
+
+    def is_test_package(self, module: str) -> bool:
+        return top_level(module) in self.evidence.test_packages
+
+
+def is_a(error: ExceptionFact, *names: str) -> bool:
+    """Whether an exception's class is one of these qualified names, or derives from one."""
+    return error.qualified in names or any(base in names for base in error.bases)
+
+
+def last_project_frame(frames: tuple[Frame, ...]) -> Frame | None:
+    """The project's frame nearest to the raise."""
+    return next((frame for frame in reversed(frames) if frame.side in PROJECT_SIDES), None)
+
+
+def last_frame_of(frames: tuple[Frame, ...], side: Side) -> Frame | None:
+    return next((frame for frame in reversed(frames) if frame.side is side), None)
+
+
+def top_level(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def is_relative(path: str) -> bool:
+    """Whether a recorded path lies below the plan's root: such paths are recorded relative to it."""
+    return not (PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute())
+
+
+def raises_by_hand(frame: Frame | None) -> bool:
+    """Whether the frame stands on a ``raise`` statement: the exception was meant, not stumbled into."""
+    return frame is not None and frame.source is not None and frame.source.startswith("raise ")
+
+
+def _printed_error(evidence: Evidence) -> ExceptionFact | None:
+    text = evidence.command.output_tail if evidence.command else ""
+    for candidate in (evidence.stderr_tail, text, evidence.stdout_tail):
+        if error := read_traceback(candidate, frozenset(evidence.first_party)):
+            return error
+    return None

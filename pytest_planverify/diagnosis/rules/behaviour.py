@@ -1,0 +1,430 @@
+"""Rules for code that ran and did something else than a test expects; the general ones come last."""
+
+from __future__ import annotations
+
+import re
+
+from planner.model.evidence import Phase, Side
+from planner.model.outcome import Location
+from planner.model.taxonomy import Category, Owner
+from pytest_planverify.diagnosis.reading import Case, is_relative, raises_by_hand
+from pytest_planverify.diagnosis.rule import Hit, Rule
+from pytest_planverify.diagnosis.wording import comparison, origin_of_value, place, quote, said
+
+_FAILED = ("builtins.Failed", "_pytest.outcomes.Failed")
+_NOT_RAISED = re.compile(r"^DID NOT (?P<verb>RAISE|WARN)(?P<what>.*)")
+_SUBTESTS = re.compile(r"^contains (?P<count>\d+) failed subtests?$")
+_WAITED = (
+    "builtins.TimeoutError",
+    "asyncio.exceptions.TimeoutError",
+    "concurrent.futures._base.TimeoutError",
+    "subprocess.TimeoutExpired",
+    "hypothesis.errors.DeadlineExceeded",
+)
+_BOTH_ANSWERS = ("hypothesis.errors.Flaky", "hypothesis.errors.FlakyFailure")
+_DOCTEST = "doctest.DocTestFailure"
+_AROUND = (Phase.SETUP, Phase.TEARDOWN)
+
+
+def _name_of_test(case: Case) -> str:
+    frame = case.raised_at
+    if frame is not None and frame.side is Side.TEST:
+        return place(frame)
+    return case.evidence.nodeid or "the test"
+
+
+def _xpass(case: Case) -> Hit | None:
+    if not case.evidence.strict_xpass:
+        return None
+    return Hit(
+        suggestion=f"{case.evidence.nodeid or 'The test'} passes although it is marked xfail(strict): take the mark off."
+    )
+
+
+def _subtests(case: Case) -> Hit | None:
+    found = _SUBTESTS.match(case.evidence.headline) if case.error is None else None
+    if found is None:
+        return None
+    return Hit(
+        suggestion=f"{case.evidence.nodeid} has {found['count']} failed subtests; see their own failures."
+    )
+
+
+def _both_answers(case: Case) -> Hit | None:
+    if case.error is None or not case.is_error(*_BOTH_ANSWERS):
+        return None
+    return Hit(suggestion=f"{_name_of_test(case)} gave both answers for one input: {said(case.error)}.")
+
+
+def _not_implemented(case: Case) -> Hit | None:
+    if not case.is_error("builtins.NotImplementedError") or not case.in_product or case.raised_at is None:
+        return None
+    return Hit(suggestion=f"{place(case.raised_at)} is not implemented yet.")
+
+
+def _assertion_in_test(case: Case) -> Hit | None:
+    if not case.is_error("builtins.AssertionError") or not case.in_test or case.error is None:
+        return None
+    around = case.evidence.phase in _AROUND
+    return Hit(suggestion=_comparison(case) or f"{_name_of_test(case)} fails: {said(case.error)}.",
+               weight=0.85 if around else 1.0)  # fmt: skip
+
+
+def _comparison(case: Case) -> str | None:
+    """Who gave which value, and who expects which: from pytest's own explanation of the assertion."""
+    compared = comparison(case.error) if case.error else None
+    if compared is None:
+        return None
+    left, operator, right = compared
+    expects = right if operator in ("==", "is") else f"{operator} {right}"
+    if operator == "!=":
+        expects = (
+            right if case.error and not case.error.message.startswith("assert") else f"anything but {right}"
+        )
+    return f"{_giver(case)} gave {left} where {_name_of_test(case)} expects {expects}."
+
+
+def _giver(case: Case) -> str:
+    """The product function behind the value: defined where, if only one can be meant."""
+    call = origin_of_value(case.error) if case.error else None
+    subjects = case.evidence.subjects
+    if call is not None:
+        callee = call.partition("(")[0]
+        named = [
+            frame for frame in subjects if frame.function.rpartition(".")[2] == callee.rpartition(".")[2]
+        ]
+        return place(named[0]) if named else call
+    return place(subjects[0]) if len(subjects) == 1 else "The product"
+
+
+def _assertion_in_product(case: Case) -> Hit | None:
+    if not case.is_error("builtins.AssertionError") or not case.in_product or case.raised_at is None:
+        return None
+    return Hit(suggestion=f"An assertion of the product fails in {place(case.raised_at)}: {_source(case)}.")
+
+
+def _source(case: Case) -> str:
+    frame = case.raised_at
+    return quote(frame.source) if frame and frame.source else (said(case.error) if case.error else "")
+
+
+def _not_raised(case: Case) -> Hit | None:
+    found = _NOT_RAISED.match(case.error.message) if case.error else None
+    if found is None or not case.is_error(*_FAILED):
+        return None
+    verb = "raise" if found["verb"] == "RAISE" else "warn"
+    giver = place(case.evidence.subjects[0]) if len(case.evidence.subjects) == 1 else "The product"
+    return Hit(
+        suggestion=f"{giver} did not {verb}{quote(found['what'], 80) and ' ' + quote(found['what'], 80)} where "
+        f"{_name_of_test(case)} expects it.",
+        weight=1.0 if case.in_test else 0.9,
+    )
+
+
+def _failed_by_hand(case: Case) -> Hit | None:
+    if case.error is None or not case.is_error(*_FAILED) or case.in_nobody:
+        return None
+    return Hit(suggestion=f"{_name_of_test(case)} says: {quote(case.error.message)}.")
+
+
+def _doctest(case: Case) -> Hit | None:
+    error = case.error
+    if error is None or not case.is_error(_DOCTEST):
+        return None
+    where = Location(path=error.path, line=error.line, function=error.name) if error.path else None
+    position = f" ({error.path}:{error.line})" if error.path else ""
+    return Hit(
+        suggestion=f"The example of {error.name or 'a doctest'}{position}: {quote(error.message)}.",
+        location=where,
+    )
+
+
+def _refused_definition(case: Case) -> Hit | None:
+    if case.error is None or case.evidence.phase is not Phase.COLLECT or not case.in_nobody:
+        return None
+    if not case.is_error(*_FAILED, "_pytest.nodes.CollectError", "_pytest.nodes.Collector.CollectError"):
+        return None
+    return Hit(suggestion=f"pytest refuses how a test is written: {quote(case.error.message, 240)}.")
+
+
+def _waited(case: Case) -> Hit | None:
+    if case.error is None or not case.is_error(*_WAITED) or case.in_nobody or case.error.errno is not None:
+        return None
+    if raises_by_hand(case.innermost) and case.in_product and case.innermost is case.raised_at:
+        return None
+    around = case.evidence.phase in _AROUND
+    return Hit(
+        suggestion=f"{place(case.raised_at) if case.raised_at else 'The test'} waited longer than it allows itself: "
+        f"{said(case.error)}.",
+        owner=Owner.ENVIRONMENT if around else None,
+        weight=0.8 if around else 1.0,
+    )
+
+
+def _missing_file_of_project(case: Case) -> Hit | None:
+    """A file below the plan's root that a test opens."""
+    error = case.error
+    if (
+        error is None
+        or not case.is_error("builtins.FileNotFoundError")
+        or not case.in_test
+        or not error.path
+    ):
+        return None
+    if not is_relative(error.path) or case.evidence.phase is Phase.TEARDOWN:
+        return None
+    return Hit(suggestion=f"{error.path} does not exist, and {_name_of_test(case)} reads it.")
+
+
+def _missing_output(case: Case) -> Hit | None:
+    error = case.error
+    if error is None or not case.is_error("builtins.FileNotFoundError") or not case.in_test:
+        return None
+    return Hit(suggestion=f"{error.path or 'A file'} was not written, and {_name_of_test(case)} reads it.")
+
+
+def _missing_file_in_product(case: Case) -> Hit | None:
+    error = case.error
+    if error is None or not case.is_error("builtins.FileNotFoundError") or not case.in_product:
+        return None
+    return Hit(suggestion=f"{_at(case)} opens {error.path or 'a file'}, which does not exist.")
+
+
+def _at(case: Case) -> str:
+    return place(case.raised_at) if case.raised_at else "The code"
+
+
+def _recursion(case: Case) -> Hit | None:
+    if not case.is_error("builtins.RecursionError") or case.raised_at is None:
+        return None
+    return Hit(
+        suggestion=f"{_at(case)} calls itself without end.",
+        owner=Owner.TEST if case.in_test else Owner.PRODUCT,
+    )
+
+
+def _warning(case: Case) -> Hit | None:
+    if not case.is_error("builtins.Warning") or case.error is None:
+        return None
+    owner = Owner.ENVIRONMENT if case.in_nobody else (Owner.TEST if case.in_test else Owner.PRODUCT)
+    return Hit(suggestion=f"A warning is an error here{f', in {_at(case)}' if case.raised_at else ''}: {said(case.error)}.",
+               owner=owner)  # fmt: skip
+
+
+def _raised_in_product(case: Case) -> Hit | None:
+    if not case.in_product or case.error is None:
+        return None
+    source = f" at `{quote(case.raised_at.source, 80)}`" if case.raised_at and case.raised_at.source else ""
+    return Hit(
+        suggestion=f"{_at(case)} raises {said(case.error)}{source}.",
+        weight=1.0 if case.innermost is case.raised_at else 0.93,
+    )
+
+
+def _raised_around_test(case: Case) -> Hit | None:
+    if (
+        not case.in_test
+        or case.evidence.phase not in _AROUND
+        or case.error is None
+        or case.evidence.subjects
+    ):
+        return None
+    phase = "set-up" if case.evidence.phase is Phase.SETUP else "teardown"
+    return Hit(suggestion=f"The {phase} in {_at(case)} fails by itself: {said(case.error)}.")
+
+
+def _raised_in_test_alone(case: Case) -> Hit | None:
+    """In test code that names nothing of the product, so that nothing of it can have given the value."""
+    if not case.in_test or case.error is None or case.evidence.subjects or case.printed:
+        return None
+    return Hit(suggestion=f"{_at(case)} raises {said(case.error)} by itself.")
+
+
+def _raised_in_test(case: Case) -> Hit | None:
+    if not case.in_test or case.error is None:
+        return None
+    giver = place(case.evidence.subjects[0]) if len(case.evidence.subjects) == 1 else "the product"
+    return Hit(suggestion=f"{_at(case)} cannot work with what {giver} gave: {said(case.error)}.")
+
+
+def _raised_by_nobody(case: Case) -> Hit | None:
+    if case.error is None or not case.in_nobody:
+        return None
+    last = case.innermost
+    where = f" in {place(last)}" if last else ""
+    return Hit(
+        suggestion=f"{said(case.error)}{where}, with no code of the project on the way.",
+        frame=last,
+    )
+
+
+BEHAVIOUR_RULES: tuple[Rule, ...] = (
+    Rule(
+        id="strict-xpass",
+        because="A test that is marked as failing passes, and its mark is strict.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.9,
+        owner=Owner.TEST,
+        read=_xpass,
+    ),
+    Rule(
+        id="subtests-failed",
+        because="Subtests of the test failed.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.7,
+        read=_subtests,
+    ),
+    Rule(
+        id="property-gave-both-answers",
+        because="The test framework saw one input pass and fail.",
+        category=Category.FLAKY_TEST,
+        confidence=0.85,
+        runner_up=(Category.TEST_REGRESSION, 0.2),
+        read=_both_answers,
+    ),
+    Rule(
+        id="not-implemented",
+        because="Product code says that it is not implemented.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.95,
+        read=_not_implemented,
+    ),
+    Rule(
+        id="assertion-in-test",
+        because="An assertion of a test does not hold.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.95,
+        runner_up=(Category.SPEC_MISMATCH, 0.05),
+        read=_assertion_in_test,
+    ),
+    Rule(
+        id="assertion-in-product",
+        because="An assertion of the product itself does not hold.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.93,
+        read=_assertion_in_product,
+    ),
+    Rule(
+        id="did-not-raise",
+        because="The product did not raise or warn where the test expects it.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.9,
+        runner_up=(Category.SPEC_MISMATCH, 0.15),
+        read=_not_raised,
+    ),
+    Rule(
+        id="failed-by-hand",
+        because="The test called pytest.fail.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.85,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.1),
+        read=_failed_by_hand,
+    ),
+    Rule(
+        id="doctest-differs",
+        because="The example of a docstring gave something else.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.93,
+        read=_doctest,
+    ),
+    Rule(
+        id="test-definition-refused",
+        because="pytest cannot use a test as it is written.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.75,
+        owner=Owner.TEST,
+        runner_up=(Category.TEST_NOT_FOUND, 0.2),
+        read=_refused_definition,
+    ),
+    Rule(
+        id="waited-too-long",
+        because="The code gave up waiting for something.",
+        category=Category.TEST_TIMEOUT,
+        confidence=0.65,
+        runner_up=(Category.TEST_REGRESSION, 0.35),
+        read=_waited,
+    ),
+    Rule(
+        id="file-of-project-missing",
+        because="A test reads a file of the project that does not exist.",
+        category=Category.ARTIFACT_MISSING,
+        confidence=0.75,
+        runner_up=(Category.TEST_REGRESSION, 0.25),
+        read=_missing_file_of_project,
+    ),
+    Rule(
+        id="output-not-written",
+        because="A test reads a file elsewhere that the product did not write.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.7,
+        runner_up=(Category.ARTIFACT_MISSING, 0.3),
+        read=_missing_output,
+    ),
+    Rule(
+        id="file-missing-in-product",
+        because="Product code opens a file that does not exist.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.75,
+        runner_up=(Category.ARTIFACT_MISSING, 0.25),
+        read=_missing_file_in_product,
+    ),
+    Rule(
+        id="endless-recursion",
+        because="The code calls itself without end.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.93,
+        read=_recursion,
+    ),
+    Rule(
+        id="warning-is-an-error",
+        because="A warning was turned into an error.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.7,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.25),
+        read=_warning,
+    ),
+    Rule(
+        id="raised-in-product",
+        because="Product code raised, and the test did not expect it.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.9,
+        read=_raised_in_product,
+    ),
+    Rule(
+        id="raised-around-test",
+        because="Set-up or teardown code of the tests failed by itself.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.65,
+        owner=Owner.TEST,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.3),
+        read=_raised_around_test,
+    ),
+    Rule(
+        id="raised-in-test-alone",
+        because="Test code that names nothing of the product raised.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.65,
+        owner=Owner.TEST,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.15),
+        read=_raised_in_test_alone,
+    ),
+    Rule(
+        id="raised-in-test",
+        because="Test code raised while it worked with what the product gave.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.75,
+        runner_up=(Category.SPEC_MISMATCH, 0.2),
+        read=_raised_in_test,
+    ),
+)
+
+LAST_RULES: tuple[Rule, ...] = (
+    Rule(
+        id="raised-outside-project",
+        because="Something failed with no code of the project on the way.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.5,
+        runner_up=(Category.UNKNOWN, 0.4),
+        read=_raised_by_nobody,
+    ),
+)

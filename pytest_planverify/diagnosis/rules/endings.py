@@ -1,0 +1,362 @@
+"""Rules for limits that were passed, processes that died, and sessions that never ran as asked."""
+
+from __future__ import annotations
+
+import re
+
+from planner.model.evidence import EvidenceKind, Frame, Side
+from planner.model.outcome import Location
+from planner.model.taxonomy import Category, Owner
+from pytest_planverify.diagnosis.known import CRASH_SIGNALS, PLUGIN_OF_OPTION
+from pytest_planverify.diagnosis.reading import Case, last_frame_of, top_level
+from pytest_planverify.diagnosis.rule import Hit, Rule
+from pytest_planverify.diagnosis.wording import place, quote, said
+
+_OURSELVES = frozenset({"pytest_planverify", "planner"})
+_OUR_PATH = re.compile(r"(?:^|/)(?:pytest_planverify|planner)/")
+_UNRECOGNIZED = re.compile(r"^(?:.*: )?error: unrecognized arguments?: (?P<options>.+)$")
+_REQUIRED_PLUGINS = re.compile(r"^(?:ERROR: )?Missing required plugins: (?P<plugins>.+)$")
+_NO_PYTEST = re.compile(r"^\S*python[\w.\-]*: No module named '?(?P<module>_?pytest|pluggy|iniconfig)'?$")
+_NO_FILE = re.compile(r"^ERROR: (?:file or directory not found|not found): (?P<what>.+)$")
+_INTERRUPTED, _INTERNAL, _USAGE = 2, 3, 4
+_SILENT_KINDS = (EvidenceKind.SESSION, EvidenceKind.TEST, EvidenceKind.COLLECTION)
+
+
+def _line(case: Case, pattern: re.Pattern[str]) -> re.Match[str] | None:
+    """The first line of the session's own complaint that matches as a whole."""
+    for text in (case.evidence.stderr_tail, case.evidence.stdout_tail):
+        for line in text.splitlines():
+            if found := pattern.match(line.strip()):
+                return found
+    return None
+
+
+def _where_it_was(case: Case) -> Frame | None:
+    frames = case.error.frames if case.error else ()
+    return last_frame_of(frames, Side.PRODUCT) or case.stuck_at or last_frame_of(frames, Side.TEST)
+
+
+def _what(case: Case) -> str:
+    evidence = case.evidence
+    if evidence.nodeid:
+        return evidence.nodeid
+    return " ".join(evidence.command.argv) if evidence.command else evidence.check_id or "The session"
+
+
+def _limit(case: Case) -> str:
+    evidence = case.evidence
+    limit = f" of {evidence.limit_seconds:g} s" if evidence.limit_seconds else ""
+    took = f" after {evidence.duration_seconds:.1f} s" if evidence.duration_seconds else ""
+    return f"its limit{limit}{took}"
+
+
+def _owner_at(frame: Frame | None) -> Owner | None:
+    return Owner.TEST if frame is not None and frame.side is Side.TEST else None
+
+
+def _timed_out(case: Case) -> Hit | None:
+    if not (case.evidence.timed_out or case.process.timed_out):
+        return None
+    frame = _where_it_was(case)
+    stood = f" It was ended in {place(frame)}." if frame else " Where it stood is not known."
+    return Hit(
+        suggestion=f"{_what(case)} passed {_limit(case)}.{stood}", frame=frame, owner=_owner_at(frame)
+    )
+
+
+def _swallowed(case: Case) -> Hit | None:
+    if not case.evidence.swallowed_timeout:
+        return None
+    return Hit(
+        suggestion=f"{_what(case)} says that it passed, but it passed {_limit(case)}: something in it catches the "
+        "timeout and goes on."
+    )
+
+
+def _crash(signals: frozenset[str]):
+    def read(case: Case) -> Hit | None:
+        signal = case.process.signal
+        if signal not in signals:
+            return None
+        frame = case.stuck_at
+        stood = f" in {place(frame)}" if frame else ""
+        return Hit(
+            suggestion=f"{_what(case)} was ended by {signal}{stood}: run it alone under faulthandler.",
+            frame=frame,
+            owner=_owner_at(frame),
+        )
+
+    return read
+
+
+def _killed(case: Case) -> Hit | None:
+    signal = case.process.signal
+    if signal is None or signal in ("SIGINT", "SIGHUP", "SIGQUIT"):
+        return None
+    hint = "; where memory is scarce this is how the system ends a process" if signal == "SIGKILL" else ""
+    return Hit(suggestion=f"{_what(case)} was ended by {signal}{hint}.", frame=case.stuck_at)
+
+
+def _interrupted(case: Case) -> Hit | None:
+    by_signal = case.process.signal in ("SIGINT", "SIGHUP", "SIGQUIT")
+    if not (
+        by_signal
+        or (case.evidence.kind is EvidenceKind.SESSION and case.is_error("builtins.KeyboardInterrupt"))
+    ):
+        return None
+    return Hit(suggestion=f"{_what(case)} was interrupted from outside: run it again.")
+
+
+def _ended_by_itself(case: Case) -> Hit | None:
+    leaves = case.is_error("builtins.SystemExit", "_pytest.outcomes.Exit")
+    if not leaves or case.evidence.kind is EvidenceKind.TEST or case.raised_at is None:
+        return None
+    return Hit(
+        suggestion=f"{place(case.raised_at)} ended the whole session: {said_exit(case)}.",
+        owner=_owner_at(case.raised_at),
+    )
+
+
+def said_exit(case: Case) -> str:
+    return quote(f"{case.error.type}({case.error.message})") if case.error else "an exit"
+
+
+def _left_early(case: Case) -> Hit | None:
+    process = case.evidence.process
+    if (
+        process is None
+        or process.complete
+        or case.evidence.kind not in _SILENT_KINDS
+        or case.error is not None
+    ):
+        return None
+    if process.exit_code in (_INTERRUPTED, _INTERNAL, _USAGE):
+        return None
+    frame = case.stuck_at
+    code = f"exit code {process.exit_code}" if process.exit_code is not None else "no exit code"
+    return Hit(
+        suggestion=f"{_what(case)}: the process left with {code} before the session was over; look for "
+        "os._exit, sys.exit or a crash in native code.",
+        frame=frame,
+        owner=_owner_at(frame),
+        weight=1.0 if process.exit_code is not None else 0.8,
+    )
+
+
+def _our_own_error(case: Case) -> Hit | None:
+    """An error whose innermost frame is this plugin's, with nobody of the project on the way."""
+    frames = [frame for frame in case.frames if frame.side is not Side.STDLIB]
+    if (
+        not frames
+        or case.error is None
+        or (case.raised_at and case.evidence.kind is not EvidenceKind.SESSION)
+    ):
+        return None
+    last = frames[-1]
+    if last.side is not Side.FRAMEWORK:
+        return None
+    if top_level(last.module or "") not in _OURSELVES and not _OUR_PATH.search(last.path):
+        return None
+    return Hit(
+        suggestion=f"pytest-planverify failed in {place(last)}: {said(case.error)}. Report it; the project is "
+        "not to blame.",
+        frame=last,
+    )
+
+
+def _others_internal_error(case: Case) -> Hit | None:
+    if case.evidence.kind is not EvidenceKind.SESSION or case.error is None or not case.in_nobody:
+        return None
+    last = case.innermost
+    if last is None:
+        return None
+    return Hit(
+        suggestion=f"pytest or a plugin failed in {place(last)}: {said(case.error)}. Check which plugins are "
+        "installed here, and in which versions.",
+        frame=last,
+    )
+
+
+def _absent_plugin(case: Case) -> Hit | None:
+    found = _line(case, _UNRECOGNIZED)
+    if found is None or case.evidence.kind is not EvidenceKind.SESSION:
+        return None
+    options = found["options"].split()
+    plugins = dict.fromkeys(
+        plugin
+        for option in options
+        for start, plugin in PLUGIN_OF_OPTION.items()
+        if option.startswith(start) and (start.startswith("--") or option.rstrip("0123456789") == start)
+    )
+    brings = (
+        f": install {', '.join(plugins)}" if plugins else ": install the plugin that brings it, or drop it"
+    )
+    return Hit(
+        suggestion=f"pytest does not know the option {quote(' '.join(options))} of the command or of addopts{brings}.",
+        weight=1.0 if plugins else 0.85,
+    )
+
+
+def _required_plugin(case: Case) -> Hit | None:
+    found = _line(case, _REQUIRED_PLUGINS)
+    return (
+        Hit(suggestion=f"The project requires plugins that are not here: {found['plugins']}.")
+        if found
+        else None
+    )
+
+
+def _no_pytest(case: Case) -> Hit | None:
+    found = _line(case, _NO_PYTEST)
+    if found is None or case.evidence.kind is not EvidenceKind.SESSION:
+        return None
+    return Hit(suggestion=f"The interpreter of the command has no {found['module']}: install pytest there.")
+
+
+def _no_such_file(case: Case) -> Hit | None:
+    found = _line(case, _NO_FILE) if case.evidence.kind is EvidenceKind.SESSION else None
+    if found is None:
+        return None
+    return Hit(
+        suggestion=f"The command names {found['what']}, which does not exist.",
+        location=Location(path=found["what"].partition("::")[0]),
+    )
+
+
+def _status(code: int, sentence: str):
+    def read(case: Case) -> Hit | None:
+        if case.evidence.kind is not EvidenceKind.SESSION or case.process.exit_code != code or case.error:
+            return None
+        detail = quote(case.evidence.headline)
+        return Hit(suggestion=f"{sentence}{': ' + detail if detail else ''}.")
+
+    return read
+
+
+TIMEOUT_RULES: tuple[Rule, ...] = (
+    Rule(
+        id="limit-passed",
+        because="A time limit was passed.",
+        category=Category.TEST_TIMEOUT,
+        confidence=0.96,
+        read=_timed_out,
+    ),
+    Rule(
+        id="limit-swallowed",
+        because="The test passed, but long after its limit: it swallowed the timeout.",
+        category=Category.TEST_TIMEOUT,
+        confidence=0.93,
+        read=_swallowed,
+    ),
+)
+
+PROCESS_RULES: tuple[Rule, ...] = (
+    Rule(
+        id="crash-signal",
+        because="The process ended by a signal that its own doing brings.",
+        category=Category.TEST_CRASH,
+        confidence=0.96,
+        read=_crash(CRASH_SIGNALS),
+    ),
+    Rule(
+        id="interrupted",
+        because="Somebody interrupted the run.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.7,
+        runner_up=(Category.TEST_CRASH, 0.2),
+        read=_interrupted,
+    ),
+    Rule(
+        id="killed",
+        because="The process was killed, and not by this run.",
+        category=Category.TEST_CRASH,
+        confidence=0.65,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.35),
+        read=_killed,
+    ),
+    Rule(
+        id="own-internal-error",
+        because="The error was raised by this plugin.",
+        category=Category.HARNESS_ERROR,
+        confidence=0.9,
+        read=_our_own_error,
+    ),
+    Rule(
+        id="session-ended-by-project",
+        because="Code of the project ended the session on purpose.",
+        category=Category.TEST_CRASH,
+        confidence=0.85,
+        read=_ended_by_itself,
+    ),
+    Rule(
+        id="process-left-early",
+        because="The process ended before its session said that it was over.",
+        category=Category.TEST_CRASH,
+        confidence=0.85,
+        runner_up=(Category.HYGIENE_VIOLATION, 0.2),
+        read=_left_early,
+    ),
+    Rule(
+        id="option-of-absent-plugin",
+        because="pytest was given an option that no installed plugin knows.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.92,
+        read=_absent_plugin,
+    ),
+    Rule(
+        id="required-plugin-absent",
+        because="The project's required_plugins are not installed.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.96,
+        read=_required_plugin,
+    ),
+    Rule(
+        id="pytest-not-installed",
+        because="The interpreter of the command cannot start pytest.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.97,
+        read=_no_pytest,
+    ),
+    Rule(
+        id="argument-not-found",
+        because="pytest was given a file or node id that does not exist.",
+        category=Category.TEST_NOT_FOUND,
+        confidence=0.95,
+        read=_no_such_file,
+    ),
+)
+
+SESSION_FALLBACKS: tuple[Rule, ...] = (
+    Rule(
+        id="plugin-internal-error",
+        because="pytest or one of its plugins failed, with nobody of the project on the way.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.7,
+        runner_up=(Category.HARNESS_ERROR, 0.2),
+        read=_others_internal_error,
+    ),
+    Rule(
+        id="usage-error",
+        because="pytest refused its arguments or its configuration.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.6,
+        runner_up=(Category.TEST_NOT_FOUND, 0.3),
+        read=_status(_USAGE, "pytest refused its arguments or its configuration"),
+    ),
+    Rule(
+        id="unexplained-internal-error",
+        because="The session ended with an internal error that left no trace.",
+        category=Category.HARNESS_ERROR,
+        confidence=0.5,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.4),
+        read=_status(_INTERNAL, "pytest ended with an internal error that it did not explain"),
+    ),
+    Rule(
+        id="unexplained-interruption",
+        because="The session was interrupted, and nothing says by what.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.5,
+        runner_up=(Category.TEST_CRASH, 0.3),
+        read=_status(_INTERRUPTED, "The session was interrupted"),
+    ),
+)

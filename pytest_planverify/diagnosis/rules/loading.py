@@ -1,0 +1,338 @@
+"""Rules for source that does not parse and modules or names that cannot be imported."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from planner.model.evidence import ExceptionFact, Side
+from planner.model.outcome import Location
+from planner.model.taxonomy import Category, Owner
+from pytest_planverify.diagnosis.reading import PROJECT_SIDES, Case, is_relative, top_level
+from pytest_planverify.diagnosis.rule import Hit, Rule
+from pytest_planverify.diagnosis.wording import alike, place, quote, said
+
+_CANNOT_IMPORT = re.compile(
+    r"^cannot import name '(?P<name>[^']+)' from (?P<partial>partially initialized module )?'(?P<module>[^']+)'"
+)
+_PARTIAL_ATTRIBUTE = re.compile(
+    r"^(?:partially initialized module '(?P<module>[^']+)'|cannot access submodule '(?P<sub>[^']+)') .*circular import"
+)
+_NATIVE = re.compile(
+    r"^(?:\S+\.(?:so|dylib)[.\d]*: cannot open shared object file|DLL load failed|dlopen\()"
+)
+_REMOVED = frozenset(
+    {"asynchat", "asyncore", "cgi", "crypt", "distutils", "imp", "nntplib", "pipes", "smtpd", "telnetlib"}
+)
+"""Modules that have left the standard library since Python 3.12."""
+
+
+def _at(case: Case) -> str:
+    return f" (imported by {place(case.raised_at)})" if case.raised_at else ""
+
+
+def _source_side(error: ExceptionFact) -> Side | None:
+    """Whose file a ``SyntaxError`` speaks of; ``None`` for text that is no file."""
+    if error.path is None or error.path.startswith("<"):
+        return None
+    if error.object_side is not None:
+        return error.object_side
+    return Side.PRODUCT if is_relative(error.path) and error.path.endswith(".py") else None
+
+
+def _syntax(case: Case) -> Hit | None:
+    error = case.error
+    if error is None or not case.is_error("builtins.SyntaxError"):
+        return None
+    side = _source_side(error)
+    if side not in PROJECT_SIDES or error.path is None:
+        return None
+    position = f"{error.path}:{error.line}" if error.line else error.path
+    return Hit(
+        suggestion=f"{position} is not Python: {said(error)}.",
+        location=Location(path=error.path, line=error.line),
+        owner=Owner.TEST if side is Side.TEST else Owner.PRODUCT,
+    )
+
+
+def _foreign_syntax(case: Case) -> Hit | None:
+    error = case.error
+    if error is None or not case.is_error("builtins.SyntaxError"):
+        return None
+    if _source_side(error) not in (Side.THIRD_PARTY, Side.FRAMEWORK, Side.STDLIB):
+        return None
+    return Hit(
+        suggestion=f"The installed {error.path}:{error.line} is not Python of this version: {said(error)}. Install a "
+        "version that fits."
+    )
+
+
+def _circular(case: Case) -> Hit | None:
+    error = case.error
+    if error is None or not case.is_error("builtins.ImportError", "builtins.AttributeError"):
+        return None
+    named = _CANNOT_IMPORT.match(error.message)
+    partial = named if named and named["partial"] else _PARTIAL_ATTRIBUTE.match(error.message)
+    if partial is None:
+        return None
+    module = partial["module"] or error.name or "a module"
+    return Hit(
+        suggestion=f"{module} is imported again while it is still being imported{_at(case)}: break the circle.",
+        owner=Owner.TEST if case.in_test else Owner.PRODUCT,
+    )
+
+
+def _missing_module(case: Case) -> str | None:
+    error = case.error
+    if error is None or not case.is_error("builtins.ModuleNotFoundError"):
+        return None
+    return error.name
+
+
+def _imported_name(case: Case) -> tuple[str, str] | None:
+    """Module and name of a ``cannot import name``."""
+    if case.error is None or not case.is_error("builtins.ImportError"):
+        return None
+    found = _CANNOT_IMPORT.match(case.error.message)
+    if found is None or found["partial"]:
+        return None
+    return case.error.name or found["module"], found["name"]
+
+
+def _test_package(case: Case) -> Hit | None:
+    error, module = case.error, _missing_module(case)
+    if error is None:
+        return None
+    if module is not None and case.is_test_package(module):
+        there = error.path is not None
+        state = f"stands in {error.path} but" if there else "belongs to the tests and"
+        return Hit(
+            suggestion=f"{module} {state} cannot be imported from here{_at(case)}: run from the right folder, add the "
+            "missing __init__.py, or put it on the path.",
+            weight=1.0 if there else 0.75,
+        )
+    name = _imported_name(case)
+    if name is None or not case.is_test_package(name[0]) or _is_own_file(error):
+        return None
+    return Hit(
+        suggestion=f"{name[0]} is another package here than the project's own tests, so it has no {name[1]}{_at(case)}: "
+        "an __init__.py is missing, or the path is wrong."
+    )
+
+
+def _is_own_file(error: ExceptionFact) -> bool:
+    if error.object_side is not None:
+        return error.object_side in PROJECT_SIDES
+    return error.path is not None and is_relative(error.path)
+
+
+def _own_module_elsewhere(case: Case) -> Hit | None:
+    module = _missing_module(case)
+    if module is None or case.error is None or not case.is_first_party(module) or case.error.path is None:
+        return None
+    return Hit(
+        suggestion=f"{module} stands in {case.error.path}, but the interpreter does not find it{_at(case)}: install the "
+        "project, or set pythonpath."
+    )
+
+
+def _own_module_missing(case: Case) -> Hit | None:
+    module = _missing_module(case)
+    if module is None or not case.is_first_party(module):
+        return None
+    path = module.replace(".", "/") + ".py"
+    promised = f"; {case.evidence.contract_path} describes it" if case.evidence.contract_path else ""
+    return Hit(suggestion=f"The module {module} does not exist{_at(case)}: write {path}{promised}.")
+
+
+def _native_library(case: Case) -> Hit | None:
+    if (
+        case.error is None
+        or not case.is_error("builtins.ImportError")
+        or not _NATIVE.match(case.error.message)
+    ):
+        return None
+    return Hit(
+        suggestion=f"A native library is missing on this machine{_at(case)}: {quote(case.error.message)}."
+    )
+
+
+def _part_of_python(case: Case) -> Hit | None:
+    module = _missing_module(case)
+    if module is None or top_level(module) not in sys.stdlib_module_names or case.raised_at is None:
+        return None
+    return Hit(
+        suggestion=f"This Python was built without {module}{_at(case)}, or it is for another system or version."
+    )
+
+
+def _dependency(case: Case) -> Hit | None:
+    module = _missing_module(case)
+    if module is None:
+        return None
+    package = top_level(module)
+    if package in _REMOVED:
+        remedy = "it has left the standard library, so replace it"
+    elif similar := alike(package, case.evidence.first_party, cutoff=0.85):
+        remedy = f"declare and install {package}, or did you mean {similar[0]}?"
+    else:
+        remedy = f"declare and install {package}"
+    return Hit(
+        suggestion=f"No module named {module}{_at(case)}: {remedy.rstrip('?')}{'?' if remedy.endswith('?') else '.'}",
+        owner=Owner.ENVIRONMENT if case.in_test else Owner.PRODUCT,
+    )
+
+
+def _is_first_party_name(case: Case, module: str) -> bool:
+    if case.error is not None and case.error.object_side is not None:
+        return case.error.object_side is Side.PRODUCT
+    return case.is_first_party(module)
+
+
+def _promised_name(case: Case) -> Hit | None:
+    found = _imported_name(case)
+    if found is None or not case.in_test or not _is_first_party_name(case, found[0]):
+        return None
+    module, name = found
+    where = f" ({case.error.path})" if case.error and case.error.path else ""
+    return Hit(
+        suggestion=f"{module}{where} has no {name}, which {_by(case)} asks for: add it, or settle its name."
+    )
+
+
+def _by(case: Case) -> str:
+    return place(case.raised_at) if case.raised_at else "the test"
+
+
+def _own_name(case: Case) -> Hit | None:
+    found = _imported_name(case)
+    if found is None or not (_is_first_party_name(case, found[0]) or case.is_test_package(found[0])):
+        return None
+    module, name = found
+    owner = Owner.TEST if case.is_test_package(module) and case.in_test else Owner.PRODUCT
+    return Hit(suggestion=f"{module} has no {name}, which {_by(case)} imports.", owner=owner)
+
+
+def _foreign_name(case: Case) -> Hit | None:
+    found = _imported_name(case)
+    if found is None:
+        return None
+    module, name = found
+    return Hit(
+        suggestion=f"The installed {top_level(module)} has no {name} in {module}{_at(case)}: pin a version that has it.",
+        owner=Owner.ENVIRONMENT if case.in_test else Owner.PRODUCT,
+    )
+
+
+def _other_import(case: Case) -> Hit | None:
+    if case.error is None or not case.is_error("builtins.ImportError"):
+        return None
+    return Hit(
+        suggestion=f"An import failed{_at(case)}: {said(case.error)}.",
+        owner=Owner.TEST if case.in_test else Owner.PRODUCT,
+    )
+
+
+LOADING_RULES: tuple[Rule, ...] = (
+    Rule(
+        id="source-does-not-parse",
+        because="A source file of the project is not Python.",
+        category=Category.COMPILATION_ERROR,
+        confidence=0.97,
+        read=_syntax,
+    ),
+    Rule(
+        id="dependency-does-not-parse",
+        because="A source file of an installed package is not Python of this version.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.75,
+        runner_up=(Category.IMPORT_ERROR, 0.2),
+        read=_foreign_syntax,
+    ),
+    Rule(
+        id="circular-import",
+        because="A module was used while it was still being imported.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.93,
+        runner_up=(Category.IMPORT_ERROR, 0.2),
+        read=_circular,
+    ),
+    Rule(
+        id="tests-not-importable",
+        because="What belongs to the tests cannot be imported from where they run.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.9,
+        runner_up=(Category.ARTIFACT_MISSING, 0.2),
+        read=_test_package,
+    ),
+    Rule(
+        id="own-module-not-importable",
+        because="A module of the project is there, but not where the interpreter looks.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.85,
+        runner_up=(Category.IMPORT_ERROR, 0.2),
+        read=_own_module_elsewhere,
+    ),
+    Rule(
+        id="own-module-missing",
+        because="A module of the project does not exist.",
+        category=Category.ARTIFACT_MISSING,
+        confidence=0.88,
+        runner_up=(Category.SPEC_MISMATCH, 0.2),
+        read=_own_module_missing,
+    ),
+    Rule(
+        id="native-library-missing",
+        because="A native library that a module needs is not on this machine.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.88,
+        read=_native_library,
+    ),
+    Rule(
+        id="part-of-python-missing",
+        because="A module of the standard library is missing from this interpreter.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.8,
+        runner_up=(Category.IMPORT_ERROR, 0.25),
+        read=_part_of_python,
+    ),
+    Rule(
+        id="dependency-missing",
+        because="A module that is not of the project cannot be found.",
+        category=Category.IMPORT_ERROR,
+        confidence=0.95,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.1),
+        read=_dependency,
+    ),
+    Rule(
+        id="promised-name-missing",
+        because="A test imports a name that an existing module of the project lacks.",
+        category=Category.SPEC_MISMATCH,
+        confidence=0.92,
+        runner_up=(Category.IMPORT_ERROR, 0.15),
+        read=_promised_name,
+    ),
+    Rule(
+        id="own-name-missing",
+        because="The project imports a name that its own module lacks.",
+        category=Category.IMPORT_ERROR,
+        confidence=0.8,
+        runner_up=(Category.SPEC_MISMATCH, 0.25),
+        read=_own_name,
+    ),
+    Rule(
+        id="name-missing-in-dependency",
+        because="An installed package lacks a name that is imported from it.",
+        category=Category.IMPORT_ERROR,
+        confidence=0.87,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.2),
+        read=_foreign_name,
+    ),
+    Rule(
+        id="import-failed",
+        because="An import failed.",
+        category=Category.IMPORT_ERROR,
+        confidence=0.8,
+        read=_other_import,
+    ),
+)

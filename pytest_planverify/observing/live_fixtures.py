@@ -1,0 +1,52 @@
+"""Follows the fixtures that outlive a test: which are alive, and which is being set up now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+_FRAMEWORK = ("_pytest.", "pytest_planverify.", "xdist.", "pytest_cov.")
+
+
+class LiveFixtures:
+    """A plugin that only listens to pytest's fixture hooks."""
+
+    def __init__(self) -> None:
+        self._alive: dict[int, pytest.FixtureDef[Any]] = {}
+        self._starting: list[str] = []
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any]
+    ) -> Generator[None, object, object]:
+        if fixturedef.scope == "function":
+            return (yield)
+        self._starting.append(fixturedef.argname)
+        try:
+            result = yield
+        finally:
+            self._starting.pop()
+        if not (fixturedef.func.__module__ or "").startswith(_FRAMEWORK):
+            self._alive[id(fixturedef)] = fixturedef
+        return result
+
+    def pytest_fixture_post_finalizer(self, fixturedef: pytest.FixtureDef[Any]) -> None:
+        self._alive.pop(id(fixturedef), None)
+
+    @property
+    def starting(self) -> str | None:
+        """The wide fixture that is being set up, the innermost one."""
+        return self._starting[-1] if self._starting else None
+
+    def values(self) -> list[tuple[str, Any]]:
+        """Name and value of each that is alive; another instance has another name."""
+        values: list[tuple[str, Any]] = []
+        for definition in self._alive.values():
+            cached = definition.cached_result
+            if cached is not None and cached[2] is None:
+                values.append((f"{definition.argname} {id(cached[0])}", cached[0]))
+        return values

@@ -1,0 +1,225 @@
+"""Whose file is whose: tells a project's product and tests from libraries, the standard library and the framework."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import sys
+import sysconfig
+import tomllib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from planner.model.evidence import Side
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+PYTHON_FILES = ("test_*.py", "*_test.py")
+"""What test files are called where the project does not say otherwise."""
+
+_FRAMEWORK = frozenset(
+    {"pytest", "_pytest", "pluggy", "xdist", "execnet", "pytest_planverify", "planner", "py", "iniconfig"}
+)
+_TEST_FOLDERS = frozenset({"tests", "test"})
+_LIBRARIES = ("site-packages", "dist-packages")
+_NOT_CODE = frozenset({"build", "dist", "docs", "node_modules", "venv", "env", "htmlcov"})
+_MOST_ENTRIES = 2_000
+_OWN_FOLDERS = tuple(str(Path(__file__).resolve().parents[level]) for level in (1,))
+
+
+def _stdlib_folders() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    folders = {os.path.realpath(paths[key]) for key in ("stdlib", "platstdlib")}
+    return tuple(sorted(folders | {paths["stdlib"], paths["platstdlib"]}, key=len, reverse=True))
+
+
+_STDLIB = _stdlib_folders()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectMap:
+    """What is needed to say on which side a file is."""
+
+    root: Path
+    """Absolute and resolved; paths below it are shown relative to it."""
+    first_party: frozenset[str] = frozenset()
+    """Top-level names of the project's own packages and modules."""
+    test_packages: frozenset[str] = frozenset()
+    """Top-level names that only tests provide."""
+    test_files: frozenset[str] = frozenset()
+    """Absolute names of files that hold collected tests, whatever they are called."""
+    python_files: tuple[str, ...] = PYTHON_FILES
+    _sides: dict[tuple[str, str], Side] = field(default_factory=dict[tuple[str, str], Side], compare=False, repr=False)
+
+    @classmethod
+    def discover(cls, root: Path | str, *, planned: Iterable[str] = ()) -> ProjectMap:
+        """Looks into the root, its ``src`` and its test folders, and nowhere deeper.
+
+        ``planned`` are paths below the root that the plan expects, whether or not they exist yet; their
+        top-level names are the project's own too.
+        """
+        top = Path(os.path.realpath(root))
+        product: set[str] = set()
+        tests: set[str] = set()
+        for folder in (top, top / "src", top / "lib"):
+            for name, is_folder in _modules(folder):
+                (tests if _is_test_name(name, is_folder) else product).add(name)
+        for folder in _TEST_FOLDERS:
+            tests.update(name for name, _ in _modules(top / folder))
+        product.update(_declared(top / "pyproject.toml"))
+        for path in planned:
+            name, is_folder = _planned_name(path)
+            if name:
+                (tests if _is_test_name(name, is_folder) else product).add(name)
+        return cls(root=top, first_party=frozenset(product), test_packages=frozenset(tests - product))
+
+    def with_tests(self, files: Iterable[str | os.PathLike[str]]) -> ProjectMap:
+        """The same map where these files are known to hold collected tests."""
+        more = {os.path.realpath(file) for file in files}
+        return self if more <= self.test_files else replace(self, test_files=self.test_files | more, _sides={})
+
+    def side(self, filename: str, module: str | None = None) -> Side:
+        """On which side a file is; ``module`` decides for code that has no file."""
+        key = (filename, module or "")
+        side = self._sides.get(key)
+        if side is None:
+            side = self._sides[key] = self._decide(filename, module or "")
+        return side
+
+    def relative(self, filename: str) -> str:
+        """Relative to the root where it is below it, else as it is."""
+        if filename.startswith("<"):
+            return filename
+        real = os.path.realpath(filename)
+        prefix = f"{self.root}{os.sep}"
+        return real.removeprefix(prefix).replace(os.sep, "/") if real.startswith(prefix) else filename
+
+    def locate(self, module: str) -> str | None:
+        """Where a module of the project stands, relative to the root, whether or not it can be imported."""
+        tail = module.replace(".", os.sep)
+        for folder in (self.root, self.root / "src", self.root / "lib", self.root / "tests", self.root / "test"):
+            for candidate in (folder / f"{tail}.py", folder / tail / "__init__.py", folder / tail):
+                if candidate.exists():
+                    return self.relative(str(candidate))
+        return None
+
+    def is_test(self, real: str) -> bool:
+        """Whether a file below the root belongs to the tests."""
+        if real in self.test_files:
+            return True
+        name = os.path.basename(real)
+        if name == "conftest.py" or any(fnmatch.fnmatch(name, pattern) for pattern in self.python_files):
+            return True
+        folders = os.path.relpath(os.path.dirname(real), self.root).split(os.sep)
+        return any(folder in _TEST_FOLDERS for folder in folders)
+
+    def _decide(self, filename: str, module: str) -> Side:
+        if filename.startswith("<"):
+            return self._decide_without_file(filename, module)
+        real = os.path.realpath(filename)
+        library = _library_package(real)
+        if library is None and self._is_below_root(real):
+            return Side.TEST if self.is_test(real) else Side.PRODUCT
+        if library is not None:
+            if library in self.first_party and library not in _FRAMEWORK:
+                return Side.TEST if self.is_test(real) else Side.PRODUCT
+            return Side.FRAMEWORK if _is_framework(library) else Side.THIRD_PARTY
+        if real in self.test_files:
+            return Side.TEST
+        if real.startswith(_OWN_FOLDERS) or (module and _is_framework(_top(module))):
+            return Side.FRAMEWORK
+        if any(real.startswith(folder + os.sep) for folder in _STDLIB):
+            return Side.STDLIB
+        return self._by_module(module) or Side.THIRD_PARTY
+
+    def _is_below_root(self, real: str) -> bool:
+        return real.startswith(f"{self.root}{os.sep}")
+
+    def _decide_without_file(self, filename: str, module: str) -> Side:
+        if filename.startswith("<frozen "):
+            return Side.STDLIB
+        if filename.startswith("<doctest "):
+            return Side.TEST
+        by_file = getattr(sys.modules.get(module), "__file__", None)
+        if isinstance(by_file, str) and not by_file.startswith("<"):
+            return self.side(by_file, module)
+        return self._by_module(module) or (Side.STDLIB if _top(module) in sys.stdlib_module_names else Side.THIRD_PARTY)
+
+    def _by_module(self, module: str) -> Side | None:
+        top = _top(module)
+        if top in self.first_party:
+            return Side.PRODUCT
+        return Side.TEST if top in self.test_packages else None
+
+
+def _top(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def _is_framework(package: str) -> bool:
+    return package in _FRAMEWORK or package.startswith("pytest_")
+
+
+def _library_package(real: str) -> str | None:
+    """The top-level name of what is installed, for a file below a folder of installed packages."""
+    parts = real.split(os.sep)
+    for at in range(len(parts) - 2, -1, -1):
+        if parts[at] in _LIBRARIES:
+            return parts[at + 1].partition(".")[0]
+    return None
+
+
+def _is_test_name(name: str, is_folder: bool) -> bool:
+    if is_folder:
+        return name in _TEST_FOLDERS
+    return name == "conftest" or any(fnmatch.fnmatch(f"{name}.py", pattern) for pattern in PYTHON_FILES)
+
+
+def _modules(folder: Path) -> Iterator[tuple[str, bool]]:
+    """Importable names in a folder, and whether each is a folder itself; bounded."""
+    try:
+        with os.scandir(folder) as entries:
+            for count, entry in enumerate(entries):
+                if count >= _MOST_ENTRIES:
+                    return
+                name = entry.name
+                if name.endswith(".py") and name[:-3].isidentifier() and name != "setup.py":
+                    yield name[:-3], False
+                elif name.isidentifier() and name not in _NOT_CODE and entry.is_dir() and _holds_python(entry.path):
+                    yield name, True
+    except OSError:
+        return
+
+
+def _holds_python(folder: str) -> bool:
+    if os.path.exists(os.path.join(folder, "pyvenv.cfg")):
+        return False
+    try:
+        with os.scandir(folder) as entries:
+            return any(entry.name.endswith(".py") for _, entry in zip(range(_MOST_ENTRIES), entries, strict=False))
+    except OSError:
+        return False
+
+
+def _planned_name(path: str) -> tuple[str, bool]:
+    parts = path.replace("\\", "/").removeprefix("./").split("/")
+    if parts[0] in ("src", "lib") and len(parts) > 1:
+        parts = parts[1:]
+    if not parts[-1].endswith(".py"):
+        return "", False
+    name = parts[0].removesuffix(".py")
+    return (name if name.isidentifier() else ""), len(parts) > 1
+
+
+def _declared(pyproject: Path) -> tuple[str, ...]:
+    """The import name that the project's own name suggests."""
+    try:
+        with pyproject.open("rb") as file:
+            project: object = tomllib.load(file).get("project")
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return ()
+    name = cast("dict[str, object]", project).get("name") if isinstance(project, dict) else None
+    import_name = name.replace("-", "_").replace(".", "_").lower() if isinstance(name, str) else ""
+    return (import_name,) if import_name.isidentifier() else ()

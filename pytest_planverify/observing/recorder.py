@@ -1,0 +1,445 @@
+"""The plugin of a session that runs for a plan: selects, observes, and writes records; never decides.
+
+It is registered in the session's process and, with pytest-xdist, in each worker. Workers select and
+gather evidence; only the process that reports are sent to writes down results.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_planverify.observing import limits
+from pytest_planverify.observing.leaks import LeakWatch
+from pytest_planverify.observing.live_fixtures import LiveFixtures
+from pytest_planverify.observing.nodeids import NodeIds
+from pytest_planverify.observing.results import EVIDENCE, ResultLedger
+from pytest_planverify.observing.selection import ItemFacts, Selection, Selector
+from pytest_planverify.observing.spec import Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from pytest_planverify.journal import JournalWriter
+    from pytest_planverify.observing.evidence import ProjectMap
+    from pytest_planverify.observing.spec import SessionSpec
+
+WORKER_INPUT = "planverify"
+"""Key of ``config.workerinput`` under which a worker finds its session's spec."""
+
+
+class Recorder:
+    """Observes one session for the parent."""
+
+    def __init__(self, spec: SessionSpec, journal: JournalWriter) -> None:
+        self.spec = spec
+        self.journal = journal
+        self.worker = ""
+        self.running: str | None = None
+        self._root = Path(spec.root)
+        self._nodeids = NodeIds(spec.root, spec.root)
+        self._native_keyword = ""
+        self._native_markexpr = ""
+        self._ledger: ResultLedger | None = None
+        self._failed_files: set[Path] = set()
+        self._groups: dict[str, tuple[str, ...]] = {}
+        self._last_group: tuple[str, ...] = ()
+        self._leaks: LeakWatch | None = None
+        self._fixture_paths: dict[str, str | None] = {}
+        self.live_fixtures = LiveFixtures()
+        self._stacks: Any = None
+        self._project: ProjectMap | None = None
+        self._config: pytest.Config
+
+    # -- configuration ---------------------------------------------------------------------------
+
+    def attach_to_worker(self, config: pytest.Config, worker: str) -> None:
+        """Take over a worker's configuration, which was parsed before this object existed."""
+        self.worker = worker
+        self._native_keyword = str(config.workerinput.get("planverify_keyword", ""))  # type: ignore[attr-defined]
+        self._native_markexpr = str(config.workerinput.get("planverify_markexpr", ""))  # type: ignore[attr-defined]
+        self.adopt(config)
+
+    def adopt(self, config: pytest.Config) -> None:
+        """Make the session's options those of a shared one: everything runs, in order, in this process."""
+        self._config = config
+        self._nodeids = NodeIds(str(config.rootpath), self.spec.root)
+        self._ledger = ResultLedger(self.journal, self._nodeids)
+        if self.spec.verbatim:
+            return
+        option = config.option
+        self._native_keyword = option.keyword or self._native_keyword
+        self._native_markexpr = option.markexpr or self._native_markexpr
+        overrides: dict[str, object] = {
+            "keyword": "",
+            "markexpr": "",
+            "maxfail": self.spec.maxfail,
+            "continue_on_collection_errors": True,
+            "lf": False,
+            "failedfirst": False,
+            "newfirst": False,
+            "stepwise": False,
+            "stepwise_skip": False,
+            "randomly_reorganize": False,
+            "random_order_bucket": "none",
+        }
+        if not self.spec.distributed and not self.worker:
+            overrides |= {"numprocesses": None, "dist": "no", "tx": [], "distload": False}
+        for name, value in overrides.items():
+            if hasattr(option, name):
+                setattr(option, name, value)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        name = self.spec.stacks + (f".{self.worker}" if self.worker else "")
+        self._stacks = open(name, "w")
+        faulthandler.enable(self._stacks)
+        if self.spec.collect_only:
+            config.option.collectonly = True
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput[WORKER_INPUT] = self.spec.to_json()
+        node.workerinput["planverify_keyword"] = self._native_keyword
+        node.workerinput["planverify_markexpr"] = self._native_markexpr
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        self.journal.write("session_started", worker=self.worker, pid=os.getpid())
+
+    # -- collection ------------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> pytest.CollectReport | None:
+        if not isinstance(collector, pytest.File):
+            return None
+        nodeid = self._nodeids.of(collector.nodeid)
+        if nodeid in self.spec.skip_files:
+            return pytest.CollectReport(collector.nodeid, "passed", None, result=[])
+        self.journal.write("file_collecting", worker=self.worker, nodeid=nodeid)
+        return None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_make_collect_report")
+    def pytest_observe_collection(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        report = yield
+        if isinstance(collector, pytest.Session):
+            self._note_missing(collector)
+        if report.failed:
+            self._failed_files.add(collector.path)
+            self._write_collection_failure(collector, report)
+        elif report.skipped:
+            self.journal.write(
+                "file_skipped",
+                worker=self.worker,
+                nodeid=self._nodeids.of(collector.nodeid),
+                reason=_skip_text(report.longrepr),
+            )
+        return report
+
+    def _write_collection_failure(self, collector: pytest.Collector, report: pytest.CollectReport) -> None:
+        from pytest_planverify.observing.evidence import collection_evidence
+
+        evidence = collection_evidence(collector, report, self.project)
+        self.journal.write(
+            "collection_failure",
+            worker=self.worker,
+            nodeid=self._nodeids.of(collector.nodeid),
+            path=str(collector.path),
+            evidence=_plain(evidence),
+        )
+
+    def _note_missing(self, session: pytest.Session) -> None:
+        missing: list[Any] = getattr(session, "_notfound", [])
+        if missing:
+            self.journal.write("not_found", worker=self.worker, arguments=[entry[0] for entry in missing])
+            if not self.spec.verbatim:
+                missing.clear()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection(self) -> Generator[None, object, object]:
+        self.journal.write("collection_started", worker=self.worker)
+        try:
+            return (yield)
+        except pytest.UsageError as error:
+            self.journal.write("usage_error", worker=self.worker, message=str(error))
+            raise
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> Generator[None, None, None]:
+        if self.spec.verbatim:
+            yield
+            self._keep_verbatim(config, items)
+        else:
+            selectors = [self._selector(wanted) for wanted in self.spec.wanted]
+            collected = [ItemFacts(item, self._nodeids.of(item.nodeid)) for item in items]
+            natural_order = {id(facts.item): index for index, facts in enumerate(collected)}
+            named = {
+                selector.key: [facts for facts in collected if selector.might_want(facts)]
+                for selector in selectors
+            }
+            union = {id(facts.item) for entries in named.values() for facts in entries}
+            _deselect(config, items, lambda item: id(item) in union)
+            yield
+            items.sort(key=lambda item: natural_order.get(id(item), len(natural_order)))
+            self._select(config, items, selectors, named, collected)
+        self._prepare_running(items)
+
+    def _selector(self, wanted: Wanted) -> Selector:
+        return Selector(
+            wanted,
+            self._root,
+            fallback_keyword=self._native_keyword,
+            fallback_markexpr=self._native_markexpr,
+        )
+
+    def _keep_verbatim(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        (wanted,) = self.spec.wanted
+        selection = Selection(wanted.key)
+        kept: list[pytest.Item] = []
+        narrow = self._narrowing()
+        for item in items:
+            facts = ItemFacts(item, self._nodeids.of(item.nodeid))
+            if facts.nodeid in self.spec.skip:
+                selection.nodeids.append(facts.nodeid)
+            elif narrow(facts):
+                selection.nodeids.append(facts.nodeid)
+                kept.append(item)
+            else:
+                selection.narrowed.append(facts.nodeid)
+        self._finish_selection(config, items, kept, [selection])
+
+    def _select(
+        self,
+        config: pytest.Config,
+        items: list[pytest.Item],
+        selectors: list[Selector],
+        named: dict[str, list[ItemFacts]],
+        collected: list[ItemFacts],
+    ) -> None:
+        narrow = self._narrowing()
+        remaining = {id(item): item for item in items}
+        chosen: dict[int, None] = {}
+        selections: list[Selection] = []
+        for selector in selectors:
+            selection = Selection(selector.key)
+            selection.problems = selector.problems + selector.unmatched(collected, self._failed_files)
+            if not selector.problems:
+                for facts in named[selector.key]:
+                    if id(facts.item) not in remaining or not selector.wants(facts):
+                        continue
+                    if not narrow(facts):
+                        selection.narrowed.append(facts.nodeid)
+                        continue
+                    selection.nodeids.append(facts.nodeid)
+                    if facts.nodeid not in self._skipped_ids:
+                        chosen[id(facts.item)] = None
+            if named[selector.key] and not selection.nodeids and not selection.narrowed:
+                expression = selector.expression_text()
+                if expression and not selection.problems:
+                    selection.problems.append({"text": expression, "problem": "no_match", "nearest": []})
+            selections.append(selection)
+        self._finish_selection(config, items, [item for item in items if id(item) in chosen], selections)
+
+    @property
+    def _skipped_ids(self) -> frozenset[str]:
+        return frozenset(self.spec.skip)
+
+    def _narrowing(self) -> Any:
+        narrowing = self.spec.narrowing
+        if narrowing == type(narrowing)():
+            return lambda facts: True
+        selector = Selector(
+            Wanted(
+                key="narrowing",
+                keyword=narrowing.keyword,
+                markexpr=narrowing.markexpr,
+                deselect=narrowing.deselect,
+            ),
+            self._root,
+            fallback_keyword="",
+            fallback_markexpr="",
+        )
+        only = None if narrowing.only is None else frozenset(narrowing.only)
+        return lambda facts: (only is None or facts.nodeid in only) and selector.wants(facts)
+
+    def _finish_selection(
+        self,
+        config: pytest.Config,
+        items: list[pytest.Item],
+        kept: list[pytest.Item],
+        selections: list[Selection],
+    ) -> None:
+        keep = {id(item) for item in kept}
+        _deselect(config, items, lambda item: id(item) in keep)
+        groups: dict[str, list[str]] = {}
+        for selection in selections:
+            for nodeid in selection.nodeids:
+                groups.setdefault(nodeid, []).append(selection.key)
+        self._groups = {nodeid: tuple(keys) for nodeid, keys in groups.items()}
+        self.journal.write(
+            "collected",
+            worker=self.worker,
+            planned=[self._nodeids.of(item.nodeid) for item in items],
+            selections=[
+                {
+                    "key": selection.key,
+                    "nodeids": selection.nodeids,
+                    "narrowed": selection.narrowed,
+                    "problems": selection.problems,
+                }
+                for selection in selections
+            ],
+        )
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def _prepare_running(self, items: list[pytest.Item]) -> None:
+        by_key = {wanted.key: wanted for wanted in self.spec.wanted}
+        conflicts: set[str] = set()
+        for item in items:
+            nodeid = self._nodeids.of(item.nodeid)
+            wanted = [by_key[key] for key in self._groups.get(nodeid, ())]
+            paths = {entry.fixture_path for entry in wanted}
+            self._fixture_paths[item.nodeid] = next((path for path in paths if path), None)
+            if len(paths) > 1:
+                conflicts.update(entry.key for entry in wanted)
+            seconds = [entry.limit_seconds for entry in wanted if entry.limit_seconds]
+            if self.spec.soft_limits and seconds:
+                limits.set_soft_limit(item, max(seconds))
+        if conflicts:
+            self.journal.write("fixture_conflict", worker=self.worker, keys=sorted(conflicts))
+        if self.spec.watch_leaks and len(self.spec.wanted) > 1:
+            self._leaks = LeakWatch(
+                lambda file: self.project.side(file) in ("product", "test"),
+                self.live_fixtures.values,
+                frozenset(),
+            )
+
+    def fixture_path_of(self, nodeid: str) -> str | None:
+        """The data file that the criterion behind that test names, by pytest's own node id."""
+        return self._fixture_paths.get(nodeid)
+
+    def record_metric(self, name: str, value: object) -> None:
+        """Write down a number recorded for the suite: by a wide fixture, or else by the running test."""
+        via = self.live_fixtures.starting
+        nodeid = None if via else self.running
+        self.journal.write("metric", worker=self.worker, name=name, value=value, via=via, nodeid=nodeid)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        nodeid = self._nodeids.of(item.nodeid)
+        self._look_for_leaks(self._groups.get(nodeid, ()))
+        self.running = nodeid
+        if "record_testsuite_property" in getattr(item, "fixturenames", ()):
+            self.journal.write("fixtures_used", nodeid=nodeid, names=list(item.fixturenames))  # type: ignore[attr-defined]
+        body = f'"nodeid": {json.dumps(nodeid)}'
+        if self.worker:
+            body += f', "worker": "{self.worker}", "pid": {os.getpid()}'
+        self.journal.write_raw("test_started", body)
+        return (yield)
+
+    def _look_for_leaks(self, group: tuple[str, ...]) -> None:
+        if self._leaks is None or group == self._last_group:
+            return
+        if not self._last_group:
+            self._leaks.start()
+        elif changed := self._leaks.changes():
+            self.journal.write(
+                "leak", worker=self.worker, keys=list(self._last_group), changed=changed[:20]
+            )
+        self._last_group = group
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if report.outcome == "failed" or report.outcome == "rerun":  # type: ignore[comparison-overlap]
+            from pytest_planverify.observing.evidence import test_evidence
+
+            evidence = test_evidence(item, call, report, self.project)
+            setattr(report, EVIDENCE, json.dumps(_plain(evidence), default=str))
+        return report
+
+    @property
+    def project(self) -> ProjectMap:
+        """Whose file is whose; found out when the first failure asks."""
+        if self._project is None:
+            from pytest_planverify.observing.evidence import ProjectMap
+
+            self._project = ProjectMap.discover(self._root)
+        return self._project
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if not self.worker and self._ledger is not None:
+            self._ledger.add(report)
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_internalerror(self, excrepr: object) -> None:
+        self.journal.write("internal_error", worker=self.worker, text=str(excrepr)[-20_000:])
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        self.journal.write("stopped", worker=self.worker, reason=f"{excinfo.typename}: {excinfo.value}")
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(
+        self, session: pytest.Session, exitstatus: int
+    ) -> Generator[None, None, None]:
+        self._look_for_leaks(())
+        yield
+        stopped = session.shouldstop or session.shouldfail
+        self.journal.write(
+            "session_finished",
+            worker=self.worker,
+            exit_status=int(exitstatus),
+            stopped=str(stopped) if stopped else None,
+        )
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        terminalreporter.flush()
+        self.journal.write("summary_begins", offset=_log_size(self.spec.log))
+
+    @pytest.hookimpl(trylast=True, specname="pytest_terminal_summary")
+    def pytest_summary_ends(self, terminalreporter: Any) -> None:
+        terminalreporter.flush()
+        self.journal.write("summary_ends", offset=_log_size(self.spec.log))
+
+
+def _deselect(config: pytest.Config, items: list[pytest.Item], keep: Any) -> None:
+    dropped = [item for item in items if not keep(item)]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [item for item in items if keep(item)]
+
+
+def _skip_text(longrepr: object) -> str:
+    if isinstance(longrepr, tuple):
+        return str(longrepr[-1]).removeprefix("Skipped: ")  # pyright: ignore
+    return str(longrepr)
+
+
+def _log_size(log: str | None) -> int:
+    if log is None:
+        return 0
+    try:
+        return os.path.getsize(log)
+    except OSError:
+        return 0
+
+
+def _plain(evidence: Any) -> Any:
+    return evidence.model_dump(mode="json", exclude_defaults=True)

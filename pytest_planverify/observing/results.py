@@ -1,0 +1,118 @@
+"""Turns the reports of a session into journal records: one when a test starts, one when it is over.
+
+A failing phase is written the moment it is reported, so that a process that dies in the teardown has
+not taken the failure with it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_planverify.journal import JournalWriter
+    from pytest_planverify.observing.nodeids import NodeIds
+
+EVIDENCE = "planverify_evidence"
+"""Attribute of a report that carries its evidence, as one string of JSON so that it survives xdist."""
+
+
+class _Running:
+    """What has been reported so far of a test that is not over."""
+
+    __slots__ = ("duration", "outcome", "reason", "reruns")
+
+    def __init__(self) -> None:
+        self.duration = 0.0
+        self.outcome = ""
+        self.reason = ""
+        self.reruns = 0
+
+
+class ResultLedger:
+    """Follows each test from its first report to its last."""
+
+    def __init__(self, journal: JournalWriter, nodeids: NodeIds) -> None:
+        self._journal = journal
+        self._nodeids = nodeids
+        self._running: dict[str, _Running] = {}
+
+    def add(self, report: pytest.TestReport) -> None:
+        """Take one report: a phase, a subtest, an attempt that will be rerun, or a worker's crash."""
+        running = self._running.get(report.nodeid)
+        if running is None:
+            running = self._running[report.nodeid] = _Running()
+        running.duration += report.duration or 0.0
+        if report.outcome == "rerun":  # type: ignore[comparison-overlap]  # set by pytest-rerunfailures
+            running.reruns += 1
+            running.outcome = ""
+            self._failure(report, attempt=running.reruns)
+            return
+        if report.outcome == "failed":
+            self._fail(report, running)
+        elif report.outcome == "skipped":
+            self._skip(report, running)
+        elif report.when == "call" and not running.outcome:
+            running.outcome = "xpassed" if hasattr(report, "wasxfail") else "passed"
+            if running.outcome == "xpassed":
+                running.reason = str(report.wasxfail)  # pyright: ignore
+        if report.when == "teardown" or report.when not in ("setup", "call", "teardown"):
+            self._finish(report, running)
+
+    def _fail(self, report: pytest.TestReport, running: _Running) -> None:
+        if report.when not in ("setup", "call", "teardown"):
+            running.outcome = "crashed"
+        elif running.outcome in ("", "passed", "xpassed", "skipped", "xfailed"):
+            running.outcome = "failed" if report.when == "call" else "error"
+        self._failure(report)
+
+    def _skip(self, report: pytest.TestReport, running: _Running) -> None:
+        expected = getattr(report, "wasxfail", None)
+        if not running.outcome or running.outcome == "passed":
+            running.outcome = "xfailed" if expected is not None else "skipped"
+        running.reason = running.reason or (str(expected) if expected else _skip_reason(report))
+
+    def _failure(self, report: pytest.TestReport, attempt: int | None = None) -> None:
+        evidence = getattr(report, EVIDENCE, None)
+        self._journal.write_raw(
+            "test_failure",
+            f'"nodeid": {json.dumps(self._nodeids.of(report.nodeid))}, "when": {json.dumps(report.when)}, '
+            f'"attempt": {json.dumps(attempt)}, "evidence": {evidence or json.dumps(_bare(report))}',
+        )
+
+    def _finish(self, report: pytest.TestReport, running: _Running) -> None:
+        self._running.pop(report.nodeid, None)
+        body = (
+            f'"nodeid": {json.dumps(self._nodeids.of(report.nodeid))}, '
+            f'"outcome": "{running.outcome or "passed"}", "duration_ms": {running.duration * 1000:.1f}'
+        )
+        if running.reason:
+            body += f', "reason": {json.dumps(running.reason[:500])}'
+        if running.reruns:
+            body += f', "reruns": {running.reruns}'
+        if report.user_properties:
+            body += f', "properties": {json.dumps(_properties(report.user_properties), default=str)}'
+        self._journal.write_raw("test_finished", body)
+
+
+def _skip_reason(report: pytest.TestReport) -> str:
+    if isinstance(report.longrepr, tuple):
+        return str(report.longrepr[2]).removeprefix("Skipped: ")
+    return ""
+
+
+def _properties(properties: list[tuple[str, object]]) -> list[list[Any]]:
+    return [[str(name), value] for name, value in properties]
+
+
+def _bare(report: pytest.TestReport) -> dict[str, Any]:
+    """The little that a report without evidence says, such as that of a crashed worker."""
+    text = str(report.longrepr)[-20_000:] if report.longrepr else ""
+    return {
+        "kind": "test",
+        "phase": report.when if report.when in ("setup", "call", "teardown") else None,
+        "headline": text.strip().splitlines()[0] if text.strip() else "",
+        "longrepr": text,
+    }

@@ -1,0 +1,177 @@
+"""Which collected items a command selects, exactly as pytest itself would when it ran alone.
+
+pytest is given files and folders only; which of their items a criterion wants is decided here, so
+that one id that does not exist costs its own criterion and no other.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from _pytest.mark import KeywordMatcher, MarkMatcher
+from _pytest.mark.expression import Expression
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pytest_planverify.observing.spec import Wanted
+
+Problem = dict[str, Any]
+"""A selector that selects nothing: ``text``, ``problem`` and ``nearest``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One positional argument of a pytest command."""
+
+    text: str
+    path: Path
+    names: tuple[str, ...] = ()
+    parametrization: str | None = None
+    """``[...]`` of the last name; ``None`` accepts every parametrisation."""
+
+    @classmethod
+    def parse(cls, text: str, root: Path) -> Target:
+        """Split a node id at the first ``[`` and at ``::`` before it."""
+        base, bracket, rest = text.partition("[")
+        file, *names = base.split("::")
+        return cls(
+            text,
+            Path(os.path.abspath(root / file)),
+            tuple(names),
+            bracket + rest if bracket else None,
+        )
+
+    def accepts(self, path: Path, chain: Sequence[str]) -> bool:
+        """Whether the item of that file and those names below it is selected."""
+        if not self.names:
+            return path == self.path or self.path in path.parents
+        if path != self.path or len(chain) < len(self.names):
+            return False
+        *parents, last = self.names
+        if list(chain[: len(parents)]) != parents:
+            return False
+        name = chain[len(parents)]
+        if self.parametrization is not None:
+            return name == last + self.parametrization
+        return name == last or name.split("[")[0] == last
+
+
+@dataclass(slots=True)
+class Selection:
+    """What one criterion selects of the items of a session."""
+
+    key: str
+    nodeids: list[str] = field(default_factory=list)
+    narrowed: list[str] = field(default_factory=list)
+    """Selected by the command, left out by the user of this run."""
+    problems: list[Problem] = field(default_factory=list)
+
+
+class ItemFacts:
+    """An item with what matching needs of it, computed once."""
+
+    __slots__ = ("chain", "item", "nodeid", "path")
+
+    def __init__(self, item: pytest.Item, nodeid: str) -> None:
+        self.item = item
+        self.nodeid = nodeid
+        self.path: Path = item.path
+        chain: list[str] = []
+        node: Any = item
+        while node is not None and not isinstance(node, pytest.File):
+            chain.append(node.name)
+            node = node.parent
+        self.chain = tuple(reversed(chain))
+
+
+class Selector:
+    """The selecting part of a command: its arguments, ``-k``, ``-m`` and ``--deselect``."""
+
+    def __init__(self, wanted: Wanted, root: Path, *, fallback_keyword: str, fallback_markexpr: str) -> None:
+        self.key = wanted.key
+        self._targets = [Target.parse(text, root) for text in wanted.selections]
+        self._deselect = wanted.deselect
+        self._expressions: list[tuple[str, str, Callable[[pytest.Item], bool]]] = []
+        self.problems: list[Problem] = []
+        self._add_expression("-k", wanted.keyword or fallback_keyword, KeywordMatcher.from_item)
+        self._add_expression("-m", wanted.markexpr or fallback_markexpr, _marks_of)
+
+    def _add_expression(self, option: str, text: str | None, matcher: Callable[[pytest.Item], Any]) -> None:
+        if not text or not text.strip():
+            return
+        try:
+            compiled = Expression.compile(text.strip())
+        except SyntaxError as error:
+            problem = {"text": f"{option} {text}", "problem": "bad_expression", "nearest": [str(error)]}
+            self.problems.append(problem)
+            return
+        self._expressions.append((option, text, lambda item: bool(compiled.evaluate(matcher(item)))))
+
+    def might_want(self, facts: ItemFacts) -> bool:
+        """Whether the arguments name the item; expressions are asked after the project's own hooks."""
+        if not self._targets:
+            return True
+        return any(target.accepts(facts.path, facts.chain) for target in self._targets)
+
+    def wants(self, facts: ItemFacts) -> bool:
+        """Whether the item passes ``-k``, ``-m`` and ``--deselect``."""
+        if facts.item.nodeid.startswith(self._deselect):
+            return False
+        return all(accepts(facts.item) for _, _, accepts in self._expressions)
+
+    def unmatched(self, items: Sequence[ItemFacts], blamed: Iterable[Path]) -> list[Problem]:
+        """The arguments that name nothing, with what looks alike; files that failed to load are passed."""
+        failed = list(blamed)
+        problems: list[Problem] = []
+        for target in self._targets:
+            if any(target.accepts(facts.path, facts.chain) for facts in items):
+                continue
+            if not target.path.exists():
+                problems.append(
+                    {"text": target.text, "problem": "missing_file", "nearest": alike_paths(target.path)}
+                )
+            elif any(path == target.path or target.path in path.parents for path in failed):
+                continue
+            elif target.names:
+                problems.append(
+                    {
+                        "text": target.text,
+                        "problem": "missing_id",
+                        "nearest": _alike_ids(target, items),
+                    }
+                )
+        return problems
+
+    def expression_text(self) -> str:
+        """The expressions as the command says them."""
+        texts = [f"{option} {text!r}" for option, text, _ in self._expressions]
+        texts += [f"--deselect {prefix}" for prefix in self._deselect]
+        return " ".join(texts)
+
+
+def _marks_of(item: pytest.Item) -> MarkMatcher:
+    return MarkMatcher.from_markers(item.iter_markers())
+
+
+def _alike_ids(target: Target, items: Sequence[ItemFacts]) -> list[str]:
+    beside = {"::".join(facts.chain): facts.nodeid for facts in items if facts.path == target.path}
+    wanted = "::".join(target.names) + (target.parametrization or "")
+    return [beside[name] for name in difflib.get_close_matches(wanted, beside, n=3, cutoff=0.5)]
+
+
+def alike_paths(path: Path) -> list[str]:
+    """Names beside a path that does not exist which look like it, the most alike first."""
+    folder = path.parent
+    while not folder.is_dir():
+        folder = folder.parent
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder))
+    except OSError:
+        return []
+    return difflib.get_close_matches(path.name, names, n=3, cutoff=0.6)

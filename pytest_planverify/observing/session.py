@@ -1,0 +1,142 @@
+"""Runs one ordinary pytest session in the process that was forked for it.
+
+The process is told everything by its :class:`~pytest_planverify.observing.spec.SessionSpec` and
+answers by journal records and its exit status.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_planverify.journal import JournalWriter
+from pytest_planverify.observing.fixtures import RECORDER, SuitePropertyRecorder
+from pytest_planverify.observing.recorder import WORKER_INPUT, Recorder
+from pytest_planverify.observing.spec import SessionSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HARNESS_EXIT = 70
+"""Exit status of a session whose own set-up failed before pytest was reached."""
+
+_in_session = False
+
+
+def in_session() -> bool:
+    """Whether this process is one that runs tests for a parent."""
+    return _in_session
+
+
+def run_session(spec: SessionSpec) -> int:
+    """Become the session: change folder, environment and output, run pytest, return its exit status."""
+    global _in_session
+    _in_session = True
+    journal = JournalWriter(spec.journal, spec.session_id)
+    try:
+        _enter(spec)
+        plugin = _SessionPlugin(Recorder(spec, journal))
+        status = int(pytest.main(list(spec.args), plugins=[plugin]))
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(bool(error.code))
+        journal.write("stopped", worker="", reason=f"SystemExit: {error.code}")
+    except BaseException:
+        journal.write("internal_error", worker="", text=traceback.format_exc()[-20_000:])
+        status = HARNESS_EXIT
+    _flush()
+    journal.write("session_ended", exit_status=status)
+    return status
+
+
+def register_in_worker(config: pytest.Config) -> None:
+    """Observe in an xdist worker, whose spec came through its channel."""
+    worker_input = getattr(config, "workerinput", {})
+    text = worker_input.get(WORKER_INPUT)
+    if text is None:
+        return
+    spec = SessionSpec.from_json(text)
+    recorder = Recorder(spec, JournalWriter(spec.journal, spec.session_id))
+    recorder.attach_to_worker(config, str(worker_input.get("workerid", "worker")))
+    _register(config.pluginmanager, recorder)
+
+
+class _SessionPlugin:
+    """Registers the recorder under its name; pytest registers objects that it is given by their id."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_addhooks(self, pluginmanager: pytest.PytestPluginManager) -> None:
+        _register(pluginmanager, self._recorder)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_cmdline_parse(self):  # type: ignore[no-untyped-def]
+        """Write down what keeps a session from starting, which pytest only prints."""
+        from pytest_planverify.observing.evidence import startup_evidence
+
+        recorder = self._recorder
+        try:
+            config = yield
+            recorder.adopt(config)
+            return config
+        except pytest.UsageError as error:
+            recorder.journal.write("usage_error", worker="", message=str(error))
+            raise
+        except BaseException as error:
+            evidence = startup_evidence(error, recorder.project).model_dump(mode='json', exclude_defaults=True)
+            recorder.journal.write("startup_failure", worker="", evidence=evidence)
+            raise
+
+
+def _register(pluginmanager: pytest.PytestPluginManager, recorder: Recorder) -> None:
+    pluginmanager.register(recorder, RECORDER)
+    pluginmanager.register(recorder.live_fixtures)
+    pluginmanager.register(SuitePropertyRecorder(recorder))
+
+
+def _enter(spec: SessionSpec) -> None:
+    if spec.log is not None:
+        _redirect(spec.log)
+    os.environ.update(spec.env)
+    os.chdir(spec.root)
+    sys.path[:] = _search_path(sys.path, spec)
+    sys.argv[:] = ["pytest", *spec.args]
+    from _pytest.assertion.rewrite import AssertionRewritingHook
+
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, AssertionRewritingHook)]
+
+
+def _search_path(entries: Sequence[str], spec: SessionSpec) -> list[str]:
+    """``sys.path`` as the command itself would have it: how this run was started does not count."""
+    kept = list(entries)
+    for entry in spec.script_paths:
+        if entry in kept:
+            kept.remove(entry)
+    return [spec.root, *kept] if spec.as_module else [os.path.dirname(sys.executable), *kept]
+
+
+def _redirect(log: str) -> None:
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+    os.close(null)
+    sys.stdin = open(0, closefd=False)
+    sys.stdout = open(1, "w", buffering=1, closefd=False, errors="backslashreplace")
+    sys.stderr = open(2, "w", buffering=1, closefd=False, errors="backslashreplace")
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            continue

@@ -1,0 +1,85 @@
+"""What a session is told before it starts: plain data that crosses a pipe or an xdist channel."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The tests that one criterion asks for, as its command selects them."""
+
+    key: str
+    """Names the criterion within the session: plan, todo and check id."""
+    selections: tuple[str, ...] = ()
+    keyword: str | None = None
+    markexpr: str | None = None
+    deselect: tuple[str, ...] = ()
+    limit_seconds: float | None = None
+    fixture_path: str | None = None
+    """Absolute path of the data file that the criterion names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Narrowing:
+    """What the user of this run leaves out: never failed, never green, just not run."""
+
+    keyword: str | None = None
+    markexpr: str | None = None
+    deselect: tuple[str, ...] = ()
+    only: tuple[str, ...] | None = None
+    """Node ids relative to the plan's root; everything else is left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSpec:
+    """One ordinary pytest session."""
+
+    session_id: str
+    root: str
+    """The plan's root, the session's working directory; node ids are relative to it."""
+    args: tuple[str, ...]
+    """What ``pytest.main`` is given."""
+    wanted: tuple[Wanted, ...]
+    journal: str
+    log: str | None
+    """Where the session's own output goes; ``None`` leaves it on the terminal."""
+    stacks: str
+    """Where faulthandler writes when the process is made to end."""
+    verbatim: bool = False
+    """The command's own arguments select; nothing is folded and nothing is overridden."""
+    as_module: bool = False
+    """Started as ``python -m pytest``: the working directory is on ``sys.path``."""
+    script_paths: tuple[str, ...] = ()
+    """Entries of ``sys.path`` that only say how this run itself was started."""
+    env: dict[str, str] = field(default_factory=dict)
+    narrowing: Narrowing = Narrowing()
+    skip: tuple[str, ...] = ()
+    """Node ids that an earlier session has finished, or that ended one."""
+    skip_files: tuple[str, ...] = ()
+    """Test files whose import ended an earlier session."""
+    maxfail: int = 0
+    distributed: bool = False
+    """The user asked for xdist workers."""
+    watch_leaks: bool = True
+    soft_limits: bool = True
+    collect_only: bool = False
+
+    def to_json(self) -> str:
+        """The spec as one line of JSON, for the channel to an xdist worker."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> SessionSpec:
+        """The spec that :meth:`to_json` wrote."""
+        data: dict[str, Any] = json.loads(text)
+        data["wanted"] = tuple(Wanted(**_tuples(entry)) for entry in data["wanted"])
+        data["narrowing"] = Narrowing(**_tuples(data["narrowing"]))
+        return cls(**_tuples(data))
+
+
+def _tuples(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}

@@ -1,0 +1,381 @@
+"""The command line and the ini file, read once into frozen :class:`Settings`.
+
+What the user gives besides this plugin's own options is sorted into what narrows the run, what the
+parent does itself, and what every session is passed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Scope = Literal["claimed", "ready", "all"]
+DEFAULT_PLANS = ("planverify.yaml", "plan.yaml", "todo.yaml")
+DEFAULT_CONFIRMATIONS = 5
+MAX_CONFIRMATIONS = 1000
+PLAN_SUFFIXES = (".yaml", ".yml", ".json")
+
+GIVEN = pytest.StashKey["Given"]()
+"""What the parent was started with, put aside before the repository could be looked at."""
+
+
+class Given(NamedTuple):
+    """The command line as it was before the parent's own arguments took its place."""
+
+    positional: tuple[str, ...]
+    options: dict[str, Any]
+    """Every option as pytest understood it, those of the ini file's ``addopts`` included."""
+
+
+class PlanArgument(NamedTuple):
+    """One plan of the command line, or one todo of it."""
+
+    path: Path
+    shown: str
+    todo_id: str | None
+    boundary: Path
+    """The plan's root may not lie outside this folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that the user decided for this run."""
+
+    plans: tuple[PlanArgument, ...]
+    invocation_dir: Path
+    isolate: bool
+    keep_going: bool
+    scope: Scope
+    outcomes: Path | None
+    confirmations: int
+    collect_only: bool
+    last_failed: bool
+    maxfail: int
+    keyword: str | None
+    markexpr: str | None
+    deselect: tuple[str, ...]
+    junit: Path | None
+    verbosity: int
+    distributed: bool
+    interactive: bool
+    """The sessions keep the terminal: output is not captured, or a debugger may take over."""
+    debugger: bool
+    session_args: tuple[str, ...]
+    """Passed on to every session."""
+    shared_args: tuple[str, ...]
+    """Passed on to the shared sessions only: workers, coverage, debugger."""
+
+    @property
+    def narrows(self) -> bool:
+        """Whether the user left something out, so that this run is no verification of the whole plan."""
+        return bool(self.keyword or self.markexpr or self.deselect or self.last_failed or self.maxfail)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare the options in ``pytest --help``'s own group."""
+    group = parser.getgroup("planverify", "verification of plans")
+    group.addoption(
+        "--planverify",
+        action="store_true",
+        help="Verify the plans given as arguments (PLAN.yaml, PLAN.yaml::todo_id); without any, the ini's "
+        "planverify_plan, or planverify.yaml, plan.yaml or todo.yaml.",
+    )
+    group.addoption(
+        "--planverify-isolate",
+        action="store_true",
+        help="Give every command a session of its own instead of sharing one.",
+    )
+    group.addoption(
+        "--planverify-keep-going",
+        action="store_true",
+        help="Run and show the checks of todos whose dependencies failed, too; they stay blocked.",
+    )
+    group.addoption(
+        "--planverify-scope",
+        choices=["claimed", "ready", "all"],
+        default="all",
+        help="Which todos decide the exit status: those claimed to be done, those whose dependencies are "
+        "done, or all (default).",
+    )
+    group.addoption(
+        "--planverify-outcomes",
+        metavar="PATH",
+        help="Write the outcomes to PATH instead of .planverify/outcomes.json under the plan's root; needed "
+        "for several plans.",
+    )
+    group.addoption(
+        "--planverify-confirm",
+        metavar="N",
+        type=int,
+        default=DEFAULT_CONFIRMATIONS,
+        help="Run a failing check that then passes alone up to N times to tell flaky from order-dependent "
+        f"(default: {DEFAULT_CONFIRMATIONS}).",
+    )
+    parser.addini("planverify_plan", "The plans that --planverify verifies when none is given.", type="args")
+
+
+def take_over(early_config: pytest.Config, args: list[str]) -> None:
+    """Put the command line aside, so that the parent parses nothing that belongs to the repository."""
+    from pytest_planverify.observing.session import in_session
+
+    if in_session():
+        early_config.known_args_namespace.planverify = False
+        return
+    known = early_config.known_args_namespace
+    early_config.stash[GIVEN] = Given(tuple(known.file_or_dir), dict(vars(known)))
+    known.noconftest = True
+    args[:] = ["--planverify", *_display_args(early_config.invocation_params.args)]
+
+
+def read_settings(config: pytest.Config) -> Settings:
+    """Sort the command line. Raises :class:`pytest.UsageError` for what cannot be meant."""
+    given = config.stash[GIVEN]
+    sorted_args = _Sorting(config, Counter(given.positional)).run()
+    directory = config.invocation_params.dir
+    confirmations = given.options["planverify_confirm"]
+    if not 1 <= confirmations <= MAX_CONFIRMATIONS:
+        raise pytest.UsageError(
+            f"--planverify-confirm: {confirmations} is no number from 1 to {MAX_CONFIRMATIONS}"
+        )
+    outcomes = given.options["planverify_outcomes"]
+    plans = _plans(sorted_args.plans, config)
+    several = len({plan.path for plan in plans}) > 1
+    if several and outcomes is None and not sorted_args.collect_only:
+        raise pytest.UsageError(
+            "several plans share one outcome file: say which with --planverify-outcomes PATH"
+        )
+    return Settings(
+        plans=plans,
+        invocation_dir=directory,
+        isolate=given.options["planverify_isolate"],
+        keep_going=given.options["planverify_keep_going"],
+        scope=given.options["planverify_scope"],
+        outcomes=None if outcomes is None else directory / outcomes,
+        confirmations=confirmations,
+        collect_only=sorted_args.collect_only,
+        last_failed=sorted_args.last_failed,
+        maxfail=sorted_args.maxfail,
+        keyword=sorted_args.keyword,
+        markexpr=sorted_args.markexpr,
+        deselect=tuple(sorted_args.deselect),
+        junit=None if sorted_args.junit is None else directory / sorted_args.junit,
+        verbosity=int(given.options["verbose"]),
+        distributed=sorted_args.distributed,
+        interactive=sorted_args.interactive,
+        debugger=sorted_args.debugger,
+        session_args=tuple(sorted_args.every),
+        shared_args=tuple(sorted_args.shared),
+    )
+
+
+_OWN_FLAGS = frozenset({"--planverify", "--planverify-isolate", "--planverify-keep-going"})
+_OWN_VALUES = frozenset({"--planverify-scope", "--planverify-outcomes", "--planverify-confirm"})
+_DROPPED_FLAGS = frozenset(
+    {"--ff", "--failed-first", "--nf", "--new-first", "--sw", "--stepwise", "--sw-skip", "--stepwise-skip"}
+    | {"--continue-on-collection-errors", "--cache-clear"}
+)
+_PATH_VALUES = frozenset(
+    {"--rootdir", "-c", "--config-file", "--confcutdir", "--basetemp", "--ignore", "--log-file"}
+    | {"--cov-config", "--html", "--report-log", "--json-report-file", "--resultlog"}
+)
+_SHARED_ONLY = ("--cov", "-n", "--numprocesses", "--dist", "--maxprocesses", "--tx", "--no-cov")
+_DEBUGGER_FLAGS = frozenset({"--pdb", "--trace"})
+_SELECTION_VALUES = frozenset({"-k", "-m", "--deselect", "--maxfail", "--junitxml", "--junit-xml"})
+_SPACED_VALUES = frozenset(
+    {"-p", "-o", "-W", "-r", "--tb", "--dist", "-n", "--numprocesses", "--maxprocesses", "--cov-report"}
+    | {"--cov-fail-under", "--timeout", "--durations", "--color", "--capture", "--pdbcls", "--tx", "--cov"}
+)
+_REFUSED_DIST = {
+    "loadscope": "it loses tests when a worker dies",
+    "loadfile": "it loses tests when a worker dies",
+    "loadgroup": "a group may be spread over several workers",
+    "each": "it runs every test once a worker",
+}
+
+
+class _Sorting:
+    """Walks the arguments that the user typed and puts each where it belongs."""
+
+    def __init__(self, config: pytest.Config, positional: Counter[str]) -> None:
+        self._config = config
+        self._directory = config.invocation_params.dir
+        self._positional = positional
+        self._words = list(config.invocation_params.args)
+        self.plans: list[str] = []
+        self.every: list[str] = []
+        self.shared: list[str] = []
+        self.collect_only = self.last_failed = False
+        self.distributed = self.interactive = self.debugger = False
+        self.maxfail = 0
+        self.keyword: str | None = None
+        self.markexpr: str | None = None
+        self.deselect: list[str] = []
+        self.junit: str | None = None
+
+    def run(self) -> _Sorting:
+        while self._words:
+            word = str(self._words.pop(0))
+            if word == "--":
+                continue
+            if word.startswith("--"):
+                self._long(word)
+            elif word.startswith("-") and len(word) > 1:
+                self._short(word)
+            else:
+                self._positional_word(word)
+        return self
+
+    def _value(self, name: str) -> str:
+        if not self._words:
+            raise pytest.UsageError(f"{name} needs a value")
+        return str(self._words.pop(0))
+
+    def _long(self, word: str) -> None:
+        name, equals, value = word.partition("=")
+        if name in _OWN_FLAGS:
+            return
+        elif name in _OWN_VALUES:
+            if not equals:
+                self._value(name)
+        elif name in _SELECTION_VALUES:
+            self._select(name, value if equals else self._value(name))
+        elif name in ("--exitfirst",):
+            self.maxfail = 1
+        elif name in ("--lf", "--last-failed"):
+            self.last_failed = True
+        elif name in ("--co", "--collect-only", "--collectonly"):
+            self.collect_only = True
+        elif name in _DEBUGGER_FLAGS:
+            self.debugger = self.interactive = True
+            self.shared.append(word)
+        elif name in _PATH_VALUES:
+            self.every += self._absolute(name, value if equals else self._value(name))
+        elif name not in _DROPPED_FLAGS:
+            self._pass_on(name, word, equals)
+
+    def _pass_on(self, name: str, word: str, equals: str) -> None:
+        words = [word]
+        if not equals and self._takes_next(name):
+            words.append(self._value(name))
+        value = words[-1].partition("=")[2] if equals else words[-1]
+        if name == "--capture" and value == "no":
+            self.interactive = True
+        if name == "--dist" and value in _REFUSED_DIST:
+            raise pytest.UsageError(
+                f"--dist {value} cannot be used with --planverify: {_REFUSED_DIST[value]}; use --dist load or worksteal"
+            )
+        shared = name.startswith(_SHARED_ONLY)
+        self.distributed = self.distributed or name in ("--numprocesses", "--dist", "--tx")
+        (self.shared if shared else self.every).extend(words)
+
+    def _takes_next(self, name: str) -> bool:
+        """Whether the next word is this option's value, as pytest's own parser has understood it."""
+        if not self._words or str(self._words[0]).startswith("-"):
+            return False
+        following = str(self._words[0])
+        if name in _SPACED_VALUES:
+            return name != "--cov" or not self._positional[following]
+        if not self._positional[following]:
+            return True
+        return not _looks_like_plan(following)
+
+    def _short(self, word: str) -> None:
+        for index, letter in enumerate(word[1:], start=1):
+            name, rest = f"-{letter}", word[index + 1 :]
+            if letter == "x":
+                self.maxfail = 1
+            elif letter == "s":
+                self.interactive = True
+                self.every.append(name)
+            elif name in ("-k", "-m"):
+                self._select(name, rest.removeprefix("=") or self._value(name))
+                return
+            elif name == "-n":
+                self.distributed = True
+                self.shared += ["-n", rest.removeprefix("=") or self._value(name)]
+                return
+            elif name == "-c":
+                self.every += self._absolute(name, rest.removeprefix("=") or self._value(name))
+                return
+            elif name in ("-p", "-o", "-W", "-r"):
+                self.every += [name, rest or self._value(name)]
+                return
+            else:
+                self.every.append(name)
+
+    def _select(self, name: str, value: str) -> None:
+        if name == "-k":
+            self.keyword = value
+        elif name == "-m":
+            self.markexpr = value
+        elif name == "--deselect":
+            self.deselect.append(value)
+        elif name == "--maxfail":
+            if not value.isdecimal():
+                raise pytest.UsageError(f"--maxfail: {value!r} is no number")
+            self.maxfail = int(value)
+        else:
+            self.junit = value
+
+    def _absolute(self, name: str, value: str) -> list[str]:
+        """Sessions run in the plan's root, so a path given here is made independent of the folder."""
+        return [f"{name}={self._directory / value}"] if name.startswith("--") else [name, str(self._directory / value)]
+
+    def _positional_word(self, word: str) -> None:
+        if not _looks_like_plan(word) and not (self._directory / word.partition("::")[0]).exists():
+            raise pytest.UsageError(
+                f"{word}: no such plan; --planverify takes plan files (.yaml, .yml, .json), or one todo of a "
+                "plan as plan.yaml::todo_id"
+            )
+        self.plans.append(word)
+
+
+def _display_args(words: Sequence[object]) -> list[str]:
+    """What of the command line also shapes the parent's own terminal output."""
+    return [str(word) for word in words if str(word).startswith("--color=")]
+
+
+def _looks_like_plan(word: str) -> bool:
+    return word.partition("::")[0].endswith(PLAN_SUFFIXES)
+
+
+def _plans(words: Sequence[str], config: pytest.Config) -> tuple[PlanArgument, ...]:
+    directory = config.invocation_params.dir
+    if words:
+        return tuple(_plan_argument(word, directory, config) for word in words)
+    from_ini = config.getini("planverify_plan")
+    if from_ini:
+        base = config.inipath.parent if config.inipath else config.rootpath
+        return tuple(_plan_argument(word, base, config) for word in from_ini)
+    for base in dict.fromkeys((directory, config.rootpath)):
+        for name in DEFAULT_PLANS:
+            if (base / name).is_file():
+                return (_plan_argument(name, base, config),)
+    raise pytest.UsageError(
+        "--planverify: there is no plan to verify; name one (pytest --planverify plan.yaml), set "
+        f"planverify_plan in the ini file, or write {' or '.join(DEFAULT_PLANS)} in {config.rootpath}"
+    )
+
+
+def _plan_argument(word: str, base: Path, config: pytest.Config) -> PlanArgument:
+    text, separator, todo_id = word.partition("::")
+    path = Path(os.path.abspath(base / text))
+    directory = config.invocation_params.dir
+    shown = os.path.relpath(path, directory)
+    return PlanArgument(
+        path, shown, todo_id if separator else None, _boundary(path, config.rootpath, directory)
+    )
+
+
+def _boundary(plan: Path, rootdir: Path, directory: Path) -> Path:
+    """The widest of pytest's rootdir, the current folder and the plan's own that holds the plan."""
+    around = [folder for folder in (rootdir, directory, plan.parent) if folder in plan.parents]
+    return min(around, key=lambda folder: len(folder.parts))

@@ -1,0 +1,59 @@
+"""Entry point of the pytest plugin: hook implementations that only delegate.
+
+Without ``--planverify`` nothing here does any work after ``pytest_configure``, and nothing of
+:mod:`planner` is imported.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_planverify.observing.fixtures import planverify
+
+__all__ = ["planverify"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the command line and ini options."""
+    from pytest_planverify.options import add_options
+
+    add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Declare the hooks that other plugins may implement."""
+    from pytest_planverify import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
+    """Keep the parent from loading anything of the repository."""
+    if early_config.known_args_namespace.planverify:
+        from pytest_planverify.options import take_over
+
+        take_over(early_config, args)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """Verify the plans instead of running a session in this process."""
+    if not config.option.planverify:
+        return None
+    from pytest_planverify.options import GIVEN
+
+    if GIVEN not in config.stash:
+        return None
+    from pytest_planverify.supervision.parent import supervise
+
+    return supervise(config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Observe in the workers of a session that runs for a plan."""
+    if "planverify" in getattr(config, "workerinput", ()):
+        from pytest_planverify.observing.session import register_in_worker
+
+        register_in_worker(config)

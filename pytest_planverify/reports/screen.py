@@ -1,0 +1,275 @@
+"""The terminal as the reports see it: its width, what its encoding can show, and text cut to cells.
+
+Everything that comes from outside passes :func:`one_line` or :func:`many_lines` before it is measured, so
+that no title, message or node id can move the cursor, colour the screen or break a column.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from _pytest._io.wcwidth import wcwidth
+
+from planner.text.sanitizing import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from _pytest._io import TerminalWriter
+
+NARROWEST = 24
+"""Fewer columns than this are treated as this many."""
+
+TAB_STOP = 4
+MESSAGE_LIMIT = 20_000
+"""No piece of text from outside is read beyond this many characters."""
+
+
+class Style(Enum):
+    """How a span looks. Never the only carrier of what it means."""
+
+    PLAIN = ()
+    GOOD = ("green",)
+    BAD = ("red", "bold")
+    WARN = ("yellow", "bold")
+    STRONG = ("bold",)
+    QUIET = ("light",)
+    QUOTE = ("red",)
+    COMMAND = ("cyan",)
+
+    def __init__(self, *names: str) -> None:
+        self.markup = dict.fromkeys(names, True)
+        """What the terminal writer calls it."""
+
+
+class Span(NamedTuple):
+    """A piece of a line in one style."""
+
+    text: str
+    style: Style = Style.PLAIN
+
+
+class Glyphs(NamedTuple):
+    """The few characters beyond letters that the reports draw with."""
+
+    done: str
+    failed: str
+    blocked: str
+    not_run: str
+    ellipsis: str
+    bar: str
+    dot: str
+    branch: str
+    last: str
+    stem: str
+
+
+UNICODE = Glyphs("✓", "✗", "\u2013", "·", "…", "│", "·", "├─ ", "└─ ", "│  ")
+ASCII = Glyphs("+", "x", "-", ".", "...", "|", "-", "|- ", "`- ", "|  ")
+
+
+class Screen:
+    """Writes lines of styled spans that are never wider than the terminal."""
+
+    def __init__(self, tw: TerminalWriter) -> None:
+        self.tw = tw
+        self.encoding = getattr(tw._file, "encoding", None) or "utf-8"
+        self.glyphs = UNICODE if _can_show(self.encoding, "".join(UNICODE)) else ASCII
+
+    @property
+    def width(self) -> int:
+        return max(self.tw.fullwidth, NARROWEST)
+
+    def line(self, *spans: Span, indent: int = 0) -> None:
+        """One line; what does not fit is cut off with an ellipsis."""
+        self._write(self._fitted(spans, self.width - indent), indent)
+
+    def whole(self, *spans: Span, indent: int = 0) -> None:
+        """One line that is never cut, because someone will copy it: a command, a path."""
+        self._write(spans, indent)
+
+    def paragraph(
+        self, text: str, *, style: Style = Style.PLAIN, indent: int = 0, most: int | None = None
+    ) -> None:
+        """Text wrapped at words, at most that many lines."""
+        for part in self.wrap(text, self.width - indent, most=most):
+            self.whole(Span(part, style), indent=indent)
+
+    def folded(self, text: str, *, style: Style = Style.PLAIN) -> None:
+        """Text cut into lines of the terminal's width with every space kept: source code, tracebacks."""
+        while True:
+            head = cut(text, self.width)
+            self.whole(Span(head, style))
+            text = text[len(head) :]
+            if not text or not head:
+                return
+
+    def labelled(
+        self,
+        label: str,
+        text: str,
+        *,
+        style: Style = Style.PLAIN,
+        indent: int,
+        column: int,
+        most: int | None = None,
+    ) -> None:
+        """A label in a column of its own and its text wrapped beside it."""
+        parts = self.wrap(text, self.width - indent - column, most=most) or [""]
+        self.whole(Span(label.ljust(column), Style.QUIET), Span(parts[0], style), indent=indent)
+        for part in parts[1:]:
+            self.whole(Span(part, style), indent=indent + column)
+
+    def blank(self) -> None:
+        self.tw.line()
+
+    def rule(self, text: str, style: Style, fill: str = "=") -> None:
+        """A centred heading between fills; text that is too long for that stands alone, wrapped."""
+        room = self.width - cells(text) - 2
+        if room < 2 * len(fill):
+            self.paragraph(text, style=style)
+            return
+        left = room // 2
+        self.whole(Span(f"{fill * left} {text} {fill * (room - left)}", style))
+
+    def raw(self, text: str, *, flush: bool = False) -> None:
+        """Characters as they are, past the terminal writer, which would keep all of a line in memory."""
+        self.tw._file.write(text)
+        if flush:
+            self.tw.flush()
+
+    def text(self, raw: str) -> str:
+        """One printable line of text from outside, in characters that the stream can show."""
+        return self.encodable(one_line(raw))
+
+    def texts(self, raw: str) -> list[str]:
+        """The printable lines of text from outside."""
+        return [self.encodable(line) for line in many_lines(raw)]
+
+    def encodable(self, text: str) -> str:
+        if text.isascii():
+            return text
+        return text.encode(self.encoding, "backslashreplace").decode(self.encoding)
+
+    def clip(self, text: str, width: int) -> str:
+        """The text in at most that many cells, its end cut."""
+        return clip(text, width, self.glyphs.ellipsis)
+
+    def clip_middle(self, text: str, width: int) -> str:
+        """The text in at most that many cells, its middle cut: both ends of an id tell it apart."""
+        if cells(text) <= width:
+            return text
+        room = max(width - len(self.glyphs.ellipsis), 0)
+        head = cut(text, room - room // 2)
+        tail = cut(text[::-1], room // 2)[::-1]
+        return cut(head + self.glyphs.ellipsis + tail, width)
+
+    def wrap(self, text: str, width: int, *, most: int | None = None) -> list[str]:
+        """Lines of at most that many cells, broken at spaces where there are any."""
+        lines = wrapped(text, max(width, 4))
+        if most is not None and len(lines) > most:
+            rest = " ".join([lines[most - 1], lines[most]])
+            lines = [*lines[: most - 1], clip(rest + " " * width, max(width, 4), self.glyphs.ellipsis)]
+        return lines
+
+    def _fitted(self, spans: Iterable[Span], width: int) -> list[Span]:
+        fitted: list[Span] = []
+        for span in spans:
+            fitted.append(Span(self.clip(span.text, width), span.style))
+            width -= cells(fitted[-1].text)
+        return fitted
+
+    def _write(self, spans: Iterable[Span], indent: int) -> None:
+        kept = [span for span in spans if span.text]
+        if kept:
+            kept[-1] = Span(kept[-1].text.rstrip(), kept[-1].style)
+        if indent and kept:
+            self.tw.write(" " * indent)
+        for span in kept:
+            self.tw.write(span.text, **span.style.markup)
+        self.tw.line()
+
+
+def one_line(raw: str) -> str:
+    """Text from outside as one printable line."""
+    if len(raw) < MESSAGE_LIMIT and raw.isascii() and raw.isprintable():
+        return raw
+    return " ".join(part for part in (line.strip() for line in many_lines(raw)) if part)
+
+
+def many_lines(raw: str) -> list[str]:
+    """Text from outside as printable lines, tabs expanded."""
+    return [_printable(line.expandtabs(TAB_STOP)) for line in clean(raw, limit=MESSAGE_LIMIT).splitlines()]
+
+
+def cells(text: str) -> int:
+    """How many columns the text takes."""
+    return len(text) if text.isascii() else sum(map(wcwidth, text))
+
+
+def cut(text: str, width: int) -> str:
+    """The longest beginning of the text that takes at most that many columns."""
+    if text.isascii():
+        return text[: max(width, 0)]
+    taken = 0
+    for position, char in enumerate(text):
+        taken += wcwidth(char)
+        if taken > width:
+            return text[:position]
+    return text
+
+
+def clip(text: str, width: int, ellipsis: str) -> str:
+    """The text in at most that many columns, with an ellipsis where something was cut off."""
+    if cells(text) <= width:
+        return text
+    if width <= len(ellipsis):
+        return cut(text, width)
+    return cut(text, width - len(ellipsis)).rstrip() + ellipsis
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The text in lines of at most that many columns, broken at spaces, or within a word that is wider."""
+    lines: list[str] = []
+    current = ""
+    for word in text.split(" "):
+        candidate = f"{current} {word}" if current else word
+        if cells(candidate) <= width:
+            current = candidate
+            continue
+        if current:
+            lines.append(current)
+        while cells(word) > width:
+            head = cut(word, width) or word[0]
+            lines.append(head)
+            word = word[len(head) :]
+        current = word
+    if current.strip():
+        lines.append(current)
+    return lines
+
+
+def padded(text: str, width: int, *, right: bool = False) -> str:
+    """The text filled up with spaces to that many columns."""
+    fill = " " * max(width - cells(text), 0)
+    return fill + text if right else text + fill
+
+
+def widest(texts: Sequence[str]) -> int:
+    """The columns that the widest of the texts takes."""
+    return max(map(cells, texts), default=0)
+
+
+def _can_show(encoding: str, text: str) -> bool:
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _printable(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char if wcwidth(char) >= 0 else " " for char in text)

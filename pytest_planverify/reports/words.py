@@ -1,0 +1,168 @@
+"""The words of the reports: verdicts, owners, repeatability, counts and durations as people say them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from planner.model.outcome import Outcome, Since, TestOutcome, TodoState, Verdict
+from planner.model.taxonomy import Owner, Repeatability
+from pytest_planverify.reports.screen import Glyphs, Style
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Word(NamedTuple):
+    """A verdict as it is shown: the mark, the word, and a colour that repeats what they say."""
+
+    glyph: str
+    """A field of :class:`Glyphs`, or the mark itself."""
+    text: str
+    style: Style
+
+    def mark(self, glyphs: Glyphs) -> str:
+        return str(getattr(glyphs, self.glyph, self.glyph))
+
+    def shown(self, glyphs: Glyphs) -> str:
+        return f"{self.mark(glyphs)} {self.text}"
+
+
+class Standing(StrEnum):
+    """How a todo stands after a run, in the order in which the final line counts them."""
+
+    DONE = "done"
+    FAILED = "failed"
+    FLAKY = "flaky"
+    BLOCKED = "blocked"
+    NEEDS_HUMAN = "needs human"
+    STALE = "stale"
+    INCONCLUSIVE = "inconclusive"
+    NOT_RUN = "not run"
+
+    @property
+    def is_open(self) -> bool:
+        """Something is left to do on the todo itself."""
+        return self not in (Standing.DONE, Standing.BLOCKED, Standing.NOT_RUN)
+
+
+WORDS: Mapping[Standing, Word] = {
+    Standing.DONE: Word("done", "done", Style.GOOD),
+    Standing.FAILED: Word("failed", "failed", Style.BAD),
+    Standing.FLAKY: Word("~", "flaky", Style.BAD),
+    Standing.BLOCKED: Word("blocked", "blocked", Style.QUIET),
+    Standing.NEEDS_HUMAN: Word("?", "needs human", Style.WARN),
+    Standing.STALE: Word("!", "stale", Style.WARN),
+    Standing.INCONCLUSIVE: Word("!", "inconclusive", Style.WARN),
+    Standing.NOT_RUN: Word("not_run", "not run", Style.QUIET),
+}
+
+VERDICT_WORDS: Mapping[Verdict, Word] = {
+    Verdict.PASSED: Word("done", "passed", Style.GOOD),
+    Verdict.FAILED: WORDS[Standing.FAILED],
+    Verdict.FLAKY: WORDS[Standing.FLAKY],
+    Verdict.INCONCLUSIVE: WORDS[Standing.INCONCLUSIVE],
+    Verdict.NEEDS_HUMAN: WORDS[Standing.NEEDS_HUMAN],
+    Verdict.STALE: WORDS[Standing.STALE],
+    Verdict.BLOCKED: WORDS[Standing.BLOCKED],
+    Verdict.NOT_RUN: WORDS[Standing.NOT_RUN],
+}
+
+OWNERS: Mapping[Owner, str] = {
+    Owner.PRODUCT: "the product is at fault",
+    Owner.TEST: "the test is at fault",
+    Owner.PLAN: "the plan is at fault",
+    Owner.ENVIRONMENT: "the environment is at fault",
+    Owner.HARNESS: "the verifier is at fault",
+    Owner.UNKNOWN: "whose fault is not known",
+}
+
+REPEATABILITY: Mapping[Repeatability, str] = {
+    Repeatability.DETERMINISTIC: "red every time",
+    Repeatability.FLAKY: "now red, now green",
+    Repeatability.ORDER_DEPENDENT: "red only after other tests",
+    Repeatability.UNCONFIRMED: "seen once",
+}
+
+SINCE: Mapping[Since, str] = {
+    Since.NEW: "new since the baseline",
+    Since.PRE_EXISTING: "red before the work began",
+    Since.FLAKY_AT_BASE: "flaky before the work began",
+}
+
+
+class TestWord(NamedTuple):
+    """A test's outcome as progress shows it."""
+
+    __test__ = False
+
+    letter: str
+    text: str
+    style: Style
+
+
+TEST_WORDS: Mapping[TestOutcome, TestWord] = {
+    TestOutcome.PASSED: TestWord(".", "PASSED", Style.GOOD),
+    TestOutcome.FAILED: TestWord("F", "FAILED", Style.BAD),
+    TestOutcome.ERROR: TestWord("E", "ERROR", Style.BAD),
+    TestOutcome.SKIPPED: TestWord("s", "SKIPPED", Style.WARN),
+    TestOutcome.XFAILED: TestWord("x", "XFAIL", Style.WARN),
+    TestOutcome.XPASSED: TestWord("X", "XPASS", Style.WARN),
+    TestOutcome.TIMEOUT: TestWord("T", "TIMEOUT", Style.BAD),
+    TestOutcome.CRASHED: TestWord("C", "CRASHED", Style.BAD),
+    TestOutcome.NOT_RUN: TestWord("-", "NOT RUN", Style.QUIET),
+}
+
+_WAITING = (
+    (Verdict.INCONCLUSIVE, Standing.INCONCLUSIVE),
+    (Verdict.STALE, Standing.STALE),
+    (Verdict.NEEDS_HUMAN, Standing.NEEDS_HUMAN),
+)
+"""What keeps a todo from being done though nothing is red; the first that is seen names it."""
+
+_STANDINGS: Mapping[TodoState, Standing] = {
+    TodoState.DONE: Standing.DONE,
+    TodoState.TEST_FAILED: Standing.FAILED,
+    TodoState.TESTING: Standing.INCONCLUSIVE,
+    TodoState.BLOCKED: Standing.BLOCKED,
+    TodoState.PENDING: Standing.NOT_RUN,
+}
+
+
+def standing(outcome: Outcome) -> Standing:
+    """How the todo stands. An outcome without a state is judged by its ``success``."""
+    state = outcome.state or (TodoState.DONE if outcome.success else TodoState.TEST_FAILED)
+    seen = {check.verdict for check in outcome.checks}
+    if state is TodoState.TEST_FAILED and Verdict.FLAKY in seen and Verdict.FAILED not in seen:
+        return Standing.FLAKY
+    if state is TodoState.TESTING:
+        return next((name for verdict, name in _WAITING if verdict in seen), Standing.INCONCLUSIVE)
+    return _STANDINGS[state]
+
+
+def duration(milliseconds: int) -> str:
+    """``4ms``, ``0.21s``, ``12.3s``, ``2m 05s``, ``1h 02m``."""
+    if milliseconds < 10:
+        return f"{milliseconds}ms"
+    seconds = milliseconds / 1000
+    if seconds < 9.995:
+        return f"{seconds:.2f}s"
+    if seconds < 59.95:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m {rest:02}s"
+    return f"{minutes // 60}h {minutes % 60:02}m"
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 test``, ``3 tests``; ``criterion`` becomes ``criteria``."""
+    plural = "criteria" if noun == "criterion" else f"{noun}s"
+    return f"{count} {noun if count == 1 else plural}"
+
+
+def number(value: float | str) -> str:
+    """A recorded value as a person writes it: ``250``, not ``250.0``."""
+    if isinstance(value, str):
+        return value
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.6g}"

@@ -1,0 +1,175 @@
+"""From the checks of a run to its outcomes: the state of each todo, its diagnosed failures, the summary."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from planner.model.outcome import (
+    Diagnosis,
+    Failure,
+    Outcome,
+    OutcomeMetrics,
+    Summary,
+    TodoState,
+    Verdict,
+)
+from planner.model.plan import MetricSpec, TodoStatus
+from planner.rules.routing import route
+from pytest_planverify.diagnosis import diagnose
+from pytest_planverify.supervision.running import CheckRun, PlanResult, recorded_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from planner.model.evidence import Evidence
+    from planner.model.plan import Todo
+    from pytest_planverify.supervision.changes import Changes
+
+TOP_TESTS = 10
+
+Diagnose = "Callable[[Evidence], Diagnosis | None]"
+
+
+class Assembler:
+    """Makes the outcomes of one plan."""
+
+    def __init__(
+        self,
+        result: PlanResult,
+        *,
+        shown_path: str,
+        changes: Changes,
+        first_opinion: Callable[[Evidence], Diagnosis | None],
+    ) -> None:
+        self._result = result
+        self._shown_path = shown_path
+        self._changes = changes
+        self._first_opinion = first_opinion
+
+    def outcomes(self) -> list[tuple[Outcome, tuple[Evidence, ...]]]:
+        """The outcome of each todo in the plan's order, with the evidence of its failures."""
+        return [self._outcome(todo) for todo in self._result.todos]
+
+    def _outcome(self, todo: Todo) -> tuple[Outcome, tuple[Evidence, ...]]:
+        criteria = self._result.plan.criteria[todo.id]
+        runs = self._result.checks[todo.id]
+        ordered = [runs[criterion.id] for criterion in criteria if criterion.id in runs]
+        blocked = self._result.blocked.get(todo.id, ())
+        state = todo_state(todo, [run.check.verdict for run in ordered], blocked=bool(blocked))
+        counted = [] if blocked else [run for run in ordered if run.check.verdict.is_red or run.evidence]
+        failures = self._failures(todo, counted)
+        evidence = tuple(piece for run in counted for piece in run.evidence)
+        touched, digest = self._changes.of(todo.allowed_files)
+        outcome = Outcome(
+            todo_id=todo.id,
+            plan=self._result.plan.plan.todo_list_id,
+            title=todo.title,
+            state=state,
+            verified=bool(ordered) and state in (TodoState.DONE, TodoState.TEST_FAILED),
+            success=state is TodoState.DONE,
+            tests_passed=_tests_passed(ordered),
+            blocked_by=blocked,
+            checks=tuple(run.check for run in ordered),
+            touched_files=touched,
+            diff_hash=digest,
+            metrics=OutcomeMetrics(duration_ms=sum(run.check.duration_ms for run in ordered)),
+            recorded=self._recorded(todo, ordered),
+            failure_evidence=failures[0] if failures else None,
+            failures=tuple(failures),
+        )
+        return outcome, evidence
+
+    def _recorded(self, todo: Todo, runs: Sequence[CheckRun]) -> dict[str, tuple[float | str, ...]]:
+        """Every number that was recorded, and whatever stands for a metric that the plan asks for."""
+        asked = {
+            criterion.spec.name
+            for criterion in self._result.plan.criteria[todo.id]
+            if isinstance(criterion.spec, MetricSpec)
+        }
+        found: dict[str, tuple[float | str, ...]] = {}
+        for name, values in recorded_values(runs).items():
+            kept = [_plain(value) for value in values if name in asked or _is_number(value)]
+            if kept:
+                found[name] = tuple(kept)
+        return found
+
+    def _failures(self, todo: Todo, runs: Sequence[CheckRun]) -> list[Failure]:
+        """One failure a root cause, the one that decides the route first."""
+        groups: dict[str, tuple[Diagnosis, Evidence, list[str]]] = {}
+        for run in runs:
+            for evidence in run.evidence:
+                diagnosis = self._first_opinion(evidence) or diagnose(evidence)
+                known = groups.get(diagnosis.signature)
+                if known is None:
+                    groups[diagnosis.signature] = (diagnosis, evidence, list(evidence.tests))
+                else:
+                    known[2].extend(test for test in evidence.tests if test not in known[2])
+        failures = [self._failure(todo, *group) for group in groups.values()]
+        return sorted(
+            failures,
+            key=lambda failure: (failure.category.facts.family.severity, -(failure.confidence or 0)),
+        )
+
+    def _failure(
+        self, todo: Todo, diagnosis: Diagnosis, evidence: Evidence, tests: Sequence[str]
+    ) -> Failure:
+        return Failure(
+            category=diagnosis.category,
+            owner=diagnosis.owner,
+            repeatability=diagnosis.repeatability,
+            confidence=diagnosis.confidence,
+            rule=diagnosis.rule,
+            because=diagnosis.because,
+            signature=diagnosis.signature,
+            routing_key=diagnosis.category.facts.routing_key,
+            target_agent=route(diagnosis.category, todo.failure_routing),
+            runner_up=diagnosis.runner_up,
+            check_id=evidence.check_id,
+            phase=evidence.phase,
+            top_failing_tests=tuple(tests[:TOP_TESTS]),
+            tests=tuple(tests),
+            stack_trace_head=evidence.headline,
+            location=diagnosis.location,
+            suggestion=diagnosis.suggestion,
+            rerun=f"pytest --planverify {shlex.quote(f'{self._shown_path}::{todo.id}')}",
+        )
+
+
+def todo_state(todo: Todo, verdicts: Sequence[Verdict], *, blocked: bool) -> TodoState:
+    """What this run can say of a todo, from the verdicts of all its criteria."""
+    if blocked:
+        return TodoState.BLOCKED
+    if not verdicts:
+        claimed = todo.status is TodoStatus.CLAIMED and not todo.requires_testing and not todo.has_sub_plan
+        return TodoState.DONE if claimed else TodoState.PENDING
+    if any(verdict.is_red for verdict in verdicts):
+        return TodoState.TEST_FAILED
+    if all(verdict is Verdict.PASSED for verdict in verdicts):
+        return TodoState.DONE
+    if all(verdict is Verdict.NOT_RUN for verdict in verdicts):
+        return TodoState.PENDING
+    return TodoState.TESTING
+
+
+def summary_of(outcomes: Iterable[Outcome]) -> Summary:
+    """Counts of todos by state and of criteria by verdict."""
+    entries = list(outcomes)
+    return Summary(
+        todos=dict(Counter(entry.state for entry in entries if entry.state is not None)),
+        criteria=dict(Counter(check.verdict for entry in entries for check in entry.checks)),
+    )
+
+
+def _tests_passed(runs: Sequence[CheckRun]) -> bool:
+    commands = [run.check.verdict for run in runs if run.check.cmd is not None]
+    return bool(commands) and all(verdict is Verdict.PASSED for verdict in commands)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value - value == 0
+
+
+def _plain(value: Any) -> float | str:
+    return float(value) if _is_number(value) else str(value)

@@ -1,0 +1,109 @@
+"""What the work tree has that its last commit has not, where the plan's root is under git."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_TIMEOUT_SECONDS = 20
+_OWN = (".planverify/", "diagnostics/")
+_LARGEST_HASHED = 1 << 20
+
+
+class Changes:
+    """The changed files below a root, and a digest of what changed. Starts looking when made."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._status: subprocess.Popen[bytes] | None = None
+        self._diff: subprocess.Popen[bytes] | None = None
+        if any((folder / ".git").exists() for folder in (root, *root.parents)):
+            self._status = self._start(
+                "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", "."
+            )
+            self._diff = self._start("diff", "HEAD", "--no-ext-diff", "--no-textconv", "--binary", "--relative")
+        self._found: tuple[tuple[str, ...], bytes] | None = None
+
+    def of(self, allowed_files: Sequence[str] | None) -> tuple[tuple[str, ...], str | None]:
+        """The changed files that a todo may touch, all where it names none, and the digest of the tree."""
+        files, diff = self._read()
+        if self._status is None:
+            return (), None
+        kept = files
+        if allowed_files is not None:
+            kept = tuple(
+                file for file in files if any(_matches(file, pattern) for pattern in allowed_files)
+            )
+        return kept, "sha256:" + _digest(diff, files, self._root)
+
+    def _start(self, *args: str) -> subprocess.Popen[bytes] | None:
+        command = ["git", "-c", "core.fsmonitor=false", "--no-optional-locks", *args]
+        try:
+            return subprocess.Popen(
+                command,
+                cwd=self._root,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        except OSError:
+            return None
+
+    def _read(self) -> tuple[tuple[str, ...], bytes]:
+        if self._found is None:
+            status, diff = _output(self._status), _output(self._diff)
+            self._found = (tuple(self._paths(status)), diff)
+        return self._found
+
+    def _paths(self, status: bytes) -> list[str]:
+        top = _top(self._root)
+        prefix = self._root.relative_to(top).as_posix() + "/" if top and top != self._root else ""
+        names = [entry[3:].decode("utf-8", "replace") for entry in status.split(b"\0") if len(entry) > 3]
+        relative = [name.removeprefix(prefix) for name in names]
+        return sorted(name for name in relative if not name.startswith(_OWN))
+
+
+def _top(root: Path) -> Path | None:
+    return next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
+
+
+def _output(process: subprocess.Popen[bytes] | None) -> bytes:
+    if process is None:
+        return b""
+    try:
+        out, _ = process.communicate(timeout=_TIMEOUT_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return b""
+    return out if process.returncode == 0 else b""
+
+
+def _digest(diff: bytes, files: tuple[str, ...], root: Path) -> str:
+    return _cached_digest(diff, files, str(root))
+
+
+@lru_cache(maxsize=8)
+def _cached_digest(diff: bytes, files: tuple[str, ...], root: str) -> str:
+    digest = hashlib.sha256(diff)
+    for name in files:
+        path = Path(root) / name
+        digest.update(name.encode("utf-8", "replace") + b"\0")
+        try:
+            if path.is_file() and path.stat().st_size <= _LARGEST_HASHED:
+                digest.update(path.read_bytes())
+        except OSError:
+            continue
+    return digest.hexdigest()
+
+
+def _matches(file: str, pattern: str) -> bool:
+    if pattern.endswith("/**"):
+        return file.startswith(pattern[:-2])
+    return PurePosixPath(file).match(pattern)

@@ -1,0 +1,71 @@
+"""The exit status of a run: the most serious of what its outcomes say."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from planner.model.outcome import Outcome, TodoState, Verdict
+from planner.model.plan import TodoStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from planner.model.plan import Todo
+    from pytest_planverify.options import Scope
+
+
+class ExitStatus(IntEnum):
+    """What a shell or a CI job is told. The first that applies, in the order of :func:`exit_status`."""
+
+    ACCEPTED = 0
+    FAILED = 1
+    INTERRUPTED = 2
+    INTERNAL_ERROR = 3
+    USAGE_ERROR = 4
+    NOTHING_TO_VERIFY = 5
+    INCONCLUSIVE = 10
+    HUMAN_NEEDED = 11
+    BUDGET_EXCEEDED = 12
+    VIOLATION = 13
+
+
+def exit_status(
+    outcomes: Iterable[Outcome],
+    *,
+    interrupted: bool = False,
+    unexplained: bool = False,
+) -> ExitStatus:
+    """The status that follows from the outcomes that count."""
+    if interrupted:
+        return ExitStatus.INTERRUPTED
+    entries = list(outcomes)
+    verdicts = {check.verdict for entry in entries for check in entry.checks}
+    if any(entry.state is TodoState.TEST_FAILED for entry in entries) or unexplained:
+        return ExitStatus.FAILED
+    if any(entry.state is TodoState.BLOCKED for entry in entries):
+        return ExitStatus.FAILED
+    if Verdict.INCONCLUSIVE in verdicts:
+        return ExitStatus.INCONCLUSIVE
+    if verdicts & {Verdict.NEEDS_HUMAN, Verdict.STALE}:
+        return ExitStatus.HUMAN_NEEDED
+    if Verdict.PASSED not in verdicts:
+        return ExitStatus.NOTHING_TO_VERIFY
+    return ExitStatus.ACCEPTED
+
+
+def counting(
+    outcomes: Sequence[Outcome], todos: Mapping[tuple[str | None, str], Todo], scope: Scope
+) -> list[Outcome]:
+    """The outcomes that decide the exit status under that scope."""
+    if scope == "all":
+        return list(outcomes)
+    done = {(entry.plan, entry.todo_id) for entry in outcomes if entry.state is TodoState.DONE}
+    kept: list[Outcome] = []
+    for entry in outcomes:
+        todo = todos[entry.plan, entry.todo_id]
+        claimed = todo.status is TodoStatus.CLAIMED
+        ready = scope == "ready" and all((entry.plan, name) in done for name in todo.dependencies)
+        if claimed or ready:
+            kept.append(entry)
+    return kept

@@ -1,0 +1,271 @@
+"""pytest commands of another interpreter: started anew, and read from a report that pytest can write there.
+
+This plugin cannot be loaded into them, so the witness is pytest-json-report where it is installed, else
+the JUnit XML that pytest itself writes.
+"""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planner.model.evidence import Evidence, EvidenceKind, Phase, ProcessEnd
+from planner.model.outcome import TestOutcome, TestResult, Verdict, Witness
+from pytest_planverify.supervision.judging import Judgement
+from pytest_planverify.supervision.processes import ProcessResult, run_process, signal_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pytest_planverify.supervision.judging import Asked
+
+USAGE_ERROR = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a report file says."""
+
+    tests: tuple[TestResult, ...]
+    evidence: tuple[Evidence, ...]
+    properties: tuple[tuple[str, Any], ...] = ()
+
+
+def run_foreign(
+    asked: Asked,
+    launcher: Sequence[str],
+    args: Sequence[str],
+    *,
+    root: Path,
+    env: Mapping[str, str],
+    folder: Path,
+) -> tuple[Judgement, Witness]:
+    """Run the command and judge it by the best witness there is."""
+    plain = [word for word in args if not word.startswith("--json-report")]
+    attempts: tuple[tuple[Witness, list[str], Path, Callable[[Path, Asked], Reading]], ...] = (
+        (
+            Witness.JSON_REPORT,
+            ["--json-report", f"--json-report-file={folder / 'foreign.json'}"],
+            folder / "foreign.json",
+            read_json_report,
+        ),
+        (Witness.JUNIT_XML, [f"--junitxml={folder / 'foreign.xml'}"], folder / "foreign.xml", read_junit),
+    )
+    result: ProcessResult | None = None
+    for witness, extra, file, read in attempts:
+        file.unlink(missing_ok=True)
+        result = run_process(
+            [*launcher, *plain, *extra], cwd=root, env=env, timeout_seconds=asked.limit_seconds
+        )
+        reading = _read(read, file, asked)
+        if reading is not None:
+            return _judge(asked, result, reading), witness
+        if result.exit_code != USAGE_ERROR:
+            break
+    assert result is not None
+    return _judge(asked, result, Reading((), ())), Witness.EXIT_CODE
+
+
+def _read(read: Callable[[Path, Asked], Reading], file: Path, asked: Asked) -> Reading | None:
+    try:
+        return read(file, asked)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ET.ParseError):
+        return None
+
+
+def _judge(asked: Asked, result: ProcessResult, reading: Reading) -> Judgement:
+    judgement = Judgement(
+        verdict=Verdict.FAILED,
+        tests=reading.tests,
+        evidence=reading.evidence,
+        duration_ms=round(result.duration_seconds * 1000),
+        exit_code=result.exit_code,
+        properties=list(reading.properties),
+    )
+    proving = sum(test.outcome in (TestOutcome.PASSED, TestOutcome.XPASSED) for test in reading.tests)
+    if result.timed_out or result.exit_code not in (0, 1) or (result.exit_code == 1 and not reading.evidence):
+        judgement.evidence = (*reading.evidence, _process_evidence(asked, result))
+    elif result.exit_code == 0 and not reading.evidence and proving:
+        judgement.verdict = Verdict.PASSED
+    elif not reading.evidence:
+        judgement.evidence = (_vacuous(asked, reading.tests),)
+    if judgement.verdict is Verdict.FAILED and judgement.evidence:
+        judgement.reason = judgement.evidence[0].headline
+    return judgement
+
+
+def _process_evidence(asked: Asked, result: ProcessResult) -> Evidence:
+    name = None if result.signal is None else signal_name(result.signal)
+    said = (result.stderr.strip() or result.stdout.strip()).splitlines()
+    how = (
+        f"passed its limit of {asked.limit_seconds:g} s"
+        if result.timed_out
+        else f"ended with {name or f'exit status {result.exit_code}'}"
+    )
+    return Evidence(
+        kind=EvidenceKind.SESSION,
+        check_id=asked.check_id,
+        phase=Phase.SESSION,
+        headline=f"the command {how}" + (f": {said[-1].strip()}" if said else ""),
+        stdout_tail=result.stdout[-8_000:],
+        stderr_tail=result.stderr[-8_000:],
+        limit_seconds=asked.limit_seconds,
+        duration_seconds=result.duration_seconds,
+        timed_out=result.timed_out,
+        process=ProcessEnd(
+            exit_code=result.exit_code, signal=name, complete=False, timed_out=result.timed_out
+        ),
+        contract_path=asked.contract_path,
+    )
+
+
+def _vacuous(asked: Asked, tests: Sequence[TestResult]) -> Evidence:
+    reasons = tuple(dict.fromkeys(test.reason for test in tests if test.reason))
+    xfailed = any(test.outcome is TestOutcome.XFAILED for test in tests)
+    kind = "nothing_collected" if not tests else "only_xfailed" if xfailed else "all_skipped"
+    return Evidence(
+        kind=EvidenceKind.SELECTION,
+        check_id=asked.check_id,
+        phase=Phase.COLLECT,
+        vacuous=kind,
+        headline="no test passed" if tests else "no test was collected",
+        skip_reasons=reasons,
+        tests=tuple(test.nodeid for test in tests),
+    )
+
+
+_JSON_OUTCOMES = {outcome.value: outcome for outcome in TestOutcome} | {"rerun": TestOutcome.FAILED}
+
+
+def read_json_report(file: Path, asked: Asked) -> Reading:
+    """Read the file of pytest-json-report. Raises ``ValueError`` or ``KeyError`` if it is none."""
+    data: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    tests: list[TestResult] = []
+    evidence: list[Evidence] = []
+    properties: list[tuple[str, Any]] = []
+    for entry in data["tests"] if "tests" in data else ():
+        phases = [(name, entry[name]) for name in ("setup", "call", "teardown") if name in entry]
+        tests.append(
+            TestResult(
+                nodeid=entry["nodeid"],
+                outcome=_JSON_OUTCOMES[entry["outcome"]],
+                duration_ms=round(sum(float(phase.get("duration", 0)) for _, phase in phases) * 1000),
+            )
+        )
+        properties += [
+            (str(name), value) for each in entry.get("user_properties", ()) for name, value in dict(each).items()
+        ]
+        evidence += [
+            _reported(asked, EvidenceKind.TEST, Phase(name), entry["nodeid"], phase)
+            for name, phase in phases
+            if phase.get("outcome") == "failed"
+        ]
+    evidence += [
+        _reported(asked, EvidenceKind.COLLECTION, Phase.COLLECT, collector["nodeid"], collector)
+        for collector in data.get("collectors", ())
+        if collector["outcome"] == "failed"
+    ]
+    if "summary" not in data:
+        raise ValueError("no report of pytest-json-report")
+    return Reading(tuple(tests), tuple(evidence), tuple(properties))
+
+
+def _reported(
+    asked: Asked, kind: EvidenceKind, phase: Phase, nodeid: str, entry: Mapping[str, Any]
+) -> Evidence:
+    crash: Mapping[str, Any] = entry.get("crash") or {}
+    longrepr = str(entry.get("longrepr") or "")
+    message = str(crash.get("message") or _last_error(longrepr))
+    return Evidence(
+        kind=kind,
+        check_id=asked.check_id,
+        phase=phase,
+        nodeid=nodeid,
+        exceptions=tuple(_exception(message, crash)),
+        headline=message.splitlines()[0] if message else "failed",
+        longrepr=longrepr[-20_000:],
+        stdout_tail=str(entry.get("stdout") or "")[-8_000:],
+        stderr_tail=str(entry.get("stderr") or "")[-8_000:],
+        tests=(nodeid,) if kind is EvidenceKind.TEST else (),
+        contract_path=asked.contract_path,
+    )
+
+
+def _last_error(longrepr: str) -> str:
+    marked = [line[1:].strip() for line in longrepr.splitlines() if line.startswith("E ")]
+    return marked[-1] if marked else longrepr.strip().splitlines()[-1] if longrepr.strip() else ""
+
+
+def _exception(message: str, crash: Mapping[str, Any]) -> list[Any]:
+    from planner.model.evidence import ExceptionFact, Frame, Side
+
+    name, separator, text = message.partition(":")
+    if not separator or not name.replace(".", "").replace("_", "").isalnum():
+        name, text = "AssertionError", message
+    frames = (
+        Frame(path=str(crash["path"]), line=int(crash.get("lineno", 0)), function="", side=Side.TEST)
+        if "path" in crash
+        else None
+    )
+    return [
+        ExceptionFact(
+            type=name.rpartition(".")[2],
+            qualified=name,
+            message=text.strip(),
+            frames=() if frames is None else (frames,),
+        )
+    ]
+
+
+_JUNIT_OUTCOMES = {
+    "failure": TestOutcome.FAILED,
+    "error": TestOutcome.ERROR,
+    "skipped": TestOutcome.SKIPPED,
+}
+
+
+def read_junit(file: Path, asked: Asked) -> Reading:
+    """Read pytest's JUnit XML. Raises ``ParseError`` or ``ValueError`` if it is none."""
+    root = ET.fromstring(file.read_bytes())
+    if root.tag not in ("testsuites", "testsuite"):
+        raise ValueError("no JUnit XML")
+    tests: list[TestResult] = []
+    evidence: list[Evidence] = []
+    properties: list[tuple[str, Any]] = []
+    for case in root.iter("testcase"):
+        nodeid = _junit_nodeid(case)
+        found = next((child for child in case if child.tag in _JUNIT_OUTCOMES), None)
+        outcome = TestOutcome.PASSED if found is None else _JUNIT_OUTCOMES[found.tag]
+        if found is not None and found.get("type") == "pytest.xfail":
+            outcome = TestOutcome.XFAILED
+        tests.append(
+            TestResult(
+                nodeid=nodeid,
+                outcome=outcome,
+                duration_ms=round(float(case.get("time", 0)) * 1000),
+                reason=None if found is None else found.get("message"),
+            )
+        )
+        properties += [(str(each.get("name")), _number(each.get("value"))) for each in case.iter("property")]
+        if found is not None and outcome.is_red:
+            entry = {"longrepr": found.text, "crash": {"message": found.get("message") or ""}}
+            collecting = (found.get("message") or "").startswith("collection failure")
+            kind = EvidenceKind.COLLECTION if collecting else EvidenceKind.TEST
+            evidence.append(_reported(asked, kind, Phase.COLLECT if collecting else Phase.CALL, nodeid, entry))
+    return Reading(tuple(tests), tuple(evidence), tuple(properties))
+
+
+def _junit_nodeid(case: ET.Element) -> str:
+    classname = case.get("classname") or ""
+    file = case.get("file") or classname.replace(".", "/") + ".py"
+    return f"{file}::{case.get('name')}" if classname else str(case.get("name"))
+
+
+def _number(text: str | None) -> Any:
+    try:
+        return float(text or "")
+    except ValueError:
+        return text

@@ -1,0 +1,187 @@
+"""A process that forks sessions, taken from the parent before the parent imports anything of its own.
+
+So a session starts with exactly the modules that pytest and the installed plugins have imported, and a
+project that is itself a library which this plugin uses is tested in its own copy. The server runs one
+session at a time and is the one that waits for it; the parent watches limits and sends the signals.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import pickle
+import select
+import signal
+import struct
+import sys
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_planverify.observing.spec import SessionSpec
+
+_HEADER = struct.Struct("!I")
+
+PRELOAD = (
+    "pytest_planverify.observing.session",
+    "pytest_planverify.observing.evidence",
+)
+"""What every session imports anyhow: the standard library, pytest and the observer."""
+
+
+class ForkServerDied(Exception):
+    """The server is gone; sessions can no longer be run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """How a session's process ended: an exit code, or the number of a signal."""
+
+    code: int | None
+    signal: int | None
+
+
+class ForkServer:
+    """The parent's handle on the server. One session at a time."""
+
+    def __init__(self) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        requests, self._requests = os.pipe()
+        self._replies, replies = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            code = 1
+            try:
+                os.close(self._requests)
+                os.close(self._replies)
+                _serve(requests, replies)
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        os.close(requests)
+        os.close(replies)
+
+    def start(self, spec: SessionSpec, *, own_session: bool) -> int:
+        """Fork a session. Returns its process id. Raises :class:`ForkServerDied`."""
+        try:
+            _send(self._requests, (spec, own_session))
+        except OSError as error:
+            raise ForkServerDied(str(error)) from error
+        return int(self._receive())
+
+    def poll(self, seconds: float) -> Exited | None:
+        """How the session ended, or ``None`` if it still runs after so many seconds."""
+        ready, _, _ = select.select([self._replies], [], [], max(seconds, 0))
+        return self._receive() if ready else None
+
+    def close(self) -> None:
+        """End the server and reap it."""
+        with contextlib.suppress(OSError):
+            os.close(self._requests)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+        with contextlib.suppress(OSError):
+            os.close(self._replies)
+
+    def _receive(self) -> Any:
+        try:
+            return _receive(self._replies)
+        except (EOFError, OSError) as error:
+            raise ForkServerDied("the process that forks sessions is gone") from error
+
+
+def _serve(requests: int, replies: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _become_subreaper()
+    _preload()
+    gc.collect()
+    gc.freeze()
+    while True:
+        try:
+            spec, own_session = _receive(requests)
+        except EOFError:
+            return
+        pid = os.fork()
+        if pid == 0:
+            os.close(requests)
+            os.close(replies)
+            _run(spec, own_session)
+        _send(replies, pid)
+        _send(replies, _wait(pid))
+        _reap_orphans()
+
+
+def _run(spec: SessionSpec, own_session: bool) -> None:
+    """The session's process; never returns."""
+    code = 70
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if own_session:
+            os.setsid()
+        from pytest_planverify.observing.session import run_session
+
+        code = run_session(spec)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code & 0xFF)
+
+
+def _wait(pid: int) -> Exited:
+    _, status = os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return Exited(code, None) if code >= 0 else Exited(None, -code)
+
+
+def _reap_orphans() -> None:
+    """Collect what the session left behind dead, so that no zombie keeps a process id."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _become_subreaper() -> None:
+    """On Linux, processes that leave a session's tree come to this one and can still be found."""
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    set_child_subreaper = 36
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(set_child_subreaper, 1, 0, 0, 0)
+
+
+def _preload() -> None:
+    import importlib
+
+    for name in PRELOAD:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
+def _send(descriptor: int, value: object) -> None:
+    data = pickle.dumps(value)
+    view = memoryview(_HEADER.pack(len(data)) + data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _receive(descriptor: int) -> Any:
+    (size,) = _HEADER.unpack(_read_exactly(descriptor, _HEADER.size))
+    return pickle.loads(_read_exactly(descriptor, size))
+
+
+def _read_exactly(descriptor: int, size: int) -> bytes:
+    parts: list[bytes] = []
+    while size:
+        data = os.read(descriptor, min(size, 1 << 20))
+        if not data:
+            raise EOFError
+        parts.append(data)
+        size -= len(data)
+    return b"".join(parts)

@@ -1,0 +1,235 @@
+"""What the parent knows of a session: the fold of the session's journal records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_planverify.journal import Record
+    from pytest_planverify.supervision.forkserver import Exited
+
+RawEvidence = dict[str, Any]
+
+
+@dataclass(slots=True)
+class TestRecord:
+    """One test that is over, or that ended its session."""
+
+    __test__ = False
+
+    nodeid: str
+    outcome: str
+    duration_ms: float = 0.0
+    reason: str | None = None
+    reruns: int = 0
+    properties: list[tuple[str, Any]] = field(default_factory=list)
+    evidence: list[RawEvidence] = field(default_factory=list)
+    position: int = 0
+    """How many tests were over before it."""
+
+
+@dataclass(slots=True)
+class Running:
+    """A test that has started and is not over."""
+
+    nodeid: str
+    at: float
+    pid: int | None
+
+
+@dataclass(slots=True)
+class Leak:
+    """Tests of one group of criteria changed the process for those after them."""
+
+    keys: frozenset[str]
+    changed: tuple[str, ...]
+    position: int
+    """How many tests were over when it was noticed."""
+
+
+@dataclass(slots=True)
+class CollectionFailure:
+    nodeid: str
+    path: str
+    evidence: RawEvidence
+
+
+@dataclass(slots=True)
+class Death:
+    """A session's process that ended before its session did."""
+
+    session_id: str
+    exited: Exited
+    timed_out: bool
+    nodeid: str | None
+    """The test that ran, if one did."""
+    file: str | None
+    """The test file that was being imported, if one was."""
+    stack: str
+    output: str
+
+
+class SessionRecord:
+    """All that was seen of one fold or one command, across every process that it took."""
+
+    def __init__(self) -> None:
+        self.collected = False
+        self.planned: list[str] = []
+        self.selections: dict[str, dict[str, Any]] = {}
+        self.results: dict[str, TestRecord] = {}
+        self.attempts: dict[str, list[RawEvidence]] = {}
+        self.failures: dict[str, list[RawEvidence]] = {}
+        self.collection_failures: dict[str, CollectionFailure] = {}
+        self.skipped_files: dict[str, str] = {}
+        self.not_found: list[str] = []
+        self.leaks: list[Leak] = []
+        self.conflicts: frozenset[str] = frozenset()
+        self.metrics: list[Record] = []
+        self.fixtures_used: dict[str, set[str]] = {}
+        self.startup_failures: list[RawEvidence] = []
+        self.usage_errors: list[str] = []
+        self.internal_errors: list[str] = []
+        self.stopped: str | None = None
+        self.exit_status: int | None = None
+        """What the last session itself returned; ``None`` if its process did not live to say so."""
+        self.deaths: list[Death] = []
+        self.running: dict[str, Running] = {}
+        self.collecting: dict[str, str] = {}
+        self.started_at: float | None = None
+        self.last_at = 0.0
+        self.summary_span: tuple[int, int] | None = None
+        self._finished = 0
+        self._summary_from = 0
+        self._wanted_by: dict[str, tuple[str, ...]] | None = None
+
+    def begin(self) -> None:
+        """Forget what only concerns the process before: another one takes up the rest."""
+        self.running.clear()
+        self.collecting.clear()
+        self.started_at = None
+        self.exit_status = None
+        self.stopped = None
+        self.summary_span = None
+
+    def feed(self, record: Record) -> TestRecord | None:
+        """Take in one journal record. Returns the test that it ends, if it ends one."""
+        self.last_at = float(record.get("at", self.last_at))
+        handler = _HANDLERS.get(record["record"])
+        return handler(self, record) if handler is not None else None
+
+    def wanted_by(self, nodeid: str) -> tuple[str, ...]:
+        """The keys of the criteria that select the test."""
+        if self._wanted_by is None:
+            found: dict[str, list[str]] = {}
+            for key, selection in self.selections.items():
+                for each in selection["nodeids"]:
+                    found.setdefault(each, []).append(key)
+            self._wanted_by = {each: tuple(keys) for each, keys in found.items()}
+        return self._wanted_by.get(nodeid, ())
+
+    @property
+    def unfinished(self) -> list[str]:
+        """Planned tests without a result, in the order of the plan."""
+        return [nodeid for nodeid in self.planned if nodeid not in self.results]
+
+    # -- one method a record ---------------------------------------------------------------------
+
+    def _session_started(self, record: Record) -> None:
+        if not record.get("worker"):
+            self.started_at = self.last_at
+
+    def _file_collecting(self, record: Record) -> None:
+        self.collecting[record.get("worker", "")] = record["nodeid"]
+
+    def _collection_failure(self, record: Record) -> None:
+        failure = CollectionFailure(record["nodeid"], record["path"], record["evidence"])
+        self.collection_failures.setdefault(failure.nodeid, failure)
+
+    def _file_skipped(self, record: Record) -> None:
+        self.skipped_files[record["nodeid"]] = record.get("reason", "")
+
+    def _not_found(self, record: Record) -> None:
+        self.not_found = record["arguments"]
+
+    def _collected(self, record: Record) -> None:
+        self.collecting.pop(record.get("worker", ""), None)
+        if not self.collected:
+            self.planned = list(record["planned"])
+        self.collected = True
+        self.selections = {entry["key"]: entry for entry in record["selections"]}
+        self._wanted_by = None
+
+    def _fixture_conflict(self, record: Record) -> None:
+        self.conflicts |= frozenset(record["keys"])
+
+    def _test_started(self, record: Record) -> None:
+        self.running[record["nodeid"]] = Running(record["nodeid"], self.last_at, record.get("pid"))
+
+    def _test_failure(self, record: Record) -> None:
+        kept = self.attempts if record.get("attempt") else self.failures
+        kept.setdefault(record["nodeid"], []).append(record["evidence"])
+
+    def _test_finished(self, record: Record) -> TestRecord:
+        nodeid = record["nodeid"]
+        self.running.pop(nodeid, None)
+        self._finished += 1
+        result = TestRecord(
+            nodeid,
+            record["outcome"],
+            float(record.get("duration_ms", 0)),
+            record.get("reason"),
+            int(record.get("reruns", 0)),
+            [(name, value) for name, value in record.get("properties", ())],
+            self.failures.pop(nodeid, []),
+            self._finished,
+        )
+        self.results[nodeid] = result
+        return result
+
+    def _leak(self, record: Record) -> None:
+        self.leaks.append(Leak(frozenset(record["keys"]), tuple(record["changed"]), self._finished))
+
+    def _metric(self, record: Record) -> None:
+        self.metrics.append(record)
+
+    def _fixtures_used(self, record: Record) -> None:
+        self.fixtures_used[record["nodeid"]] = set(record["names"])
+
+    def _usage_error(self, record: Record) -> None:
+        self.usage_errors.append(record["message"])
+
+    def _startup_failure(self, record: Record) -> None:
+        self.startup_failures.append(record["evidence"])
+
+    def _internal_error(self, record: Record) -> None:
+        self.internal_errors.append(record["text"])
+
+    def _stopped(self, record: Record) -> None:
+        self.stopped = record.get("reason") or self.stopped
+
+    def _session_finished(self, record: Record) -> None:
+        if not record.get("worker"):
+            self.stopped = record.get("stopped") or self.stopped
+
+    def _summary_begins(self, record: Record) -> None:
+        self._summary_from = record["offset"]
+
+    def _summary_ends(self, record: Record) -> None:
+        self.summary_span = (self._summary_from, record["offset"])
+
+    def _session_ended(self, record: Record) -> None:
+        self.exit_status = record["exit_status"]
+
+
+_HANDLERS: dict[str, Callable[[SessionRecord, Record], TestRecord | None]] = {
+    name: getattr(SessionRecord, f"_{name}")
+    for name in (
+        "session_started", "file_collecting", "collection_failure", "file_skipped", "not_found",
+        "collected", "fixture_conflict", "test_started", "test_failure", "test_finished", "leak",
+        "metric", "fixtures_used", "usage_error", "startup_failure", "internal_error", "stopped",
+        "session_finished", "summary_begins", "summary_ends", "session_ended",
+    )
+}  # fmt: skip

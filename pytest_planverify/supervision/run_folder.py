@@ -1,0 +1,57 @@
+"""The folder ``.planverify`` below a plan's root, and the run's own folder in it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import time
+from pathlib import Path
+
+FOLDER = ".planverify"
+KEPT_RUNS = 20
+
+
+class RunFolder:
+    """Where one run of one plan writes. Two runs at once never share one."""
+
+    def __init__(self, root: Path, run_id: str) -> None:
+        self.home = root / FOLDER
+        self.path = self.home / "runs" / run_id
+        self.journal = self.path / "journal.jsonl"
+
+    @property
+    def outcomes(self) -> Path:
+        """The plan's outcome file; the latest run's wins."""
+        return self.home / "outcomes.json"
+
+    @property
+    def answers(self) -> Path:
+        """Where people answer manual checks."""
+        return self.home / "answers.json"
+
+    def create(self) -> None:
+        """Make the folders, keep them out of version control, and drop runs of long ago.
+
+        Raises ``OSError`` if the plan's root cannot be written to.
+        """
+        self.path.mkdir(parents=True, mode=0o700)
+        ignore = self.home / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("# Written by pytest-planverify; nothing here needs to be kept.\n*\n")
+        runs = sorted((entry for entry in self.path.parent.iterdir() if entry.is_dir()), key=_age)
+        for entry in runs[:-KEPT_RUNS]:
+            if entry != self.path:
+                shutil.rmtree(entry, ignore_errors=True)
+
+
+def new_run_id() -> str:
+    """Sorts by time; two runs of one second still differ."""
+    return time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + f"-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+def _age(folder: Path) -> float:
+    with contextlib.suppress(OSError):
+        return folder.stat().st_mtime
+    return 0.0

@@ -1,0 +1,150 @@
+"""Puts the commands of a plan in order: which share a session, which run by themselves, and when.
+
+Commands that are no pytest sessions may have effects that later tests need, so tests of a todo that
+comes after such a command, in its own todo or in one that it depends on, run in a later stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from planner.model.outcome import CheckKind
+from planner.model.plan import CommandSpec
+from planner.rules.dependencies import dependency_order
+from pytest_planverify.supervision.folding import Folding, FoldKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from planner.edges.plan_file import LoadedPlan
+    from planner.model.plan import Todo
+    from planner.rules.criteria import Criterion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One command of one todo."""
+
+    plan: LoadedPlan
+    todo: Todo
+    criterion: Criterion
+    stage: int
+    own_session: str | None
+    """Why it shares no session; ``None`` if it may."""
+
+    @property
+    def key(self) -> str:
+        """Names the criterion among all plans of the run."""
+        return criterion_key(self.plan, self.todo.id, self.criterion.id)
+
+    @property
+    def spec(self) -> CommandSpec:
+        """What the plan says of the command."""
+        assert isinstance(self.criterion.spec, CommandSpec)
+        return self.criterion.spec
+
+    @property
+    def is_pytest(self) -> bool:
+        """Whether it can run in a forked session."""
+        command = self.criterion.command
+        return command is not None and command.pytest is not None and not command.pytest.foreign
+
+
+@dataclass(slots=True)
+class Fold:
+    """Commands that share one session."""
+
+    key: FoldKey
+    jobs: list[Job] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Stage:
+    """What may run before any effect of the next stage's commands is needed."""
+
+    folds: list[Fold] = field(default_factory=list)
+    singles: list[Job] = field(default_factory=list)
+    todos: list[Todo] = field(default_factory=list)
+    """The todos whose last command runs here, in dependency order."""
+
+
+def criterion_key(plan: LoadedPlan, todo_id: str, criterion_id: str) -> str:
+    """Names a criterion among all plans of a run."""
+    return f"{plan.path}::{todo_id}::{criterion_id}"
+
+
+def schedule(plan: LoadedPlan, todo_ids: Iterable[str], *, isolate: bool) -> list[Stage]:
+    """The stages of one plan, for the todos named. The plan's order decides among equals."""
+    wanted = set(todo_ids)
+    order = [todo for todo in dependency_order(plan.plan.items) if todo.id in wanted]
+    jobs: list[Job] = []
+    ends: dict[str, int] = {}
+    lasts: dict[str, int] = {}
+    for todo in order:
+        start = max((ends[name] for name in todo.dependencies if name in ends), default=0)
+        found, last, end = _jobs_of(plan, todo, start, isolate=isolate)
+        jobs += found
+        lasts[todo.id], ends[todo.id] = last, end
+    stages = [Stage() for _ in range(max(lasts.values(), default=-1) + 1)]
+    for todo in order:
+        stages[lasts[todo.id]].todos.append(todo)
+    _fold(plan, jobs, stages)
+    return stages
+
+
+def _jobs_of(plan: LoadedPlan, todo: Todo, start: int, *, isolate: bool) -> tuple[list[Job], int, int]:
+    """The todo's jobs, the stage of its last one, and the stage in which those after it may begin."""
+    stage = start
+    after_effect = False
+    jobs: list[Job] = []
+    for criterion in plan.criteria[todo.id]:
+        if criterion.kind not in (CheckKind.TEST, CheckKind.COMMAND):
+            continue
+        job = Job(
+            plan=plan,
+            todo=todo,
+            criterion=criterion,
+            stage=stage,
+            own_session=_own_session(criterion, isolate=isolate),
+        )
+        if job.is_pytest and after_effect:
+            stage, after_effect = stage + 1, False
+            job = Job(plan=plan, todo=todo, criterion=criterion, stage=stage, own_session=job.own_session)
+        after_effect = after_effect or not job.is_pytest
+        jobs.append(job)
+    return jobs, stage, stage + 1 if after_effect else stage
+
+
+def _own_session(criterion: Criterion, *, isolate: bool) -> str | None:
+    command = criterion.command
+    if command is None or command.pytest is None:
+        return "it is no pytest command"
+    if command.pytest.foreign:
+        return f"{' '.join(command.pytest.launcher)} is another interpreter"
+    if command.pytest.alone is not None:
+        return command.pytest.alone
+    return "asked for by --planverify-isolate" if isolate else None
+
+
+def _fold(plan: LoadedPlan, jobs: Sequence[Job], stages: Sequence[Stage]) -> None:
+    folding = Folding(plan.root)
+    shared = [job for job in jobs if job.own_session is None]
+    keys = _keys(folding, shared)
+    for job in jobs:
+        stage = stages[job.stage]
+        if job.own_session is not None:
+            stage.singles.append(job)
+            continue
+        key = keys[job.key]
+        fold = next((each for each in stage.folds if each.key == key), None)
+        if fold is None:
+            fold = Fold(key)
+            stage.folds.append(fold)
+        fold.jobs.append(job)
+
+
+def _keys(folding: Folding, jobs: Sequence[Job]) -> Mapping[str, FoldKey]:
+    commands = [job.criterion.command for job in jobs]
+    pairs = [(command.pytest, command.env) for command in commands if command and command.pytest]
+    return dict(zip((job.key for job in jobs), folding.keys(pairs), strict=True))

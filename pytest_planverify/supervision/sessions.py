@@ -1,0 +1,261 @@
+"""Writes the specs of sessions and has them run: what pytest is given, and where its output goes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_planverify.observing.spec import Narrowing, SessionSpec, Wanted
+from pytest_planverify.supervision.records import SessionRecord
+from pytest_planverify.supervision.watching import Limits, SessionRunner
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pytest
+
+    from pytest_planverify.options import Settings
+    from pytest_planverify.supervision.folding import FoldKey
+    from pytest_planverify.supervision.forkserver import ForkServer
+    from pytest_planverify.supervision.run_folder import RunFolder
+    from pytest_planverify.supervision.schedule import Fold, Job
+    from pytest_planverify.supervision.watching import Listener
+
+
+class Sessions:
+    """Runs the sessions of one plan."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        server: ForkServer,
+        folder: RunFolder,
+        listener: Listener,
+        script_paths: tuple[str, ...],
+        only: tuple[str, ...] | None,
+    ) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._script_paths = script_paths
+        self._runner = SessionRunner(server, folder.journal, listener)
+        self._count = 0
+        self._narrowing = Narrowing(
+            keyword=settings.keyword,
+            markexpr=settings.markexpr,
+            deselect=settings.deselect,
+            only=only,
+        )
+        self.junit_parts: list[Path] = []
+        self.summaries: list[tuple[Path, int, int]] = []
+        """Log file, start and end of what other plugins had to say at the end of a shared session."""
+
+    def run_fold(
+        self, fold: Fold, record: SessionRecord, *, maxfail: int = 0, again: bool = False
+    ) -> SessionRecord:
+        """Run the commands of a fold in one session; ``again`` is a repetition that only compares."""
+        paths = _paths(fold)
+        if fold.key.names_paths and not paths:
+            return _nothing_there(fold, record)
+        args = [*paths, *fold.key.session_options, *self._where(fold.key), *self._settings.session_args]
+        interactive = self._settings.interactive and not again
+        if not again:
+            args += self._coverage(self._settings.shared_args)
+            args += self._junit()
+        spec = self._spec(
+            fold.jobs,
+            args,
+            log=not interactive,
+            as_module=fold.key.as_module,
+            env=dict(fold.key.env),
+            maxfail=maxfail,
+            distributed=self._settings.distributed and not again,
+        )
+        limits = {job.key: job.spec.timeout_seconds for job in fold.jobs}
+        self._runner.run(
+            spec,
+            Limits(step=max(limits.values()), by_key=limits),
+            record,
+            resume=True,
+            interactive=interactive,
+        )
+        self._note_summary(spec, record)
+        return record
+
+    def run_alone(self, job: Job, record: SessionRecord, *, first: bool) -> SessionRecord:
+        """Run one command with its own arguments in a session of its own.
+
+        ``first`` is the run that counts; the others only confirm what it said.
+        """
+        command = job.criterion.command
+        assert command is not None
+        assert command.pytest is not None
+        args = [*command.pytest.args, *self._settings.session_args]
+        interactive = first and self._settings.interactive
+        if first:
+            args += self._coverage(_without_workers(self._settings.shared_args))
+            args += self._junit()
+        spec = self._spec(
+            [job],
+            args,
+            log=not interactive,
+            as_module=command.pytest.as_module,
+            env=dict(command.env),
+            verbatim=True,
+        )
+        limit = job.spec.timeout_seconds
+        self._runner.run(
+            spec, Limits(session=limit, step=limit), record, resume=False, interactive=interactive
+        )
+        if first:
+            self._note_summary(spec, record)
+        return record
+
+    def _spec(
+        self,
+        jobs: Sequence[Job],
+        args: Sequence[str],
+        *,
+        log: bool,
+        as_module: bool,
+        env: dict[str, str],
+        verbatim: bool = False,
+        maxfail: int = 0,
+        distributed: bool = False,
+    ) -> SessionSpec:
+        self._count += 1
+        name = f"s{self._count}"
+        return SessionSpec(
+            session_id=name,
+            root=str(jobs[0].plan.root),
+            args=tuple(args),
+            wanted=tuple(_wanted(job) for job in jobs),
+            journal=str(self._folder.journal),
+            log=str(self._folder.path / f"{name}.log") if log else None,
+            stacks=str(self._folder.path / f"{name}.stacks"),
+            verbatim=verbatim,
+            as_module=as_module,
+            script_paths=self._script_paths,
+            env=env,
+            narrowing=self._narrowing,
+            maxfail=maxfail,
+            distributed=distributed,
+            soft_limits=not self._settings.debugger,
+            collect_only=self._settings.collect_only,
+        )
+
+    def _where(self, key: FoldKey) -> list[str]:
+        """The ini file and rootdir that each command of the fold would have found alone."""
+        given = (*key.session_options, *self._settings.session_args)
+        if any(word.partition("=")[0] in ("-c", "--config-file", "--rootdir") for word in given):
+            return []
+        args = [f"--rootdir={key.rootdir}"]
+        if key.inifile is not None and os.path.exists(key.inifile):
+            args += ["-c", key.inifile]
+        return args
+
+    def _junit(self) -> list[str]:
+        if self._settings.junit is None:
+            return []
+        part = self._folder.path / f"junit-{len(self.junit_parts) + 1}.xml"
+        self.junit_parts.append(part)
+        return [f"--junitxml={part}"]
+
+    def _coverage(self, args: Sequence[str]) -> list[str]:
+        """The user's options for shared sessions; coverage of a later session is added to the first's."""
+        words = list(args)
+        if self._count and any(word.startswith("--cov") for word in words):
+            words.append("--cov-append")
+        return words
+
+    def _note_summary(self, spec: SessionSpec, record: SessionRecord) -> None:
+        if spec.log is not None and record.summary_span is not None:
+            start, end = record.summary_span
+            if end > start:
+                self.summaries.append((Path(spec.log), start, end))
+
+
+def start_paths(config: pytest.Config) -> tuple[str, ...]:
+    """Entries of ``sys.path`` that are there because of how this run was started."""
+    entries = [str(path) for path in config.getini("pythonpath") if str(path) in sys.path]
+    started = {os.getcwd(), "", os.path.dirname(os.path.abspath(sys.argv[0] if sys.argv else ""))}
+    kept = list(sys.path)
+    for entry in entries:
+        kept.remove(entry)
+    if kept and kept[0] in started and kept[0] not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+        entries.append(kept[0])
+    return tuple(entries)
+
+
+def _wanted(job: Job) -> Wanted:
+    command = job.criterion.command
+    assert command is not None
+    assert command.pytest is not None
+    invocation = command.pytest
+    fixture = job.spec.fixture
+    return Wanted(
+        key=job.key,
+        selections=invocation.selections,
+        keyword=invocation.keyword,
+        markexpr=invocation.markexpr,
+        deselect=invocation.deselect,
+        limit_seconds=job.spec.timeout_seconds,
+        fixture_path=None if fixture is None else str(job.plan.root / fixture),
+    )
+
+
+def _paths(fold: Fold) -> list[str]:
+    """The files and folders to collect, each once, in the order of the plan; none that lies in another."""
+    root = Path(fold.key.root)
+    found: dict[str, None] = {}
+    for job in fold.jobs:
+        command = job.criterion.command
+        assert command is not None
+        assert command.pytest is not None
+        for selection in command.pytest.selections:
+            path = os.path.normpath(selection.partition("[")[0].split("::")[0] or ".")
+            if (root / path).exists():
+                found[path] = None
+    folders = [path for path in found if (root / path).is_dir()]
+    return [path for path in found if not any(_covers(folder, path) for folder in folders)]
+
+
+def _covers(folder: str, path: str) -> bool:
+    """Whether collecting the folder collects the path, too, as far as names tell."""
+    if folder == path:
+        return False
+    inside = folder == "." or path.startswith(folder + os.sep)
+    name = os.path.basename(path)
+    return inside and (name.startswith("test_") or name.endswith("_test.py"))
+
+
+def _nothing_there(fold: Fold, record: SessionRecord) -> SessionRecord:
+    """What a session over files that do not exist would say; it need not be run to be known."""
+    from pytest_planverify.observing.selection import alike_paths
+
+    record.collected = True
+    record.exit_status = 4
+    for job in fold.jobs:
+        wanted = _wanted(job)
+        problems = [
+            {
+                "text": text,
+                "problem": "missing_file",
+                "nearest": alike_paths(job.plan.root / text.partition("[")[0].split("::")[0]),
+            }
+            for text in wanted.selections
+        ]
+        record.selections[job.key] = {"key": job.key, "nodeids": [], "narrowed": [], "problems": problems}
+    return record
+
+
+def _without_workers(args: Sequence[str]) -> list[str]:
+    kept: list[str] = []
+    words = iter(args)
+    for word in words:
+        if word in ("-n", "--numprocesses", "--dist", "--maxprocesses", "--tx"):
+            next(words, None)
+        elif not word.startswith(("-n", "--numprocesses=", "--dist=", "--maxprocesses=", "--tx=")):
+            kept.append(word)
+    return kept

@@ -1,0 +1,260 @@
+"""Runs a session under its limits: starts it, follows its journal, ends it when a limit is passed.
+
+A process that dies, or has to be ended, costs the test that ran or the file that was being imported;
+another process takes up what it had not finished.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from pytest_planverify.journal import JournalTail
+from pytest_planverify.supervision.forkserver import Exited, ForkServerDied
+from pytest_planverify.supervision.processes import end_process_tree
+from pytest_planverify.supervision.records import Death, Running, SessionRecord, TestRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_planverify.observing.spec import SessionSpec
+    from pytest_planverify.supervision.forkserver import ForkServer
+
+GRACE_SECONDS = 1.0
+"""How long the soft limit inside the session is given before the process is ended."""
+
+DUMP_SECONDS = 1.0
+"""How long a process that was told to abort may write down its stacks."""
+
+_TICK = 0.05
+_STACK_LIMIT = 20_000
+
+
+class Listener(Protocol):
+    """Is told what happens while a session runs."""
+
+    def collected(self, count: int) -> None:
+        """So many tests will run."""
+
+    def test_finished(self, nodeid: str, outcome: str, duration_ms: float) -> None:
+        """A test is over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Seconds after which a session, or what it does now, is ended; ``None`` is no limit."""
+
+    session: float | None = None
+    """The whole session: a command that runs alone has its criterion's limit."""
+    step: float | None = None
+    """Each test file's import, and the session's own end."""
+    by_key: Mapping[str, float] = field(default_factory=dict)
+    """Each criterion's limit; a test has the largest of those that want it."""
+
+    def of_test(self, nodeid: str, record: SessionRecord) -> float | None:
+        """The limit of one test."""
+        return max(
+            (self.by_key[key] for key in record.wanted_by(nodeid) if key in self.by_key),
+            default=self.step,
+        )
+
+
+class SessionRunner:
+    """Runs sessions of one run, one after the other."""
+
+    def __init__(self, server: ForkServer, journal: Path, listener: Listener) -> None:
+        self._server = server
+        self._tail = JournalTail(journal)
+        self._listener = listener
+        self.interrupted = False
+
+    def run(
+        self,
+        spec: SessionSpec,
+        limits: Limits,
+        record: SessionRecord,
+        *,
+        resume: bool,
+        interactive: bool = False,
+    ) -> None:
+        """Run the session into the record; with ``resume``, go on in another process after a death.
+
+        Raises :class:`ForkServerDied` if no session can be forked any more, and ``KeyboardInterrupt``;
+        the record then holds what was seen until then.
+        """
+        attempt = 0
+        skipped_files: set[str] = set()
+        while True:
+            attempt += 1
+            current = replace(
+                spec,
+                session_id=spec.session_id if attempt == 1 else f"{spec.session_id}.{attempt}",
+                stacks=f"{spec.stacks}.{attempt}",
+                skip=tuple(record.results),
+                skip_files=tuple(skipped_files),
+            )
+            record.begin()
+            death = self._run_once(current, limits, record, interactive=interactive)
+            if death is None or not resume or (death.nodeid is None and death.file is None):
+                return
+            if death.file is not None:
+                skipped_files.add(death.file)
+
+    def _run_once(
+        self, spec: SessionSpec, limits: Limits, record: SessionRecord, *, interactive: bool
+    ) -> Death | None:
+        started = time.time()
+        pid = self._server.start(spec, own_session=not interactive)
+        timed_out: Running | None = None
+        ended_by_limit = False
+        try:
+            while (exited := self._server.poll(_TICK)) is None:
+                self._drain(spec, record)
+                overdue = None if interactive else _overdue(record, limits, started)
+                if overdue is not None:
+                    timed_out, ended_by_limit = overdue.running, True
+                    self._end(pid, overdue.running)
+                    exited = self._wait_for_end(pid)
+                    break
+        except (KeyboardInterrupt, ForkServerDied):
+            self.interrupted = True
+            end_process_tree(pid)
+            with contextlib.suppress(ForkServerDied):
+                self._server.poll(5)
+            self._drain(spec, record)
+            raise
+        self._drain(spec, record)
+        if record.exit_status is not None and exited == Exited(record.exit_status & 0xFF, None) and not (
+            ended_by_limit
+        ):
+            return self._stray(spec, record)
+        return self._bury(spec, record, exited, timed_out, ended_by_limit)
+
+    def _drain(self, spec: SessionSpec, record: SessionRecord) -> None:
+        for entry in self._tail.read():
+            if entry.get("session") != spec.session_id:
+                continue
+            was_collected = record.collected
+            finished = record.feed(entry)
+            if finished is not None:
+                self._listener.test_finished(finished.nodeid, finished.outcome, finished.duration_ms)
+            elif record.collected and not was_collected:
+                self._listener.collected(len(record.planned))
+
+    def _end(self, pid: int, running: Running | None) -> None:
+        """Ask for the stacks, then end the whole tree."""
+        target = running.pid if running is not None and running.pid else pid
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(target, signal.SIGABRT)
+        deadline = time.monotonic() + DUMP_SECONDS
+        while time.monotonic() < deadline and _alive(target):
+            time.sleep(0.02)
+        end_process_tree(pid)
+
+    def _wait_for_end(self, pid: int) -> Exited:
+        for _ in range(3):
+            exited = self._server.poll(5)
+            if exited is not None:
+                return exited
+            end_process_tree(pid)
+        raise ForkServerDied(f"process {pid} cannot be ended")
+
+    def _stray(self, spec: SessionSpec, record: SessionRecord) -> Death | None:
+        """A session that ended in order, and still left a started test without a result."""
+        if not record.running:
+            return None
+        running = next(iter(record.running.values()))
+        return self._mark(spec, record, Exited(record.exit_status, None), running, timed_out=False)
+
+    def _bury(
+        self,
+        spec: SessionSpec,
+        record: SessionRecord,
+        exited: Exited,
+        timed_out: Running | None,
+        ended_by_limit: bool,
+    ) -> Death:
+        if timed_out is None and record.running:
+            timed_out = next(iter(record.running.values()))
+        if timed_out is not None:
+            return self._mark(spec, record, exited, timed_out, timed_out=ended_by_limit)
+        file = next(iter(record.collecting.values()), None) if not record.collected else None
+        death = Death(spec.session_id, exited, ended_by_limit, None, file, *_last_words(spec))
+        record.deaths.append(death)
+        record.exit_status = None
+        return death
+
+    def _mark(
+        self, spec: SessionSpec, record: SessionRecord, exited: Exited, running: Running, *, timed_out: bool
+    ) -> Death:
+        death = Death(spec.session_id, exited, timed_out, running.nodeid, None, *_last_words(spec))
+        record.deaths.append(death)
+        outcome = "timeout" if timed_out else "crashed"
+        seconds = max(time.time() - running.at, 0)
+        record.results[running.nodeid] = TestRecord(
+            running.nodeid,
+            outcome,
+            seconds * 1000,
+            evidence=record.failures.pop(running.nodeid, []),
+        )
+        self._listener.test_finished(running.nodeid, outcome, seconds * 1000)
+        record.exit_status = None
+        return death
+
+
+@dataclass(frozen=True, slots=True)
+class _Overdue:
+    running: Running | None
+
+
+def _overdue(record: SessionRecord, limits: Limits, started: float) -> _Overdue | None:
+    """What has passed its limit by now: a test, or the session outside any test."""
+    now = time.time()
+    if limits.session is not None and now > started + limits.session + GRACE_SECONDS:
+        return _Overdue(next(iter(record.running.values()), None))
+    for running in record.running.values():
+        limit = limits.of_test(running.nodeid, record)
+        if limit is not None and now > running.at + limit + GRACE_SECONDS:
+            return _Overdue(running)
+    if not record.running and limits.step is not None:
+        since = max(record.last_at, started)
+        if now > since + limits.step + GRACE_SECONDS:
+            return _Overdue(None)
+    return None
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return stream.read().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return True
+
+
+def _last_words(spec: SessionSpec) -> tuple[str, str]:
+    """The stacks that faulthandler wrote and the end of the session's own output."""
+    folder = Path(spec.stacks).parent
+    stacks = [_tail(path) for path in sorted(folder.glob(Path(spec.stacks).name + "*"))]
+    output = _tail(Path(spec.log)) if spec.log else ""
+    return "\n".join(filter(None, stacks)), output
+
+
+def _tail(path: Path) -> str:
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(0, os.SEEK_END)
+            stream.seek(max(stream.tell() - _STACK_LIMIT, 0))
+            return stream.read().decode("utf-8", "replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,61 @@
+"""Runs pytest as a user does: the installed command, in a process of its own, in a chosen folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PLAIN_TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """How a command ended, and what it said."""
+
+    exit_code: int
+    output: str
+
+    def __str__(self) -> str:
+        return f"exit code {self.exit_code}\n{self.output}"
+
+
+def run_pytest(
+    *args: str,
+    cwd: Path,
+    as_module: bool = False,
+    env: dict[str, str] | None = None,
+    timeout_seconds: float = 120,
+) -> Finished:
+    """Run `pytest ARGS` (or `python -m pytest ARGS`) in `cwd`, as in an activated environment.
+
+    What this very session would hand down to it is left out.
+    """
+    scripts = str(Path(sys.executable).parent)
+    script = shutil.which("pytest", path=scripts)
+    launcher = [script] if script and not as_module else [sys.executable, "-m", "pytest"]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    path = {"PATH": os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])}
+    done = subprocess.run(
+        [*launcher, *args],
+        cwd=cwd,
+        env=inherited | path | PLAIN_TERMINAL | (env or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="backslashreplace",
+        timeout=timeout_seconds,
+        check=False,
+    )
+    return Finished(exit_code=done.returncode, output=done.stdout)
+
+
+def read_outcomes(root: Path) -> dict[str, Any]:
+    """The outcome file of the last run of the plan whose root is `root`."""
+    return json.loads((root / ".planverify" / "outcomes.json").read_text(encoding="utf-8"))

@@ -1,0 +1,365 @@
+"""The README and the docs say what is so: examples load, commands run, tables are current."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from planner.catalog import RECIPES, TOOLS, Purpose
+from planner.edges.plan_file import load_plan
+from planner.model import plan as plan_model
+from planner.model.outcome import OutcomeDocument, Verdict
+from planner.model.taxonomy import CATEGORIES
+from pytest_planverify.supervision.exit_status import ExitStatus
+
+REPOSITORY = Path(__file__).parents[2]
+PAGES = {page.relative_to(REPOSITORY).as_posix(): page for page in (REPOSITORY / "docs").glob("*.md")}
+PAGES["README.md"] = REPOSITORY / "README.md"
+
+VOLATILE = (
+    (re.compile(r"\d+(\.\d+)? ?(ms|s)\b"), "TIME"),
+    (re.compile(r"\b\d{8}[T-]\d{6}[\w-]*"), "RUN"),
+    (re.compile(r"(python|pytest|pluggy)[ -]\d+(\.\d+)*", re.IGNORECASE), r"\1 VERSION"),
+    (re.compile(r"[=─━]{3,}"), "RULE"),
+    (re.compile(r"\s+"), " "),
+)
+"""What differs between two runs, or with the width of a number, and stands for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block: the words after the fence, where it stands, its text."""
+
+    info: str
+    where: str
+    text: str
+
+
+def blocks(info: str) -> list[Any]:
+    """Every block of all pages that is fenced with exactly these words, as test parameters."""
+    found = [block for name, page in sorted(PAGES.items()) for block in _blocks(name, page.read_text())]
+    return [pytest.param(block, id=block.where) for block in found if block.info == info]
+
+
+def _blocks(name: str, text: str) -> list[Block]:
+    return [
+        Block(match[1].strip(), f"{name}:{text.count(chr(10), 0, match.start()) + 1}", match[2])
+        for match in re.finditer(r"^```(.+?)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    ]
+
+
+def section(page: str, heading: str) -> str:
+    """What stands below that heading, up to the next of the same or a higher level."""
+    text = PAGES[page].read_text()
+    match = re.search(
+        rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#{{1,2}} |^\1 |\Z)", text, re.MULTILINE | re.DOTALL
+    )
+    assert match, f"{page} has no heading {heading!r}"
+    return match[2]
+
+
+def table(text: str) -> list[list[str]]:
+    """The cells of every table row of the text, without the heads and rules."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    rules = {
+        number for number, line in enumerate(lines) if re.fullmatch(r"[| :-]+", line) and "---" in line
+    }
+    kept = [line for number, line in enumerate(lines) if number not in rules and number + 1 not in rules]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in kept]
+
+
+# -- examples of plans -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", blocks("yaml plan"))
+def test_every_plan_in_the_documentation_loads(block: Block, tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(block.text)
+
+    assert load_plan(path).plan.items
+
+
+FRAGMENTS = {
+    "yaml todo": "items:\n-\n{part}",
+    "yaml criteria": "items:\n- id: a\n  title: A\n  acceptance_criteria:\n{part}",
+    "yaml metadata": "items: [{{id: a, title: A, verify: pytest tests}}]\nmetadata:\n{part}",
+}
+"""What stands around a part of a plan, to make a plan of it."""
+
+
+@pytest.mark.parametrize("block", [entry for info in FRAGMENTS for entry in blocks(info)])
+def test_every_part_of_a_plan_in_the_documentation_loads(block: Block, tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    around = FRAGMENTS[block.info].format(part=textwrap.indent(block.text, "    "))
+    path.write_text(f"todo_list_id: documented\n{around}")
+
+    assert load_plan(path).plan.items
+
+
+# -- commands ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the commands of the documentation work on, so that they litter nothing."""
+    folder = tmp_path_factory.mktemp("checkout")
+    ignored = shutil.ignore_patterns(
+        ".planverify", "diagnostics", "__pycache__", ".pytest_cache", ".report.json"
+    )
+    shutil.copytree(REPOSITORY / "examples", folder / "examples", ignore=ignored)
+    shutil.copy(REPOSITORY / "pyproject.toml", folder)
+    return folder
+
+
+def run(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a command of the documentation as its reader would with the virtual environment active."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    kept.pop("CI", None)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=cwd,
+        env={**kept, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("block", blocks("console"))
+def test_every_command_in_the_documentation_prints_what_is_shown(block: Block, checkout: Path) -> None:
+    status = 0
+    for entry in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+        command, _, shown = entry.partition("\n")
+        if command == "echo $?":
+            assert str(status) == shown.strip()
+            continue
+        done = run(command, checkout)
+        status = done.returncode
+
+        assert _settled(done.stdout) == _settled(shown), f"{block.where}: $ {command}\n{done.stdout}"
+
+
+def _settled(output: str) -> list[str]:
+    lines = []
+    for line in output.strip().splitlines():
+        for pattern, replacement in VOLATILE:
+            line = pattern.sub(replacement, line)
+        lines.append(line.strip())
+    return lines
+
+
+@pytest.mark.parametrize("block", blocks("python"))
+def test_every_program_in_the_documentation_runs(block: Block, checkout: Path) -> None:
+    verified = run("pytest --planverify examples/momentum/plan.yaml", checkout)
+    assert verified.returncode == 0, verified.stdout
+    program = checkout / "documented.py"
+    program.write_text(block.text)
+
+    done = run(f"{sys.executable} documented.py", checkout)
+
+    assert done.returncode == 0, done.stdout
+    assert done.stdout
+
+
+def test_the_readme_opens_with_its_two_commands() -> None:
+    text = PAGES["README.md"].read_text()
+    commands = [block.text.strip() for block in _blocks("README.md", text) if block.info == "sh"]
+
+    assert len(commands) == 2
+    assert all("\n" not in command and command.startswith("python3 -m venv ") for command in commands)
+    assert commands[0].endswith("pytest --planverify examples/momentum/plan.yaml")
+    assert commands[1].endswith("-m pytest")
+    assert text.index("```sh") < text.index("\n## "), "the commands stand above the first heading"
+
+
+def test_every_option_is_documented_and_every_documented_option_exists(checkout: Path) -> None:
+    shown = run(f"{sys.executable} -m pytest --help", checkout).stdout
+    existing = set(re.findall(r"--planverify[a-z-]*", shown)) | set(
+        re.findall(r"\bplanverify_[a-z_]+", shown)
+    )
+    text = "\n".join(page.read_text() for page in PAGES.values())
+    documented = set(re.findall(r"--planverify[a-z-]*", text)) | set(
+        re.findall(r"\bplanverify_[a-z_]+", text)
+    )
+
+    assert documented == existing
+
+
+# -- formats -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", blocks("json outcome"))
+def test_the_documented_outcome_file_is_one(block: Block) -> None:
+    document = OutcomeDocument.model_validate_json(block.text, strict=False)
+
+    assert _known(json.loads(block.text), document.model_dump(mode="json"))
+
+
+def _known(given: Any, read: Any) -> bool:
+    """Whether nothing of what was given was passed over as unknown."""
+    if isinstance(given, dict):
+        return given.keys() <= read.keys() and all(_known(part, read[key]) for key, part in given.items())
+    if isinstance(given, list):
+        return len(given) == len(read) and all(map(_known, given, read))
+    return True
+
+
+@pytest.mark.parametrize(
+    ("model", "heading"),
+    [
+        (plan_model.Plan, "The plan"),
+        (plan_model.Policy, "`metadata`: what the plan allows"),
+        (plan_model.CommandSpec, "`tests`: commands"),
+        (plan_model.ArtifactSpec, "`expected_artifacts`: files"),
+        (plan_model.MetricSpec, "`metrics`: numbers that the tests record"),
+        (plan_model.ManualSpec, "`manual`: questions"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_the_plan_reference_lists_every_key_with_its_default(model: type[BaseModel], heading: str) -> None:
+    _expect_listed(model, table(section("docs/plan-reference.md", heading)))
+
+
+def test_the_plan_reference_lists_every_key_of_a_todo() -> None:
+    rows = [
+        row
+        for heading in ("A todo", "Branch todos")
+        for row in table(section("docs/plan-reference.md", heading).split("\n### ")[0])
+    ]
+    _expect_listed(plan_model.Todo, rows)
+
+
+def _expect_listed(model: type[BaseModel], rows: list[list[str]]) -> None:
+    documented = {re.findall(r"`([^`]+)`", row[0])[0]: row[2] for row in rows}
+    fields = {
+        field.alias or name: field for name, field in model.model_fields.items() if name != "extensions"
+    }
+
+    assert documented.keys() == fields.keys()
+    for key, field in fields.items():
+        if (expected := _default(field.default, field.is_required())) is not None:
+            assert documented[key] in expected, key
+
+
+def _default(value: Any, required: bool) -> tuple[str, ...] | None:
+    """How a default may be written; ``None`` where only words can."""
+    if required:
+        return ("required",)
+    if value is None:
+        return ("–", "no limit")
+    if value is PydanticUndefined or isinstance(value, BaseModel | tuple):
+        return None
+    if isinstance(value, bool):
+        return (f"`{str(value).lower()}`",)
+    return (f"`{value:g}`",) if isinstance(value, int | float) else (f"`{value}`",)
+
+
+def test_the_table_of_recipes_is_the_catalog() -> None:
+    rows = table(section("docs/plan-reference.md", "Recipes"))
+
+    assert {name.strip("`"): tuple(re.findall(r"`([^`]+)`", text)) for name, text in rows} == {
+        name: tuple(command.replace("|", r"\|") for command in commands)
+        for name, commands in RECIPES.items()
+    }
+
+
+def test_the_table_of_tools_is_the_catalog() -> None:
+    rows = table(section("docs/plan-reference.md", "Tools"))
+    words = {
+        Purpose.TEST: "tests",
+        Purpose.LINT: "lint",
+        Purpose.TYPE_CHECK: "types",
+        Purpose.BUILD: "build",
+        Purpose.VALIDATE: "validation",
+    }
+
+    assert {(purpose, name) for purpose, names in rows for name in re.findall(r"`([^`]+)`", names)} == {
+        (words[tool.purpose], f"{tool.name} {subcommand}".strip())
+        for tool in TOOLS
+        for subcommand in tool.subcommands or ("",)
+    }
+
+
+def test_the_table_of_categories_is_the_taxonomy() -> None:
+    rows = table(section("docs/diagnosis.md", "Categories"))
+
+    assert rows == [
+        [
+            f"`{category}`",
+            facts.family.value,
+            f"`{facts.routing_key}`" if facts.routing_key else "–",
+            facts.default_role.value,
+            facts.usual_owner.value,
+        ]
+        for category, facts in CATEGORIES.items()
+    ]
+
+
+def test_the_table_of_exit_statuses_is_complete() -> None:
+    rows = [row for row in table(section("README.md", "Running")) if row[0].isdecimal()]
+
+    assert sorted(int(row[0]) for row in rows) == sorted(ExitStatus)
+
+
+def test_the_table_of_verdicts_is_the_vocabulary() -> None:
+    rows = table(section("docs/outcomes.md", "One check"))
+
+    assert [row[0] for row in rows] == [f"`{verdict}`" for verdict in Verdict]
+
+
+def test_every_record_of_a_journal_is_documented(checkout: Path) -> None:
+    rows = table(section("docs/outcomes.md", "The journal"))
+    documented = {name for row in rows for name in re.findall(r"`([^`]+)`", row[0])}
+    run("pytest --planverify examples/momentum/plan.yaml", checkout)
+    journals = sorted((checkout / "examples/momentum/.planverify/runs").glob("*/journal.jsonl"))
+
+    written = {
+        json.loads(line)["record"] for journal in journals for line in journal.read_text().splitlines()
+    }
+
+    assert written
+    assert written <= documented
+
+
+# -- links -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_every_link_leads_somewhere(name: str) -> None:
+    page = PAGES[name]
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if target.startswith("https:"):
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), f"{name} links to {target}"
+        assert not anchor or anchor in _anchors(linked), f"{name} links to {target}"
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_lines_are_short_enough_to_be_read_in_a_terminal(name: str) -> None:
+    prose = re.sub(r"^```.*?^```$", "", PAGES[name].read_text(), flags=re.MULTILINE | re.DOTALL)
+    long = [line for line in prose.splitlines() if len(line) > 120 and not line.startswith("|")]
+
+    assert not long, textwrap.indent("\n".join(long), "  ")

@@ -1,0 +1,270 @@
+"""The examples do what their READMEs say: the real command, run from the root of a copy of the checkout."""
+
+from __future__ import annotations
+
+import filecmp
+import hashlib
+import json
+import re
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real_command import Finished, read_outcomes, run_pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+LEFT_BEHIND = (".planverify", "diagnostics", "__pycache__", ".pytest_cache", ".report.json")
+TODOS = ["t1_data_integration", "t2_indicators", "t3_entry_conditions", "t4_exit_conditions"]
+DOWNSTREAM_OF_RSI = [
+    "tests/test_entry.py::test_entry_true_false",
+    "tests/test_exit.py::test_stop_loss",
+    "tests/test_exit.py::test_take_profit",
+    "tests/test_backtest.py::test_the_strategy_trades",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """A finished run of an example's plan."""
+
+    checkout: Path
+    root: Path
+    run: Finished
+    document: dict[str, Any]
+
+    @property
+    def outcomes(self) -> dict[str, dict[str, Any]]:
+        """The outcomes by todo, in the order of the file."""
+        return {outcome["todo_id"]: outcome for outcome in self.document["outcomes"]}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    return copy_of_the_checkout(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def momentum(tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    """The momentum plan, verified once by the command of its README."""
+    return verify("momentum", copy_of_the_checkout(tmp_path_factory.mktemp("momentum")))
+
+
+@pytest.fixture(scope="module")
+def rsi_bug(tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    """The plan with the wrong RSI, verified once by the command of its README."""
+    return verify("rsi_bug", copy_of_the_checkout(tmp_path_factory.mktemp("rsi_bug")))
+
+
+def copy_of_the_checkout(folder: Path) -> Path:
+    """A folder with the examples and the project's own pytest configuration above them."""
+    root = folder / "checkout"
+    shutil.copytree(CHECKOUT / "examples", root / "examples", ignore=shutil.ignore_patterns(*LEFT_BEHIND))
+    shutil.copy(CHECKOUT / "pyproject.toml", root)
+    return root
+
+
+def verify(example: str, checkout: Path) -> Verified:
+    root = checkout / "examples" / example
+    run = run_pytest(*command_of_readme(example), cwd=checkout)
+    assert (root / ".planverify/outcomes.json").is_file(), run
+    return Verified(checkout=checkout, root=root, run=run, document=read_outcomes(root))
+
+
+def command_of_readme(example: str) -> list[str]:
+    """The arguments of the one pytest command in the README's console block."""
+    readme = (CHECKOUT / "examples" / example / "README.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"```console\npytest (.*)\n```", readme)
+    return shlex.split(command)
+
+
+def test_the_momentum_plan_is_accepted(momentum: Verified):
+    document = momentum.document
+
+    assert momentum.run.exit_code == 0, momentum.run
+    assert document["schema_version"] == 1
+    (plan,) = document["plans"]
+    assert plan["todo_list_id"] == "workflow_momentum_001"
+    assert plan["digest"] == f"sha256:{sha256(momentum.root / 'plan.yaml')}"
+    assert document["run"]["exit_status"] == 0
+    assert document["summary"]["todos"] == {"done": 4}
+    assert set(document["summary"]["criteria"]) == {"passed"}
+    assert list(momentum.outcomes) == TODOS
+    for outcome in momentum.outcomes.values():
+        assert outcome["state"] == "done"
+        assert (outcome["verified"], outcome["success"], outcome["tests_passed"]) == (True, True, True)
+        assert outcome["failure_evidence"] is None
+        assert {check["verdict"] for check in outcome["checks"]} == {"passed"}, outcome
+
+
+def test_every_criterion_of_the_momentum_plan_is_checked_and_recorded(momentum: Verified):
+    outcomes = momentum.outcomes
+
+    checks = {todo: [check["id"] for check in outcome["checks"]] for todo, outcome in outcomes.items()}
+    assert {todo: sorted(ids) for todo, ids in checks.items()} == {
+        "t1_data_integration": [
+            "contract_path",
+            "expected_artifacts[0]",
+            "expected_artifacts[1]",
+            "metrics[0]",
+            "tests[0]",
+            "tests[1]",
+        ],
+        "t2_indicators": [
+            "contract_path",
+            "expected_artifacts[0]",
+            "expected_artifacts[1]",
+            "expected_artifacts[2]",
+            "tests[0]",
+            "tests[1]",
+        ],
+        "t3_entry_conditions": ["contract_path", "expected_artifacts[0]", "tests[0]"],
+        "t4_exit_conditions": [
+            "contract_path",
+            "expected_artifacts[0]",
+            "metrics[0]",
+            "tests[0]",
+            "tests[1]",
+            "tests[2]",
+        ],
+    }
+    assert outcomes["t1_data_integration"]["recorded"] == {"rows_min": [260]}
+    assert outcomes["t4_exit_conditions"]["recorded"] == {"trades": [2]}
+    (rsi,) = [check for check in outcomes["t2_indicators"]["checks"] if check["id"] == "tests[0]"]
+    assert rsi["cmd"] == "pytest tests/test_indicators.py::test_rsi_values -q --json-report"
+    assert rsi["timeout_seconds"] == 20
+    assert rsi["fixture"] == {
+        "path": "fixtures/rsi_expected.json",
+        "sha256": sha256(momentum.root / "fixtures/rsi_expected.json"),
+    }
+    (test,) = rsi["tests"]
+    assert (test["nodeid"], test["outcome"]) == ("tests/test_indicators.py::test_rsi_values", "passed")
+
+
+def test_a_wrong_rsi_is_a_regression_that_blocks_what_builds_on_it(rsi_bug: Verified):
+    outcomes = rsi_bug.outcomes
+
+    assert rsi_bug.run.exit_code == 1, rsi_bug.run
+    assert rsi_bug.document["run"]["exit_status"] == 1
+    assert rsi_bug.document["summary"]["todos"] == {"done": 1, "test_failed": 1, "blocked": 2}
+    states = {todo: outcome["state"] for todo, outcome in outcomes.items()}
+    assert states == dict(zip(TODOS, ["done", "test_failed", "blocked", "blocked"], strict=True))
+    verdicts = {check["id"]: check["verdict"] for check in outcomes["t2_indicators"]["checks"]}
+    assert verdicts.pop("tests[0]") == "failed"
+    assert set(verdicts.values()) == {"passed"}, "only the RSI is wrong"
+    for todo in TODOS[2:]:
+        assert {check["verdict"] for check in outcomes[todo]["checks"]} == {"blocked"}
+        assert outcomes[todo]["success"] is False
+
+
+def test_the_diagnosis_of_the_wrong_rsi_says_what_where_and_who(rsi_bug: Verified):
+    evidence = rsi_bug.outcomes["t2_indicators"]["failure_evidence"]
+
+    nodeid = "tests/test_indicators.py::test_rsi_values"
+    told = {name: evidence[name] for name in ("category", "owner", "repeatability", "check_id", "phase")}
+    assert told == {
+        "category": "TEST_REGRESSION",
+        "owner": "product",
+        "repeatability": "deterministic",
+        "check_id": "tests[0]",
+        "phase": "call",
+    }
+    assert (evidence["routing_key"], evidence["target_agent"]) == ("implementation_bug", "coder")
+    assert evidence["top_failing_tests"] == [nodeid]
+    head = "AssertionError: RSI at 2024-05-24: expected 28.5 ± 0.1, got 32.1"
+    assert evidence["stack_trace_head"].startswith(head)
+    test_file = (rsi_bug.root / "tests/test_indicators.py").read_text(encoding="utf-8").splitlines()
+    location: dict[str, Any] = evidence["location"]
+    assert (location["path"], location["function"]) == ("tests/test_indicators.py", "test_rsi_values")
+    line: int = location["line"]
+    assert test_file[line - 1].strip() == "assert abs(got - wanted) <= tolerance, message"
+
+
+def test_the_failure_report_lies_beside_and_tells_the_same(rsi_bug: Verified):
+    (report,) = (rsi_bug.root / "diagnostics").iterdir()
+
+    assert report.name == "t2_indicators_failure_report.json"
+    told = json.dumps(json.loads(report.read_text(encoding="utf-8")), ensure_ascii=False)
+    for fact in (
+        "TEST_REGRESSION",
+        '"t2_indicators"',
+        "RSI at 2024-05-24: expected 28.5 ± 0.1, got 32.1",
+        "fixtures/rsi_expected.json",
+    ):
+        assert fact in told
+
+
+def test_the_rerun_command_of_the_wrong_rsi_works_when_pasted(rsi_bug: Verified):
+    program, *arguments = shlex.split(rsi_bug.outcomes["t2_indicators"]["failure_evidence"]["rerun"])
+
+    rerun = run_pytest(*arguments, cwd=rsi_bug.checkout)
+
+    assert program == "pytest"
+    assert rerun.exit_code == 1, rerun
+    assert "got 32.1" in rerun.output
+
+
+def test_the_right_rsi_mends_the_broken_example(checkout: Path):
+    examples = checkout / "examples"
+    shutil.copy(examples / "momentum/indicators/rsi.py", examples / "rsi_bug/indicators/rsi.py")
+
+    run = run_pytest("--planverify", "examples/rsi_bug/plan.yaml", cwd=checkout)
+
+    assert run.exit_code == 0, run
+    assert read_outcomes(examples / "rsi_bug")["summary"]["todos"] == {"done": 4}
+
+
+def test_what_builds_on_the_wrong_rsi_passes_its_own_tests(checkout: Path):
+    """So the todos behind it are blocked by the plan's dependencies and by nothing else."""
+    run = run_pytest(*DOWNSTREAM_OF_RSI, "-p", "no:cacheprovider", cwd=checkout / "examples/rsi_bug")
+
+    assert run.exit_code == 0, run
+    assert "4 passed" in run.output
+
+
+@pytest.mark.parametrize("folder", ["", "examples/momentum"], ids=["checkout", "example"])
+def test_the_example_runs_in_plain_pytest_with_its_own_configuration(checkout: Path, folder: str):
+    cwd = checkout / folder
+    tests = checkout / "examples/momentum/tests"
+
+    run = run_pytest(str(tests.relative_to(cwd)), "-p", "no:cacheprovider", cwd=cwd)
+
+    assert run.exit_code == 0, run
+    assert f"rootdir: {checkout / 'examples/momentum'}" in run.output
+    assert "configfile: pytest.ini" in run.output
+
+
+def test_the_examples_differ_only_in_the_rsi_and_in_their_names():
+    momentum, rsi_bug = CHECKOUT / "examples/momentum", CHECKOUT / "examples/rsi_bug"
+
+    assert differences(filecmp.dircmp(momentum, rsi_bug)) == {
+        "README.md",
+        "indicators/rsi.py",
+        "plan.yaml",
+    }
+    ours, theirs = (lines_without_names(folder / "plan.yaml") for folder in (momentum, rsi_bug))
+    assert ours == theirs
+
+
+def differences(compared: filecmp.dircmp[str], prefix: str = "") -> set[str]:
+    """Paths that one side lacks or that differ in content; what a run leaves behind does not count."""
+    _, unequal, unreadable = filecmp.cmpfiles(
+        compared.left, compared.right, compared.common_files, shallow=False
+    )
+    names = {*compared.left_only, *compared.right_only, *unequal, *unreadable} - set(LEFT_BEHIND)
+    found = {prefix + name for name in names}
+    for name, below in compared.subdirs.items():
+        if name not in LEFT_BEHIND:
+            found |= differences(below, f"{prefix}{name}/")
+    return found
+
+
+def lines_without_names(plan: Path) -> list[str]:
+    named = ("#", "todo_list_id:", "workflow_name:")
+    return [line for line in plan.read_text(encoding="utf-8").splitlines() if not line.startswith(named)]
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,138 @@
+"""A criterion's verdict is that of its command run alone, whether the plan is run folded or isolated.
+
+Each project below `fixtures/projects` is run three ways: every command alone as an ordinary pytest
+process, the whole plan folded, and the whole plan isolated. Its `expected.yaml` must agree with all three.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import yaml
+from real_command import Finished, read_outcomes, run_pytest
+
+PROJECTS = Path(__file__).resolve().parents[2] / "fixtures/projects"
+NAMES = sorted(path.parent.name for path in PROJECTS.glob("*/plan.yaml"))
+LEFT_BEHIND = (".planverify", "diagnostics", "__pycache__", ".pytest_cache", ".report.json")
+
+Criterion = tuple[str, str]
+"""The id of a todo and of a check in it."""
+
+PLAIN_READING = {"passed": "passed", "failed": "failed", "inconclusive": "failed"}
+"""What `expected.yaml` calls a verdict; any other (`flaky`, `blocked`, `not_run` …) is wrong here."""
+
+ONLY_THE_PLUGIN_NEEDED = {
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    "PYTEST_ADDOPTS": "-p pytest_jsonreport.plugin",
+}
+"""The projects use no other plugin, and most of a short process is the loading of plugins."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_expected_verdicts_are_those_of_each_command_alone(name: str, tmp_path: Path):
+    root = copy_of(name, tmp_path)
+    commands = commands_of(name)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        verdicts = pool.map(run_alone, commands.values(), repeat(root))
+
+    assert dict(zip(commands, verdicts, strict=True)) == expected_of(name)
+
+
+@pytest.mark.parametrize("options", [(), ("--planverify-isolate",)], ids=["folded", "isolated"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plan_says_of_each_criterion_what_its_command_says_alone(
+    name: str, options: tuple[str, ...], tmp_path: Path
+):
+    root = copy_of(name, tmp_path)
+
+    run = run_pytest("--planverify", "plan.yaml", *options, cwd=root, timeout_seconds=600)
+
+    wrong = differences(verdicts_of(root, run), name)
+    assert not wrong, "\n".join([*wrong, str(run)])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_of_a_project_has_an_expected_verdict(name: str):
+    assert set(commands_of(name)) == set(expected_of(name))
+    assert set(expected_of(name).values()) == {"passed", "failed"}
+
+
+def copy_of(name: str, folder: Path) -> Path:
+    """The project, where runs may leave files behind."""
+    without = shutil.ignore_patterns(*LEFT_BEHIND)
+    return Path(shutil.copytree(PROJECTS / name, folder / name, ignore=without))
+
+
+def commands_of(name: str) -> dict[Criterion, str]:
+    plan: dict[str, Any] = read_yaml(name, "plan.yaml")
+    return {
+        (todo["id"], f"tests[{number}]"): test["cmd"]
+        for todo in plan["items"]
+        for number, test in enumerate(todo["acceptance_criteria"]["tests"])
+    }
+
+
+def expected_of(name: str) -> dict[Criterion, str]:
+    todos: dict[str, dict[str, str]] = read_yaml(name, "expected.yaml")
+    return {(todo, check): checks[check] for todo, checks in todos.items() for check in checks}
+
+
+def read_yaml(name: str, file: str) -> Any:
+    return yaml.safe_load((PROJECTS / name / file).read_text(encoding="utf-8"))
+
+
+def run_alone(command: str, root: Path) -> str:
+    """What the command supports alone: exit code 0 and at least one test that truly passed, or not."""
+    words = shlex.split(command)
+    env: dict[str, str] = dict(ONLY_THE_PLUGIN_NEEDED)
+    while "=" in words[0]:
+        variable, _, value = words.pop(0).partition("=")
+        env[variable] = value
+    as_module = words[:3] == ["python", "-m", "pytest"]
+    arguments = words[3:] if as_module else words[1:]
+    with TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        run = run_pytest(*arguments, f"--junitxml={report}", cwd=root, as_module=as_module, env=env)
+        return "passed" if run.exit_code == 0 and count_passed(report) > 0 else "failed"
+
+
+def count_passed(report: Path) -> int:
+    """How many tests of a JUnit report neither failed nor were skipped nor expected to fail.
+
+    There is no report when the process died; then no test is known to have passed.
+    """
+    if not report.exists():
+        return 0
+    cases = ET.parse(report).iter("testcase")
+    return sum(not {child.tag for child in case} & {"failure", "error", "skipped"} for case in cases)
+
+
+def verdicts_of(root: Path, run: Finished) -> dict[Criterion, str]:
+    """The verdict of each criterion in the outcome file."""
+    assert (root / ".planverify/outcomes.json").is_file(), run
+    return {
+        (outcome["todo_id"], check["id"]): check["verdict"]
+        for outcome in read_outcomes(root)["outcomes"]
+        for check in outcome["checks"]
+    }
+
+
+def differences(said: dict[Criterion, str], name: str) -> list[str]:
+    """One line for each criterion of the project whose verdict is not the expected one."""
+    expected, commands = expected_of(name), commands_of(name)
+    assert set(said) == set(expected)
+    return [
+        f"{todo} {check}: expected {expected[todo, check]}, got {verdict}: {commands[todo, check]}"
+        for (todo, check), verdict in said.items()
+        if PLAIN_READING.get(verdict) != expected[todo, check]
+    ]

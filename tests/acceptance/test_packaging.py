@@ -1,0 +1,233 @@
+"""What is shipped: the wheel and the sdist hold what they should and work outside the working tree."""
+
+from __future__ import annotations
+
+import ast
+import email
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from planner.edges import json_schemas
+
+REPOSITORY = Path(__file__).parents[2]
+PACKAGES = ("planner", "pytest_planverify")
+CONFIGURATION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist, and the wheel that was built from the sdist."""
+    folder = tmp_path_factory.mktemp("dist")
+    run(
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--outdir",
+        str(folder),
+        str(REPOSITORY),
+        cwd=folder,
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions: Path) -> Path:
+    """The only wheel that was built."""
+    (path,) = distributions.glob("*.whl")
+    return path
+
+
+def run(*argv: str, cwd: Path, status: int = 0) -> str:
+    """The output of a command that must end with that status, without what this process's tests set."""
+    unwanted = ("PYTEST_", "PYTHONPATH", "COVERAGE_", "CI")
+    done = subprocess.run(
+        argv,
+        cwd=cwd,
+        env={name: value for name, value in os.environ.items() if not name.startswith(unwanted)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == status, f"{' '.join(argv)}\n{done.stdout}"
+    return done.stdout
+
+
+def test_the_wheel_holds_both_packages_whole_and_nothing_else(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    shipped = {name for name in names if ".dist-info/" not in name}
+
+    assert shipped == {
+        path.relative_to(REPOSITORY).as_posix()
+        for package in PACKAGES
+        for path in (REPOSITORY / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert {f"{package}/py.typed" for package in PACKAGES} <= shipped
+    assert {f"planner/edges/schemas/{name}.schema.json" for name in json_schemas.names()} <= shipped
+
+
+def test_the_wheel_registers_the_plugin_and_says_what_it_is(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (info,) = {name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name}
+        entry_points = archive.read(f"{info}/entry_points.txt").decode()
+        metadata = email.message_from_bytes(archive.read(f"{info}/METADATA"))
+        licenses = [name for name in archive.namelist() if name.startswith(f"{info}/licenses/")]
+
+    assert "[pytest11]\nplanverify = pytest_planverify.plugin" in entry_points
+    assert metadata["Name"] == "pytest-planverify"
+    assert metadata["License-Expression"] == "MIT"
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert {"Framework :: Pytest", "Typing :: Typed"} <= set(metadata.get_all("Classifier", []))
+    assert metadata.get_payload().startswith("# pytest-planverify")
+    assert licenses == [f"{info}/licenses/LICENSE"]
+
+
+def test_the_sdist_holds_all_that_its_tests_need(distributions: Path) -> None:
+    (sdist,) = distributions.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+
+    assert {
+        "README.md",
+        "CHANGELOG.md",
+        "LICENSE",
+        "tox.ini",
+        ".ci/run",
+        "docs/plan-reference.md",
+        "examples/momentum/plan.yaml",
+        "tests/acceptance/test_packaging.py",
+    } <= names
+    assert not [name for name in names if "__pycache__" in name or ".planverify/" in name]
+
+
+def test_the_installed_wheel_verifies_an_example_in_another_folder(wheel: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "another folder"
+    environment = folder / "venv"
+    venv.create(environment, with_pip=True, symlinks=True)
+    python = str(environment / "bin" / "python")
+    run(python, "-m", "pip", "install", "-q", f"pytest-planverify[examples] @ {wheel.as_uri()}", cwd=folder)
+    ignored = shutil.ignore_patterns(".planverify", "__pycache__", ".pytest_cache")
+    shutil.copytree(REPOSITORY / "examples" / "momentum", folder / "momentum", ignore=ignored)
+
+    located = run(
+        python,
+        "-c",
+        "import planner, pytest_planverify as p; print(planner.__file__, p.__file__)",
+        cwd=folder,
+    )
+    assert located.count(str(environment)) == 2
+    schemas = "from planner.edges.json_schemas import names, schema; print(*map(schema, names()))"
+    run(python, "-c", schemas, cwd=folder)
+    run(str(environment / "bin" / "pytest"), "--planverify", "momentum/plan.yaml", cwd=folder)
+
+    assert (folder / "momentum" / ".planverify" / "outcomes.json").is_file()
+
+
+# -- the house ---------------------------------------------------------------------------------------
+
+
+def contract(id_: str) -> dict[str, list[str]]:
+    """The import contract of that id."""
+    (found,) = (entry for entry in CONFIGURATION["tool"]["importlinter"]["contracts"] if entry["id"] == id_)
+    return found
+
+
+def rooms(package: str) -> set[str]:
+    """The qualified names of what lies directly in that package."""
+    return {
+        f"{package}.{path.stem}"
+        for path in (REPOSITORY / package).iterdir()
+        if (path.suffix == ".py" and path.stem != "__init__") or (path / "__init__.py").is_file()
+    }
+
+
+PURE = {
+    "planner.model",
+    "planner.rules",
+    "planner.catalog",
+    "planner.text",
+    "planner.memory",
+    "planner.engine",
+}
+
+
+def test_every_pure_room_that_exists_is_named_by_its_contract() -> None:
+    assert set(contract("pure-rooms")["source_modules"]) == PURE & rooms("planner")
+
+
+IMPURE_NAMES = {
+    "open",
+    "print",
+    "input",
+    "breakpoint",
+    "eval",
+    "exec",
+    "__import__",
+    "Path",
+    "PosixPath",
+    "environ",
+}
+
+
+@pytest.mark.parametrize("room", sorted(PURE & rooms("planner")))
+def test_a_pure_room_names_nothing_that_reads_or_writes(room: str) -> None:
+    folder = REPOSITORY / room.replace(".", "/")
+    named = {
+        f"{path.name}:{node.lineno} {name}"
+        for path in [*folder.rglob("*.py"), *filter(Path.is_file, [folder.with_suffix(".py")])]
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in _names(node)
+    }
+
+    assert not [entry for entry in named if entry.split()[-1] in IMPURE_NAMES]
+
+
+def _names(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return [name]
+        case ast.ImportFrom(names=aliases):
+            return [alias.name for alias in aliases]
+        case _:
+            return []
+
+
+def test_the_model_may_use_no_other_room() -> None:
+    forbidden = set(contract("model-stands-alone")["forbidden_modules"])
+
+    assert forbidden == rooms("planner") - {"planner.model"}
+
+
+def test_only_the_harness_and_the_command_line_may_use_the_engine() -> None:
+    assert "planner.engine" not in rooms("planner") or contract("engine-for-drivers-only")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_module_has_a_name_that_says_nothing(package: str) -> None:
+    unwanted = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "misc", "core"}
+
+    assert not {path.stem for path in (REPOSITORY / package).rglob("*")} & unwanted
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_module_says_at_its_top_what_it_is_for(package: str) -> None:
+    silent = [
+        path.relative_to(REPOSITORY).as_posix()
+        for path in (REPOSITORY / package).rglob("*.py")
+        if not path.read_text().startswith('"""')
+    ]
+
+    assert not silent

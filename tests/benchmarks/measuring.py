@@ -1,0 +1,160 @@
+"""Measures commands: wall time, and the peak memory of a whole process tree."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SAMPLE_SECONDS = 0.02
+"""How often the memory of a process tree is read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """Something to be measured: how to start it, and how to tell that it did its work."""
+
+    argv: Sequence[str]
+    cwd: Path
+    check: Callable[[str], None]
+    """Given the command's output; raises AssertionError when the work was not done."""
+    exit_code: int = 0
+    repeat: Sequence[Sequence[str]] = ()
+    """Further argument vectors that belong to it, run one after the other."""
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Peaks in MiB."""
+
+    tree_mib: float
+    """Highest sum of proportional set sizes of all processes of the tree at one moment."""
+    largest_mib: float
+    """Highest resident set of any one process of it."""
+
+
+def wall_seconds(command: Command) -> float:
+    """Runs the command and its repetitions once. Raises AssertionError when its work was not done."""
+    start = time.perf_counter()
+    outputs = [_run(command, argv) for argv in (command.argv, *command.repeat)]
+    elapsed = time.perf_counter() - start
+    for output in outputs:
+        command.check(output)
+    return elapsed
+
+
+def interleaved(commands: Mapping[str, Command], rounds: int) -> dict[str, float]:
+    """The median seconds of each command over so many rounds, one run of each in every round.
+
+    The order turns around from one round to the next, so that a drift of the machine meets all alike.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in commands}
+    for number in range(rounds):
+        names = list(commands) if number % 2 == 0 else list(reversed(commands))
+        for name in names:
+            seconds[name].append(wall_seconds(commands[name]))
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def peak_memory(command: Command) -> Memory:
+    """Runs the command once, watched. Slower than without, so never timed in the same run."""
+    with subprocess.Popen(
+        command.argv,
+        cwd=command.cwd,
+        env=_environment(command),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        watch = _TreeWatch(process.pid)
+        watch.start()
+        assert process.stdout is not None
+        output = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        watch.stop()
+    _expect(command, process.returncode, output)
+    command.check(output)
+    largest_kib = max(watch.largest_kib, usage.ru_maxrss)
+    return Memory(tree_mib=watch.peak_kib / 1024, largest_mib=largest_kib / 1024)
+
+
+def python(*args: str) -> list[str]:
+    """An argument vector that starts the running interpreter."""
+    return [sys.executable, *args]
+
+
+class _TreeWatch(threading.Thread):
+    """Samples the memory of a process and all its descendants until it is told to stop."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self._pid = pid
+        self._done = threading.Event()
+        self.peak_kib = 0
+        self.largest_kib = 0
+
+    def run(self) -> None:
+        while not self._done.wait(SAMPLE_SECONDS):
+            sizes = [_sizes_kib(pid) for pid in _tree(self._pid)]
+            self.peak_kib = max(self.peak_kib, sum(pss for pss, _ in sizes))
+            self.largest_kib = max(self.largest_kib, *(rss for _, rss in sizes), 0)
+
+    def stop(self) -> None:
+        self._done.set()
+        self.join()
+
+
+def _tree(root: int) -> list[int]:
+    pids = [root]
+    for pid in pids:
+        try:
+            for thread in Path(f"/proc/{pid}/task").iterdir():
+                pids += map(int, (thread / "children").read_text().split())
+        except OSError:  # it ended while we were looking
+            continue
+    return pids
+
+
+def _sizes_kib(pid: int) -> tuple[int, int]:
+    """Proportional and resident set size."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0, 0
+    values = {line.split(":")[0]: line.split()[1] for line in text.splitlines()[1:]}
+    return int(values.get("Pss", 0)), int(values.get("Rss", 0))
+
+
+def _run(command: Command, argv: Sequence[str]) -> str:
+    done = subprocess.run(
+        argv,
+        cwd=command.cwd,
+        env=_environment(command),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    _expect(command, done.returncode, done.stdout)
+    return done.stdout
+
+
+def _expect(command: Command, code: int, output: str) -> None:
+    assert code == command.exit_code, f"{' '.join(command.argv)} ended with {code}:\n{output[-3000:]}"
+
+
+def _environment(command: Command) -> dict[str, str]:
+    """The environment without what would make one command cheaper or dearer than another."""
+    unwanted = ("PYTEST_", "COVERAGE_", "COV_")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
+    return {**inherited, "NO_COLOR": "1", **command.env}

@@ -1,0 +1,334 @@
+"""Commands of a plan become argument vectors, or are refused with what to write instead."""
+
+from __future__ import annotations
+
+import shlex
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from planner.catalog import RECIPES, TOOLS, Purpose, parse_command
+from planner.catalog.splitting import split_words
+from planner.errors import CommandSyntaxError
+
+
+def refusal(cmd: str) -> str:
+    with pytest.raises(CommandSyntaxError) as caught:
+        parse_command(cmd)
+    assert caught.value.problem
+    assert caught.value.remedy
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cmd", "argv"),
+    [
+        ("pytest tests -q", ("pytest", "tests", "-q")),
+        ("  pytest\ttests \n", ("pytest", "tests")),
+        ('pytest -k "a and b"', ("pytest", "-k", "a and b")),
+        ("pytest 'tests/a b.py'", ("pytest", "tests/a b.py")),
+        ("pytest tests/a\\ b.py", ("pytest", "tests/a b.py")),
+        ("pytest \\\n  tests", ("pytest", "tests")),
+        ('pytest "tests/a.py::b[x|y]"', ("pytest", "tests/a.py::b[x|y]")),
+        ("pytest 'tests/a.py::b[$x;`y`]'", ("pytest", "tests/a.py::b[$x;`y`]")),
+        ('pytest "a\\$b\\"c\\d"', ("pytest", 'a$b"c\\d')),
+        ("pytest tests/a.py::b[1-2]", ("pytest", "tests/a.py::b[1-2]")),
+        ("pytest tests/a.py::b[a*b?]", ("pytest", "tests/a.py::b[a*b?]")),
+        ("pytest tests/a.py::b[{x}]", ("pytest", "tests/a.py::b[{x}]")),
+        ("pytest tests/a.py::b[a#b~c!d^e]", ("pytest", "tests/a.py::b[a#b~c!d^e]")),
+        ("pytest tests/a.py::b[5$]", ("pytest", "tests/a.py::b[5$]")),
+        ("pytest tests/é.py", ("pytest", "tests/é.py")),
+        ("pytest ''", ("pytest", "")),
+        ("pytest a'b'\"c\"d", ("pytest", "abcd")),
+    ],
+)
+def test_quotes_and_harmless_characters_reach_the_program_as_they_are(
+    cmd: str, argv: tuple[str, ...]
+) -> None:
+    assert parse_command(cmd).argv == argv
+
+
+@pytest.mark.parametrize(
+    ("cmd", "said"),
+    [
+        ("pytest a && pytest b", "a criterion of its own"),
+        ("pytest a || pytest b", "'||'"),
+        ("pytest; ruff check", "a criterion of its own"),
+        ("pytest & ", "background"),
+        ("pytest | tee log", "pipe"),
+        ("pytest |& tee log", "pipe"),
+        ("pytest &> log", "captured"),
+        ("pytest > log", "captured"),
+        ("pytest 2>&1", "captured"),
+        ("pytest < in", "input"),
+        ("(pytest)", "subshell"),
+        ("pytest a)", "')'"),
+        ("pytest\nruff check", "more than one line"),
+        ("pytest `ls`", "substitutes"),
+        ("pytest $(ls)", "substitutes"),
+        ("pytest $TESTS", "'$TESTS'"),
+        ("pytest ${TESTS}", "'${TESTS}'"),
+        ("pytest $'a'", "expands"),
+        ('pytest "$TESTS"', "single quotes"),
+        ('pytest "`ls`"', "single quotes"),
+        ("pytest tests/*.py", "glob '*'"),
+        ("pytest tests/a?.py", "glob '?'"),
+        ("pytest tests/test_*.py::a", "glob '*'"),
+        ("pytest ~/tests", "'~'"),
+        ("pytest {a,b}", "braces"),
+        ("pytest a{1..3}", "braces"),
+        ("{ pytest", "braces"),
+        ("pytest # all", "comment"),
+        ("pytest 'a", "never closed"),
+        ('pytest "a', "never closed"),
+        ("pytest \\", "backslash"),
+        ("pytest a\0b", "NUL"),
+        ("pytest a\ud800", "surrogate"),
+        ("pytest a\fb", "control character"),
+        ("pytest tests/a.py::b[x;y]", "quotes"),
+        ("pytest tests/a.py::b[x y]", 'quote the whole id: "tests/a.py::b[x y]"'),
+        ("pytest " + "a" * 20_000, "20007 characters"),
+        ("cd sub && pytest", "set the plan's root"),
+        ("cd sub; pytest", "set the plan's root"),
+    ],
+)
+def test_shell_syntax_is_refused_with_what_to_write_instead(cmd: str, said: str) -> None:
+    assert said in refusal(cmd)
+
+
+@pytest.mark.parametrize(
+    "cmd",
+    ["pytest tests/a.py::b[1 tests/c.py::d[2]", "pytest tests/a.py::b[1 -k x]", "pytest 'a.py::b[1' c]"],
+)
+def test_an_open_bracket_is_only_mended_where_a_blank_split_the_id(cmd: str) -> None:
+    parse_command(cmd)
+
+
+def test_variables_in_front_are_taken_off_the_argument_vector() -> None:
+    command = parse_command('A=1 B_2="x y" C= pytest D=4')
+    assert command.env == (("A", "1"), ("B_2", "x y"), ("C", ""))
+    assert command.argv == ("pytest", "D=4")
+
+
+def test_a_quoted_variable_is_a_program_as_it_is_to_a_shell() -> None:
+    assert "'A=1' is no tool" in refusal("'A=1' pytest")
+
+
+@pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "PYTHONHOME", "MAKEFLAGS"])
+def test_variables_that_decide_what_programs_mean_are_refused(name: str) -> None:
+    assert name in refusal(f"{name}=x pytest")
+
+
+@pytest.mark.parametrize(
+    ("cmd", "tool", "purpose"),
+    [
+        ("pytest", "pytest", Purpose.TEST),
+        ("py.test a", "pytest", Purpose.TEST),
+        ("python -m unittest tests.test_buffer", "unittest", Purpose.TEST),
+        ("python -m compileall -q src", "compileall", Purpose.VALIDATE),
+        ("python3 -m py_compile a.py", "py_compile", Purpose.VALIDATE),
+        ("python -m mypkg.check --all", "python", Purpose.TEST),
+        ("python -m mypy src", "mypy", Purpose.TYPE_CHECK),
+        ("python scripts/check.py -h", "python", Purpose.TEST),
+        ("python -u sub/../check.py", "python", Purpose.TEST),
+        ("python -W error -X dev check.py", "python", Purpose.TEST),
+        ("ruff check .", "ruff", Purpose.LINT),
+        ("ruff --config x.toml check .", "ruff", Purpose.LINT),
+        ("ruff format --check .", "ruff", Purpose.LINT),
+        ("black --check .", "black", Purpose.LINT),
+        ("isort -c .", "isort", Purpose.LINT),
+        (".venv/bin/mypy src", "mypy", Purpose.TYPE_CHECK),
+        ("pyright.exe", "pyright", Purpose.TYPE_CHECK),
+        ("basedpyright", "pyright", Purpose.TYPE_CHECK),
+        ("make", "make", Purpose.BUILD),
+        ("make test-buffer", "make", Purpose.TEST),
+        ("make -C sub lint", "make", Purpose.LINT),
+        ("make -fintegration.mk all", "make", Purpose.BUILD),
+        ("npm test", "npm", Purpose.TEST),
+        ("npm --prefix web run lint", "npm", Purpose.LINT),
+        ("pnpm run typecheck", "pnpm", Purpose.TYPE_CHECK),
+        ("yarn run build", "yarn", Purpose.BUILD),
+        ("npx tsc --noEmit", "tsc", Purpose.TYPE_CHECK),
+        ("npx --no-install -p eslint eslint .", "eslint", Purpose.LINT),
+        ("npm exec -- jest", "jest", Purpose.TEST),
+        ("pnpm exec vitest run", "vitest", Purpose.TEST),
+        ("node --test", "node", Purpose.TEST),
+        ("node check.js", "node", Purpose.TEST),
+        ("cargo test", "cargo", Purpose.TEST),
+        ("cargo +nightly clippy", "cargo", Purpose.LINT),
+        ("cargo check", "cargo", Purpose.TYPE_CHECK),
+        ("go vet ./...", "go", Purpose.LINT),
+        ("go -C sub test ./...", "go", Purpose.TEST),
+        ("gofmt -l .", "gofmt", Purpose.LINT),
+        ("./gradlew test", "gradle", Purpose.TEST),
+        ("mvn -q verify", "mvn", Purpose.VALIDATE),
+        ("tox -e lint", "tox", Purpose.LINT),
+        ("nox -s tests", "nox", Purpose.TEST),
+        ("pre-commit run --all-files", "pre-commit", Purpose.LINT),
+        ("lint-imports", "lint-imports", Purpose.LINT),
+        ("git diff --check", "git", Purpose.VALIDATE),
+        ("git -C sub status --porcelain", "git", Purpose.VALIDATE),
+        ("uv run --extra dev ruff check", "ruff", Purpose.LINT),
+        ("uv run check.py", "python", Purpose.TEST),
+        ("poetry run python -m mypy src", "mypy", Purpose.TYPE_CHECK),
+        ("coverage report --fail-under=90", "coverage", Purpose.TEST),
+        ("coverage run -m unittest", "unittest", Purpose.TEST),
+        ("python -m coverage report", "coverage", Purpose.TEST),
+        ("dotnet test", "dotnet", Purpose.TEST),
+        ("cmake --build build", "cmake", Purpose.BUILD),
+    ],
+)
+def test_a_command_names_its_tool_and_purpose(cmd: str, tool: str, purpose: Purpose) -> None:
+    command = parse_command(cmd)
+    assert (command.tool.name, command.tool.purpose) == (tool, purpose)
+    assert command.text == cmd
+
+
+@pytest.mark.parametrize(
+    ("cmd", "said"),
+    [
+        ("", "names no program"),
+        ("A=1", "names no program"),
+        ("bash -c 'pytest'", "write the command that the shell would run"),
+        ("/bin/sh x.sh", "shell"),
+        ("cd sub", "set the plan's root"),
+        ("env A=1 pytest", "NAME=value"),
+        ("timeout 5 pytest", "timeout_seconds"),
+        ("! pytest", "asserts the failure"),
+        ("rm -rf x", "only judges"),
+        ("curl http://x", "connection"),
+        ("echo ok", "proves nothing"),
+        ("pytets", "did you mean pytest?"),
+        ("zzzz", "known programs: bandit"),
+        ("./check.py", "write python ./check.py"),
+        ("python-full", "verify: python-full"),
+        ("python", "neither a module nor a script"),
+        ("python -V", "neither a module nor a script"),
+        ("python -", "neither a module nor a script"),
+        ("python -i x.py", "neither a module nor a script"),
+        ("python tests", "neither a module nor a script"),
+        ("python -c 'print(1)'", "code in the plan"),
+        ("python -cpass", "code in the plan"),
+        ("python -m", "lacks the name"),
+        ("python -m 'a b'", "lacks the name"),
+        ("python -m pip install x", "installs"),
+        ("python -m http.server", "no tool of the catalog"),
+        ("python ../x.py", "outside"),
+        ("python a/../../x.py", "outside"),
+        ("python /x.py", "outside"),
+        ("uv run ../x.py", "outside"),
+        ("uv pip install x", "only 'uv run TOOL'"),
+        ("uv run", "starts nothing"),
+        ("uv run bash -c pytest", "shell"),
+        ("npx -c 'rm x'", "script of the command line"),
+        ("npx cowsay", "no tool"),
+        ("npm install", "of npm are known"),
+        ("yarn lint", "yarn run lint"),
+        ("cargo run", "of cargo are known"),
+        ("cargo tets", "did you mean cargo test?"),
+        ("ruff", "alone"),
+        ("ruff format .", "add --check"),
+        ("black .", "add --check"),
+        ("ruff check --fix", "leave --fix out"),
+        ("ruff check --exit-zero", "leave --exit-zero out"),
+        ("flake8 --exit-zero", "leave --exit-zero out"),
+        ("mypy --version", "speaks of mypy itself"),
+        ("make -n test", "leave -n out"),
+        ("make -sn test", "leave -sn out"),
+        ("make --eval=x", "leave --eval out"),
+        ("node -e 1", "leave -e out"),
+        ("node", "no script"),
+        ("node ../x.js", "outside"),
+        ("git push", "of git are known"),
+        ("git diff", "add --check"),
+        ("git -c core.pager=x diff --check", "not allowed"),
+        ("git --config-env=a=b diff --check", "leave --config-env out"),
+        ("gofmt .", "add -l"),
+        ("go test -exec ./x ./...", "leave -exec out"),
+        ("go test -exec=./x ./...", "leave -exec=./x out"),
+    ],
+)
+def test_what_is_not_in_the_catalog_or_proves_nothing_is_refused(cmd: str, said: str) -> None:
+    assert said in refusal(cmd)
+
+
+def test_refused_options_after_the_double_dash_belong_to_another_program() -> None:
+    parse_command("npm test -- --version")
+    parse_command("cargo test -- --help")
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_command_of_a_recipe_is_allowed(recipe: str) -> None:
+    assert RECIPES[recipe]
+    for cmd in RECIPES[recipe]:
+        parse_command(cmd)
+
+
+def test_rows_of_one_program_differ_in_their_subcommands() -> None:
+    seen: set[tuple[str, str]] = set()
+    for tool in TOOLS:
+        for program in tool.programs:
+            for subcommand in tool.subcommands or ("",):
+                assert (program, subcommand) not in seen
+                seen.add((program, subcommand))
+
+
+@given(st.text())
+@example("$")
+@example("python -m coverage run")
+@example("hatch run :")
+@example("uv run -m")
+@example("A='\\")
+def test_any_text_is_understood_or_refused(text: str) -> None:
+    try:
+        command = parse_command(text)
+    except CommandSyntaxError as error:
+        assert error.problem
+        assert error.remedy
+    else:
+        assert command.argv
+
+
+PIECES = st.sampled_from(
+    "pytest python -m uv run poetry coverage npx npm test ruff check make -n -k -x -C --cov= a.py tests/a.py::b[1] "
+    "' \" \\ $ * [ ] { } ; & | ~ # = :: - -- A=1 hatch x:pytest node --test git diff unittest".split()
+)
+
+
+@given(st.lists(PIECES, max_size=8).map(" ".join), st.booleans())
+def test_any_mixture_of_words_is_understood_or_refused(text: str, tight: bool) -> None:
+    try:
+        parse_command(text.replace(" ", "") if tight else text)
+    except CommandSyntaxError as error:
+        assert len(str(error)) < 2_000
+
+
+@given(
+    st.lists(st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=20))
+)
+def test_quoted_words_come_back_exactly(words: list[str]) -> None:
+    assert [word.value for word in split_words(shlex.join(words))] == words
+
+
+@given(st.text(alphabet="ab '\"\\/.:[]-=", max_size=30))
+def test_splitting_agrees_with_shlex_where_no_shell_is_needed(text: str) -> None:
+    try:
+        ours = [word.value for word in split_words(text)]
+    except CommandSyntaxError as error:
+        if "blank inside" not in str(error):
+            with pytest.raises(ValueError, match="No"):
+                shlex.split(text)
+    else:
+        assert ours == shlex.split(text)
+
+
+def test_ten_thousand_different_commands_are_parsed_within_two_seconds() -> None:
+    commands = [
+        f'pytest "tests/test_{number}.py::test_rsi[{number}]" -q --json-report' for number in range(10_000)
+    ]
+    started = time.perf_counter()
+    for cmd in commands:
+        parse_command(cmd)
+    assert time.perf_counter() - started < 2

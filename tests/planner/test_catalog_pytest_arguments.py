@@ -1,0 +1,237 @@
+"""What a pytest command selects, what shapes its session, and why it may have to be alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.catalog import PytestInvocation, parse_command
+from planner.catalog import pytest_arguments as module
+from planner.errors import CommandSyntaxError
+
+
+def read(arguments: str) -> PytestInvocation:
+    invocation = parse_command(f"pytest {arguments}").pytest
+    assert invocation is not None
+    return invocation
+
+
+@pytest.mark.parametrize(
+    ("cmd", "launcher", "foreign", "as_module"),
+    [
+        ("pytest a", ("pytest",), False, False),
+        ("py.test a", ("py.test",), False, False),
+        ("python -m pytest a", ("python", "-m", "pytest"), False, True),
+        ("python3 -m pytest a", ("python3", "-m", "pytest"), False, True),
+        ("python3.12 -m pytest a", ("python3.12", "-m", "pytest"), True, True),
+        ("python -X dev -m pytest a", ("python", "-X", "dev", "-m", "pytest"), True, True),
+        ("python -I -m pytest a", ("python", "-I", "-m", "pytest"), True, True),
+        (".venv/bin/python -m pytest a", (".venv/bin/python", "-m", "pytest"), True, True),
+        (".venv/bin/pytest a", (".venv/bin/pytest",), True, False),
+        ("py -3.12 -m pytest a", ("py", "-3.12", "-m", "pytest"), True, True),
+        ("uv run pytest a", ("uv", "run", "pytest"), True, False),
+        (
+            "uv --quiet run --with x pytest a",
+            ("uv", "--quiet", "run", "--with", "x", "pytest"),
+            True,
+            False,
+        ),
+        ("uv run -m pytest a", ("uv", "run", "-m", "pytest"), True, True),
+        ("uv run -- pytest a", ("uv", "run", "--", "pytest"), True, False),
+        ("hatch run test:pytest a", ("hatch", "run", "test:pytest"), True, False),
+        ("poetry run python -m pytest a", ("poetry", "run", "python", "-m", "pytest"), True, True),
+        ("coverage run -m pytest a", ("coverage", "run", "-m", "pytest"), True, True),
+        (
+            "python -m coverage run --source b -m pytest a",
+            ("python", "-m", "coverage", "run", "--source", "b", "-m", "pytest"),
+            True,
+            True,
+        ),
+    ],
+)
+def test_the_launcher_is_told_from_the_arguments(
+    cmd: str, launcher: tuple[str, ...], foreign: bool, as_module: bool
+) -> None:
+    command = parse_command(cmd)
+    found = command.pytest
+    assert found is not None
+    assert (found.launcher, found.foreign, found.as_module) == (launcher, foreign, as_module)
+    assert found.args == found.selections == ("a",)
+    assert command.argv == (*launcher, "a")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "-q",
+        "-qq -vv -x -l",
+        "-qxl",
+        "-rA",
+        "-r fE",
+        "-qrA",
+        "--tb=short",
+        "--tb short",
+        "--maxfail 1",
+        "--maxfail=1",
+        "--exitfirst",
+        "--durations 5 --durations-min=0.1",
+        "--json-report",
+        "--json-report --json-report-file .report.json",
+        "--json-report-file=none --json-report-indent=2",
+        "--no-header --no-summary --color=no --verbosity=2 --full-trace --showlocals",
+        "--disable-warnings --show-capture no",
+    ],
+)
+def test_options_that_only_change_the_display_leave_no_trace(arguments: str) -> None:
+    found = read(f"{arguments} tests/a.py")
+    assert found.selections == ("tests/a.py",)
+    assert found.session_options == ()
+    assert found.alone is None
+    assert found.args == (*arguments.split(), "tests/a.py")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        ("-s", ("--capture=no",)),
+        ("-qs", ("--capture=no",)),
+        ("--capture=sys", ("--capture=sys",)),
+        ("--capture sys", ("--capture=sys",)),
+        ("-p no:randomly", ("-p", "no:randomly")),
+        ("-pno:randomly", ("-p", "no:randomly")),
+        ("-o a=b --override-ini c=d", ("--override-ini=a=b", "--override-ini=c=d")),
+        ("-c x.ini", ("--config-file=x.ini",)),
+        ("--config-file x.ini", ("--config-file=x.ini",)),
+        ("-W error --pythonwarnings=default", ("--pythonwarnings=error", "--pythonwarnings=default")),
+        ("-Werror", ("--pythonwarnings=error",)),
+        ("--rootdir=. --import-mode importlib", ("--rootdir=.", "--import-mode=importlib")),
+        ("--ignore=a --ignore-glob=b --confcutdir .", ("--ignore=a", "--ignore-glob=b", "--confcutdir=.")),
+        ("--strict-markers --runxfail", ("--strict-markers", "--runxfail")),
+        ("--timeout=3 --timeout-method thread", ("--timeout=3", "--timeout-method=thread")),
+        ("--reruns 2 --asyncio-mode=auto", ("--reruns=2", "--asyncio-mode=auto")),
+        ("--doctest-modules --doctest-glob=x.md", ("--doctest-modules", "--doctest-glob=x.md")),
+        ("--metadata a b", ("--metadata", "a", "b")),
+    ],
+)
+def test_options_that_shape_the_session_are_kept_in_one_spelling(
+    arguments: str, kept: tuple[str, ...]
+) -> None:
+    found = read(f"{arguments} tests/a.py")
+    assert found.session_options == kept
+    assert found.selections == ("tests/a.py",)
+    assert found.alone is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--foo bar", "not known: --foo"),
+        ("--foo=bar", "not known: --foo"),
+        ("-z", "not known: -z"),
+        ("-qz", "not known: -z in -qz"),
+        ("--cov", "coverage"),
+        ("--cov=src --cov-report=term", "coverage"),
+        ("--cov-fail-under 90", "coverage"),
+        ("-n 2", "worker"),
+        ("-n2", "worker"),
+        ("--numprocesses=2", "worker"),
+        ("-d", "worker"),
+        ("--dist loadfile", "worker"),
+        ("--lf", "last run"),
+        ("--sw", "last run"),
+        ("--pyargs", "packages"),
+        ("--collect-only", "without running"),
+        ("--co", "without running"),
+        ("-h", "without running"),
+        ("--version", "without running"),
+        ("--fixtures", "without running"),
+        ("--markers", "without running"),
+        ("--setup-plan", "without running"),
+        ("--setup-only", "otherwise"),
+        ("--pdb", "debugger"),
+        ("--trace", "debugger"),
+        ("--junitxml=x.xml", "report file"),
+        ("--json-report-file=x.json", "report file of its own run: --json-report-file"),
+        ("-p no:planverify", "switches this plugin off"),
+        ("-k a -k b", "-k more than once"),
+        ("-m a -m b", "-m more than once"),
+        ("--max-warnings=1", "exit status"),
+        ("--debug", "trace"),
+        ("--cache-show", "without running"),
+    ],
+)
+def test_what_needs_a_session_of_its_own_says_why(arguments: str, said: str) -> None:
+    alone = read(arguments).alone
+    assert alone is not None
+    assert said in alone
+
+
+def test_the_first_reason_for_being_alone_is_the_one_told() -> None:
+    assert read("--lf --cov").alone == "it depends on the last run: --lf"
+
+
+def test_an_option_with_an_optional_value_takes_the_word_that_is_no_option() -> None:
+    assert read("--cov src tests").selections == ("tests",)
+    assert read("--cov -q tests").selections == ("tests",)
+    assert read("--cov=src tests").selections == ("tests",)
+    assert read("tests --cov").selections == ("tests",)
+
+
+def test_the_last_of_several_expressions_wins() -> None:
+    assert read("-k a -k b").keyword == "b"
+    assert read("-m a -mb").markexpr == "b"
+
+
+def test_clusters_of_short_options_are_taken_apart() -> None:
+    found = read("-qk 'a and b' -xvm slow -kc=d")
+    assert (found.keyword, found.markexpr) == ("c=d", "slow")
+    assert read("-k=a").keyword == "a"
+
+
+def test_every_deselection_counts() -> None:
+    assert read("--deselect a.py::b --deselect=c.py").deselect == ("a.py::b", "c.py")
+
+
+def test_all_after_two_dashes_is_a_selection() -> None:
+    assert read("-q -- -k a").selections == ("-k", "a")
+
+
+@pytest.mark.parametrize("arguments", ["-k", "--tb", "-q --maxfail", "--metadata a", "-qm"])
+def test_a_missing_value_is_refused(arguments: str) -> None:
+    with pytest.raises(CommandSyntaxError, match="lacks its value"):
+        read(arguments)
+
+
+def test_a_value_for_an_option_that_has_none_is_refused() -> None:
+    with pytest.raises(CommandSyntaxError, match="takes no value"):
+        read("--lf=yes")
+
+
+@given(st.lists(st.sampled_from([*module._LONG, "-q", "-k", "-m", "x", "y.py", "--", "-rA"]), max_size=6))
+def test_any_sequence_of_known_options_is_understood_or_refused(words: list[str]) -> None:
+    try:
+        found = module.parse_pytest_arguments(("pytest",), tuple(words), foreign=False, as_module=False)
+    except CommandSyntaxError:
+        return
+    assert found.args == tuple(words)
+    assert set(found.selections) <= set(words)
+
+
+def test_the_table_agrees_with_the_options_of_the_installed_pytest(pytestconfig: pytest.Config) -> None:
+    """Every option of pytest's own is known, and every known option takes as many words as it really does."""
+    parser = pytestconfig._parser
+    actions = parser.optparser._actions if hasattr(parser, "optparser") else parser._getparser()._actions
+    wrong: list[str] = []
+    for action in actions:
+        for name in action.option_strings:
+            known = module._LONG.get(name) if name.startswith("--") else module._SHORT.get(name[1:])
+            if known is None:
+                if "planverify" not in name:
+                    wrong.append(f"{name} is not known")
+                continue
+            words = {0: module._Value.NONE, None: module._Value.ONE, 2: module._Value.TWO}
+            expected = {**words, "?": module._Value.OPTIONAL, "+": module._Value.ONE}[action.nargs]
+            if known.value is not expected:
+                wrong.append(f"{name} takes {expected.name}, not {known.value.name}")
+    assert wrong == []

@@ -1,0 +1,60 @@
+"""The list of a todo's criteria."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.catalog import RECIPES
+from planner.errors import CommandSyntaxError
+from planner.model.outcome import CheckKind
+from planner.model.plan import AcceptanceCriteria, CommandSpec, ManualSpec, MetricSpec, Operator, Todo
+from planner.rules.criteria import criteria_of, pytest_command, wants_convention
+
+
+def test_a_pytest_command_is_a_test_and_any_other_a_command() -> None:
+    todo = Todo(id="a", title="A", verify="ruff check .", test_command="pytest a.py", test_file="tests/b c.py")
+    found = criteria_of(todo)
+    assert [(each.id, each.kind) for each in found] == [
+        ("verify", CheckKind.COMMAND),
+        ("test_command", CheckKind.TEST),
+        ("test_file", CheckKind.TEST),
+    ]
+    assert found[2].command is not None
+    assert found[2].command.argv == ("pytest", "tests/b c.py")
+
+
+def test_a_recipe_is_each_of_its_commands() -> None:
+    found = criteria_of(Todo(id="a", title="A", verify="python-quick"))
+    assert [each.id for each in found] == [f"verify[{at}]" for at in range(len(RECIPES["python-quick"]))]
+    assert [each.spec.cmd for each in found if isinstance(each.spec, CommandSpec)] == list(RECIPES["python-quick"])
+
+
+def test_criteria_that_are_no_commands_follow_the_commands() -> None:
+    wanted = AcceptanceCriteria(
+        tests=(CommandSpec(cmd="pytest a.py"),),
+        metrics=(MetricSpec(name="n", operator=Operator.GE, value=1),),
+        manual=(ManualSpec(question="Right?"),),
+    )
+    todo = Todo(id="a", title="A", acceptance_criteria=wanted, contract_path="c.json", verify="pytest b.py")
+    assert [each.id for each in criteria_of(todo)] == ["tests[0]", "verify", "metrics[0]", "manual[0]", "contract_path"]
+
+
+def test_the_convention_serves_only_a_todo_without_criteria() -> None:
+    bare, verified = Todo(id="a", title="A"), Todo(id="a", title="A", verify="pytest b.py")
+    assert [each.id for each in criteria_of(bare, "pytest x.py")] == ["convention"]
+    assert [each.id for each in criteria_of(verified, "pytest x.py")] == ["verify"]
+    assert criteria_of(bare) == ()
+    assert wants_convention(bare)
+    assert not wants_convention(verified)
+    assert not wants_convention(Todo(id="a", title="A", requires_testing=False))
+    assert not wants_convention(Todo(id="a", title="A", sub_plan="b.yaml"))
+    assert not wants_convention(Todo(id="a", title="A", contract_path="c.json"))
+
+
+def test_a_command_that_cannot_run_is_refused() -> None:
+    with pytest.raises(CommandSyntaxError):
+        criteria_of(Todo(id="a", title="A", verify="pytest && ls"))
+
+
+def test_a_file_that_begins_with_a_dash_is_no_option() -> None:
+    assert pytest_command("-p.py") == "pytest ./-p.py"

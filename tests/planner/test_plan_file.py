@@ -1,0 +1,310 @@
+"""What a plan file may say, and what is said of one that cannot be used."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from planner.edges.plan_file import load_plan, load_todo
+from planner.errors import PlanFileError
+from planner.model.plan import Operator, Plan, RiskLevel, TodoStatus
+from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+INVALID = FIXTURES / "plans" / "invalid"
+EXPECTED: dict[str, list[str]] = json.loads((INVALID / "expected.json").read_text(encoding="utf-8"))
+
+
+def write(folder: Path, text: str, name: str = "plan.yaml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def faults_of(path: Path, boundary: Path | None = None) -> str:
+    with pytest.raises(PlanFileError) as caught:
+        load_plan(path, boundary=boundary)
+    return str(caught.value)
+
+
+def todo(text: str) -> str:
+    lines = "".join(f"  {line}\n" for line in text.splitlines())
+    return f"todo_list_id: p\nitems:\n- id: a\n  title: A\n{lines}"
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in INVALID.iterdir() if path.name != "expected.json"))
+def test_a_broken_plan_is_refused_with_every_fault_and_its_position(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(INVALID)
+    shown = faults_of(Path(name), boundary=INVALID).replace(os.path.realpath(INVALID), "{folder}")
+    assert shown.splitlines() == EXPECTED[name]
+
+
+def test_every_broken_plan_says_what_to_do() -> None:
+    for name, lines in EXPECTED.items():
+        for line in lines[1:]:
+            assert ";" in line or "did you mean" in line or line.startswith("…") or "no JSON" in line, (name, line)
+
+
+def test_every_field_of_a_plan_is_read() -> None:
+    loaded = load_plan(FIXTURES / "plans" / "valid" / "every_field.yaml")
+    plan = loaded.plan
+    first = plan.items[0]
+
+    assert (plan.todo_list_id, plan.workflow_name) == ("007", "on")
+    assert plan.extensions == {
+        "x-team": {"size": 3, "names": ["ann", "bob"], "remote": "yes", "since": "2026-01-01"}
+    }
+    policy = plan.metadata
+    assert (policy.auto_fix_mode, policy.require_planner_approval, policy.auto_approve_branches) == (True, None, False)
+    assert (policy.max_branch_depth, policy.branch_timeout_seconds) == (3, 150.0)
+    assert policy.network == ("localhost", "10.0.0.1")
+    assert policy.budget.new_files == 2
+    assert policy.budget.extensions == {"x-why": "small"}
+    assert policy.flaky_retry.quarantine[0].ticket == "12"
+    assert [item.id for item in plan.items[:3]] == ["on", "2026-01-01", "1.0"]
+    assert (first.title, first.intent, first.status) == ("1.0", "Two lines,\nkept.\n", TodoStatus.CLAIMED)
+    assert first.risk_level is RiskLevel.HIGH
+    assert first.failure_routing == {RoutingKey.IMPLEMENTATION_BUG: Role.CODER, Category.TEST_CRASH: Role.HUMAN}
+    assert (first.priority, first.max_retries, first.requires_testing) == (-1, 0, True)
+    criteria = first.acceptance_criteria
+    assert criteria.metrics[0].operator is Operator.EQ
+    assert criteria.metrics[0].value == -1.5
+    assert criteria.extensions == {"x-criteria": [None, True, 1, 1.5, "text"]}
+    assert criteria.tests[0].extensions == {"x-note": "slow"}
+    assert criteria.expected_artifacts[1].json_schema == "s.json"
+    assert criteria.manual[1].question == "yes?"
+    assert plan.items[2].acceptance_criteria == criteria
+    assert plan.items[2].priority == 5
+    assert plan.items[6].branch_reason is BranchReason.FLAKY_TEST
+
+
+def test_a_loaded_plan_knows_where_it_came_from() -> None:
+    path = FIXTURES / "plans" / "valid" / "smallest.yaml"
+    loaded = load_plan(path)
+    assert loaded.path == path
+    assert loaded.root == path.parent
+    assert loaded.digest == "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
+    assert [criterion.id for criterion in loaded.criteria["only"]] == ["convention"]
+
+
+def test_the_criteria_of_each_todo_are_listed_by_where_they_stand() -> None:
+    loaded = load_plan(FIXTURES / "plans" / "valid" / "every_field.yaml")
+    assert {todo_id: [c.id for c in criteria] for todo_id, criteria in loaded.criteria.items()} == {
+        "on": [
+            "tests[0]",
+            "expected_artifacts[0]",
+            "expected_artifacts[1]",
+            "metrics[0]",
+            "manual[0]",
+            "manual[1]",
+            "contract_path",
+        ],
+        "2026-01-01": ["verify[0]", "verify[1]"],
+        "1.0": [
+            "tests[0]",
+            "expected_artifacts[0]",
+            "expected_artifacts[1]",
+            "metrics[0]",
+            "manual[0]",
+            "manual[1]",
+        ],
+        "parent": [],
+        "parent-too": [],
+        "words": [],
+        "parent_branch_01": ["test_command"],
+        "by-file": ["test_file"],
+        "by-convention": ["convention"],
+    }
+
+
+@pytest.mark.parametrize("name", ["smallest.yaml", "windows.yaml", "smallest.json"])
+def test_small_plans_load_with_windows_ends_of_line_and_byte_order_marks(name: str) -> None:
+    plan = load_plan(FIXTURES / "plans" / "valid" / name).plan
+    assert plan.todo_list_id in ("small", "win", "7")
+    assert plan.items[0].title in ("The only one", "Zeile", "😀 ok")
+    assert plan.items[0].id in ("only", "true")
+
+
+def test_the_complete_todo_list_loads_as_it_stands() -> None:
+    plan = load_plan(FIXTURES / "seeds" / "todo_list.json").plan
+    assert (plan.todo_list_id, plan.workflow_name) == ("workflow_momentum_001", "Momentum Strategy with RSI")
+    assert plan.metadata.auto_fix_mode
+    assert [item.id for item in plan.items] == [
+        "t1_data_integration",
+        "t2_indicators",
+        "t3_entry_conditions",
+        "t4_exit_conditions",
+    ]
+    assert plan.todo("t2_indicators").dependencies == ("t1_data_integration",)
+    assert plan.items[0].acceptance_criteria.metrics[0].value == 10
+    assert plan.items[1].acceptance_criteria.expected_artifacts[1].path == "indicators/rsi.py"
+
+
+@pytest.mark.parametrize(("name", "lifetime"), [("branch_todo.json", 600), ("branch_todo_rsi.json", None)])
+def test_a_branch_todo_loads_as_it_stands(name: str, lifetime: float | None) -> None:
+    branch = load_todo(FIXTURES / "seeds" / name)
+    assert (branch.id, branch.parent_id) == ("t2_branch_01", "t2_indicators")
+    assert (branch.agent_role, branch.branch_reason) == (Role.DEBUGGER, BranchReason.TEST_FAILURE)
+    assert branch.is_temporary
+    assert (branch.max_debug_attempts, branch.max_lifetime_seconds) == (3, lifetime)
+    assert branch.acceptance_criteria.tests[0].timeout_seconds == 20
+
+
+def test_a_step_spec_loads_as_it_stands() -> None:
+    step = load_todo(FIXTURES / "seeds" / "step_spec.json")
+    assert (step.id, step.verify) == ("fix-test-001", "pytest tests/test_auth.py -v")
+    assert step.controller_task_spec is not None
+    assert step.controller_task_spec.target_file == "tests/test_auth.py"
+    assert step.risk_level is RiskLevel.LOW
+
+
+def test_a_todo_alone_is_refused_with_its_faults(tmp_path: Path) -> None:
+    path = write(tmp_path, "id: a\ntitle: A\nverify: pytest && ls\nallowed_files: [/etc/*]\npriority: x\n")
+    with pytest.raises(PlanFileError) as caught:
+        load_todo(path)
+    assert [line.split(": ")[0].partition(" ")[2] for line in caught.value.faults] == [
+        "verify",
+        "allowed_files[0]",
+        "priority",
+    ]
+
+
+@pytest.mark.parametrize("word", ["007", "on", "2026-01-01", "1.0", "true", "0x10", "1e3", ".5", "_"])
+def test_a_text_stays_as_it_was_written(tmp_path: Path, word: str) -> None:
+    text = f"todo_list_id: {word}\nitems:\n- id: {word}\n  title: {word}\n- {{id: z, title: Z, dependencies: [{word}]}}\n"
+    plan = load_plan(write(tmp_path, text)).plan
+    assert (plan.todo_list_id, plan.items[0].id, plan.items[0].title) == (word, word, word)
+    assert plan.items[1].dependencies == (word,)
+
+
+def test_faults_of_every_kind_are_reported_together_in_their_order(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        todo("titel: B\npriority: x\nmax_retries: -1\ndependencies: [b]\nverify: a | b\nallowed_files: ['../x']"),
+    )
+    with pytest.raises(PlanFileError) as caught:
+        load_plan(path)
+    found = [line.removeprefix(str(path)).split(": ")[0] for line in caught.value.faults]
+    assert found == [
+        ":5:3 items[0].titel",
+        ":6:13 items[0].priority",
+        ":7:16 items[0].max_retries",
+        ":8:18 items[0].dependencies[0]",
+        ":9:11 items[0].verify",
+        ":10:19 items[0].allowed_files[0]",
+    ]
+
+
+def test_an_unreadable_part_hides_no_fault_of_its_neighbours(tmp_path: Path) -> None:
+    tests = "acceptance_criteria:\n  tests: [{cmd: [x]}, {cmd: a && b}, 3, {cmd: pytest ../x.py}]"
+    shown = faults_of(write(tmp_path, todo(tests)))
+    assert [f"tests[{index}]" in shown for index in range(4)] == [True] * 4
+    assert shown.count("\n") == 4
+
+
+def test_more_faults_than_a_screen_holds_are_counted(tmp_path: Path) -> None:
+    path = INVALID / "many_faults.yaml"
+    with pytest.raises(PlanFileError) as caught:
+        load_plan(path)
+    assert len(caught.value.faults) == 30
+    assert len(str(caught.value).splitlines()) == 22
+    assert str(caught.value).endswith("… and 10 more")
+
+
+def test_no_control_character_of_a_file_reaches_the_terminal(tmp_path: Path) -> None:
+    text = '{"todo_list_id": "p", "\\u001b[31mred\\u202e\\u0007\\n": 1, "items": []}'
+    shown = faults_of(write(tmp_path, text, "plan.json"))
+    assert all(char.isprintable() or char == "\n" for char in shown)
+    assert "red" in shown
+    assert len(shown.splitlines()) == 3
+
+
+def test_a_long_text_of_a_file_is_cut_in_a_message(tmp_path: Path) -> None:
+    shown = faults_of(write(tmp_path, f"todo_list_id: p\n{'k' * 900}: 1\nitems: []\n{'z' * 5000}: 2\n"))
+    assert all(len(line) < 700 for line in shown.splitlines())
+
+
+def test_half_of_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
+    shown = faults_of(write(tmp_path, '{"todo_list_id": "p", "items": [{"id": "a", "title": "\\ud800"}]}', "p.json"))
+    assert "items[0].title: the text holds half of a surrogate pair" in shown
+
+
+def test_a_todo_may_say_explicitly_what_it_leaves_to_others(tmp_path: Path) -> None:
+    text = (
+        "todo_list_id: p\nitems:\n"
+        "- {id: a, title: A, acceptance_criteria: {tests: []}, verify: pytest}\n"
+        "- {id: b, title: B, acceptance_criteria: {}, contract_path: c.json}\n"
+        "- {id: c, title: C, acceptance_criteria: {}, requires_testing: false}\n"
+        "- {id: d, title: D, acceptance_criteria: {}, sub_plan: d.yaml}\n"
+    )
+    assert len(load_plan(write(tmp_path, text)).plan.items) == 4
+
+
+def test_a_path_through_a_symbolic_link_may_not_leave_the_root(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "inside").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "x.json").write_text("{}")
+    (root / "away").symlink_to(tmp_path / "outside")
+    (root / "near").symlink_to(root / "inside")
+    (root / "inside" / "x.json").symlink_to(tmp_path / "outside" / "x.json")
+    text = todo(
+        "contract_path: away/c.json\n"
+        "test_file: near/test_a.py\n"
+        "allowed_files: [away/**, near/**]\n"
+        "acceptance_criteria:\n"
+        "  tests: [{cmd: pytest away/test_x.py, fixture: inside/x.json}]\n"
+        "  expected_artifacts: [near/../a, away, 'away/*.txt']"
+    )
+    shown = faults_of(write(root, text))
+    refused = [line.split(": ")[0].split(" ")[-1] for line in shown.splitlines()[1:]]
+    assert refused == [
+        "items[0].contract_path",
+        "items[0].allowed_files[0]",
+        "items[0].acceptance_criteria.tests[0].cmd",
+        "items[0].acceptance_criteria.tests[0].fixture",
+        "items[0].acceptance_criteria.expected_artifacts[1]",
+        "items[0].acceptance_criteria.expected_artifacts[2]",
+    ]
+    assert shown.count("through a symbolic link") == 6
+
+
+def test_the_root_may_be_above_the_plan_but_not_above_the_boundary(tmp_path: Path) -> None:
+    folder = tmp_path / "project" / "plans"
+    folder.mkdir(parents=True)
+    path = write(folder, "root: ..\n" + todo(""))
+    assert load_plan(path, boundary=tmp_path / "project").root == tmp_path / "project"
+    assert "root: the root '..' leaves" in faults_of(path, boundary=folder)
+    (folder / "link").symlink_to(tmp_path)
+    path = write(folder, "root: link\n" + todo(""))
+    assert "root: the root 'link' leaves" in faults_of(path, boundary=folder)
+    path = write(folder, f"root: {tmp_path}\n" + todo(""))
+    assert "is an absolute path" in faults_of(path, boundary=tmp_path)
+
+
+def test_the_current_directory_is_the_boundary_where_none_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "plans").mkdir()
+    path = write(tmp_path / "plans", "root: ..\n" + todo(""))
+    monkeypatch.chdir(tmp_path)
+    assert load_plan(Path("plans/plan.yaml")).root == tmp_path
+    assert load_plan(path).path == path
+    monkeypatch.chdir(tmp_path / "plans")
+    assert faults_of(path).startswith("plan.yaml: ")
+
+
+def test_a_plan_is_a_value() -> None:
+    path = FIXTURES / "plans" / "valid" / "every_field.yaml"
+    plan: Plan = load_plan(path).plan
+    assert load_plan(path).plan == plan
+    spec = plan.items[0].acceptance_criteria.tests[0]
+    assert hash(spec) == hash(spec.model_copy())
+    with pytest.raises(KeyError):
+        plan.todo("nobody")

@@ -1,0 +1,98 @@
+"""Runs pytest on a small project and captures the evidence of its failures, for the tests of the diagnosis."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from planner.model.evidence import Evidence
+from planner.model.taxonomy import Category, Owner
+from pytest_planverify.observing.evidence import (
+    ProjectMap,
+    collection_evidence,
+    startup_evidence,
+    test_evidence,
+)
+
+QUIET = ("-p", "no:randomly", "-p", "no:asyncio", "-p", "no:cacheprovider", "-p", "no:xdist", "-q")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A project that fails in one way, and what has to be said about it."""
+
+    id: str
+    files: dict[str, str]
+    category: Category
+    owner: Owner
+    location: str | None
+    """``path:line`` or ``path::function``; ``None`` where nothing can be said."""
+    rule: str | None = None
+    args: tuple[str, ...] = ()
+    says: str = ""
+    """A part of the suggestion."""
+
+
+class Catcher:
+    """A plugin that captures evidence where the real one does."""
+
+    def __init__(self, project: ProjectMap) -> None:
+        self.project = project
+        self.caught: list[Evidence] = []
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[Any]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if report.failed:
+            self.caught.append(test_evidence(item, call, report, self.project))
+        return report
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        report = yield
+        if report.failed:
+            self.caught.append(collection_evidence(collector, report, self.project))
+        return report
+
+    def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        self.caught.append(startup_evidence(excinfo.value, self.project))
+
+
+@dataclass
+class Captured:
+    evidence: list[Evidence] = field(default_factory=list)
+    exit_code: int = 0
+
+    @property
+    def first(self) -> Evidence:
+        assert self.evidence, "the project did not fail"
+        return self.evidence[0]
+
+
+def write(pytester: pytest.Pytester, files: dict[str, str]) -> ProjectMap:
+    for name, text in files.items():
+        path = pytester.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return ProjectMap.discover(pytester.path)
+
+
+def capture(pytester: pytest.Pytester, files: dict[str, str], *args: str) -> Captured:
+    """The evidence of every failure of a project, in the order of its failing."""
+    project = write(pytester, files)
+    catcher = Catcher(project)
+    pytester.syspathinsert(pytester.path)
+    try:
+        result = pytester.inline_run(*QUIET, *args, plugins=[catcher], no_reraise_ctrlc=True)
+    except BaseException as error:
+        if not catcher.caught:
+            catcher.caught.append(startup_evidence(error, project))
+        return Captured(catcher.caught, 4)
+    return Captured(catcher.caught, int(result.ret))

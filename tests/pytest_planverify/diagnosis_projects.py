@@ -1,0 +1,327 @@
+"""Small projects that fail, each in one way, with the diagnosis that an honest reader would give."""
+
+from __future__ import annotations
+
+from diagnosis_capture import Case
+
+from planner.model.taxonomy import Category, Owner
+
+P, T, E = Owner.PRODUCT, Owner.TEST, Owner.ENVIRONMENT
+C = Category
+
+RSI = "def compute_rsi(values, period=14):\n    return 32.1\n"
+_PKG = {"shop/__init__.py": ""}
+
+
+def _shop(body: str, test: str, **more: str) -> dict[str, str]:
+    return {**_PKG, "shop/cart.py": body, "tests/test_cart.py": test, **more}
+
+
+BEHAVIOUR = (
+    Case(
+        "assertion",
+        {"rsi.py": RSI, "test_rsi.py": "from rsi import compute_rsi\ndef test_values():\n    assert compute_rsi([1]) == 28.5\n"},
+        C.TEST_REGRESSION, P, "test_rsi.py:3", "assertion-in-test",
+        says="compute_rsi (rsi.py:1) gave 32.1 where test_values (test_rsi.py:3) expects 28.5",
+    ),
+    Case(
+        "assertion-by-a-variable",
+        {"rsi.py": RSI, "test_rsi.py": "import rsi\ndef test_values():\n    got = rsi.compute_rsi([1])\n    assert got == 28.5, 'rsi'\n"},
+        C.TEST_REGRESSION, P, "test_rsi.py:4", "assertion-in-test", says="compute_rsi (rsi.py:1)",
+    ),
+    Case(
+        "assertion-in-product",
+        _shop("def total(xs):\n    assert xs, 'empty'\n    return sum(xs)\n", "from shop.cart import total\ndef test_total():\n    total([])\n"),
+        C.TEST_REGRESSION, P, "shop/cart.py::total", "assertion-in-product",
+    ),
+    Case(
+        "assertion-in-helper-of-tests",
+        _shop("def total(xs):\n    return 0\n", "from shop.cart import total\nfrom checks import same\ndef test_total():\n    same(total([1]), 1)\n",
+              **{"tests/checks.py": "def same(a, b):\n    assert a == b\n"}),
+        C.TEST_REGRESSION, P, "tests/checks.py::same",
+    ),
+    Case(
+        "assertion-that-speaks-of-imports",
+        {"app.py": "def run():\n    return 'ImportError: No module named numpy'\n",
+         "test_app.py": "from app import run\ndef test_run():\n    assert run() == 'ok', 'ImportError: No module named x'\n"},
+        C.TEST_REGRESSION, P, "test_app.py:3", "assertion-in-test",
+    ),
+    Case(
+        "assertion-that-speaks-of-timeouts",
+        {"app.py": "def run():\n    return 1\n", "test_app.py": "from app import run\ndef test_run():\n    print('Timeout >1.0s SyntaxError')\n    assert run() == 2, 'Timeout >1.0s'\n"},
+        C.TEST_REGRESSION, P, "test_app.py:4",
+    ),
+    Case(
+        "value-error-in-product",
+        _shop("def price(text):\n    return int(text)\n", "from shop.cart import price\ndef test_price():\n    assert price('x') == 1\n"),
+        C.TEST_REGRESSION, P, "shop/cart.py::price", "raised-in-product",
+    ),
+    Case(
+        "wrong-exception-type",
+        _shop("def price(t):\n    return {}[t]\n", "import pytest\nfrom shop.cart import price\ndef test_price():\n    with pytest.raises(ValueError):\n        price('x')\n"),
+        C.TEST_REGRESSION, P, "shop/cart.py::price",
+    ),
+    Case(
+        "did-not-raise",
+        _shop("def price(t):\n    return 1\n", "import pytest\nfrom shop.cart import price\ndef test_price():\n    with pytest.raises(ValueError):\n        price('x')\n"),
+        C.TEST_REGRESSION, P, "tests/test_cart.py::test_price", "did-not-raise", says="price (shop/cart.py:1) did not raise",
+    ),
+    Case(
+        "key-error-in-test-on-product-value",
+        _shop("def load():\n    return {}\n", "from shop.cart import load\ndef test_load():\n    assert load()['a'] == 1\n"),
+        C.TEST_REGRESSION, P, "tests/test_cart.py::test_load", "raised-in-test",
+    ),
+    Case(
+        "key-error-in-test-by-itself",
+        {"test_own.py": "def test_own():\n    table = {}\n    assert table['a'] == 1\n"},
+        C.TEST_REGRESSION, T, "test_own.py::test_own", "raised-in-test-alone",
+    ),
+    Case(
+        "not-implemented",
+        _shop("def load():\n    raise NotImplementedError\n", "from shop.cart import load\ndef test_load():\n    load()\n"),
+        C.TEST_REGRESSION, P, "shop/cart.py::load", "not-implemented",
+    ),
+    Case(
+        "recursion",
+        _shop("def load(n):\n    return load(n + 1)\n", "from shop.cart import load\ndef test_load():\n    load(0)\n"),
+        C.TEST_REGRESSION, P, "shop/cart.py::load", "endless-recursion",
+    ),
+    Case(
+        "name-error-in-product",
+        _shop("def load():\n    return lodaer\n", "from shop.cart import load\ndef test_load():\n    load()\n"),
+        C.TEST_REGRESSION, P, "shop/cart.py::load", "undefined-name-in-product",
+    ),
+    Case(
+        "system-exit-in-product",
+        _shop("import sys\ndef main():\n    sys.exit(0)\n", "from shop.cart import main\ndef test_main():\n    main()\n"),
+        C.TEST_REGRESSION, P, "shop/cart.py::main", "raised-in-product",
+    ),
+    Case(
+        "library-raises-below-product",
+        _shop("import json\ndef load(t):\n    return json.loads(t)\n", "from shop.cart import load\ndef test_load():\n    load('{')\n"),
+        C.TEST_REGRESSION, P, "shop/cart.py::load", "raised-in-product",
+    ),
+    Case(
+        "unittest-test-case",
+        _shop("def one():\n    return 2\n", "import unittest\nfrom shop.cart import one\nclass TestOne(unittest.TestCase):\n    def test_one(self):\n        self.assertEqual(one(), 1)\n"),
+        C.TEST_REGRESSION, P, "tests/test_cart.py:5", "assertion-in-test", says="gave 2 where",
+    ),
+    Case(
+        "unittest-subtest",
+        {"test_sub.py": "import unittest\nclass T(unittest.TestCase):\n    def test_s(self):\n        with self.subTest(i=1):\n            self.assertTrue(False)\n"},
+        C.TEST_REGRESSION, P, "test_sub.py:5",
+    ),
+    Case(
+        "pytest-subtest",
+        {"test_sub.py": "def test_s(subtests):\n    for i in range(2):\n        with subtests.test(i=i):\n            assert i == 0\n"},
+        C.TEST_REGRESSION, P, "test_sub.py:4", "assertion-in-test",
+    ),
+    Case(
+        "doctest",
+        _shop('def double(x):\n    """Twice.\n\n    >>> double(2)\n    5\n    """\n    return x * 2\n', ""),
+        C.TEST_REGRESSION, P, "shop/cart.py:4", "doctest-differs", args=("--doctest-modules",), says="double(2) gave 4 where 5",
+    ),
+    Case(
+        "doctest-that-raises",
+        _shop('def double(x):\n    """Twice.\n\n    >>> double(None)\n    5\n    """\n    return x * 2\n', ""),
+        C.TYPE_ERROR, P, "shop/cart.py::double", args=("--doctest-modules",),
+    ),
+    Case(
+        "parametrised",
+        _shop("def one(x):\n    return x\n", "import pytest\nfrom shop.cart import one\n@pytest.mark.parametrize('x', [1, 2])\ndef test_one(x):\n    assert one(x) == 1\n"),
+        C.TEST_REGRESSION, P, "tests/test_cart.py:5",
+    ),
+    Case(
+        "asyncio-run",
+        _shop("async def one():\n    return {}['a']\n", "import asyncio\nfrom shop.cart import one\ndef test_one():\n    assert asyncio.run(one()) == 1\n"),
+        C.TEST_REGRESSION, P, "shop/cart.py::one",
+    ),
+    Case(
+        "thread-that-dies",
+        _shop("import threading\ndef start():\n    t = threading.Thread(target=work)\n    t.start()\n    t.join()\ndef work():\n    raise ValueError('no')\n",
+              "from shop.cart import start\ndef test_start():\n    start()\n"),
+        C.TEST_REGRESSION, P, "shop/cart.py::work", args=("-W", "error"),
+    ),
+    Case(
+        "group-of-one-error",
+        _shop("import asyncio\nasync def bad():\n    return {}['k']\nasync def main():\n    async with asyncio.TaskGroup() as g:\n        g.create_task(bad())\n",
+              "import asyncio\nfrom shop.cart import main\ndef test_main():\n    asyncio.run(main())\n"),
+        C.TEST_REGRESSION, P, "shop/cart.py::bad",
+    ),
+    Case(
+        "strict-xpass",
+        {"test_x.py": "import pytest\n@pytest.mark.xfail(strict=True)\ndef test_x():\n    pass\n"},
+        C.TEST_REGRESSION, T, None, "strict-xpass",
+    ),
+    Case(
+        "pytest-fail",
+        {"test_f.py": "import pytest\ndef test_f():\n    pytest.fail('cannot import name x from y')\n"},
+        C.TEST_REGRESSION, P, "test_f.py:3", "failed-by-hand",
+    ),
+    Case(
+        "product-raises-in-set-up",
+        _shop("def connect():\n    raise RuntimeError('bad state')\n", "import pytest\nfrom shop.cart import connect\n@pytest.fixture\ndef c():\n    return connect()\ndef test_c(c):\n    pass\n"),
+        C.TEST_REGRESSION, P, "shop/cart.py::connect",
+    ),
+    Case(
+        "fixture-fails-by-itself",
+        {"conftest.py": "import pytest\n@pytest.fixture\ndef c():\n    return [][0]\n", "test_c.py": "def test_c(c):\n    pass\n"},
+        C.TEST_REGRESSION, T, "conftest.py::c", "raised-around-test",
+    ),
+    Case(
+        "teardown-raises-in-product",
+        _shop("def close():\n    raise ValueError('already closed')\n", "import pytest\nfrom shop.cart import close\n@pytest.fixture\ndef c():\n    yield 1\n    close()\ndef test_c(c):\n    pass\n"),
+        C.TEST_REGRESSION, P, "shop/cart.py::close",
+    ),
+    Case(
+        "wrapped-by-the-product",
+        _shop("class CartError(Exception):\n    pass\ndef load(t):\n    try:\n        return int(t)\n    except ValueError as e:\n        raise CartError('bad') from e\n",
+              "from shop.cart import load\ndef test_load():\n    load('x')\n"),
+        C.TEST_REGRESSION, P, "shop/cart.py::load", "raised-in-product",
+    ),
+    Case(
+        "mocked-connection-error",
+        _shop("def get(client):\n    return client.get()\n", "from unittest import mock\nfrom shop.cart import get\ndef test_get():\n    get(mock.Mock(get=mock.Mock(side_effect=ConnectionRefusedError(111, 'no'))))\n"),
+        C.TEST_REGRESSION, P, "shop/cart.py::get",
+    ),
+    Case(
+        "permission-error-by-hand",
+        _shop("def guard(user):\n    raise PermissionError('admins only')\n", "from shop.cart import guard\ndef test_guard():\n    guard('bob')\n"),
+        C.TEST_REGRESSION, P, "shop/cart.py::guard",
+    ),
+    Case(
+        "output-not-written",
+        _shop("def export(path):\n    pass\n", "from shop.cart import export\ndef test_export(tmp_path_factory):\n    out = tmp_path_factory.getbasetemp().parent.parent.parent / 'nowhere-at-all.txt'\n    export(out)\n    assert out.read_text() == 'x'\n"),
+        C.TEST_REGRESSION, P, "tests/test_cart.py::test_export", "output-not-written",
+    ),
+    Case(
+        "warning-as-error-in-product",
+        _shop("import warnings\ndef old():\n    warnings.warn('gone', DeprecationWarning)\n", "from shop.cart import old\ndef test_old():\n    old()\n"),
+        C.TEST_REGRESSION, P, "shop/cart.py::old", "warning-is-an-error", args=("-W", "error"),
+    ),
+    Case(
+        "parametrize-of-no-argument",
+        {"test_p.py": "import pytest\n@pytest.mark.parametrize('x', [1])\ndef test_p():\n    pass\n"},
+        C.TEST_REGRESSION, T, None, "test-definition-refused",
+    ),
+    Case(
+        "mock-assertion",
+        _shop("def send(mail):\n    pass\n", "from unittest import mock\nfrom shop.cart import send\ndef test_send():\n    m = mock.Mock()\n    send(m)\n    m.assert_called_once_with(1)\n"),
+        C.TEST_REGRESSION, P, "tests/test_cart.py:6", "assertion-in-test",
+    ),
+    Case(
+        "fixture-assertion-on-product",
+        _shop("def make():\n    return 0\n", "import pytest\nfrom shop.cart import make\n@pytest.fixture\ndef m():\n    assert make() == 1\ndef test_m(m):\n    pass\n"),
+        C.TEST_REGRESSION, P, "tests/test_cart.py::m",
+    ),
+)
+
+LOADING = (
+    Case("syntax-of-product", _shop("def total(:\n    pass\n", "from shop.cart import total\ndef test_t():\n    pass\n"),
+         C.COMPILATION_ERROR, P, "shop/cart.py:1", "source-does-not-parse"),
+    Case("syntax-of-test", {"test_s.py": "def test_s(:\n    pass\n"}, C.COMPILATION_ERROR, T, "test_s.py:1", "source-does-not-parse"),
+    Case("indentation-of-product", _shop("def total():\n    x = 1\n   y = 2\n", "import shop.cart\ndef test_t():\n    pass\n"),
+         C.COMPILATION_ERROR, P, "shop/cart.py:3"),
+    Case("syntax-at-import-in-a-test", _shop("x = = 1\n", "def test_t():\n    import shop.cart\n"), C.COMPILATION_ERROR, P, "shop/cart.py:1"),
+    Case("syntax-wrapped-by-the-product",
+         {**_PKG, "shop/plug.py": "x = (\n", "shop/cart.py": "class Bad(Exception): pass\ndef load():\n    try:\n        import shop.plug\n    except SyntaxError as e:\n        raise Bad('plugin') from e\n",
+          "tests/test_cart.py": "from shop.cart import load\ndef test_l():\n    load()\n"},
+         C.COMPILATION_ERROR, P, "shop/plug.py:1", "source-does-not-parse-in-chain"),
+    Case("syntax-in-eval", _shop("def calc(t):\n    return eval(t)\n", "from shop.cart import calc\ndef test_c():\n    assert calc('1 +') == 1\n"),
+         C.TEST_REGRESSION, P, "shop/cart.py::calc", "raised-in-product"),
+    Case("dependency-missing-in-product", _shop("import nonexistent_dep_xyz\n", "import shop.cart\ndef test_t():\n    pass\n"),
+         C.IMPORT_ERROR, P, "shop/cart.py:1", "dependency-missing", says="nonexistent_dep_xyz"),
+    Case("dependency-missing-in-test", {"test_d.py": "import nonexistent_dep_xyz\n"}, C.IMPORT_ERROR, E, "test_d.py:1", "dependency-missing"),
+    Case("dependency-missing-at-run-time", _shop("def go():\n    import nonexistent_dep_xyz\n", "from shop.cart import go\ndef test_t():\n    go()\n"),
+         C.IMPORT_ERROR, P, "shop/cart.py::go"),
+    Case("dependency-missing-behind-a-group",
+         _shop("def go():\n    try:\n        import nonexistent_dep_xyz\n    except ImportError as e:\n        raise ExceptionGroup('many', [e])\n", "from shop.cart import go\ndef test_t():\n    go()\n"),
+         C.IMPORT_ERROR, P, "shop/cart.py::go", "dependency-missing-in-chain"),
+    Case("own-module-missing", {**_PKG, "tests/test_cart.py": "from shop.basket import total\n"}, C.ARTIFACT_MISSING, P, "tests/test_cart.py:1", "own-module-missing", says="shop/basket.py"),
+    Case("own-module-not-on-the-path", {"src/app/__init__.py": "", "src/app/core.py": "", "tests/test_app.py": "import app.core\n"},
+         C.ENVIRONMENT_ERROR, E, "tests/test_app.py:1", "own-module-not-importable", says="src/app"),
+    Case("name-missing-in-product", _shop("def total():\n    pass\n", "from shop.cart import grand_total\n"), C.SPEC_MISMATCH, P, "tests/test_cart.py:1", "promised-name-missing"),
+    Case("name-missing-between-product-modules", {**_PKG, "shop/a.py": "", "shop/cart.py": "from shop.a import gone\n", "tests/test_cart.py": "import shop.cart\n"},
+         C.IMPORT_ERROR, P, "shop/cart.py:1", "own-name-missing"),
+    Case("name-missing-in-dependency", _shop("from collections import Mapping\n", "import shop.cart\n"), C.IMPORT_ERROR, P, "shop/cart.py:1", "name-missing-in-dependency"),
+    Case("circular-import", {**_PKG, "shop/a.py": "from shop.b import y\nx = 1\n", "shop/b.py": "from shop.a import x\ny = 1\n", "tests/test_a.py": "import shop.a\n"},
+         C.TEST_REGRESSION, P, "shop/b.py:1", "circular-import"),
+    Case("tests-not-a-package", {"tests/test_a.py": "from tests.helpers import x\n", "tests/helpers/real.py": "x = 1\n", "pkg.py": ""},
+         C.ENVIRONMENT_ERROR, E, "tests/test_a.py:1", "tests-not-importable"),
+    Case("conftest-imports-a-deleted-module", {**_PKG, "conftest.py": "import shop.gone\n", "test_a.py": "def test_a():\n    pass\n"},
+         C.ARTIFACT_MISSING, P, "conftest.py:1", "own-module-missing"),
+    Case("conftest-does-not-parse", {"conftest.py": "def (\n", "test_a.py": "def test_a():\n    pass\n"}, C.COMPILATION_ERROR, T, "conftest.py:1"),
+    Case("type-error-at-import-of-product", _shop("x = 1 + None\n", "import shop.cart\n"), C.TYPE_ERROR, P, "shop/cart.py:1"),
+    Case("two-files-one-name", {"a/test_x.py": "def test_1():\n    pass\n", "b/test_x.py": "def test_2():\n    pass\n"}, C.ENVIRONMENT_ERROR, E, None, "two-files-one-name"),
+    Case("optional-dependency-by-hand", _shop("def go():\n    raise ImportError('Missing optional dependency foo')\n", "from shop.cart import go\ndef test_t():\n    go()\n"),
+         C.IMPORT_ERROR, P, "shop/cart.py::go", "import-failed"),
+    Case("distribution-not-installed", _shop("from importlib.metadata import version\n__version__ = version('shop-of-nobody')\n", "import shop.cart\n"),
+         C.ENVIRONMENT_ERROR, E, "shop/cart.py:2", "machine-lacks-something"),
+)
+
+BOUNDARY = (
+    Case("arity-at-boundary", _shop("def total(xs, tax):\n    return 1\n", "from shop.cart import total\ndef test_t():\n    assert total([1]) == 1\n"),
+         C.SPEC_MISMATCH, P, "tests/test_cart.py:3", "call-does-not-fit-signature", says="total (shop/cart.py:1)"),
+    Case("keyword-at-boundary", _shop("class Cart:\n    def __init__(self):\n        pass\n    def add(self, x):\n        pass\n", "from shop.cart import Cart\ndef test_t():\n    Cart().add(x=1, n=2)\n"),
+         C.SPEC_MISMATCH, P, "tests/test_cart.py:3", "call-does-not-fit-signature"),
+    Case("constructor-at-boundary", _shop("class Cart:\n    def __init__(self, owner):\n        pass\n", "import shop.cart\ndef test_t():\n    shop.cart.Cart()\n"),
+         C.SPEC_MISMATCH, P, "tests/test_cart.py:3"),
+    Case("dataclass-at-boundary", _shop("from dataclasses import dataclass\n@dataclass\nclass Cart:\n    owner: str\n", "from shop.cart import Cart\ndef test_t():\n    Cart(name='x')\n"),
+         C.SPEC_MISMATCH, P, "tests/test_cart.py:3"),
+    Case("arity-inside-product", _shop("def _t(a, b):\n    pass\ndef total():\n    return _t(1)\n", "from shop.cart import total\ndef test_t():\n    total()\n"),
+         C.TYPE_ERROR, P, "shop/cart.py::total", "call-inside-product"),
+    Case("arity-of-own-helper", {"test_h.py": "def help(a, b):\n    pass\ndef test_h():\n    help(1)\n"}, C.TEST_REGRESSION, T, "test_h.py:4", "call-of-own-helper"),
+    Case("callback-of-the-test", _shop("def each(xs, f):\n    return [f(x, 1) for x in xs]\n", "from shop.cart import each\ndef test_e():\n    def cb(x):\n        return x\n    each([1], cb)\n"),
+         C.SPEC_MISMATCH, P, "shop/cart.py::each.<locals>.<listcomp>", "callback-called-otherwise"),
+    Case("missing-attribute-of-module", _shop("", "import shop.cart\ndef test_t():\n    shop.cart.total([1])\n"), C.SPEC_MISMATCH, P, "tests/test_cart.py:3", "promised-attribute-missing"),
+    Case("missing-attribute-of-class", _shop("class Cart:\n    pass\n", "from shop.cart import Cart\ndef test_t():\n    Cart().total()\n"), C.SPEC_MISMATCH, P, "tests/test_cart.py:3", "promised-attribute-missing"),
+    Case("missing-attribute-behind-getattr", _shop("class Cart:\n    def __getattr__(self, name):\n        raise AttributeError(name)\n", "from shop.cart import Cart\ndef test_t():\n    Cart().total\n"),
+         C.SPEC_MISMATCH, P, "tests/test_cart.py:3"),
+    Case("monkeypatch-of-missing-attribute", _shop("", "import shop.cart\ndef test_t(monkeypatch):\n    monkeypatch.setattr(shop.cart, 'total', 1)\n"), C.SPEC_MISMATCH, P, "tests/test_cart.py:3", "patched-attribute-missing"),
+    Case("abstract-method-missing", _shop("from abc import ABC, abstractmethod\nclass Base(ABC):\n    @abstractmethod\n    def go(self): ...\nclass Cart(Base):\n    pass\n", "from shop.cart import Cart\ndef test_t():\n    Cart()\n"),
+         C.SPEC_MISMATCH, P, "tests/test_cart.py:3", "abstract-method-missing"),
+    Case("none-inside-product", _shop("def find():\n    return None\ndef total():\n    return find().price\n", "from shop.cart import total\ndef test_t():\n    total()\n"),
+         C.TYPE_ERROR, P, "shop/cart.py::total", "none-inside-product"),
+    Case("none-at-boundary", _shop("def find():\n    pass\n", "from shop.cart import find\ndef test_t():\n    assert find().price == 1\n"),
+         C.TEST_REGRESSION, P, "tests/test_cart.py:3", "none-at-boundary", says="find (shop/cart.py:1) gave None"),
+    Case("none-item-inside-product", _shop("def total(x):\n    return x + None\n", "from shop.cart import total\ndef test_t():\n    total(1)\n"), C.TYPE_ERROR, P, "shop/cart.py::total"),
+    Case("kind-inside-product", _shop("def total(xs):\n    return sum(xs)\n", "from shop.cart import total\ndef test_t():\n    assert total(['a']) == 1\n"), C.TYPE_ERROR, P, "shop/cart.py::total", "wrong-kind-inside-product"),
+    Case("kind-in-library-below-product", _shop("import json\ndef dump(x):\n    return json.dumps(x)\n", "from shop.cart import dump\ndef test_t():\n    dump(object())\n"), C.TYPE_ERROR, P, "shop/cart.py::dump"),
+    Case("kind-at-boundary", _shop("def find():\n    return (1,)\n", "from shop.cart import find\ndef test_t():\n    assert find().price == 1\n"), C.SPEC_MISMATCH, P, "tests/test_cart.py:3", "wrong-kind-at-boundary"),
+    Case("undefined-name-in-test", {"test_n.py": "def test_n():\n    assert undefined_thing == 1\n"}, C.SPEC_MISMATCH, T, "test_n.py:2", "undefined-name-in-test"),
+    Case("attribute-of-library-module", _shop("import time\ndef now():\n    return time.clock()\n", "from shop.cart import now\ndef test_t():\n    now()\n"), C.IMPORT_ERROR, P, "shop/cart.py::now", "attribute-of-library-missing"),
+)
+
+ENVIRONMENT = (
+    Case("fixture-of-absent-plugin", {"test_b.py": "def test_b(mocker):\n    pass\n"}, C.ENVIRONMENT_ERROR, E, "test_b.py::test_b", "fixture-of-absent-plugin", says="pytest-mock"),
+    Case("fixture-misspelt", {"test_b.py": "def test_b(tmp_pth):\n    pass\n"}, C.TEST_REGRESSION, T, "test_b.py::test_b", "fixture-misspelt", says="tmp_path"),
+    Case("fixture-unknown", {"test_b.py": "def test_b(warehouse_of_nobody):\n    pass\n"}, C.ENVIRONMENT_ERROR, E, "test_b.py::test_b", "fixture-unknown"),
+    Case("async-without-plugin", {"test_b.py": "async def test_b():\n    pass\n"}, C.ENVIRONMENT_ERROR, E, None, "async-plugin-absent"),
+    Case("program-not-on-path", _shop("import subprocess\ndef run():\n    subprocess.run(['no-such-program-xyz'])\n", "from shop.cart import run\ndef test_r():\n    run()\n"),
+         C.ENVIRONMENT_ERROR, E, "shop/cart.py::run", "program-not-on-path", says="no-such-program-xyz"),
+    Case("service-refuses-in-set-up", {"conftest.py": "import pytest, socket\n@pytest.fixture\ndef db():\n    return socket.create_connection(('127.0.0.1', 1))\n", "test_d.py": "def test_d(db):\n    pass\n"},
+         C.ENVIRONMENT_ERROR, E, "conftest.py::db", "service-unreachable"),
+    Case("url-of-a-service-refuses", _shop("import urllib.request\ndef get():\n    return urllib.request.urlopen('http://127.0.0.1:1/')\n", "from shop.cart import get\ndef test_g():\n    get()\n"),
+         C.ENVIRONMENT_ERROR, E, "shop/cart.py::get"),
+    Case("name-does-not-resolve", _shop("import socket\ndef get():\n    return socket.getaddrinfo('host.invalid', 80)\n", "from shop.cart import get\ndef test_g():\n    get()\n"),
+         C.ENVIRONMENT_ERROR, E, "shop/cart.py::get", "service-unreachable"),
+    Case("disk-full", _shop("def save():\n    with open('/dev/full', 'w') as f:\n        f.write('x')\n", "from shop.cart import save\ndef test_s():\n    save()\n"),
+         C.ENVIRONMENT_ERROR, E, "shop/cart.py::save", "disk-full"),
+    Case("variable-not-set", _shop("import os\ndef url():\n    return os.environ['NO_SUCH_VARIABLE_XYZ']\n", "from shop.cart import url\ndef test_u():\n    url()\n"),
+         C.ENVIRONMENT_ERROR, E, "shop/cart.py::url", "variable-not-set", says="NO_SUCH_VARIABLE_XYZ"),
+    Case("locale-not-installed", _shop("import locale\ndef go():\n    locale.setlocale(locale.LC_ALL, 'xx_XX.none')\n", "from shop.cart import go\ndef test_g():\n    go()\n"),
+         C.ENVIRONMENT_ERROR, E, "shop/cart.py::go", "machine-lacks-something"),
+    Case("memory", _shop("def go():\n    return bytearray(10**18)\n", "from shop.cart import go\ndef test_g():\n    go()\n"), C.ENVIRONMENT_ERROR, E, "shop/cart.py::go", "out-of-memory"),
+    Case("mark-unknown", {"test_m.py": "import pytest\n@pytest.mark.django_db\ndef test_m():\n    pass\n"}, C.ENVIRONMENT_ERROR, E, "test_m.py:2", "mark-unknown", args=("--strict-markers",), says="pytest-django"),
+    Case("timeout-by-plugin", _shop("import time\ndef slow():\n    time.sleep(5)\n", "import pytest\nfrom shop.cart import slow\n@pytest.mark.timeout(0.2)\ndef test_s():\n    slow()\n"),
+         C.TEST_TIMEOUT, P, "shop/cart.py::slow", "limit-passed", says="0.2 s"),
+    Case("timeout-in-the-test", {"test_t.py": "import asyncio\ndef test_t():\n    async def main():\n        await asyncio.wait_for(asyncio.sleep(9), 0.01)\n    asyncio.run(main())\n"},
+         C.TEST_TIMEOUT, P, "test_t.py::test_t.<locals>.main", "waited-too-long"),
+    Case("data-file-of-project-missing", {"test_f.py": "from pathlib import Path\ndef test_f(pytestconfig):\n    (pytestconfig.rootpath / 'data/x.json').read_text()\n"},
+         C.ARTIFACT_MISSING, P, "test_f.py:3", "file-of-project-missing", says="data/x.json"),
+    Case("file-missing-in-product", _shop("def load():\n    return open('/nowhere/at-all').read()\n", "from shop.cart import load\ndef test_l():\n    load()\n"),
+         C.TEST_REGRESSION, P, "shop/cart.py::load", "file-missing-in-product"),
+    Case("exit-at-import-of-product", _shop("import sys\nsys.exit(0)\n", "import shop.cart\n"), C.TEST_CRASH, P, "shop/cart.py:2", "session-ended-by-project"),
+)
+
+CASES = BEHAVIOUR + LOADING + BOUNDARY + ENVIRONMENT

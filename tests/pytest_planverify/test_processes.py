@@ -1,0 +1,176 @@
+"""A process ends within its limit, with all that it started, and its output is kept within bounds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pytest_planverify.supervision import processes
+from pytest_planverify.supervision.processes import (
+    HEAD_BYTES,
+    TAIL_BYTES,
+    ProcessResult,
+    end_process_tree,
+    run_process,
+    signal_name,
+)
+
+
+def run(code: str, tmp_path: Path, timeout_seconds: float = 30, *arguments: str) -> ProcessResult:
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    return run_process(
+        [sys.executable, str(script), *arguments], cwd=tmp_path, env=os.environ, timeout_seconds=timeout_seconds
+    )
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_output_exit_code_and_duration_are_told(tmp_path: Path) -> None:
+    result = run("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)", tmp_path)
+    assert (result.exit_code, result.signal, result.timed_out) == (3, None, False)
+    assert (result.stdout, result.stderr) == ("out\n", "err\n")
+    assert 0 < result.duration_ms < 30_000
+
+
+def test_standard_input_is_empty(tmp_path: Path) -> None:
+    assert run("import sys; print(repr(sys.stdin.read()))", tmp_path).stdout == "''\n"
+
+
+def test_a_signal_is_named(tmp_path: Path) -> None:
+    result = run("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", tmp_path)
+    assert (result.exit_code, result.signal) == (None, "SIGSEGV")
+    assert signal_name(99) == "signal 99"
+
+
+def test_both_streams_may_be_flooded_and_only_head_and_tail_are_kept(tmp_path: Path) -> None:
+    code = """
+import sys
+for stream in (sys.stdout, sys.stderr) * 20:
+    stream.write("start" if stream.tell() == 0 else "")
+    stream.write("x" * 500_000)
+sys.stdout.write("end"); sys.stderr.write("fin")
+"""
+    code = code.replace('stream.write("start" if stream.tell() == 0 else "")', "pass")
+    result = run(f"import sys; sys.stdout.write('start')\n{code}", tmp_path)
+    assert result.exit_code == 0
+    for text, begin, end in ((result.stdout, "start", "end"), (result.stderr, "x", "fin")):
+        assert text.startswith(begin)
+        assert text.endswith(end)
+        assert "bytes left out" in text
+        assert len(text) < HEAD_BYTES + TAIL_BYTES + 100
+    left_out = int(result.stdout.split("… ")[1].split(" bytes")[0])
+    assert left_out == 20 * 500_000 + len("startend") - HEAD_BYTES - TAIL_BYTES
+
+
+def test_output_that_is_no_text_is_shown_as_far_as_it_is(tmp_path: Path) -> None:
+    assert run("import sys; sys.stdout.buffer.write(b'a\\xffb')", tmp_path).stdout == "a\ufffdb"
+
+
+def test_a_limit_ends_a_process_that_ignores_sigterm(tmp_path: Path) -> None:
+    started = time.monotonic()
+    result = run(
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)",
+        tmp_path,
+        1.0,
+    )
+    assert result.timed_out
+    assert (result.exit_code, result.signal) == (None, "SIGKILL")
+    assert result.stdout == "up\n"
+    assert time.monotonic() - started < 10
+
+
+def test_a_limit_that_the_process_answers_with_an_exit_code_is_still_a_limit(tmp_path: Path) -> None:
+    code = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); time.sleep(60)"
+    result = run(code, tmp_path, 1.0)
+    assert result.timed_out
+    assert result.exit_code is None
+
+
+OFFSPRING = """
+import os, subprocess, sys, time
+kind, pid_file = sys.argv[1:]
+nap = [sys.executable, "-c", "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"]
+if kind == "daemon":
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execv(nap[0], [*nap[:2], f"open({pid_file!r}, 'w').write(str(__import__('os').getpid())); {nap[2]}"])
+        os._exit(0)
+    os.wait()
+else:
+    child = subprocess.Popen(nap, start_new_session=kind == "session", process_group=0 if kind == "group" else None)
+    open(pid_file, "w").write(str(child.pid))
+while not os.path.exists(pid_file) or not open(pid_file).read():
+    time.sleep(0.01)
+if os.environ.get("STAY"):
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("stay", [False, True], ids=["after an exit", "after the limit"])
+@pytest.mark.parametrize("kind", ["plain", "group", "session", "daemon"])
+def test_nothing_that_the_process_started_is_left(
+    tmp_path: Path, kind: str, stay: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid_file = tmp_path / "pid"
+    if stay:
+        monkeypatch.setenv("STAY", "1")
+    result = run(OFFSPRING, tmp_path, 1.5 if stay else 30, kind, str(pid_file))
+    assert result.timed_out is stay
+    assert not is_alive(int(pid_file.read_text()))
+
+
+def test_a_program_that_is_missing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        run_process(["/nonexistent/program"], cwd=tmp_path, env={}, timeout_seconds=1)
+
+
+def test_an_interruption_ends_the_tree_and_goes_on(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    started = time.monotonic()
+
+    def interrupt() -> None:
+        while not pid_file.exists() or not pid_file.read_text():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    code = f"import os, time; open({str(pid_file)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    with pytest.raises(KeyboardInterrupt):
+        run(code, tmp_path)
+    assert not psutil.pid_exists(int(pid_file.read_text()))
+    assert time.monotonic() - started < 20
+
+
+def test_ending_a_tree_leaves_the_exit_status_to_the_parent() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as child:
+        end_process_tree(child.pid)
+        assert child.wait() == -signal.SIGTERM
+
+
+def test_ending_what_is_gone_or_what_runs_this_test_does_nothing() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    child.wait()
+    end_process_tree(child.pid)
+    end_process_tree(os.getpid())
+    end_process_tree(os.getppid())
+
+
+def test_a_platform_without_waitid_is_served_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(processes.os, "waitid", raising=False)
+    assert run("raise SystemExit(4)", tmp_path).exit_code == 4
+    assert run("import time; time.sleep(60)", tmp_path, 0.5).timed_out

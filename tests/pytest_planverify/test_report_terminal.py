@@ -1,0 +1,504 @@
+from __future__ import annotations
+
+import re
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
+
+import outcome_samples as samples
+import pytest
+from _pytest._io.wcwidth import wcswidth
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from outcome_samples import RSI_FAILURE, check, document, outcome, screen_text
+
+from planner.model.outcome import (
+    CheckKind,
+    Isolation,
+    Location,
+    OutcomeDocument,
+    PlanRef,
+    RunnerUp,
+    Since,
+    TestOutcome,
+    TestResult,
+    TodoState,
+    Verdict,
+)
+from planner.model.taxonomy import Category, Owner, Repeatability, Role
+from pytest_planverify.reports.terminal import final_line, render_summary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from planner.model.outcome import Check, Failure, Outcome
+
+OUTCOMES = ".planverify/outcomes.json"
+ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def summary(
+    shown: OutcomeDocument, *, width: int = 80, color: bool = False, encoding: str = "utf-8", **how: Any
+) -> str:
+    return screen_text(
+        lambda tw: render_summary(tw, shown, **how), width=width, color=color, encoding=encoding
+    )
+
+
+def expected(text: str) -> str:
+    return dedent(text)
+
+
+def test_a_green_run_is_one_line_a_todo() -> None:
+    assert summary(samples.green_document(), outcomes_path=OUTCOMES) == expected("""\
+
+        workflow_momentum_001  examples/momentum/plan.yaml
+        ✓ done  t1_data_integration  Data Integration Adapter   3 checks  3 tests  0.21s
+            rows_min=250 (>= 10)
+        ✓ done  t2_indicators        Indicator & Candle Patte…  1 check   3 tests  0.21s
+        ✓ done  t3_entry             Entry Strategy             1 check   3 tests  0.10s
+        ✓ done  t4_exit              Exit & Risk Rules          2 checks  3 tests  3.12s
+
+        outcomes  .planverify/outcomes.json
+        =============================== 4 done in 1.24s ================================
+        """)
+
+
+def test_under_a_failed_todo_stands_why_and_what_to_do_next() -> None:
+    assert summary(samples.red_document(), outcomes_path=OUTCOMES, width=100) == expected("""\
+
+        workflow_momentum_001  examples/momentum/plan.yaml
+        ✓ done     t1_data_integration  Data Integration Adapter       3 checks    3 tests  0.21s
+            rows_min=250 (>= 10)
+        ✗ failed   t2_indicators        Indicator & Candle Patterns  1/3 checks  2/5 tests  0.10s
+            signals=3 (>= 5)
+            why    TEST_REGRESSION: the product is at fault, 97% sure, red every time
+            test   tests/test_indicators.py::test_rsi_values and 2 more
+            says   AssertionError: assert 32.1 == 28.5 ± 0.1
+            where  indicators/rsi.py:31 in compute_rsi
+            fix    compute_rsi returned 32.1 where 28.5 ± 0.1 is expected: look at the smoothing in
+                   indicators/rsi.py:31, and leave the test as it is.
+            who    coder
+            also   METRIC_UNMET (coder): signals recorded 3, must be >= 5
+            rerun
+            pytest --planverify examples/momentum/plan.yaml::t2_indicators
+
+        – blocked  t3_entry             Entry Strategy               by t2_indicators
+        – blocked  t4_exit              Exit & Risk Rules            by t3_entry and 1 more
+
+        outcomes  .planverify/outcomes.json
+        =============================== 1 done, 1 failed, 2 blocked in 1.24s ===============================
+        """)
+
+
+def test_a_narrow_terminal_keeps_verdict_id_and_time() -> None:
+    assert summary(samples.red_document(), width=40) == expected("""\
+
+        workflow_momentum_001
+        examples/momentum/plan.yaml
+        ✓ done     t1_data_integration  0.21s
+            rows_min=250 (>= 10)
+        ✗ failed   t2_indicators        0.10s
+            signals=3 (>= 5)
+            why    TEST_REGRESSION: the product
+                   is at fault, 97% sure, red
+                   every time
+            test   tests/test_indicators.py::tes
+                   t_rsi_values and 2 more
+            says   AssertionError: assert 32.1
+                   == 28.5 ± 0.1
+            where  indicators/rsi.py:31
+                   in compute_rsi
+            fix    compute_rsi returned 32.1
+                   where 28.5 ± 0.1 is expected:
+                   look at the smoothing in
+                   indicators/rsi.py:31, and le…
+            who    coder
+            also   METRIC_UNMET (coder): signal…
+            rerun
+            pytest --planverify examples/momentum/plan.yaml::t2_indicators
+
+        – blocked  t3_entry
+            by t2_indicators
+        – blocked  t4_exit
+            by t3_entry and 1 more
+
+        = 1 done, 1 failed, 2 blocked in 1.24s =
+        """)
+
+
+def test_a_long_id_is_cut_in_its_middle_and_the_time_stays() -> None:
+    long = outcome("a" * 40 + "_end", "Title", TodoState.DONE)
+    assert "✓ done  aaaaaaaaaaaa…aaaaaaaa_end  0.21s\n" in summary(document(long), width=40)
+
+
+def test_every_other_standing_says_what_it_waits_for() -> None:
+    shown = summary(samples.mixed_document(), answers_path=".planverify/answers.json")
+    assert shown.endswith(
+        expected("""\
+        – blocked       t3_entry             Entry Strategy            by t2_indicators
+        ? needs human   t5_review            Chart review              1/2 checks  0.21s
+            asks   Does the equity curve look right to someone who trades?
+            answer manual[0] in .planverify/answers.json
+
+        ! inconclusive  t6_types             Types                     0/1 check   0.21s
+            why    tests[0] is inconclusive: the virtual environment .venv has no
+                   python: create it, then run again
+
+        · not run       t7_exit              Exit rules
+            narrowed by -k rsi
+        ! inconclusive  t8_slippage          Slippage model            0/1 check   0.21s
+            why    tests[0] is inconclusive: all 2 tests were skipped (needs a broker):
+                   skipped tests prove nothing
+
+        note      the session ended with exit status 1 though no test failed: coverage
+                  of 71 % is below 80 %
+        1 done, 1 failed, 1 blocked, 1 needs human, 2 inconclusive, 1 not run in 1.24s
+        """)
+    )
+
+
+def test_quiet_is_one_line_a_failed_todo_and_the_final_line() -> None:
+    assert summary(samples.red_document(), verbosity=-1) == expected("""\
+        ✗ failed t2_indicators: TEST_REGRESSION (coder): AssertionError: assert 32.1 ==…
+        ===================== 1 done, 1 failed, 2 blocked in 1.24s =====================
+        """)
+    assert summary(samples.mixed_document(), verbosity=-1, width=120).splitlines()[1:3] == [
+        "? needs human t5_review: Does the equity curve look right to someone who trades?",
+        "! inconclusive t6_types: the virtual environment .venv has no python: create it, then run again",
+    ]
+
+
+def test_verbose_shows_every_check_with_its_isolation_and_the_rule() -> None:
+    shown = summary(samples.red_document(), verbosity=1, width=100)
+    assert expected("""\
+            ✓ passed  tests[0]               pytest tests/test_adapter.py -q  3 tests  0.19s  shared session
+            ✓ passed  expected_artifacts[0]  data/ohlcv.csv  1ms
+            ✓ passed  metrics[0]             rows_min >= 10
+        """) in dedented(shown)
+    assert "    ✓ passed  tests[1]    ruff check indicators  0.02s  own process\n" in shown
+    assert "        own process: it is not pytest\n" in shown
+    assert "    rule   assertion-in-test: an assertion of the test compared a value" in shown
+    assert "    or     SPEC_MISMATCH (2%)\n" in shown
+    assert "PASSED" not in shown
+
+
+def dedented(text: str) -> str:
+    return "".join(line.removeprefix("    ") for line in text.splitlines(keepends=True))
+
+
+def test_a_command_without_room_beside_its_id_stands_below() -> None:
+    shown = summary(document(samples.data_todo()), verbosity=1, width=40)
+    assert "    ✓ passed  tests[0]\n        pytest tests/test_adapter.py -q\n" in shown.replace(
+        " " * 15 + "\n", "\n"
+    )
+    wider = summary(samples.red_document(), verbosity=1, width=60)
+    assert "    ✗ failed  tests[0]    pytest tests/test…-q --json-report\n" in wider
+
+
+def test_twice_verbose_shows_every_test() -> None:
+    shown = summary(samples.red_document(), verbosity=2)
+    assert "        PASSED  tests/test_indicators.py::test_hammer  0.01s\n" in shown
+    assert "        FAILED  tests/test_indicators.py::test_rsi_of_constant_series[14]  0.01s\n" in shown
+
+
+def test_a_traceback_is_shown_once_and_only_when_verbose() -> None:
+    text = "    def test_rsi():\n>       assert x == 1\nE       assert 2 == 1\n"
+    key = (samples.PLAN, "t2_indicators", "tests[0]")
+    longreprs = {key: [("a.py::t", text)], (samples.PLAN, "t9", "tests[0]"): [("a.py::t", text)]}
+    assert "assert x == 1" not in summary(samples.red_document(), longreprs=longreprs)
+    shown = summary(samples.red_document(), longreprs=longreprs, verbosity=1)
+    assert shown.count(">       assert x == 1\nE       assert 2 == 1\n") == 1
+    assert shown.splitlines()[1] == " t2_indicators: a.py::t ".center(80, "_")
+
+
+def test_an_ascii_stream_gets_ascii_marks_and_escaped_text() -> None:
+    shown = summary(samples.red_document(), encoding="ascii")
+    assert "x failed   t2_indicators        Indicator & Can..." in shown
+    assert "+ done     t1_data_integration" in shown
+    assert "- blocked  t3_entry" in shown
+    assert r"    says   AssertionError: assert 32.1 == 28.5 \xb1 0.1" in shown
+
+
+def test_colour_adds_nothing_but_escapes() -> None:
+    shown = samples.mixed_document()
+    plain = summary(shown, verbosity=2, outcomes_path=OUTCOMES)
+    coloured = summary(shown, verbosity=2, outcomes_path=OUTCOMES, color=True)
+    assert ESCAPES.sub("", coloured) != coloured
+    stripped = [line.rstrip() for line in ESCAPES.sub("", coloured).splitlines()]
+    assert stripped == plain.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("shown", "text", "colour"),
+    [
+        (samples.green_document(), "4 done in 1.24s", "\x1b[32m"),
+        (samples.red_document(), "1 done, 1 failed, 2 blocked in 1.24s", "\x1b[31m"),
+        (document(samples.human_todo(), exit_status=11), "1 needs human in 1.24s", "\x1b[33m"),
+        (document(samples.narrowed_todo(), exit_status=0), "1 not run in 1.24s", "\x1b[33m"),
+        (document(exit_status=5, duration_ms=7), "nothing to verify in 7ms", "\x1b[33m"),
+        (document(exit_status=0), "no todos in 1.24s", "\x1b[32m"),
+        (document(samples.data_todo(), exit_status=2), "interrupted, 1 done in 1.24s", "\x1b[31m"),
+        (document(samples.data_todo(), exit_status=77), "exit status 77, 1 done in 1.24s", "\x1b[31m"),
+    ],
+)
+def test_the_final_line_counts_and_is_coloured_as_a_whole(
+    shown: OutcomeDocument, text: str, colour: str
+) -> None:
+    assert final_line(shown)[0] == text
+    last = summary(shown, color=True).splitlines()[-1]
+    assert last.startswith(colour)
+    assert last.count("\x1b[0m") == 1
+    assert f" {text} " in last
+
+
+def test_the_rerun_command_stands_alone_and_whole() -> None:
+    command = "pytest --planverify " + "a" * 200 + ".yaml::t2"
+    failure = RSI_FAILURE.model_copy(update={"rerun": command})
+    shown = summary(document(failing(failure), exit_status=1), width=40)
+    assert [line.strip() for line in shown.splitlines()].count(command) == 1
+
+
+def test_the_location_is_never_cut() -> None:
+    path = "deep/" * 20 + "rsi.py"
+    failure = RSI_FAILURE.model_copy(update={"location": Location(path=path, line=7, function="f")})
+    assert f"    where  {path}:7\n           in f\n" in summary(document(failing(failure)), width=60)
+
+
+def failing(*failures: Failure, **rest: Any) -> Outcome:
+    red = check("tests[0]", verdict=Verdict.FAILED, cmd="pytest tests")
+    return outcome(
+        "t2",
+        "Two",
+        TodoState.TEST_FAILED,
+        red,
+        failure_evidence=failures[0] if failures else None,
+        failures=failures,
+        **rest,
+    )
+
+
+def test_a_long_assertion_is_quoted_in_three_lines() -> None:
+    failure = RSI_FAILURE.model_copy(update={"stack_trace_head": "AssertionError: " + "many words " * 100})
+    lines = summary(document(failing(failure))).splitlines()
+    first = next(index for index, line in enumerate(lines) if line.startswith("    says"))
+    assert lines[first + 2].endswith("…")
+    assert lines[first + 3].startswith("    where")
+
+
+def test_a_failure_without_a_test_names_its_check() -> None:
+    failure = samples.METRIC_FAILURE
+    assert "    check  metrics[0]\n" in summary(document(failing(failure)), width=120)
+
+
+def test_a_failure_from_before_says_so() -> None:
+    failure = RSI_FAILURE.model_copy(update={"since": Since.PRE_EXISTING, "repeatability": None})
+    assert "97% sure, red before the work began" in summary(document(failing(failure)), width=120)
+
+
+def test_a_red_check_that_nothing_diagnosed_gives_its_reason() -> None:
+    red = check("tests[0]", verdict=Verdict.FAILED, reason="the file is gone")
+    shown = summary(document(outcome("t2", "Two", TodoState.TEST_FAILED, red)))
+    assert "    why    tests[0] is failed: the file is gone\n" in shown
+    assert "no reason was given" in summary(document(failing()))
+
+
+def test_a_todo_without_checks_says_that_nothing_was_checked() -> None:
+    shown = summary(document(outcome("t2", "Two", TodoState.TESTING)))
+    assert "! inconclusive  t2  Two  no checks  0.21s\n    why    nothing was checked" in shown
+
+
+def test_only_flaky_checks_make_a_todo_flaky() -> None:
+    flaky = check("tests[0]", verdict=Verdict.FLAKY, reason="red once, green twice")
+    shown = summary(document(outcome("t2", "Two", TodoState.TEST_FAILED, flaky)))
+    assert "~ flaky  t2" in shown
+    assert "1 flaky in 1.24s" in shown
+    red = check("tests[1]", verdict=Verdict.FAILED)
+    assert "✗ failed  t2" in summary(document(outcome("t2", "Two", TodoState.TEST_FAILED, flaky, red)))
+
+
+def test_done_without_verification_is_said() -> None:
+    shown = summary(document(outcome("t1", "Docs", TodoState.DONE, verified=False)))
+    assert "not verified" in shown
+
+
+def test_an_outcome_without_a_state_is_judged_by_its_success() -> None:
+    bare = outcome("t1", "One", TodoState.DONE).model_copy(update={"state": None})
+    assert final_line(document(bare))[0].startswith("1 done")
+    assert final_line(document(bare.model_copy(update={"success": False})))[0].startswith("1 failed")
+
+
+def test_a_question_shows_why_nobody_has_answered() -> None:
+    asked = check(
+        "manual[0]",
+        CheckKind.MANUAL,
+        Verdict.NEEDS_HUMAN,
+        title="Right?",
+        reason="the answer is of an older plan",
+    )
+    shown = summary(document(outcome("t1", "One", TodoState.TESTING, asked)))
+    assert "    asks   Right?\n           the answer is of an older plan\n" in shown
+
+
+def test_an_outcome_that_names_no_plan_stands_under_the_only_one() -> None:
+    nameless = outcome("t1", "One", TodoState.DONE, plan=None)
+    assert summary(document(nameless)).splitlines()[1:3] == [
+        "workflow_momentum_001  examples/momentum/plan.yaml",
+        "✓ done  t1  One  no checks  0.21s",
+    ]
+    without_file = document(nameless.model_copy(update={"plan": "x" * 60}))
+    assert (
+        summary(without_file.model_copy(update={"plans": ()}), width=40).splitlines()[1] == "x" * 39 + "…"
+    )
+
+
+def test_the_plan_is_called_by_its_name(tmp_path: Path) -> None:
+    shown = summary(samples.green_document(), plans=[samples.momentum_plan(tmp_path)])
+    assert shown.startswith("\nMomentum Strategy with RSI  examples/momentum/plan.yaml\n")
+
+
+def test_several_plans_are_grouped_under_their_names() -> None:
+    both = document(
+        outcome("a1", "First", TodoState.DONE, plan="alpha"),
+        outcome("b1", "Second", TodoState.DONE, plan="beta"),
+        outcome("a2", "Third", TodoState.DONE, plan="alpha"),
+        outcome("c1", "Lost", TodoState.DONE, plan="gamma"),
+    )
+    refs = tuple(PlanRef(todo_list_id=name, path=f"{name}.yaml", digest="") for name in ("alpha", "beta"))
+    shown = summary(both.model_copy(update={"plans": refs}))
+    order = [
+        shown.index(text)
+        for text in ("alpha  alpha.yaml", " a1 ", " a2 ", "beta  beta.yaml", " b1 ", "gamma")
+    ]
+    assert order == sorted(order)
+
+
+def test_tests_shared_by_checks_count_once_and_skipped_ones_not() -> None:
+    tests = samples.results("t.py", "a", "b") + samples.results("t.py", "c", outcome=TestOutcome.SKIPPED)
+    one = check("tests[0]", tests=tests)
+    shown = summary(document(outcome("t1", "One", TodoState.DONE, one, check("tests[1]", tests=tests))))
+    assert "2 checks  2 tests" in shown
+
+
+@pytest.mark.parametrize(
+    ("recorded", "text"),
+    [
+        ({"rows": (250,)}, "rows=250"),
+        ({"rows": (250, 250)}, "rows=250"),
+        ({"share": (0.5, 0.25)}, "share=[0.5, 0.25]"),
+        ({"x": ("nan",)}, "x=nan"),
+        ({"x": (1, 2, 3, 4, 5)}, "x=[1, 2, 3, 4, ...]"),
+        ({"x": (1,), "y": (2,)}, "x=1, y=2"),
+    ],
+)
+def test_metric_values_are_written_as_people_write_them(recorded: dict[str, Any], text: str) -> None:
+    shown = summary(document(outcome("t1", "One", TodoState.DONE, recorded=recorded)))
+    assert f"  {text}\n" in shown
+
+
+def test_what_comes_from_outside_cannot_steer_the_terminal() -> None:
+    evil = "\x1b[2J\x1b]0;owned\x07done\r✓ \u202egnp\u200b.py\ttab\nsecond line"
+    failure = RSI_FAILURE.model_copy(
+        update={
+            "stack_trace_head": evil,
+            "suggestion": evil,
+            "rerun": evil,
+            "top_failing_tests": (evil,),
+            "location": Location(path=evil, line=1, function=evil),
+        }
+    )
+    red = check("tests[0]", verdict=Verdict.FAILED, cmd=evil, reason=evil, isolation_reason=evil)
+    hostile = outcome(
+        evil, evil, TodoState.TEST_FAILED, red, failure_evidence=failure, recorded={evil: (evil,)}
+    )
+    shown = summary(document(hostile, notes=(evil,)), verbosity=2, longreprs={("", "", ""): [(evil, evil)]})
+    assert not re.search(r"[^\n -~✓✗–·…│\ufffd]", shown)
+
+
+texts = st.text(max_size=60) | st.sampled_from(
+    ["日本語のテスト" * 8, "e\u0301" * 50, "word " * 30, "x" * 300, "\ud800"]
+)
+results = st.builds(
+    TestResult, nodeid=texts, outcome=st.sampled_from(TestOutcome), reason=st.none() | texts
+)
+checks = st.builds(
+    samples.check,
+    id=texts,
+    kind=st.sampled_from(CheckKind),
+    verdict=st.sampled_from(Verdict),
+    title=st.none() | texts,
+    cmd=st.none() | texts,
+    reason=st.none() | texts,
+    isolation=st.sampled_from(Isolation),
+    isolation_reason=st.none() | texts,
+    duration_ms=st.integers(0, 10**8),
+    exit_code=st.none() | st.integers(-20, 300),
+    tests=st.lists(results, max_size=3).map(tuple),
+)
+
+
+@st.composite
+def failures(draw: st.DrawFn) -> Failure:
+    return RSI_FAILURE.model_copy(
+        update={
+            "category": draw(st.sampled_from(Category)),
+            "owner": draw(st.none() | st.sampled_from(Owner)),
+            "repeatability": draw(st.none() | st.sampled_from(Repeatability)),
+            "confidence": draw(st.none() | st.floats(0, 1)),
+            "signature": draw(st.none() | texts),
+            "target_agent": draw(st.none() | st.sampled_from(Role)),
+            "runner_up": draw(st.none() | st.just(RunnerUp(category=Category.UNKNOWN, confidence=0.1))),
+            "check_id": draw(st.none() | texts),
+            "top_failing_tests": tuple(draw(st.lists(texts, max_size=3))),
+            "tests": tuple(draw(st.lists(texts, max_size=3))),
+            "since": draw(st.sampled_from(Since)),
+            "stack_trace_head": draw(st.none() | texts),
+            "location": draw(st.none() | st.just(Location(path="a.py", line=3, function="f"))),
+            "suggestion": draw(st.none() | texts),
+            "rerun": draw(st.none() | st.just("pytest a.py")),
+        }
+    )
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> OutcomeDocument:
+    def todo() -> Outcome:
+        found: list[Failure] = draw(st.lists(failures(), max_size=2))
+        listed: list[Check] = draw(st.lists(checks, max_size=3))
+        return outcome(
+            draw(texts),
+            draw(texts),
+            draw(st.sampled_from(TodoState)),
+            *listed,
+            failure_evidence=found[0] if found else None,
+            failures=tuple(found),
+            blocked_by=tuple(draw(st.lists(texts, max_size=2))),
+            duration_ms=draw(st.integers(0, 10**9)),
+            recorded=draw(
+                st.dictionaries(
+                    texts, st.lists(texts | st.floats(-1e9, 1e9), min_size=1).map(tuple), max_size=2
+                )
+            ),
+        )
+
+    return document(
+        *(todo() for _ in range(draw(st.integers(0, 3)))),
+        exit_status=draw(st.integers(0, 14)),
+        notes=tuple(draw(st.lists(texts, max_size=2))),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    shown=documents(),
+    width=st.integers(40, 200),
+    verbosity=st.integers(-1, 2),
+    encoding=st.sampled_from(["utf-8", "ascii", "latin-1"]),
+    longrepr=texts,
+)
+def test_no_line_is_wider_than_the_terminal(
+    shown: OutcomeDocument, width: int, verbosity: int, encoding: str, longrepr: str
+) -> None:
+    longreprs = {("p", "t", "c"): [(longrepr, longrepr)]}
+    text = summary(shown, width=width, verbosity=verbosity, encoding=encoding, longreprs=longreprs)
+    for line in text.split("\n"):
+        assert 0 <= wcswidth(line) <= width, line

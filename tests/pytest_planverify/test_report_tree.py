@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from outcome_samples import momentum_plan, screen_text
+
+from pytest_planverify.reports.tree import render_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from planner.edges.plan_file import LoadedPlan
+
+SELECTED = {
+    ("t1_data_integration", "tests[0]"): [
+        "tests/test_adapter.py::test_rows",
+        "tests/test_adapter.py::test_types",
+    ],
+    ("t2_indicators", "tests[0]"): [
+        "tests/test_indicators.py::test_rsi_values",
+        "tests/test_adapter.py::test_rows",
+    ],
+}
+PROBLEMS = {
+    ("t2_indicators", "tests[1]"): ["ruff is not installed here: install it, or take the criterion out"]
+}
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> LoadedPlan:
+    return momentum_plan(tmp_path)
+
+
+def tree(plan: LoadedPlan, *, width: int = 80, encoding: str = "utf-8", verbosity: int = 0) -> str:
+    return screen_text(
+        lambda tw: render_tree(tw, plan, SELECTED, PROBLEMS, verbosity=verbosity),
+        width=width,
+        encoding=encoding,
+    )
+
+
+def test_the_tree_shows_todos_criteria_and_tests(plan: LoadedPlan) -> None:
+    assert tree(plan) == (
+        "Momentum Strategy with RSI  (2 todos, 3 tests)\n"
+        "├─ t1_data_integration  Data Integration Adapter  (2 criteria, 2 tests)\n"
+        "│  ├─ tests[0]  pytest tests/test_adapter.py -q  (2 tests)\n"
+        "│  │    tests/test_adapter.py::test_rows\n"
+        "│  │    tests/test_adapter.py::test_types\n"
+        "│  └─ metrics[0]  rows_min >= 10\n"
+        "└─ t2_indicators  Indicator & Candle Patterns  (5 criteria, 2 tests)\n"
+        "   ├─ tests[0]  pytest tests/test_indicators.py -q  (2 tests)\n"
+        "   │    tests/test_indicators.py::test_rsi_values\n"
+        "   │    tests/test_adapter.py::test_rows\n"
+        "   ├─ tests[1]  ruff check indicators\n"
+        "   │    ! ruff is not installed here: install it, or take the criterion out\n"
+        "   ├─ expected_artifacts[0]  indicators/rsi.py\n"
+        "   ├─ manual[0]  Does the chart look right?\n"
+        "   └─ contract_path  contracts/indicator_contract.json\n"
+    )
+
+
+def test_a_narrow_ascii_tree_keeps_the_counts(plan: LoadedPlan) -> None:
+    lines = tree(plan, width=40, encoding="ascii").splitlines()
+    assert lines[:3] == [
+        "Momentum Strategy...  (2 todos, 3 tests)",
+        "|- t1_data_int...  (2 criteria, 2 tests)",
+        "|  |- tests[0]  pytest tes...  (2 tests)",
+    ]
+    assert all(len(line) <= 40 for line in lines if "::" not in line)
+
+
+def test_quiet_prints_bare_node_ids_each_once(plan: LoadedPlan) -> None:
+    assert tree(plan, verbosity=-1, width=24) == (
+        "tests/test_adapter.py::test_rows\n"
+        "tests/test_adapter.py::test_types\n"
+        "tests/test_indicators.py::test_rsi_values\n"
+    )
+
+
+def test_only_the_todos_that_were_asked_for_are_shown(plan: LoadedPlan) -> None:
+    selected = {("t2_indicators", "tests[0]"): ["a.py::b"]}
+    shown = screen_text(lambda tw: render_tree(tw, plan, selected, todo_ids={"t2_indicators"}))
+    assert shown.splitlines()[:2] == [
+        "Momentum Strategy with RSI  (1 todo, 1 test)",
+        "└─ t2_indicators  Indicator & Candle Patterns  (5 criteria, 1 test)",
+    ]
