@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from planner.catalog.pytest_arguments import PytestInvocation, parse_pytest_arguments
 from planner.catalog.splitting import Word, split_words
@@ -27,6 +26,9 @@ from planner.catalog.tools import (
     Tool,
 )
 from planner.errors import CommandSyntaxError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,7 @@ class Command:
 
 @lru_cache(maxsize=4096)
 def parse_command(cmd: str) -> Command:
-    """Understand a command. Raises :class:`planner.errors.CommandSyntaxError` for all that is not allowed."""
+    """Understand a command. Raises :class:`CommandSyntaxError` for all that is not allowed."""
     words = split_words(cmd)
     env = _variables(words)
     argv = tuple(word.value for word in words[len(env) :])

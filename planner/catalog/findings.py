@@ -8,30 +8,35 @@ pattern cannot describe have a function. The patterns were written against what 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections import deque
 from typing import TYPE_CHECKING
 
 from planner.model.evidence import Finding
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from planner.catalog.tools import Tool
 
 MAX_FINDINGS = 100
 """More complaints than this are left out."""
+MAX_OUTPUT = 60_000
+"""Characters of the output that are read: its head and, twice as long, its tail."""
 MAX_MESSAGE = 500
 """Characters of one complaint's message."""
 
 
 def read_findings(tool: Tool, stdout: str, stderr: str) -> tuple[Finding, ...]:
     """What the tool complains of: errors first, then warnings, each in the order of the output."""
-    text = clean(f"{stdout}\n{stderr}")
+    text = _LONG_LINE.sub(r"\1", clean(f"{stdout}\n{stderr}", limit=MAX_OUTPUT))
     found = list(_read(tool.output, text)) or list(_read("generic", text))
     unique = list(dict.fromkeys(found))
     unique.sort(key=lambda finding: finding.severity in _MILD)
     return tuple(unique[:MAX_FINDINGS])
 
 
+_LONG_LINE = re.compile(r"([^\n]{2000})[^\n]+")
 _MILD = frozenset({"warning", "information", "note", "hint"})
 _PLACE = r"(?P<path>[^\s:][^:\n]*?):(?P<line>\d+):(?P<column>\d+)"
 _RUST_PLACE = r"\n +--> (?P<path>[^\n]+?):(?P<line>\d+):(?P<column>\d+)"
@@ -45,30 +50,35 @@ _GENERIC = r"^(?P<path>[^\s:'\"][^:\n'\"]*):(?P<line>\d+):(?:(?P<column>\d+):)? 
 _CODED = rf"^{_PLACE}: (?P<code>[A-Z]+\d+|[a-z]+(?:-[a-z]+)+):? (?:\[\*\] )?(?P<message>.+)$"
 _PYTEST = r"^(?:FAILED|ERROR) (?P<path>[^\s:]+)(?:::(?P<code>\S+))?(?: - (?P<message>.+))?$"
 _JEST = (
-    r"^ *● (?P<code>\S.*)\n(?:.*\n){1,40}?\s+at (?:.* \()?(?P<path>[^\s()]+?):(?P<line>\d+):(?P<column>\d+)\)?$",
+    r"^ *● (?P<code>\S.*)\n(?:.*\n){1,40}?[ \t]+at (?:.* \()?(?P<path>[^\s()]+?):"
+    r"(?P<line>\d+):(?P<column>\d+)\)?$",
     r"^ *FAIL +(?P<code>\S.* > .+)\n(?P<message>.+)\n(?:.*\n){0,40}?"
-    r" *❯ (?P<path>[^\s()]+?):(?P<line>\d+):(?P<column>\d+)$",
+    r" *\u276f (?P<path>[^\s()]+?):(?P<line>\d+):(?P<column>\d+)$",
     r"^ +\d+\) (?P<code>.+)\n +(?P<message>.+):\n(?:.*\n){1,40}? +at .*\((?P<path>[^\s()]+?):(?P<line>\d+)"
     r":(?P<column>\d+)\)$",
 )
 _NODE = (
     r"^(?P<path>/\S+\.[cm]?[jt]s):(?P<line>\d+)\n(?:.*\n){0,6}?(?P<code>\w*Error): (?P<message>.+)$",
     r"^(?P<code>\w*Error): (?P<message>.+)$",
-    r"^not ok \d+ - (?P<code>.+)\n(?:.*\n){0,4}?  location: '(?P<path>[^'\n]+?):(?P<line>\d+):(?P<column>\d+)'$",
+    r"^not ok \d+ - (?P<code>.+)\n(?:.*\n){0,4}?  location: '(?P<path>[^'\n]+?):"
+    r"(?P<line>\d+):(?P<column>\d+)'$",
 )
 _TSC = (
-    r"^(?P<path>[^\s(][^(\n]*)\((?P<line>\d+),(?P<column>\d+)\): (?P<severity>error|warning) (?P<code>TS\d+): "
+    r"^(?P<path>[^\s(][^(\n]*)\((?P<line>\d+),(?P<column>\d+)\): "
+    r"(?P<severity>error|warning) (?P<code>TS\d+): "
     r"(?P<message>.+)$",
     rf"^{_PLACE} - (?P<severity>error|warning) (?P<code>TS\d+): (?P<message>.+)$",
     r"^(?P<severity>error) (?P<code>TS\d+): (?P<message>.+)$",
 )
 _MYPY = (
-    r"^(?P<path>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)?(?:\d+:\d+:)? (?P<severity>error|warning): "
+    r"^(?P<path>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)?(?:\d+:\d+:)? "
+    r"(?P<severity>error|warning): "
     r"(?P<message>.+?)(?:  \[(?P<code>[\w-]+)\])?$",
     r"^(?P<path>[^\s:][^:\n]*): (?P<severity>error): (?P<message>.+?)(?:  \[(?P<code>[\w-]+)\])?$",
 )
 _RUFF = (
-    r"^(?P<code>[A-Z]+\d+|[a-z]+(?:-[a-z]+)+):? (?:\[\*\] )?(?P<message>.+)" + _RUST_PLACE.replace(" +", " *"),
+    r"^(?P<code>[A-Z]+\d+|[a-z]+(?:-[a-z]+)+):? (?:\[\*\] )?(?P<message>.+)"
+    + _RUST_PLACE.replace(" +", " *"),
     _CODED,
 )
 
@@ -78,7 +88,8 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "python": (_SYNTAX_ERROR,),
     "unittest": (_SYNTAX_ERROR,),
     "doctest": (
-        r'^File "(?P<path>[^"\n]+)", line (?P<line>\d+), in (?P<code>.+)\n(?P<message>Failed example:\n.+)$',
+        r'^File "(?P<path>[^"\n]+)", line (?P<line>\d+), in (?P<code>.+)\n'
+        r"(?P<message>Failed example:\n.+)$",
         _SYNTAX_ERROR,
     ),
     "py_compile": (_SYNTAX_ERROR, r"^\[Errno \d+\] (?P<message>[^:\n]+): '(?P<path>[^'\n]+)'"),
@@ -92,7 +103,8 @@ FORMATS: dict[str, tuple[str, ...]] = {
     ),
     "black": (
         r"^would reformat (?P<path>.+)$",
-        r"^error: (?P<message>cannot (?:parse|format)):? (?P<path>[^:\n]+):(?: ?(?P<line>\d+):(?P<column>\d+))?",
+        r"^error: (?P<message>cannot (?:parse|format)):? (?P<path>[^:\n]+):(?: ?"
+        r"(?P<line>\d+):(?P<column>\d+))?",
     ),
     "isort": (r"^ERROR: (?P<path>.+?) (?P<message>Imports are incorrectly sorted.*)$",),
     "flake8": (_CODED,),
@@ -104,7 +116,8 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "import_linter": (r"^(?P<message>.+) BROKEN(?: .*)?$", r"^(?P<message>(?:Could not|Module ').+)$"),
     "mypy": _MYPY,
     "pyright": (
-        r"^ *(?P<path>[^\s:][^:\n]*):(?P<line>\d+):(?P<column>\d+) - (?P<severity>error|warning|information): "
+        r"^ *(?P<path>[^\s:][^:\n]*):(?P<line>\d+):(?P<column>\d+) - "
+        r"(?P<severity>error|warning|information): "
         r"(?P<message>.*?(?:\n {4}.*?){0,20}?)(?: \((?P<code>report\w+)\))?$(?!\n {4})",
         r"^(?P<message>File or directory .+ does not exist)\.?$",
     ),
@@ -118,15 +131,20 @@ FORMATS: dict[str, tuple[str, ...]] = {
     ),
     "compiler": (
         _COMPILER,
-        r"^CMake (?P<severity>Error|Warning)(?: at (?P<path>[^:\n]+):(?P<line>\d+) \(.*\))?:\s+(?P<message>.+)$",
+        r"^CMake (?P<severity>Error|Warning)(?: at (?P<path>[^:\n]+):"
+        r"(?P<line>\d+) \(.*\))?:\n? *(?P<message>.+)$",
         r"^(?P<severity>Error): (?P<message>.+)$",
     ),
-    "ctest": (r"^\s*\d+ - (?P<code>\S+) \((?P<message>[^()\n]+)\)$", r"^(?P<message>No test.+ found!+)$"),
+    "ctest": (
+        r"^[ \t]*\d+ - (?P<code>\S+) \((?P<message>[^()\n]+)\)$",
+        r"^(?P<message>No test.+ found!+)$",
+    ),
     "tsc": _TSC,
     "eslint": (r"^(?P<message>No files matching .+|Oops! .+|.*(?:configuration|config) .*not.* found.*)$",),
     "prettier": (
         r"^\[warn\] (?P<path>\S+\.\w+)$",
-        r"^\[error\] (?P<path>[^:\s]+): (?P<code>\w+): (?P<message>.+?)(?: \((?P<line>\d+):(?P<column>\d+)\))?$",
+        r"^\[error\] (?P<path>[^:\s]+): (?P<code>\w+): (?P<message>.+?)(?: \("
+        r"(?P<line>\d+):(?P<column>\d+)\))?$",
     ),
     "jest": (*_JEST, r"^(?P<message>No tests? (?:files? )?found.*)$"),
     "node": _NODE,
@@ -137,14 +155,15 @@ FORMATS: dict[str, tuple[str, ...]] = {
     ),
     "cargo": (
         r"^(?P<severity>error|warning)(?:\[(?P<code>\w+)\])?: (?P<message>.+)" + _RUST_PLACE,
-        r"^thread '(?P<code>[^'\n]+)'(?: \(\d+\))? panicked at (?P<path>[^\n]+?):(?P<line>\d+):(?P<column>\d+):\n"
+        r"^thread '(?P<code>[^'\n]+)'(?: \(\d+\))? panicked at (?P<path>[^\n]+?):"
+        r"(?P<line>\d+):(?P<column>\d+):\n"
         r"(?P<message>.+)$",
         r"^(?P<severity>error): (?P<message>could not find .+|no such .+|failed to .+)$",
     ),
     "cargo_fmt": (r"^Diff in (?P<path>.+?):(?P<line>\d+):$",),
     "go": (
-        r"^\s*(?:vet: )?(?P<path>[^\s:]+\.go):(?P<line>\d+):(?:(?P<column>\d+):)? (?P<message>.+)$",
-        r"^\s*--- FAIL: (?P<code>\S+)(?P<message> .*)$",
+        r"^[ \t]*(?:vet: )?(?P<path>[^\s:]+\.go):(?P<line>\d+):(?:(?P<column>\d+):)? (?P<message>.+)$",
+        r"^[ \t]*--- FAIL: (?P<code>\S+)(?P<message> .*)$",
     ),
     "gofmt": (r"^(?P<path>[^\s:]+\.go)$", _GENERIC),
     "maven": (
@@ -159,9 +178,9 @@ FORMATS: dict[str, tuple[str, ...]] = {
         r"^\* What went wrong:\n(?P<message>.+)$",
     ),
     "dotnet": (
-        r"^\s*(?P<path>[^\s(][^(\n]*)\((?P<line>\d+),(?P<column>\d+)\): (?P<severity>error|warning) "
+        r"^[ \t]*(?P<path>[^\s(][^(\n]*)\((?P<line>\d+),(?P<column>\d+)\): (?P<severity>error|warning) "
         r"(?P<code>\w+): (?P<message>.+?)(?: \[.+\])?$",
-        r"^\s*Failed (?P<code>\S+) \[.*\]\n\s*Error Message:\n\s*(?P<message>.+)$",
+        r"^[ \t]*Failed (?P<code>\S+) \[.*\]\n[ \t]*Error Message:\n[ \t]*(?P<message>.+)$",
     ),
     "pre_commit": (_COMPILER, *_MYPY, _CODED, r"^(?P<code>.+?)\.{3,}.*(?P<message>Failed)$"),
     "git_diff": (r"^(?P<path>[^:\n]+):(?P<line>\d+): (?P<message>.+)\.$",),
@@ -186,7 +205,8 @@ _DEFAULT_MESSAGES = {
     "git_status": "is changed",
 }
 _PATTERNS = {
-    name: tuple(re.compile(pattern, re.MULTILINE) for pattern in patterns) for name, patterns in FORMATS.items()
+    name: tuple(re.compile(pattern, re.MULTILINE) for pattern in patterns)
+    for name, patterns in FORMATS.items()
 }
 
 
@@ -238,7 +258,10 @@ _UNITTEST = re.compile(
 _FRAME = re.compile(r'^ *File "(?P<path>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
 _EXCEPTION = re.compile(r"^(?P<code>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.MULTILINE)
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\):\n(?P<body>(?: .*\n)+\S.*)$", re.MULTILINE)
-_NO_MODULE = re.compile(r"^\S*python\S*: (?P<message>(?:No module named|can't open file|Error while finding module) .+)$", re.MULTILINE)
+_NO_MODULE = re.compile(
+    r"^\S*python\S*: (?P<message>(?:No module named|can't open file|Error while finding module) .+)$",
+    re.MULTILINE,
+)
 
 
 def _unittest(text: str) -> Iterator[Finding]:
@@ -258,11 +281,8 @@ def _python(text: str) -> Iterator[Finding]:
 
 def _raised(body: str) -> Finding:
     """The last exception of a traceback, at its last frame."""
-    frame = exception = None
-    for frame in _FRAME.finditer(body):
-        pass
-    for exception in _EXCEPTION.finditer(body):
-        pass
+    frame = next(iter(deque(_FRAME.finditer(body), maxlen=1)), None)
+    exception = next(iter(deque(_EXCEPTION.finditer(body), maxlen=1)), None)
     return _finding(
         path=frame["path"] if frame else None,
         line=frame["line"] if frame else None,

@@ -40,7 +40,7 @@ class PytestInvocation:
 def parse_pytest_arguments(
     launcher: tuple[str, ...], args: tuple[str, ...], *, foreign: bool, as_module: bool
 ) -> PytestInvocation:
-    """Understand the words after the launcher. Raises :class:`CommandSyntaxError` where a value is missing."""
+    """Understand the words after the launcher. Raises :class:`CommandSyntaxError` for a missing value."""
     reading = _Reading()
     words = deque(args)
     while words:
@@ -114,7 +114,9 @@ _SETUP = "it runs fixtures otherwise than a test run does"
 
 _LONG: dict[str, _Option] = {
     **_flags(_E.DISPLAY, "--quiet --verbose --no-header --no-summary --showlocals --no-showlocals"),
-    **_flags(_E.DISPLAY, "--full-trace --fulltrace --exitfirst --disable-warnings --disable-pytest-warnings"),
+    **_flags(
+        _E.DISPLAY, "--full-trace --fulltrace --exitfirst --disable-warnings --disable-pytest-warnings"
+    ),
     **_flags(_E.DISPLAY, "--json-report --json-report-summary --no-fold-skipped --force-short-summary"),
     **_flags(_E.DISPLAY, "--xfail-tb --rerun-show-tracebacks"),
     **_valued(
@@ -123,14 +125,15 @@ _LONG: dict[str, _Option] = {
     **_valued(_E.DISPLAY, "--report-chars --show-capture --json-report-file --json-report-indent"),
     **_valued(_E.DISPLAY, "--json-report-verbosity --junit-prefix --junitprefix --pastebin"),
     **_flags(
-        _E.SESSION, "--strict --strict-config --strict-markers --runxfail --noconftest --keep-duplicates --keepduplicates"
+        _E.SESSION,
+        "--strict --strict-config --strict-markers --runxfail --noconftest --keep-duplicates",
     ),
     **_flags(_E.SESSION, "--collect-in-virtualenv --continue-on-collection-errors --doctest-modules"),
     **_flags(_E.SESSION, "--doctest-ignore-import-errors --doctest-continue-on-failure --no-cov"),
     **_flags(_E.SESSION, "--disable-plugin-autoload --asyncio-debug --timeout-disable-debugger-detection"),
     **_flags(_E.SESSION, "--randomly-dont-reset-seed --randomly-dont-reorganize"),
     **_flags(_E.SESSION, "--benchmark-disable --benchmark-skip --disable-socket --allow-unix-socket"),
-    **_flags(_E.SESSION, "--reuse-db --create-db --nomigrations --no-migrations"),
+    **_flags(_E.SESSION, "--keepduplicates --lsof --reuse-db --create-db --nomigrations --no-migrations"),
     **_flags(_E.SESSION, "--hypothesis-show-statistics --hypothesis-explain"),
     **_valued(
         _E.SESSION, "--rootdir --import-mode --confcutdir --ignore --ignore-glob --capture --basetemp"
@@ -148,7 +151,7 @@ _LONG: dict[str, _Option] = {
     ),
     **_valued(_E.SESSION, "--rerun-exclude-path --reruns-mode --force-reruns --max-suite-reruns"),
     **_valued(_E.SESSION, "--randomly-seed --allow-hosts --hypothesis-profile --hypothesis-seed"),
-    **_valued(_E.SESSION, "--hypothesis-verbosity --ds --dc --metadata-from-json-file"),
+    **_valued(_E.SESSION, "--hypothesis-verbosity --ds --dc --metadata-from-json-file --runpytest"),
     **_valued(_E.SESSION, "--metadata", value=_Value.TWO),
     **_valued(_E.DESELECT, "--deselect"),
     **_valued(_E.ALONE, "--numprocesses --dist --maxprocesses --max-worker-restart --tx --px", _WORKERS),
@@ -178,7 +181,9 @@ _LONG: dict[str, _Option] = {
         "--collect-only --collectonly --co --version --help --fixtures --funcargs --markers",
         _NO_TESTS,
     ),
-    **_flags(_E.ALONE, "--fixtures-per-test --setup-plan --setupplan --trace-config --traceconfig", _NO_TESTS),
+    **_flags(
+        _E.ALONE, "--fixtures-per-test --setup-plan --setupplan --trace-config --traceconfig", _NO_TESTS
+    ),
     **_valued(_E.ALONE, "--cache-show", _NO_TESTS, value=_Value.OPTIONAL),
     **_flags(_E.ALONE, "--setup-only --setuponly --setup-show --setupshow", _SETUP),
     **_flags(_E.ALONE, "--pdb --trace", _DEBUGGER),

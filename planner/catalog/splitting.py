@@ -212,10 +212,11 @@ class _Scanner:
             _refuse(f"holds the control character {char!r}", "remove it")
 
     def _refuse_operator(self) -> None:
-        if self.done and self.done[0].value == "cd" or (self.parts == ["cd"] and not self.done):
+        if (self.done and self.done[0].value == "cd") or (self.parts == ["cd"] and not self.done):
             _refuse(
                 "changes the folder with 'cd'",
-                "set the plan's root, or give the tool its own option for the folder; two commands are two criteria",
+                "set the plan's root, or give the tool its own option for the folder; "
+                "two commands are two criteria",
             )
         for operator, problem, remedy in _OPERATORS:
             if self.text.startswith(operator, self.at):

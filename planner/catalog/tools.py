@@ -133,7 +133,12 @@ TOOLS: tuple[Tool, ...] = (
     _tools(_P.LINT, "bandit", modules="bandit", output="bandit", refused="--exit-zero"),
     _tools(_P.LINT, "lint-imports", modules="importlinter.cli", output="import_linter"),
     _tools(
-        _P.LINT, "pre-commit", modules="pre_commit", subcommands="run", output="pre_commit", target_tells=True
+        _P.LINT,
+        "pre-commit",
+        modules="pre_commit",
+        subcommands="run",
+        output="pre_commit",
+        target_tells=True,
     ),
     _tools(_P.LINT, "pydocstyle", modules="pydocstyle", output="generic"),
     _tools(_P.LINT, "pycodestyle", modules="pycodestyle", output="flake8"),
@@ -295,7 +300,8 @@ LAUNCHERS: tuple[Launcher, ...] = (
         "--package --no-package --directory --project --env-file --python -p --index --index-url "
         "--extra-index-url --default-index --find-links -f --config-file --config-setting -C --cache-dir "
         "--color --refresh-package --reinstall-package --upgrade-package -P --resolution --prerelease "
-        "--exclude-newer --link-mode --index-strategy --keyring-provider --python-platform --allow-insecure-host",
+        "--exclude-newer --link-mode --index-strategy --keyring-provider --python-platform "
+        "--allow-insecure-host",
         modules=True,
     ),
     _launcher("poetry", "run", "-C --directory -P --project"),

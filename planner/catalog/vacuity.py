@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from planner.catalog.tools import Purpose
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from planner.catalog.tools import Tool
 
 
 def proves_nothing(tool: Tool, stdout: str, stderr: str) -> str | None:
     """Why an exit status of zero proves nothing, in a few words, else ``None``."""
-    text = clean(f"{stdout}\n{stderr}")
+    text = _LONG_LINE.sub(r"\1", clean(f"{stdout}\n{stderr}"))
     for pattern, reason in _PHRASES.get(tool.output, ()):
         if pattern.search(text):
             return reason
@@ -27,6 +28,8 @@ def proves_nothing(tool: Tool, stdout: str, stderr: str) -> str | None:
     runs = [run for runner in _RUNNERS_OF.get(tool.output, ()) for run in runner(text)]
     return runs[0][1] if runs and not any(proved for proved, _ in runs) else None
 
+
+_LONG_LINE = re.compile(r"([^\n]{2000})[^\n]+")
 
 _Run = tuple[int, str]
 """How many tests of one run prove something, and what to say where none does."""
@@ -47,8 +50,10 @@ _PHRASES: dict[str, tuple[tuple[re.Pattern[str], str], ...]] = {
     ),
     "pyright": ((_pattern(r"^No source files found"), "pyright found no source files"),),
     "compileall": ((_pattern(r"^Can't list "), "compileall could not list what it was given"),),
-    "bandit": ((_pattern(r"^\s+Total lines of code: 0$"), "bandit looked at no line of code"),),
-    "npm": ((_pattern(r"^Error: no test specified"), "the script is npm's placeholder: no test specified"),),
+    "bandit": ((_pattern(r"^[ \t]+Total lines of code: 0$"), "bandit looked at no line of code"),),
+    "npm": (
+        (_pattern(r"^Error: no test specified"), "the script is npm's placeholder: no test specified"),
+    ),
     "ctest": (
         (_pattern(r"^No tests were found"), "ctest found no tests"),
         (_pattern(r"^No test configuration file found"), "ctest found no test configuration"),
@@ -90,14 +95,19 @@ _UNITTEST = _pattern(r"^Ran (?P<ran>\d{1,9}) tests? in .+\n\n(?:OK|NO TESTS RAN)
 _NOT_PROVED = re.compile(r"(?:skipped|expected failures)=(\d{1,9})")
 _PYTEST = _pattern(r"^(?:=+ )?(?P<counts>no tests ran|\d{1,9} \w+(?:, \d{1,9} \w+)*) in \d[\d.]*s\b.*$")
 _PYTEST_PROVED = re.compile(r"(\d+) (?:passed|xpassed)\b")
-_CARGO = _pattern(r"^test result: ok\. (?P<passed>\d{1,9}) passed; \d+ failed; (?P<ignored>\d{1,9}) ignored")
+_CARGO = _pattern(
+    r"^test result: ok\. (?P<passed>\d{1,9}) passed; \d+ failed; (?P<ignored>\d{1,9}) ignored"
+)
 _NEXTEST = _pattern(r"^ *Summary .*?(?P<ran>\d{1,9}) tests? run: (?P<passed>\d{1,9}) passed")
-_GO = _pattern(r"^(?:ok\s+\S+.*|\?\s+\S+\s+\[no test files\]|\s+\S+\s+coverage: 0\.0% of statements)$")
-_JEST = _pattern(r"^\s*Tests:? +(?P<counts>\d.*)$")
+_GO = _pattern(
+    r"^(?:ok[ \t]+\S+.*|\?[ \t]+\S+[ \t]+\[no test files\]|[ \t]+\S+[ \t]+coverage: 0\.0% of statements)$"
+)
+_JEST = _pattern(r"^[ \t]*Tests:? +(?P<counts>\d.*)$")
 _MOCHA = _pattern(r"^  (?P<passed>\d{1,9}) passing\b")
-_NODE = _pattern(r"^(?:#|ℹ) pass (?P<passed>\d{1,9})$")
+_NODE = _pattern(r"^(?:#|\u2139) pass (?P<passed>\d{1,9})$")
 _MAVEN = _pattern(
-    r"^\[(?:INFO|WARNING)\] Tests run: (?P<ran>\d{1,9}), Failures: 0, Errors: 0, Skipped: (?P<skipped>\d{1,9})"
+    r"^\[(?:INFO|WARNING)\] Tests run: "
+    r"(?P<ran>\d{1,9}), Failures: 0, Errors: 0, Skipped: (?P<skipped>\d{1,9})"
 )
 _MAVEN_NONE = _pattern(r"^\[INFO\] No tests to run\.$")
 _GRADLE_NONE = _pattern(r"^> Task \S*:test NO-SOURCE$")
@@ -109,7 +119,10 @@ def _unittest(text: str) -> Iterator[_Run]:
     for match in _UNITTEST.finditer(text):
         ran = int(match["ran"])
         not_proved = sum(int(count) for count in _NOT_PROVED.findall(match["notes"] or ""))
-        yield max(0, ran - not_proved), f"all {ran} tests were skipped or expected to fail" if ran else "Ran 0 tests"
+        yield (
+            max(0, ran - not_proved),
+            f"all {ran} tests were skipped or expected to fail" if ran else "Ran 0 tests",
+        )
 
 
 def _pytest(text: str) -> Iterator[_Run]:

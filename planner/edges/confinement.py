@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _DRIVE = re.compile(r"[A-Za-z]:")
+_WILDCARD = re.compile(r"[*?\[]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -34,7 +35,9 @@ class Confinement:
         lexical = lexical_fault(pattern)
         if lexical is not None:
             return lexical
-        fixed = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+        if ".." in pattern.split("/") and _WILDCARD.search(pattern):
+            return f"'{pattern}' mixes wildcards with '..'; name the folder itself"
+        fixed = _WILDCARD.split(pattern, maxsplit=1)[0]
         folder = fixed if fixed == pattern else fixed.rpartition("/")[0]
         return self.fault(folder) if folder else None
 

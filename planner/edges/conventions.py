@@ -25,7 +25,7 @@ MAX_FOLDERS_DEEP = 12
 _MAX_MAKEFILE = 1024 * 1024
 _SKIPPED = frozenset(("venv", "node_modules", "__pycache__", "site-packages", "build", "dist"))
 _TEST_WORDS = frozenset(("test", "tests"))
-_TARGET = re.compile(r"^([A-Za-z0-9_.][A-Za-z0-9_. -]*?)\s*:(?![=:]?=)", re.MULTILINE)
+_TARGET = re.compile(r"^([A-Za-z0-9_.][^:=#\t\n]*):(?![=:]?=)", re.MULTILINE)
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 
 

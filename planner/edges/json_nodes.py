@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 _scanstring = cast("Any", decoder).scanstring
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_BARE = re.compile(
-    r"(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null)"
-    r"(?![0-9A-Za-z_.+-])"
-)
+_BARE = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
 _A_VALUE = "a text in double quotes, a number, true, false or null"
 _REMEDIES = {
     "/": "; delete the comment",
@@ -66,9 +63,7 @@ class _Reader:
             return self._object(at, depth) if first == "{" else self._array(at, depth)
         bare = _BARE.match(self._text, at)
         if bare is None:
-            raise self._tree.refusal(
-                at, self._unexpected(at, _A_VALUE)
-            )
+            raise self._tree.refusal(at, self._unexpected(at, _A_VALUE))
         return Scalar(at, bare[0], False), bare.end()
 
     def _string(self, at: int) -> tuple[Scalar, int]:

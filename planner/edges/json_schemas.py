@@ -5,20 +5,24 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import itertools
 import json
+import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
-from planner.edges.model_shapes import record_of
-from planner.edges.shapes import EXTENSION, Record
+from planner.edges.model_shapes import SHORTHANDS, fields_of, spellings_of
+from planner.edges.shapes import EXTENSION
+from planner.model.answers import Answers
+from planner.model.base import Value
 from planner.model.failure_report import FailureReport
 from planner.model.outcome import OutcomeDocument
 from planner.model.plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from planner.model.base import Value
 
 FOLDER = Path(__file__).parent / "schemas"
 """Where the generated files are, in the package."""
@@ -27,6 +31,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MODELS: Mapping[str, tuple[type[Value], str]] = {
     "plan": (Plan, "A plan of pytest-planverify"),
     "outcome": (OutcomeDocument, "The outcomes of a run of pytest-planverify"),
+    "answers": (Answers, "Answers to the manual criteria of a plan"),
     "failure_report": (FailureReport, "The failure report of one todo"),
 }
 
@@ -37,7 +42,7 @@ def names() -> tuple[str, ...]:
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The shipped schema ``plan``, ``outcome`` or ``failure_report``. Raises ``KeyError`` for others."""
+    """The shipped schema of that name. Raises ``KeyError``, naming the known ones, for others."""
     if name not in _MODELS:
         raise KeyError(f"there is no schema '{name}'; known are {', '.join(_MODELS)}")
     return json.loads(path_of(name).read_text(encoding="utf-8"))
@@ -52,11 +57,17 @@ def generate(name: str) -> dict[str, Any]:
     """The schema as the models have it now."""
     model, title = _MODELS[name]
     document = model.model_json_schema(by_alias=True)
-    for part in (document, *document.get("$defs", {}).values()):
-        _without_extensions(part)
-    if model is Plan:
-        _admit_spellings(document)
-    # The root of a document has a description of its own; what pydantic calls it is a class name.
+    definitions = cast("dict[str, dict[str, Any]]", document.get("$defs", {}))
+    for held in _models_of(model):
+        part = document if held is model else definitions[held.__name__]
+        _describe(part, held)
+        _set_extensions_free(part)
+        _admit_spellings(part, held)
+    for held in _models_of(model):
+        if held in SHORTHANDS:
+            whole = definitions[held.__name__]
+            alone = whole["properties"][SHORTHANDS[held]]
+            definitions[held.__name__] = {"anyOf": [alone, whole], "title": held.__name__}
     return {"$schema": _DIALECT, **document, "title": title}
 
 
@@ -72,50 +83,56 @@ def write(folder: Path = FOLDER) -> None:
         (folder / path_of(name).name).write_text(render(name), encoding="utf-8")
 
 
-def _without_extensions(part: dict[str, Any]) -> None:
+def _describe(part: dict[str, Any], model: type[Value]) -> None:
+    """Give each property the docstring that stands below its field.
+
+    pydantic can read them itself, but only while a model is being made, which every import would pay for.
+    """
+    properties = part.get("properties", {})
+    for owner in reversed(model.__mro__):
+        if not issubclass(owner, Value):
+            continue
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+        assert isinstance(body, ast.ClassDef)
+        for field, below in itertools.pairwise(body.body):
+            if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
+                text = getattr(below.value, "value", None)
+                info = model.model_fields.get(getattr(field.target, "id", ""))
+                name = None if info is None else info.alias or getattr(field.target, "id", "")
+                described = next((each for each in (name, getattr(field.target, "id", "")) if each in properties), None)
+                if isinstance(text, str) and described is not None:
+                    properties[described].setdefault("description", inspect.cleandoc(text))
+
+
+def _set_extensions_free(part: dict[str, Any]) -> None:
     """The user's own keys stand beside the others in a file, not in a mapping of their own."""
     if part.get("properties", {}).pop("extensions", None) is not None:
         part["patternProperties"] = {f"^{EXTENSION}": {}}
 
 
-def _admit_spellings(document: dict[str, Any]) -> None:
-    """Let a field of the plan be named by each of its spellings, and an artifact by its path alone."""
-    parts: dict[str, dict[str, Any]] = document["$defs"]
-    for record in _records(record_of(Plan)):
-        part = document if record.model is Plan else parts[record.model.__name__]
-        _spell(part, record)
-    for record in _records(record_of(Plan)):
-        name = record.model.__name__
-        if record.shorthand is not None:
-            whole = parts[name]
-            parts[name] = {"anyOf": [whole["properties"][record.shorthand], whole], "title": name}
-
-
-def _spell(part: dict[str, Any], record: Record) -> None:
-    by_field: dict[str, list[str]] = {}
-    for spelling, known in record.fields.items():
-        by_field.setdefault(known.name, []).append(spelling)
-    for spellings in by_field.values():
-        described = next(spelling for spelling in spellings if spelling in part["properties"])
+def _admit_spellings(part: dict[str, Any], model: type[Value]) -> None:
+    """Let every field be named by each of its spellings."""
+    properties = part.get("properties", {})
+    for name, info in fields_of(model).items():
+        spellings = spellings_of(name, info)
+        described = next((spelling for spelling in spellings if spelling in properties), None)
+        if described is None or len(spellings) == 1:
+            continue
         for spelling in spellings:
-            part["properties"].setdefault(spelling, part["properties"][described])
-        if len(spellings) > 1 and described in part.get("required", ()):
+            properties.setdefault(spelling, properties[described])
+        if described in part.get("required", ()):
             part["required"].remove(described)
             part["oneOf"] = [{"required": [spelling]} for spelling in spellings]
 
 
-def _records(record: Record, seen: set[str] | None = None) -> list[Record]:
-    """The record and all that it holds."""
-    seen = set() if seen is None else seen
-    if record.model.__name__ in seen:
-        return []
-    seen.add(record.model.__name__)
-    found = [record]
-    for known in record.fields.values():
-        inner = getattr(known.shape, "item", known.shape)
-        if isinstance(inner, Record):
-            found += _records(inner, seen)
-    return found
+def _models_of(annotation: Any) -> dict[type[Value], None]:
+    """A model and all models that it holds, or all that stand in an annotation."""
+    if not (isinstance(annotation, type) and issubclass(annotation, Value)):
+        return {model: None for part in get_args(annotation) for model in _models_of(part)}
+    held = {annotation: None}
+    for info in fields_of(annotation).values():
+        held |= _models_of(info.annotation)
+    return held
 
 
 if __name__ == "__main__":

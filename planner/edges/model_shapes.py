@@ -43,6 +43,8 @@ from planner.model.plan import (
 from planner.model.taxonomy import BranchReason, Role
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pydantic.fields import FieldInfo
 
 _NOUNS: dict[type, str] = {
@@ -66,15 +68,17 @@ _WORDS: dict[type, str] = {
     BranchReason: "branch reason",
     Role: "role",
 }
-_SHORTHANDS: dict[type, str] = {ArtifactSpec: "path"}
+SHORTHANDS: Mapping[type, str] = {ArtifactSpec: "path"}
+"""Of a model that a mere text may stand for, the field that the text then is."""
+
 _EXTENSIONS = "extensions"
 
 
 @cache
 def record_of(model: type[Value]) -> Record:
     """The shape of a model."""
-    record = Record(model, _NOUNS.get(model, model.__name__), shorthand=_SHORTHANDS.get(model))
-    for name, info in _fields(model).items():
+    record = Record(model, _NOUNS.get(model, model.__name__), shorthand=SHORTHANDS.get(model))
+    for name, info in fields_of(model).items():
         if name == _EXTENSIONS:
             continue
         known = FieldShape(name, _shape(info.annotation), info.is_required())
@@ -90,19 +94,20 @@ def spellings_of(name: str, info: FieldInfo) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*(choice for choice in choices if isinstance(choice, str)), name]))
 
 
+def fields_of(model: type[Value]) -> dict[str, FieldInfo]:
+    """The fields of a model by name."""
+    # Read off the class through Any: pydantic declares it as a property of the instance.
+    return cast("Any", model).model_fields
+
+
 @cache
 def all_spellings() -> dict[str, frozenset[str]]:
     """By the name of a field, every key by which a file may name it."""
     found: dict[str, set[str]] = {}
     for model in _NOUNS:
-        for name, info in _fields(model).items():
+        for name, info in fields_of(model).items():
             found.setdefault(name, set()).update(spellings_of(name, info))
     return {name: frozenset(keys) for name, keys in found.items()}
-
-
-def _fields(model: type[Value]) -> dict[str, FieldInfo]:
-    # Read off the class through Any: pydantic declares it as a property of the instance.
-    return cast("Any", model).model_fields
 
 
 def _shape(annotation: Any) -> Shape:

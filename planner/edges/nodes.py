@@ -21,6 +21,9 @@ MAX_DEPTH = 64
 MAX_NODES = 2_000_000
 """How many values a file may hold."""
 
+MAX_FAULTS = 10_000
+"""After so many faults a file is read no further."""
+
 Loc: TypeAlias = tuple[str | int, ...]
 """A place in the plan by the names of the model: ``("items", 2, "title")``."""
 
@@ -74,6 +77,8 @@ class Tree:
         """Note that something is wrong with a node, or with its part ``suffix``, which stands ``at``."""
         if id(node) in self._condemned:
             return
+        if len(self._marked) >= MAX_FAULTS:
+            raise Refused("", tuple(self.all_faults()))
         self._marked.append((node, suffix, node.at if at is None else at, problem))
         self._marked_ids.add(id(node))
 

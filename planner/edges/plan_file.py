@@ -12,6 +12,7 @@ import gc
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -23,7 +24,7 @@ from planner.edges.conventions import Conventions
 from planner.edges.faults import Fault, Refused, plan_file_error
 from planner.edges.json_nodes import read_json
 from planner.edges.model_shapes import all_spellings, record_of
-from planner.edges.nodes import Loc, MappingNode, Tree, follow
+from planner.edges.nodes import MAX_FAULTS, Loc, MappingNode, Tree, follow
 from planner.edges.plan_checks import Judgement, judge_plan, judge_todo
 from planner.edges.source import Source, read_source
 from planner.edges.wording import ALREADY_SAID, worded
@@ -45,7 +46,7 @@ class LoadedPlan:
 
     plan: Plan
     path: Path
-    """Absolute."""
+    """Absolute, its folder resolved."""
     root: Path
     """Absolute; every path of the plan is relative to it and stays below it."""
     digest: str
@@ -62,7 +63,7 @@ def load_plan(path: Path, *, boundary: Path | None = None) -> LoadedPlan:
     with _collector_paused(), _faults_of(path):
         source, tree = _read(path)
         plan, sound = _read_model(tree, Plan)
-        folder = Path(os.path.realpath(path)).parent
+        folder = Path(os.path.realpath(path.parent))
         root = _root(plan, folder, Path.cwd() if boundary is None else boundary, tree)
         judgement = _judged(plan, root)
         _report(tree, judgement.faults)
@@ -71,7 +72,7 @@ def load_plan(path: Path, *, boundary: Path | None = None) -> LoadedPlan:
             raise Refused("", tuple(faults))
         return LoadedPlan(
             plan=plan,
-            path=Path.cwd() / path,
+            path=folder / path.name,
             root=root,
             digest=source.digest,
             criteria=judgement.criteria,
@@ -86,7 +87,7 @@ def load_todo(path: Path) -> Todo:
     with _faults_of(path):
         _, tree = _read(path)
         todo, sound = _read_model(tree, Todo)
-        folder = Path(os.path.realpath(path)).parent
+        folder = Path(os.path.realpath(path.parent))
         _report(tree, judge_todo(todo, Confinement(folder)))
         faults = tree.all_faults()
         if faults or not sound:
@@ -116,6 +117,9 @@ def _read_model(tree: Tree, model: type[_Model]) -> tuple[_Model, bool]:
     except ValidationError as error:
         details = error.errors(include_url=False)
     said = [(detail["loc"], worded(detail)) for detail in details if detail["type"] not in ALREADY_SAID]
+    if not said and not tree.all_faults():
+        # The shapes should have found it; that they did not must not leave the user without a word.
+        said = [(detail["loc"], worded(detail)) for detail in details]
     _report(tree, said, unless_marked=True)
     return cast("_Model", record.construct(values)), False
 
@@ -123,7 +127,7 @@ def _read_model(tree: Tree, model: type[_Model]) -> tuple[_Model, bool]:
 def _report(tree: Tree, found: Iterable[tuple[Loc, str]], *, unless_marked: bool = False) -> None:
     """Add faults that are known by their place in the model."""
     spellings = all_spellings()
-    for loc, problem in found:
+    for loc, problem in islice(found, MAX_FAULTS):
         node, path, _ = follow(tree.root, loc, spellings)
         # Emptiness of what could not be read is no news, nor is a blank that stands for it.
         if tree.holds_faults(node, below=not unless_marked and loc[-1:] == ("acceptance_criteria",)):

@@ -13,7 +13,7 @@ class Value(BaseModel):
         extra="forbid",
         populate_by_name=True,
         allow_inf_nan=False,
-        use_attribute_docstrings=True,
+        defer_build=True,
         hide_input_in_errors=True,
     )
 

@@ -80,7 +80,7 @@ class ReportedException(ReadValue):
     type: str
     message: str = ""
     frames: tuple[Frame, ...] = ()
-    """Outermost call first, the raising frame last."""
+    """Outermost call first, the raising frame last; without those in which pytest calls the test."""
     raised_at: SourceExcerpt | None = None
     """Around the raising frame; ``null`` where its file is not below the root."""
     reached_from: SourceExcerpt | None = None

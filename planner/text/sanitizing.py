@@ -36,7 +36,7 @@ _NOTHING_TO_DO = re.compile(r"[\t\n -~]*")
 _SEQUENCES = re.compile(
     r"""
       (?: \x1b \[ | \x9b ) [0-?]* [ -/]* [@-~]               # CSI: colours, cursor
-    | (?: \x1b [\]PX^_] | [\x9d\x90\x98\x9e\x9f] )           # OSC, DCS, SOS, PM, APC: titles, links, strings
+    | (?: \x1b [\]PX^_] | [\x9d\x90\x98\x9e\x9f] )           # OSC, DCS, SOS, PM, APC: titles, links
       [^\x07\x1b\x9c\n]{0,4096} (?: \x07 | \x1b\\ | \x9c )
     | \x1b [ -/]+ [0-~]                                      # character sets
     | \x1b [0-~]                                             # two-character sequences

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Likeness(Enum):
@@ -54,7 +57,10 @@ def compare_annotations(expected: str, actual: str, names: Names) -> Likeness:
 def compare_defaults(expected: str, actual: str) -> Likeness:
     """Whether two defaults are the same value; names in them are not resolved."""
     try:
-        wanted, found = ast.parse(expected.strip(), mode="eval").body, ast.parse(actual.strip(), mode="eval").body
+        wanted, found = (
+            ast.parse(expected.strip(), mode="eval").body,
+            ast.parse(actual.strip(), mode="eval").body,
+        )
         if ast.dump(wanted) == ast.dump(found):
             return Likeness.SAME
         left, right = ast.literal_eval(wanted), ast.literal_eval(found)
@@ -110,25 +116,37 @@ _CUSTOMARY = {
     "collections": "collections",
     "Path": "pathlib.Path",
     "Decimal": "decimal.Decimal",
-    **{name: f"typing.{name}" for name in ("Any", "Optional", "Union", "Literal", "Annotated", "Self", "Final")},
-    **{name: f"typing.{name}" for name in ("List", "Dict", "Set", "FrozenSet", "Tuple", "Type", "Text", "NoReturn")},
+    **{
+        name: f"typing.{name}"
+        for name in ("Any", "Optional", "Union", "Literal", "Annotated", "Self", "Final")
+    },
+    **{
+        name: f"typing.{name}"
+        for name in ("List", "Dict", "Set", "FrozenSet", "Tuple", "Type", "Text", "NoReturn")
+    },
     **{
         name: f"collections.abc.{name}"
-        for name in ("Callable", "Iterable", "Iterator", "Sequence", "Mapping", "MutableMapping", "Awaitable")
+        for name in (
+            "Callable",
+            "Iterable",
+            "Iterator",
+            "Sequence",
+            "Mapping",
+            "MutableMapping",
+            "Awaitable",
+        )
     },
 }
 """What a contract usually means by a name that the module does not bind."""
 
+_ABSTRACT = (
+    *("Callable", "Iterable", "Iterator", "Sequence", "MutableSequence", "Mapping", "MutableMapping"),
+    *("Awaitable", "Coroutine", "AsyncIterator", "AsyncIterable", "Generator", "AsyncGenerator"),
+    *("Collection", "Container", "Hashable", "Sized", "Reversible", "KeysView", "ItemsView", "ValuesView"),
+)
 _SAME_AS = {
     **{f"typing.{name}": name.lower() for name in ("List", "Dict", "Set", "FrozenSet", "Tuple", "Type")},
-    **{
-        f"typing.{name}": f"collections.abc.{name}"
-        for name in (
-            "Callable Iterable Iterator Sequence MutableSequence Mapping MutableMapping Awaitable Coroutine "
-            "AsyncIterator AsyncIterable Generator AsyncGenerator Collection Container Hashable Sized Reversible "
-            "KeysView ItemsView ValuesView ByteString"
-        ).split()
-    },
+    **{f"typing.{name}": f"collections.abc.{name}" for name in _ABSTRACT},
     "typing.AbstractSet": "collections.abc.Set",
     "typing.Text": "str",
     "typing.DefaultDict": "collections.defaultdict",
@@ -137,7 +155,17 @@ _SAME_AS = {
     "typing.Counter": "collections.Counter",
     **{
         f"typing_extensions.{name}": f"typing.{name}"
-        for name in ("Any", "Optional", "Union", "Literal", "Annotated", "Self", "Final", "Never", "NoReturn")
+        for name in (
+            "Any",
+            "Optional",
+            "Union",
+            "Literal",
+            "Annotated",
+            "Self",
+            "Final",
+            "Never",
+            "NoReturn",
+        )
     },
     "pandas.core.series.Series": "pandas.Series",
     "pandas.core.frame.DataFrame": "pandas.DataFrame",
@@ -227,24 +255,18 @@ def _split_union(text: str) -> list[str]:
     return [*parts, text[start:]]
 
 
+class _CutToLooseNames(ast.NodeTransformer):
+    """Cuts full names to the bare ones that they may be: ``indicators.Candle`` to ``Candle``."""
+
+    def __init__(self, loose: set[str]) -> None:
+        self.loose = sorted(loose)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        name = dotted(node) or ""
+        kept = next((each for each in self.loose if name.endswith(f".{each}")), None)
+        return ast.parse(kept, mode="eval").body if kept else node
+
+
 def _only_last_names(found: str, loose: set[str]) -> str:
-    """The meaning with every name cut to the loose one that it may be: ``indicators.Candle`` to ``Candle``."""
-    tree = ast.parse(found, mode="eval")
-    for node in ast.walk(tree):
-        for field, child in ast.iter_fields(node):
-            if isinstance(child, ast.Attribute) and (name := dotted(child)):
-                kept = next((each for each in sorted(loose) if name.endswith(f".{each}")), None)
-                if kept:
-                    setattr(node, field, ast.parse(kept, mode="eval").body)
-            elif isinstance(child, list):
-                child[:] = [_cut(each, loose) for each in child]
-    cut = tree.body
-    return _union(_split_union(ast.unparse(cut)))
-
-
-def _cut(node: object, loose: set[str]) -> object:
-    if isinstance(node, ast.Attribute) and (name := dotted(node)):
-        kept = next((each for each in sorted(loose) if name.endswith(f".{each}")), None)
-        if kept:
-            return ast.parse(kept, mode="eval").body
-    return node
+    tree = _CutToLooseNames(loose).visit(ast.parse(found, mode="eval").body)
+    return _union(_split_union(ast.unparse(tree)))

@@ -227,7 +227,9 @@ class _Validate:
         self.validator: Any = chosen(schema, registry=EMPTY_REGISTRY)
 
     def _bad(self, actual: str) -> _Fault:
-        return _Fault("bad_schema", self.schema_path, expected=self.schema_path, actual=clean(actual, limit=300))
+        return _Fault(
+            "bad_schema", self.schema_path, expected=self.schema_path, actual=clean(actual, limit=300)
+        )
 
     def __call__(self, path: str, document: Any) -> None:
         from referencing.exceptions import Unresolvable
@@ -237,7 +239,9 @@ class _Validate:
         except Unresolvable as unresolvable:
             raise self._bad(f"it refers to {unresolvable.ref}, which is not fetched") from unresolvable
         except re.error as bad_pattern:
-            raise self._bad(f"it has a pattern that is no regular expression: {bad_pattern}") from bad_pattern
+            raise self._bad(
+                f"it has a pattern that is no regular expression: {bad_pattern}"
+            ) from bad_pattern
         if errors:
             error = min(errors, key=lambda each: len(each.absolute_path))
             raise _Fault(

@@ -124,7 +124,11 @@ def _module_that_is_missing(command: Command, process: ProcessResult) -> str | N
         return None
     module = command.argv[command.argv.index("-m") + 1]
     match = _NO_MODULE.search(process.stderr)
-    if match and module in command.tool.modules and match["name"].partition(".")[0] == module.partition(".")[0]:
+    if (
+        match
+        and module in command.tool.modules
+        and match["name"].partition(".")[0] == module.partition(".")[0]
+    ):
         return module
     return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from planner.model.evidence import ArtifactFact, Evidence, EvidenceKind
 from planner.model.outcome import FixtureUse
@@ -15,6 +15,9 @@ from pytest_planverify.checks.rooted import (
     names_like,
     resolve_under,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from planner.model.answers import Answer, Answers
 from planner.model.evidence import Evidence, EvidenceKind
 from planner.model.outcome import Verdict
-from planner.model.plan import ManualSpec
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.result import CheckResult
 from pytest_planverify.checks.rooted import OutsideRoot, is_regular_file, resolve_under
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from planner.model.plan import ManualSpec
 
 ANSWERS_FILE = ".planverify/answers.json"
 """Where people answer, relative to the plan's root."""
@@ -26,7 +30,7 @@ MAX_BYTES = 16 * 1024 * 1024
 class AnswersOnFile:
     """What people have answered so far."""
 
-    answers: Answers = Answers()
+    answers: Answers = field(default_factory=Answers)
     problem: str | None = None
     """Why the file cannot be used: then every question is open."""
 
@@ -43,7 +47,9 @@ def read_answers(root: Path) -> AnswersOnFile:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        return AnswersOnFile(problem=f"{ANSWERS_FILE} cannot be used: {place or 'the file'}: {first['msg']}")
+        return AnswersOnFile(
+            problem=f"{ANSWERS_FILE} cannot be used: {place or 'the file'}: {first['msg']}"
+        )
     except OutsideRoot:
         return AnswersOnFile(problem=f"{ANSWERS_FILE} leads out of the plan's root")
     except OSError as error:

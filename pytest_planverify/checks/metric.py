@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planner.model.evidence import Evidence, EvidenceKind, MetricFact
 from planner.model.outcome import Verdict
 from planner.model.plan import MetricSpec, Operator
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.result import CheckResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 MAX_SHOWN = 20
 """Recorded values that are told as evidence."""
@@ -37,13 +39,19 @@ def check_metric(spec: MetricSpec, recorded: Sequence[object], *, check_id: str 
     if not recorded:
         problem, reason = "not_recorded", f"no test recorded {spec.name}"
     elif strange:
-        problem, reason = "not_a_number", f"{spec.name} was recorded as {_shown(strange[0])}, no finite number"
+        problem, reason = (
+            "not_a_number",
+            f"{spec.name} was recorded as {_shown(strange[0])}, no finite number",
+        )
     else:
         compare = _COMPARISONS[spec.operator]
         unmet = [value for value in recorded if not compare(value, spec.value)]
         if not unmet:
             return CheckResult(verdict=Verdict.PASSED, title=title)
-        problem, reason = "unmet", f"{spec.name} is {_shown(unmet[0])}, not {spec.operator} {spec.value:.12g}"
+        problem, reason = (
+            "unmet",
+            f"{spec.name} is {_shown(unmet[0])}, not {spec.operator} {spec.value:.12g}",
+        )
         if len(recorded) > 1:
             reason += f" ({len(unmet)} of {len(recorded)} recorded values)"
     fact = MetricFact(

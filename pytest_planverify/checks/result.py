@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import Verdict
-
 if TYPE_CHECKING:
     from planner.model.evidence import Evidence
+    from planner.model.outcome import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,14 @@
-"""Paths of the plan, resolved so that none of them leads out of the plan's root, by symbolic links either."""
+"""Paths of the plan, resolved so that none leads out of the plan's root, by symbolic links either."""
 
 from __future__ import annotations
 
 import hashlib
 import stat
 from difflib import get_close_matches
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CHUNK_BYTES = 1 << 20
 MAX_SIBLINGS = 5_000

@@ -1,4 +1,4 @@
-"""Evidence to diagnosis by an ordered table of rules. Imports no pytest, so that recorded evidence can be judged."""
+"""Evidence to diagnosis by an ordered table of rules. Imports no pytest: judges recordings too."""
 
 from __future__ import annotations
 

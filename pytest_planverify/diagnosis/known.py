@@ -1,4 +1,4 @@
-"""Data about the world around a project: what brings a fixture, mark or option; what an error says by its type."""
+"""Data about the world around a project: what brings a fixture, mark or option; what error types say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading what Python prints: a traceback, or the stack that faulthandler leaves, into frames and exceptions."""
+"""Reading what Python prints, a traceback or the stack that faulthandler leaves, into frames."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ _CANNOT_IMPORT = re.compile(
     r"^cannot import name '[^']+' from (?:partially initialized module )?'(?P<name>[^']+)'"
 )
 _ERRNO = re.compile(r"^\[Errno (?P<errno>\d+)\] [^:]*(?:: '(?P<path>[^']*)')?")
+_NO_ATTRIBUTE = re.compile(
+    r"^(?:module '(?P<module>[\w.]+)'|'(?P<kind>[\w.]+)' object) has no attribute '(?P<name>\w+)'"
+)
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/(?P<package>[^/.]+)")
 _STDLIB = re.compile(r"/lib/python\d\.\d+/|\\Lib\\|^<frozen ")
 _TEST_NAME = re.compile(r"^(?:test_.*|.*_test|conftest)\.py$")
@@ -26,18 +29,33 @@ _SYNTAX_ERRORS = frozenset({"SyntaxError", "IndentationError", "TabError"})
 
 
 def read_traceback(text: str, first_party: frozenset[str] = frozenset()) -> ExceptionFact | None:
-    """The last traceback that a Python process printed, or ``None``.
+    """The last traceback that a Python process printed, or a compiler's syntax error, or ``None``.
 
     The sides of its frames are judged by their paths alone.
     """
     lines = [line.removeprefix(_INTERNAL).rstrip() for line in text.splitlines()]
     starts = [at for at, line in enumerate(lines) if line.strip() == _HEADER]
-    if not starts:
-        return None
+    if starts:
+        return _read_from(lines[starts[-1] + 1 :], first_party)
+    inside = [
+        at
+        for at, line in enumerate(text.splitlines())
+        if line.startswith(_INTERNAL) and _FILE.match(lines[at])
+    ]
+    if inside:  # the beginning was cut off
+        return _read_from(lines[inside[0] :], first_party)
+    refused = [
+        at for at, line in enumerate(lines) if (found := _FILE.match(line)) and not found["function"]
+    ]
+    error = _read_from(lines[refused[-1] :], first_party) if refused else None
+    return error if error is not None and error.type in _SYNTAX_ERRORS else None
+
+
+def _read_from(lines: list[str], first_party: frozenset[str]) -> ExceptionFact | None:
+    """The frames up to the line that names the exception."""
     frames: list[Frame] = []
     syntax_frame: Frame | None = None
-    for at in range(starts[-1] + 1, len(lines)):
-        line = lines[at]
+    for at, line in enumerate(lines):
         if found := _FILE.match(line):
             source = (
                 lines[at + 1].strip() if at + 1 < len(lines) and not _FILE.match(lines[at + 1]) else None
@@ -47,8 +65,8 @@ def read_traceback(text: str, first_party: frozenset[str] = frozenset()) -> Exce
                 syntax_frame = frame
             else:
                 frames.append(frame)
-        elif (last := _LAST.match(line)) and [*frames, syntax_frame] != [None]:
-            return _exception(last["type"], last["message"] or "", tuple(frames), syntax_frame)
+        elif (frames or syntax_frame) and (last := _LAST.match(line)):
+            return _exception(last["type"], last["message"] or "", tuple(frames), syntax_frame, first_party)
     return None
 
 
@@ -98,7 +116,11 @@ def _side(path: str, first_party: frozenset[str]) -> Side:
 
 
 def _exception(
-    name: str, message: str, frames: tuple[Frame, ...], syntax_frame: Frame | None
+    name: str,
+    message: str,
+    frames: tuple[Frame, ...],
+    syntax_frame: Frame | None,
+    first_party: frozenset[str],
 ) -> ExceptionFact:
     bare = name.rpartition(".")[2]
     known = getattr(builtins, bare, None) if "." not in name else None
@@ -108,15 +130,28 @@ def _exception(
     found = _MISSING_MODULE.match(message) or _CANNOT_IMPORT.match(message)
     system = _ERRNO.match(message)
     syntax = syntax_frame if bare in _SYNTAX_ERRORS else None
+    attribute = _NO_ATTRIBUTE.match(message) if bare == "AttributeError" else None
+    object_type, side = _object(attribute, first_party) if attribute else (None, None)
+    named = found or attribute
     return ExceptionFact(
         type=bare,
         qualified=name if "." in name else f"builtins.{name}",
         bases=bases,
         message=message,
         frames=frames,
-        name=found["name"] if found else None,
+        name=named["name"] if named else None,
         path=syntax.path if syntax else (system["path"] if system else None),
         line=syntax.line if syntax else None,
         errno=int(system["errno"]) if system else None,
-        object_side=syntax.side if syntax else None,
+        object_type=object_type,
+        object_side=syntax.side if syntax else side,
     )
+
+
+def _object(found: re.Match[str], first_party: frozenset[str]) -> tuple[str | None, Side | None]:
+    """Type and side of what lacks an attribute, as far as the message tells."""
+    if module := found["module"]:
+        own = module.partition(".")[0] in first_party
+        return f"module {module}", Side.PRODUCT if own else Side.THIRD_PARTY
+    known = isinstance(getattr(builtins, found["kind"], None), type) or found["kind"] == "NoneType"
+    return (f"builtins.{found['kind']}", Side.STDLIB) if known else (found["kind"], None)

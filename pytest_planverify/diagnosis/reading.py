@@ -1,4 +1,4 @@
-"""Reading evidence by structure: which exception is looked at, which frame raised it, and whose file that is."""
+"""Reading evidence by structure: which exception is looked at, which frame raised, whose file that is."""
 
 from __future__ import annotations
 
@@ -112,10 +112,12 @@ def last_project_frame(frames: tuple[Frame, ...]) -> Frame | None:
 
 
 def last_frame_of(frames: tuple[Frame, ...], side: Side) -> Frame | None:
+    """The frame of that side nearest to the raise."""
     return next((frame for frame in reversed(frames) if frame.side is side), None)
 
 
 def top_level(module: str) -> str:
+    """``shop`` of ``shop.cart``."""
     return module.partition(".")[0]
 
 
@@ -131,7 +133,7 @@ def raises_by_hand(frame: Frame | None) -> bool:
 
 def _printed_error(evidence: Evidence) -> ExceptionFact | None:
     text = evidence.command.output_tail if evidence.command else ""
-    for candidate in (evidence.stderr_tail, text, evidence.stdout_tail):
+    for candidate in (evidence.stderr_tail, text, evidence.stdout_tail, evidence.longrepr):
         if error := read_traceback(candidate, frozenset(evidence.first_party)):
             return error
     return None

@@ -1,4 +1,4 @@
-"""The signature of a failure: twelve digits that are equal for one root cause, whatever the numbers, lines and paths."""
+"""The signature of a failure: equal for one root cause, whatever the numbers, lines and paths."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _MASKS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\b"), "T"),
     (re.compile(r"(?:\b[A-Za-z]:)?(?:[\w.~@+-]*[/\\])+[\w.~@+-]*(?::\d+)*"), "P"),
     (re.compile(r"\b0[xX][0-9a-fA-F]+\b"), "ID"),
-    (re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"), "ID"),
     (re.compile(r"(?<![\w.])[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?j?(?![\w])"), "N"),
     (re.compile(r"(?<![\w.])[-+]?(?:nan|inf)\b"), "N"),
+    (re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"), "ID"),
 )
 """What a message's literals look like, and what stands for them."""
 
@@ -42,7 +42,7 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 def mask(message: str) -> str:
-    """The message without its numbers, quoted strings, ids, paths and moments; members of sets are sorted."""
+    """The message without numbers, quoted strings, ids, paths and moments; members of sets are sorted."""
     text = message[:_CLIP]
     for pattern, name in _MASKS:
         text = pattern.sub(name, text)

@@ -55,6 +55,6 @@ def comparison(error: ExceptionFact) -> tuple[str, str, str] | None:
 
 
 def origin_of_value(error: ExceptionFact) -> str | None:
-    """The call that gave the first value of an assertion, as pytest explains it: ``compute_rsi([1, 2])``."""
+    """The call that gave an assertion its first value, as pytest explains it: ``compute_rsi([1, 2])``."""
     found = _WHERE.search(error.message)
     return quote(found["call"], 80) if found else None

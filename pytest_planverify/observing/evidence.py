@@ -13,10 +13,10 @@ from pytest_planverify.observing.exception_facts import (
     chain_of,
     fact,
     leaves_of,
-    readable,
-    subjects_of,
 )
+from pytest_planverify.observing.hostile import readable
 from pytest_planverify.observing.project_map import ProjectMap
+from pytest_planverify.observing.subjects import subjects_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -91,13 +91,13 @@ def test_evidence(
     )
 
 
-test_evidence.__test__ = False  # type: ignore[attr-defined]
+test_evidence.__test__ = False  # type: ignore[attr-defined]  # its name begins like a test's
 
 
 def collection_evidence(
     collector: pytest.Collector, report: pytest.CollectReport, project: ProjectMap
 ) -> Evidence:
-    """What is known of a failed collection; the error is read from the report's ``call`` where it has one."""
+    """What is known of a failed collection; its error is that of the report's ``call``."""
     project = _with_module_of(collector, project)
     call = cast("pytest.CallInfo[Any] | None", getattr(report, "call", None))
     excinfo = call.excinfo if call is not None else None
@@ -136,7 +136,9 @@ def startup_evidence(error: BaseException, project: ProjectMap) -> Evidence:
 
 def _with_module_of(node: pytest.Item | pytest.Collector, project: ProjectMap) -> ProjectMap:
     """The file that the node was collected from holds tests, unless only its docstrings do."""
-    if isinstance(node, (pytest.Function, pytest.Class, pytest.Module)) and not isinstance(node, pytest.Package):
+    if isinstance(node, (pytest.Function, pytest.Class, pytest.Module)) and not isinstance(
+        node, pytest.Package
+    ):
         real = os.path.realpath(node.path)
         if not project.is_test(real):
             return project.with_tests([real])
@@ -173,7 +175,7 @@ def _timeout_of(chain: tuple[ExceptionFact, ...]) -> float | None:
 
 
 def _is_of_timeout(frame: Frame) -> bool:
-    return frame.module == _TIMEOUT_MODULE or os.path.basename(frame.path) == "pytest_timeout.py"
+    return frame.module == _TIMEOUT_MODULE or frame.path.endswith("pytest_timeout.py")
 
 
 def _names(names: Iterable[object]) -> list[str]:
@@ -187,12 +189,19 @@ def _known_fixtures(excinfo: pytest.ExceptionInfo[BaseException] | None) -> tupl
         return ()
     try:
         manager: Any = error.request._fixturemanager
-        return tuple(sorted(_names(manager._arg2fixturedefs)))[:_MOST_FIXTURES]
-    except AttributeError:
+        if hasattr(manager, "_get_all_fixture_defs_for_node"):
+            node = error.request._pyfuncitem.parent
+            found = {definition.argname for definition in manager._get_all_fixture_defs_for_node(node)}
+        else:
+            found = set(manager._arg2fixturedefs)
+    except AttributeError:  # private to pytest: without it the diagnosis knows no nearest name
         return ()
+    return tuple(sorted(_names(found)))
 
 
-def _subjects(excinfo: pytest.ExceptionInfo[BaseException] | None, project: ProjectMap) -> tuple[Frame, ...]:
+def _subjects(
+    excinfo: pytest.ExceptionInfo[BaseException] | None, project: ProjectMap
+) -> tuple[Frame, ...]:
     if excinfo is None:
         return ()
     surfaced = chain_of(excinfo.value)[0]

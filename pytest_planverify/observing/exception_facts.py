@@ -1,32 +1,28 @@
-"""Exceptions to facts: the chain, the leaves of groups and the frames, whatever hostile objects take part."""
+"""Exceptions to facts: the chain, the leaves of groups, the frames, whatever hostile objects take part."""
 
 from __future__ import annotations
 
 import inspect
 import linecache
 import sys
-import threading
 import types
 from collections import deque
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from planner.model.evidence import ExceptionFact, Frame, Side
+from pytest_planverify.observing.hostile import code_of, guarded, module_name, readable, within_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pytest_planverify.observing.project_map import ProjectMap
 
-T = TypeVar("T")
-
-LONGEST_MESSAGE = 4_000
 LONGEST_CHAIN = 10
 MOST_LEAVES = 20
 FIRST_FRAMES, LAST_FRAMES = 10, 40
-_MESSAGE_SECONDS = 1.0
 _LONGEST_SOURCE = 300
 _MOST_NAMES = 200
-T = TypeVar("T")
 _PLAIN = (str, int, float, bool, bytes, type(None))
 _ENVELOPES = frozenset(
     {
@@ -82,7 +78,7 @@ def fact(exception: BaseException, project: ProjectMap) -> ExceptionFact:
     """All that can be told about one exception. Never raises."""
     kind = type(exception)
     frames = tuple(frames_of(exception.__traceback__, project))
-    details = _guarded(lambda: _details(exception, project), cast("dict[str, Any]", {}))
+    details = guarded(lambda: _details(exception, project), cast("dict[str, Any]", {}))
     own_frames: tuple[Frame, ...] = details.pop("frames", ())
     return ExceptionFact(
         type=readable(kind.__name__, 200),
@@ -112,75 +108,8 @@ def message_of(exception: BaseException) -> str:
     """``str(exception)``, clipped, and safe from what a ``__str__`` may do."""
     plain = isinstance(type(exception).__str__, (types.WrapperDescriptorType, types.MethodDescriptorType))
     if plain and all(type(argument) in _PLAIN for argument in exception.args):
-        return readable(_guarded(lambda: str(exception), ""))
-    return readable(_within_limit(lambda: str(exception)))
-
-
-def readable(text: object, limit: int = LONGEST_MESSAGE) -> str:
-    """Text that every encoder takes: no lone surrogates, and no longer than a limit."""
-    string = text if isinstance(text, str) else ""
-    if len(string) > limit:
-        string = f"{string[:limit]}… ({len(string)} characters)"
-    return string.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def subjects_of(exception: BaseException, project: ProjectMap) -> tuple[Frame, ...]:
-    """The product's functions and classes that the raising test frame names, where they are defined."""
-    raising: types.FrameType | None = None
-    traceback = exception.__traceback__
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if project.side(code.co_filename, _module_name(traceback.tb_frame.f_globals)) is Side.TEST:
-            raising = traceback.tb_frame
-        traceback = traceback.tb_next
-    if raising is None:
-        return ()
-    found = {(frame.path, frame.line): frame for frame in _guarded(lambda: tuple(_named(raising, project)), ())}
-    return tuple(found.values())[:5]
-
-
-def definition(value: object, project: ProjectMap) -> Frame | None:
-    """Where a function or class of the product is defined, ``None`` for anything else."""
-    code = _code_of(value)
-    if code is None:
-        return None
-    module = str(getattr(value, "__module__", "") or "")
-    if project.side(code.co_filename, module) is not Side.PRODUCT:
-        return None
-    function = value.__qualname__ if isinstance(value, type) else code.co_qualname
-    return Frame(
-        path=readable(project.relative(code.co_filename)),
-        line=code.co_firstlineno,
-        function=readable(function, 300),
-        module=module or None,
-        side=Side.PRODUCT,
-    )
-
-
-def _code_of(value: object) -> types.CodeType | None:
-    if isinstance(value, type):
-        members = (vars(value).get("__init__"), *vars(value).values())
-        return next((m.__code__ for m in members if isinstance(m, types.FunctionType)), None)
-    function = inspect.unwrap(value) if callable(value) else value
-    function = getattr(function, "__func__", function)
-    return function.__code__ if isinstance(function, types.FunctionType) else None
-
-
-def _named(frame: types.FrameType, project: ProjectMap) -> Iterator[Frame]:
-    """Definitions behind the names in the frame's code: globals, attributes of its modules, kinds of its locals."""
-    code = frame.f_code
-    values: list[object] = []
-    for name in code.co_names[:_MOST_NAMES]:
-        value = frame.f_globals.get(name)
-        if isinstance(value, types.ModuleType):
-            values.extend(vars(value).get(attribute) for attribute in code.co_names[:_MOST_NAMES])
-        elif value is not None:
-            values.append(value)
-    for value in list(frame.f_locals.values())[:_MOST_NAMES]:
-        values.append(value if isinstance(value, (type, types.FunctionType)) else type(value))
-    for value in values:
-        if found := _guarded(lambda value=value: definition(value, project), None):
-            yield found
+        return readable(guarded(lambda: str(exception), ""))
+    return readable(within_limit(lambda: str(exception)))
 
 
 def _wrapped(exception: BaseException) -> BaseException | None:
@@ -204,7 +133,8 @@ def _next(exception: BaseException) -> BaseException | None:
 
 def _members(exception: BaseException) -> tuple[BaseException, ...]:
     if isinstance(exception, BaseExceptionGroup):
-        return tuple(cast("Iterable[BaseException]", exception.exceptions))
+        group = cast("BaseExceptionGroup[BaseException]", exception)
+        return group.exceptions
     failures = getattr(exception, "failures", None)
     if _qualified(type(exception)) == "_pytest.doctest.MultipleDoctestFailures" and failures:
         return tuple(cast("Iterable[BaseException]", failures))
@@ -262,19 +192,24 @@ def _module_side(module: str, file: object, project: ProjectMap) -> Side:
     if isinstance(file, str):
         return project.side(file, module)
     top = module.partition(".")[0]
-    return Side.STDLIB if top in sys.builtin_module_names or top == "builtins" else project.side("<module>", module)
+    return (
+        Side.STDLIB
+        if top in sys.builtin_module_names or top == "builtins"
+        else project.side("<module>", module)
+    )
 
 
 def _syntax_error(exception: SyntaxError, project: ProjectMap) -> dict[str, Any]:
     filename = exception.filename
     if not isinstance(filename, str) or filename.startswith("<"):
         return {"path": filename if isinstance(filename, str) else None, "line": exception.lineno}
-    exists = linecache.getline(filename, 1) != "" or linecache.checkcache(filename) is None
+    if not Path(filename).is_file():  # a name that the compiling code made up
+        return {"path": f"<{readable(filename)}>", "line": exception.lineno}
     return {
-        "message": readable(exception.msg) if isinstance(exception.msg, str) else None,
+        "message": readable(exception.msg),
         "path": readable(project.relative(filename)),
         "line": exception.lineno,
-        "object_side": project.side(filename) if exists else None,
+        "object_side": project.side(filename),
     }
 
 
@@ -285,7 +220,10 @@ def _os_error(exception: OSError, project: ProjectMap) -> dict[str, Any]:
     name = str(filename) if isinstance(filename, str) or hasattr(filename, "__fspath__") else None
     bare = name is not None and "/" not in name and "\\" not in name
     path = name if bare or name is None else project.relative(name)
-    return {"errno": exception.errno if isinstance(exception.errno, int) else None, "path": path and readable(path)}
+    return {
+        "errno": exception.errno if isinstance(exception.errno, int) else None,
+        "path": path and readable(path),
+    }
 
 
 def _name_error(exception: NameError, project: ProjectMap) -> dict[str, Any]:
@@ -303,7 +241,7 @@ def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
     for value in _callables(traceback.tb_frame, callee):
-        code = _code_of(value)
+        code = code_of(value)
         if code is not None:
             module = str(getattr(value, "__module__", "") or "")
             side = project.side(code.co_filename, module)
@@ -338,14 +276,18 @@ def _doctest(exception: Any, project: ProjectMap) -> dict[str, Any]:
         "name": str(test.name),
         "path": readable(project.relative(str(test.filename))) if test.filename else None,
         "line": (test.lineno or 0) + example.lineno + 1,
-        "message": readable(f"{str(example.source).strip()} gave {got or 'nothing'} where {wanted or 'nothing'} stands"),
+        "message": readable(
+            f"{str(example.source).strip()} gave {got or 'nothing'} where {wanted or 'nothing'} stands"
+        ),
     }
 
 
 def _fixture_lookup(exception: Any, project: ProjectMap) -> dict[str, Any]:
     name = exception.argname
-    asking = exception.fixturestack[-1].func if exception.fixturestack else exception.request._pyfuncitem.obj
-    code = _code_of(asking)
+    asking = (
+        exception.fixturestack[-1].func if exception.fixturestack else exception.request._pyfuncitem.obj
+    )
+    code = code_of(asking)
     frames: tuple[Frame, ...] = ()
     if code is not None:
         frames = (_frame(code, code.co_firstlineno, getattr(asking, "__globals__", {}), project),)
@@ -364,8 +306,8 @@ _READERS: tuple[tuple[type[BaseException], Callable[[Any, ProjectMap], dict[str,
 
 
 def _frame(code: types.CodeType, line: int | None, names: dict[str, Any], project: ProjectMap) -> Frame:
-    filename, module = code.co_filename, _module_name(names)
-    source = _guarded(lambda: linecache.getline(filename, line or 0, names).strip(), "")
+    filename, module = code.co_filename, module_name(names)
+    source = guarded(lambda: linecache.getline(filename, line or 0, names).strip(), "")
     return Frame(
         path=readable(project.relative(filename)),
         line=line or code.co_firstlineno,
@@ -376,34 +318,5 @@ def _frame(code: types.CodeType, line: int | None, names: dict[str, Any], projec
     )
 
 
-def _module_name(names: dict[str, Any]) -> str:
-    module = names.get("__name__")
-    return module if isinstance(module, str) else ""
-
-
 def _qualified(kind: type) -> str:
-    module = kind.__module__ if isinstance(kind.__module__, str) else "?"
-    return readable(f"{module}.{kind.__qualname__}", 300)
-
-
-def _guarded(ask: Callable[[], T], otherwise: T) -> T:
-    try:
-        return ask()
-    except Exception:  # the objects asked are strangers': whatever they raise, the other facts stand
-        return otherwise
-
-
-def _within_limit(ask: Callable[[], str]) -> str:
-    """Ask in a thread of its own: a ``__str__`` that never returns must not hold up the run."""
-    answers: list[str] = []
-
-    def run() -> None:
-        try:
-            answers.append(ask())
-        except BaseException as error:  # SystemExit from a __str__ included
-            answers.append(f"<__str__ raised {type(error).__name__}>")
-
-    thread = threading.Thread(target=run, daemon=True, name="exception-message")
-    thread.start()
-    thread.join(_MESSAGE_SECONDS)
-    return answers[0] if answers else "<__str__ did not return>"
+    return readable(f"{kind.__module__}.{kind.__qualname__}", 300)

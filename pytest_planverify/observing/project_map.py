@@ -1,4 +1,4 @@
-"""Whose file is whose: tells a project's product and tests from libraries, the standard library and the framework."""
+"""Whose file is whose: product and tests against libraries, the standard library and the framework."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ class ProjectMap:
     test_files: frozenset[str] = frozenset()
     """Absolute names of files that hold collected tests, whatever they are called."""
     python_files: tuple[str, ...] = PYTHON_FILES
-    _sides: dict[tuple[str, str], Side] = field(default_factory=dict[tuple[str, str], Side], compare=False, repr=False)
+    _sides: dict[tuple[str, str], Side] = field(
+        default_factory=dict[tuple[str, str], Side], compare=False, repr=False
+    )
+    _shown: dict[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
 
     @classmethod
     def discover(cls, root: Path | str, *, planned: Iterable[str] = ()) -> ProjectMap:
@@ -78,7 +81,9 @@ class ProjectMap:
     def with_tests(self, files: Iterable[str | os.PathLike[str]]) -> ProjectMap:
         """The same map where these files are known to hold collected tests."""
         more = {os.path.realpath(file) for file in files}
-        return self if more <= self.test_files else replace(self, test_files=self.test_files | more, _sides={})
+        return (
+            self if more <= self.test_files else replace(self, test_files=self.test_files | more, _sides={})
+        )
 
     def side(self, filename: str, module: str | None = None) -> Side:
         """On which side a file is; ``module`` decides for code that has no file."""
@@ -90,16 +95,25 @@ class ProjectMap:
 
     def relative(self, filename: str) -> str:
         """Relative to the root where it is below it, else as it is."""
-        if filename.startswith("<"):
-            return filename
-        real = os.path.realpath(filename)
-        prefix = f"{self.root}{os.sep}"
-        return real.removeprefix(prefix).replace(os.sep, "/") if real.startswith(prefix) else filename
+        shown = self._shown.get(filename)
+        if shown is None:
+            real = filename if filename.startswith("<") else os.path.realpath(filename)
+            prefix = f"{self.root}{os.sep}"
+            below = real.startswith(prefix)
+            shown = real.removeprefix(prefix).replace(os.sep, "/") if below else filename
+            self._shown[filename] = shown
+        return shown
 
     def locate(self, module: str) -> str | None:
         """Where a module of the project stands, relative to the root, whether or not it can be imported."""
         tail = module.replace(".", os.sep)
-        for folder in (self.root, self.root / "src", self.root / "lib", self.root / "tests", self.root / "test"):
+        for folder in (
+            self.root,
+            self.root / "src",
+            self.root / "lib",
+            self.root / "tests",
+            self.root / "test",
+        ):
             for candidate in (folder / f"{tail}.py", folder / tail / "__init__.py", folder / tail):
                 if candidate.exists():
                     return self.relative(str(candidate))
@@ -109,11 +123,11 @@ class ProjectMap:
         """Whether a file below the root belongs to the tests."""
         if real in self.test_files:
             return True
-        name = os.path.basename(real)
+        name = Path(real).name
         if name == "conftest.py" or any(fnmatch.fnmatch(name, pattern) for pattern in self.python_files):
             return True
-        folders = os.path.relpath(os.path.dirname(real), self.root).split(os.sep)
-        return any(folder in _TEST_FOLDERS for folder in folders)
+        below = real.removeprefix(f"{self.root}{os.sep}")
+        return any(folder in _TEST_FOLDERS for folder in Path(below).parent.parts)
 
     def _decide(self, filename: str, module: str) -> Side:
         if filename.startswith("<"):
@@ -145,7 +159,9 @@ class ProjectMap:
         by_file = getattr(sys.modules.get(module), "__file__", None)
         if isinstance(by_file, str) and not by_file.startswith("<"):
             return self.side(by_file, module)
-        return self._by_module(module) or (Side.STDLIB if _top(module) in sys.stdlib_module_names else Side.THIRD_PARTY)
+        return self._by_module(module) or (
+            Side.STDLIB if _top(module) in sys.stdlib_module_names else Side.THIRD_PARTY
+        )
 
     def _by_module(self, module: str) -> Side | None:
         top = _top(module)
@@ -164,7 +180,7 @@ def _is_framework(package: str) -> bool:
 
 def _library_package(real: str) -> str | None:
     """The top-level name of what is installed, for a file below a folder of installed packages."""
-    parts = real.split(os.sep)
+    parts = Path(real).parts
     for at in range(len(parts) - 2, -1, -1):
         if parts[at] in _LIBRARIES:
             return parts[at + 1].partition(".")[0]
@@ -187,18 +203,25 @@ def _modules(folder: Path) -> Iterator[tuple[str, bool]]:
                 name = entry.name
                 if name.endswith(".py") and name[:-3].isidentifier() and name != "setup.py":
                     yield name[:-3], False
-                elif name.isidentifier() and name not in _NOT_CODE and entry.is_dir() and _holds_python(entry.path):
+                elif (
+                    name.isidentifier()
+                    and name not in _NOT_CODE
+                    and entry.is_dir()
+                    and _holds_python(entry.path)
+                ):
                     yield name, True
     except OSError:
         return
 
 
 def _holds_python(folder: str) -> bool:
-    if os.path.exists(os.path.join(folder, "pyvenv.cfg")):
+    if Path(folder, "pyvenv.cfg").exists():
         return False
     try:
         with os.scandir(folder) as entries:
-            return any(entry.name.endswith(".py") for _, entry in zip(range(_MOST_ENTRIES), entries, strict=False))
+            return any(
+                entry.name.endswith(".py") for _, entry in zip(range(_MOST_ENTRIES), entries, strict=False)
+            )
     except OSError:
         return False
 

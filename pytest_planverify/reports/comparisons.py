@@ -13,6 +13,7 @@ _OPERATORS = (" not in ", " is not ", " == ", " != ", " <= ", " >= ", " < ", " >
 """Longer ones first, so that ``is not`` is not read as ``is``."""
 
 _OPENING = dict(zip("([{", ")]}", strict=True))
+_CLOSING = frozenset(_OPENING.values())
 _NOT_RAISED = "DID NOT RAISE "
 
 
@@ -36,18 +37,19 @@ def compared(headline: str) -> Comparison | None:
     _, asserts, expression = headline.partition("assert ")
     if not asserts:
         return None
-    found = _top_level_operators(expression)
+    found, end = _top_level_operators(expression)
     if len(found) != 1:
         return None  # a chain, or none: which side is expected would be a guess
     position, operator = found[0]
-    actual, expected = expression[:position].strip(), expression[position + len(operator) :].strip()
+    actual, expected = expression[:position].strip(), expression[position + len(operator) : end].strip()
     if not actual or not expected:
         return None
     return Comparison(expected=expected, actual=actual, operator=operator.strip())
 
 
-def _top_level_operators(expression: str) -> list[tuple[int, str]]:
-    """The comparison operators outside of brackets and quotes, with their positions."""
+def _top_level_operators(expression: str) -> tuple[list[tuple[int, str]], int]:
+    """The comparison operators outside of brackets and quotes, with their positions, and where it all ends:
+    at a bracket that the expression did not open, as in ``too high (assert 3 <= 2)``."""
     found: list[tuple[int, str]] = []
     closing: list[str] = []
     quote = ""
@@ -65,8 +67,10 @@ def _top_level_operators(expression: str) -> list[tuple[int, str]]:
         elif closing:
             if char == closing[-1]:
                 closing.pop()
+        elif char in _CLOSING:
+            return found, position
         elif operator := next((o for o in _OPERATORS if expression.startswith(o, position)), None):
             found.append((position, operator))
             step = len(operator) - 1  # its last space may begin the next one
         position += step
-    return found
+    return found, len(expression)

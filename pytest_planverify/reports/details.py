@@ -32,7 +32,7 @@ HEAD_LINES = 3
 
 ADVICE_LINES = 4
 NODE_LINES = 3
-SHORTEST_TEXT = 24
+SHORTEST_TEXT = 32
 """Before a command is cut to fewer cells than this, the facts beside it are left out; where there is room
 for not even half of it, it stands below."""
 
@@ -221,7 +221,7 @@ def _write_checks(checks: Sequence[Check], screen: Screen, verbosity: int) -> No
         screen.line(
             Span(padded(word.shown(screen.glyphs), words) + GAP, word.style),
             Span(padded(screen.text(check.id), ids) + GAP),
-            Span("" if below else screen.clip_middle(text, beside - cells(tail))),
+            Span("" if below else screen.clip(text, beside - cells(tail))),
             Span(tail, Style.QUIET),
             indent=INDENT,
         )
@@ -239,7 +239,7 @@ def _facts(check: Check) -> Iterator[str]:
         yield counted(of, "test") if good == of else f"{good}/{counted(of, 'test')}"
     if check.duration_ms:
         yield duration(check.duration_ms)
-    if check.isolation is not Isolation.PARENT:
+    if check.isolation is not Isolation.PARENT and not check.isolation_reason:
         yield ISOLATIONS[check.isolation]
 
 

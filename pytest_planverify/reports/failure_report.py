@@ -181,10 +181,16 @@ def _exception(found: ExceptionFact, reader: SourceReader) -> ReportedException:
     return ReportedException(
         type=found.qualified,
         message=found.message,
-        frames=found.frames,
+        frames=_from_the_test_on(found.frames),
         raised_at=raised,
         reached_from=reached,
     )
+
+
+def _from_the_test_on(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """Without the frames in which pytest calls the test: they are the same for every failure."""
+    first = next((index for index, frame in enumerate(frames) if frame.side is not Side.FRAMEWORK), 0)
+    return frames[first:]
 
 
 def _last_own_frame(found: ExceptionFact) -> Frame | None:

@@ -53,6 +53,9 @@ class Progress:
         self._expected = self._in_session = 0
         self._done = self._red = 0
         self._current = ""
+        self._confirming = False
+        self._check = ("", "")
+        """The todo and title of the check that has been started."""
         self._pending: list[TestWord] = []
         self._width = self._screen.width
         self._marked = {
@@ -78,6 +81,7 @@ class Progress:
         self._sessions_started += 1
         self._sessions = max(self._sessions, self._sessions_started)
         self._in_session = 0
+        self._confirming = False
         self._expected = tests
         self._current = title
         self._tick(now=True)
@@ -88,7 +92,11 @@ class Progress:
         self._tick(now=True)
 
     def test_finished(self, nodeid: str, outcome: str, duration_ms: int) -> None:
-        """``outcome`` is a value of ``TestOutcome``, or ``rerun``."""
+        """``outcome`` is a value of ``TestOutcome``, or ``rerun``. Confirming runs are not counted."""
+        if self._confirming:
+            if self._manner == "lines":
+                self._write_test(nodeid, outcome)
+            return
         if outcome != "rerun":
             self._done += 1
             self._in_session += 1
@@ -105,16 +113,19 @@ class Progress:
 
     def check_started(self, todo_id: str, title: str) -> None:
         """A check that is no pytest test begins: a command, an artifact, a contract."""
-        self._current = f"{todo_id}: {title}"
+        self._confirming = False
+        self._check = (todo_id, f"{todo_id}: {title}")
+        self._current = self._check[1]
         self._tick()
 
     def check_finished(self, todo_id: str, verdict: Verdict) -> None:
         """A criterion has its verdict."""
         self._checks_done += 1
-        if self._manner == "lines":
+        started, label = self._check
+        if self._manner == "lines" and started == todo_id:  # of tests, every single one was shown
             word = VERDICT_WORDS[verdict]
-            label = self._screen.text(self._current if self._current.startswith(todo_id) else todo_id)
-            self._screen.line(Span(f"{label} "), Span(word.text.upper(), word.style))
+            self._screen.line(Span(f"{self._screen.text(label)} "), Span(word.text.upper(), word.style))
+            self._check = ("", "")
         self._tick()
 
     def note(self, text: str) -> None:
@@ -126,7 +137,8 @@ class Progress:
         self._tick(now=True)
 
     def confirming(self, nodeid_or_title: str, attempt: int, of: int) -> None:
-        """A red check is run again on its own."""
+        """A red check is run again on its own, until the next session or check begins."""
+        self._confirming = True
         self._current = f"confirming {attempt}/{of}: {nodeid_or_title}"
         if self._manner == "lines":
             self._screen.line(Span(self._screen.text(self._current), Style.QUIET))
@@ -167,7 +179,9 @@ class Progress:
         screen = self._screen
         room = screen.tw.fullwidth - 1  # the last column would make some terminals wrap
         red = f"  {self._red} red" if self._red else ""
-        left = screen.clip(f"{self._percent():3}%  {self._counts()}", room)
+        is_over = self._checks_done >= self._criteria
+        percent = min(self._percent(), 100 if is_over else 99)  # checks may last long after the tests
+        left = screen.clip(f"{percent:3}%  {self._counts()}", room)
         red = screen.clip(red, room - cells(left))
         minutes, seconds = divmod(int(moment - self._started), 60)
         rest = f"  {minutes}:{seconds:02}  {screen.text(self._current)}"
@@ -185,8 +199,7 @@ class Progress:
         return "  ".join(part for part in (tests, checks) if part) or "starting"
 
     def _percent(self, ahead: int = 0) -> int:
-        """Of the tests, each session weighing the same, as those to come are not counted yet; never 100
-        before everything is done."""
+        """Of the tests, each session weighing the same, as those to come are not counted yet."""
         if not self._sessions_started:
             return min(100 * self._checks_done // max(self._criteria, 1), 100)
         finished = max(self._in_session - ahead, 0)

@@ -7,7 +7,7 @@ that no title, message or node id can move the cursor, colour the screen or brea
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TextIO, cast
 
 from _pytest._io.wcwidth import wcwidth
 
@@ -74,7 +74,8 @@ class Screen:
 
     def __init__(self, tw: TerminalWriter) -> None:
         self.tw = tw
-        self.encoding = getattr(tw._file, "encoding", None) or "utf-8"
+        self._stream = cast("TextIO", tw._file)
+        self.encoding = getattr(self._stream, "encoding", None) or "utf-8"
         self.glyphs = UNICODE if _can_show(self.encoding, "".join(UNICODE)) else ASCII
 
     @property
@@ -135,7 +136,7 @@ class Screen:
 
     def raw(self, text: str, *, flush: bool = False) -> None:
         """Characters as they are, past the terminal writer, which would keep all of a line in memory."""
-        self.tw._file.write(text)
+        self._stream.write(text)
         if flush:
             self.tw.flush()
 

@@ -17,8 +17,7 @@ from planner.model.outcome import (
 )
 from planner.model.plan import MetricSpec, TodoStatus
 from planner.rules.routing import route
-from pytest_planverify.diagnosis import diagnose
-from pytest_planverify.supervision.running import CheckRun, PlanResult, recorded_values
+from pytest_planverify.supervision.check_runs import CheckRun, PlanResult, recorded_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -97,6 +96,10 @@ class Assembler:
 
     def _failures(self, todo: Todo, runs: Sequence[CheckRun]) -> list[Failure]:
         """One failure a root cause, the one that decides the route first."""
+        if not runs:
+            return []
+        from pytest_planverify.diagnosis import diagnose  # a green run does not pay for the rules
+
         groups: dict[str, tuple[Diagnosis, Evidence, list[str]]] = {}
         for run in runs:
             for evidence in run.evidence:

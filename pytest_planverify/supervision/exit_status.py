@@ -34,14 +34,13 @@ def exit_status(
     outcomes: Iterable[Outcome],
     *,
     interrupted: bool = False,
-    unexplained: bool = False,
 ) -> ExitStatus:
     """The status that follows from the outcomes that count."""
     if interrupted:
         return ExitStatus.INTERRUPTED
     entries = list(outcomes)
     verdicts = {check.verdict for entry in entries for check in entry.checks}
-    if any(entry.state is TodoState.TEST_FAILED for entry in entries) or unexplained:
+    if any(entry.state is TodoState.TEST_FAILED for entry in entries):
         return ExitStatus.FAILED
     if any(entry.state is TodoState.BLOCKED for entry in entries):
         return ExitStatus.FAILED

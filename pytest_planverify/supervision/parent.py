@@ -155,7 +155,6 @@ class _Run:
         return list(loaded.values())
 
     def _prepare(self, plan: LoadedPlan, shown: str, todo_ids: list[str] | None) -> _Prepared:
-        from pytest_planverify.checks.manual import read_answers
         from pytest_planverify.supervision.changes import Changes
         from pytest_planverify.supervision.run_folder import RunFolder
         from pytest_planverify.supervision.running import PlanRun
@@ -185,7 +184,6 @@ class _Run:
             self._settings,
             sessions,
             folder,
-            read_answers(plan.root),
             self._progress,
             self._budget,
         )
@@ -281,7 +279,6 @@ class _Run:
 
     def _document(self, prepared: list[_Prepared]) -> tuple[OutcomeDocument, Any]:
         from planner.model.outcome import OutcomeDocument, PlanRef, RunInfo
-        from pytest_planverify.reports.failure_report import failure_report, write_failure_report
         from pytest_planverify.supervision.assembling import Assembler, summary_of
         from pytest_planverify.supervision.exit_status import counting, exit_status
 
@@ -306,13 +303,16 @@ class _Run:
                         key = (plan_id, outcome.todo_id, piece.check_id)
                         longreprs.setdefault(key, []).append((piece.nodeid or piece.check_id, piece.longrepr))
                 if outcome.failure_evidence is not None and not outcome.blocked_by:
+                    from pytest_planverify.reports.failure_report import (
+                        failure_report,
+                        write_failure_report,
+                    )
+
                     report = failure_report(outcome, evidence, plan=each.plan)
                     write_failure_report(report, root=each.plan.root)
-        unexplained = any(each.run.result.unexplained for each in prepared)
         status = exit_status(
             counting(outcomes, todos, self._settings.scope),
             interrupted=self._interrupted,
-            unexplained=unexplained,
         )
         run = RunInfo(
             run_id=self._run_id,

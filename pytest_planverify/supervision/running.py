@@ -2,63 +2,38 @@
 
 from __future__ import annotations
 
-import os
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-from planner.model.outcome import Check, CheckKind, Isolation, Verdict, Witness
-from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
+from planner.model.outcome import CheckKind, Isolation, Verdict, Witness
 from planner.rules.dependencies import blockers
-from pytest_planverify.checks.artifact import check_artifact
-from pytest_planverify.checks.command import run_command
-from pytest_planverify.checks.fixture import read_fixture
-from pytest_planverify.checks.manual import check_manual
-from pytest_planverify.checks.metric import check_metric
-from pytest_planverify.confirmation import ConfirmationBudget, confirm_alone, confirm_shared
-from pytest_planverify.reports.tree import criterion_text
-from pytest_planverify.supervision.foreign import run_foreign
+from pytest_planverify.confirmation import confirm_alone, confirm_shared
+from pytest_planverify.supervision.check_runs import (
+    CheckRun,
+    PlanResult,
+    blocked_reason,
+    masked,
+    of_skip,
+    of_tests,
+)
 from pytest_planverify.supervision.judging import Asked, Judgement, judge_alone, judge_shared
 from pytest_planverify.supervision.records import SessionRecord
 from pytest_planverify.supervision.schedule import Fold, Job, Stage, schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from planner.edges.plan_file import LoadedPlan
-    from planner.model.evidence import Evidence
     from planner.model.plan import Todo
     from planner.rules.criteria import Criterion
-    from pytest_planverify.checks.result import CheckResult
-    from pytest_planverify.checks.manual import AnswersOnFile
+    from pytest_planverify.confirmation import ConfirmationBudget
     from pytest_planverify.options import Settings
     from pytest_planverify.reports.progress import Progress
+    from pytest_planverify.supervision.evaluating import Evaluator
     from pytest_planverify.supervision.run_folder import RunFolder
     from pytest_planverify.supervision.sessions import Sessions
 
-
-@dataclass(slots=True, kw_only=True)
-class CheckRun:
-    """One criterion with its verdict and the evidence behind it."""
-
-    check: Check
-    evidence: tuple[Evidence, ...] = ()
-    properties: list[tuple[str, Any]] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class PlanResult:
-    """All verdicts of one plan."""
-
-    plan: LoadedPlan
-    todos: list[Todo]
-    checks: dict[str, dict[str, CheckRun]]
-    """By todo id and check id."""
-    blocked: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """By todo id, the failed todos in its way."""
-    notes: list[str] = field(default_factory=list)
-    unexplained: bool = False
-    """A shared session returned a status that no criterion explains."""
+LEFT_OUT = "left out of this run"
 
 
 class PlanRun:
@@ -71,7 +46,6 @@ class PlanRun:
         settings: Settings,
         sessions: Sessions,
         folder: RunFolder,
-        answers: AnswersOnFile,
         progress: Progress,
         budget: ConfirmationBudget,
     ) -> None:
@@ -79,11 +53,9 @@ class PlanRun:
         self._settings = settings
         self._sessions = sessions
         self._folder = folder
-        self._answers = answers
         self._progress = progress
         self._budget = budget
         self._by_id = {todo.id: todo for todo in todos}
-        self._judged: dict[str, CheckRun] = {}
         self._failed: set[str] = set()
         self._reds = 0
         self.stages = schedule(plan, self._by_id, isolate=settings.isolate)
@@ -97,18 +69,28 @@ class PlanRun:
         finally:
             self._fill_in()
 
+    @cached_property
+    def _evaluator(self) -> Evaluator:
+        """Made when the first session is through, so that its imports do not delay the session."""
+        from pytest_planverify.supervision.evaluating import Evaluator
+
+        return Evaluator(self._plan)
+
     # -- one stage -------------------------------------------------------------------------------
 
     def _run_stage(self, stage: Stage) -> None:
-        folds = [fold for fold in (self._without_blocked(fold) for fold in stage.folds) if fold.jobs]
         records: list[tuple[Fold, SessionRecord]] = []
-        for fold in folds:
-            if self._is_over():
-                break
+        for fold in map(self._without_blocked, stage.folds):
+            if not fold.jobs or self._is_over():
+                continue
             record = SessionRecord()
-            self._progress.session_started(self._title(fold.jobs), 0)
             records.append((fold, record))
-            self._sessions.run_fold(fold, record, maxfail=self._left())
+            self._progress.session_started(_title(fold.jobs), 0)
+            try:
+                self._sessions.run_fold(fold, record, maxfail=self._left())
+            except KeyboardInterrupt:
+                self._keep_interrupted(records)
+                raise
         for fold, record in records:
             self._judge_fold(fold, record)
         for job in stage.singles:
@@ -129,9 +111,12 @@ class PlanRun:
     def _is_over(self) -> bool:
         return bool(self._settings.maxfail) and self._reds >= self._settings.maxfail
 
+    # -- shared sessions -------------------------------------------------------------------------
+
     def _judge_fold(self, fold: Fold, record: SessionRecord) -> None:
-        narrowed = self._settings.narrows
-        judgements = [judge_shared(self._asked(job), record, narrowed_run=narrowed) for job in fold.jobs]
+        judgements = [
+            judge_shared(self._asked(job), record, narrowed_run=self._settings.narrows) for job in fold.jobs
+        ]
         if self._is_unexplained(record, judgements):
             for judgement in judgements:
                 judgement.doubt = judgement.doubt or (
@@ -146,19 +131,19 @@ class PlanRun:
         return not any(judgement.is_red for judgement in judgements) and not record.collection_failures
 
     def _settle(self, job: Job, first: Judgement, fold: Fold, record: SessionRecord) -> None:
-        stopped = self._settings.maxfail and record.stopped
-        if first.verdict is Verdict.INCONCLUSIVE and stopped:
+        if first.verdict is Verdict.INCONCLUSIVE and self._settings.maxfail and record.stopped:
             first.verdict, first.reason = Verdict.NOT_RUN, f"the run stopped: {record.stopped}"
-        needs_confirming = first.is_red or first.verdict is Verdict.INCONCLUSIVE or first.doubt is not None
-        if not needs_confirming or first.verdict is Verdict.NOT_RUN or not _worth_repeating(first):
-            self._keep(job, first, isolation=Isolation.SESSION, reason=first.doubt)
+        in_question = first.is_red or first.verdict is Verdict.INCONCLUSIVE or first.doubt is not None
+        settled = first.verdict is Verdict.NOT_RUN or not in_question or not _worth_repeating(first)
+        if settled or self._settings.collect_only:
+            self._keep(job, first, isolation=Isolation.SESSION)
             return
         if self._is_blocked(job.todo):
             return
-        doubt = first.doubt or "the shared session's red was confirmed alone"
+        reason = first.doubt or "the shared session's red was confirmed alone"
         confirmed = confirm_shared(
             first,
-            lambda: self._confirm(job, "alone"),
+            lambda: self._confirm(job),
             lambda: judge_shared(
                 self._asked(job), self._sessions.run_fold(fold, SessionRecord(), again=True)
             ),
@@ -166,12 +151,12 @@ class PlanRun:
             budget=self._budget,
         )
         judgement = confirmed.judgement
-        if first.verdict is Verdict.PASSED and judgement.is_red:
-            judgement.reason = f"green beside the other tests of the run, red alone; {doubt}"
+        if first.verdict is Verdict.PASSED and judgement.verdict is Verdict.FAILED:
+            judgement.reason = f"green beside the other tests of the run, red alone; {reason}"
         isolation = Isolation.FORKED if confirmed.alone else Isolation.SESSION
-        self._keep(job, judgement, isolation=isolation, reason=doubt)
+        self._keep(job, judgement, isolation=isolation, reason=reason)
 
-    def _confirm(self, job: Job, where: str) -> Judgement:
+    def _confirm(self, job: Job) -> Judgement:
         self._progress.confirming(job.spec.cmd, 1, self._settings.confirmations)
         return self._judge_alone(job, first=False)
 
@@ -192,51 +177,30 @@ class PlanRun:
             contract_path=job.todo.contract_path,
         )
 
-    # -- commands that share no session ------------------------------------------------------------
+    # -- commands that share no session ----------------------------------------------------------
 
     def _run_single(self, job: Job) -> None:
         self._progress.check_started(job.todo.id, job.spec.cmd)
-        command = job.criterion.command
-        assert command is not None
         if job.is_pytest:
             self._run_own_session(job)
-        elif command.pytest is not None:
+        elif self._settings.collect_only or self._settings.narrows:
+            self._add(job.todo, of_skip(job.criterion, LEFT_OUT, Verdict.NOT_RUN))
+        elif job.criterion.kind is CheckKind.TEST:
             self._run_foreign(job)
-        elif self._settings.last_failed or self._settings.keyword or self._settings.collect_only:
-            self._skip(job.todo, job.criterion, "left out of this run")
         else:
-            result = run_command(
-                command, self._plan.root, job.spec.timeout_seconds, env=_environment(command.env)
-            )
-            self._keep_result(job.todo, job.criterion, result, isolation=Isolation.SPAWNED)
+            self._add(job.todo, self._evaluator.command(job))
 
     def _run_own_session(self, job: Job) -> None:
         first = self._judge_alone(job, first=True)
         if first.is_red and _worth_repeating(first) and not self._settings.collect_only:
-            first = confirm_alone(
-                first, lambda: self._confirm(job, "alone"), budget=self._budget
-            ).judgement
+            first = confirm_alone(first, lambda: self._confirm(job), budget=self._budget).judgement
         self._keep(job, first, isolation=Isolation.FORKED, reason=job.own_session)
 
     def _run_foreign(self, job: Job) -> None:
-        if self._settings.collect_only or self._settings.narrows:
-            self._skip(job.todo, job.criterion, "another interpreter's tests cannot be narrowed")
-            return
-        command = job.criterion.command
-        assert command is not None
-        assert command.pytest is not None
-        asked, launcher, args = self._asked(job), command.pytest.launcher, command.pytest.args
         witnesses: list[Witness] = []
 
         def run() -> Judgement:
-            judgement, witness = run_foreign(
-                asked,
-                launcher,
-                args,
-                root=self._plan.root,
-                env=_environment(command.env),
-                folder=self._folder.path,
-            )
+            judgement, witness = self._evaluator.foreign(job, self._asked(job), self._folder.path)
             witnesses.append(witness)
             return judgement
 
@@ -244,10 +208,14 @@ class PlanRun:
         if judgement.is_red and _worth_repeating(judgement):
             judgement = confirm_alone(judgement, run, budget=self._budget).judgement
         self._keep(
-            job, judgement, isolation=Isolation.SPAWNED, reason=job.own_session, witness=witnesses[-1]
+            job,
+            judgement,
+            isolation=Isolation.SPAWNED,
+            reason=job.own_session,
+            witness=witnesses[-1],
         )
 
-    # -- keeping verdicts --------------------------------------------------------------------------
+    # -- verdicts --------------------------------------------------------------------------------
 
     def _keep(
         self,
@@ -255,76 +223,27 @@ class PlanRun:
         judgement: Judgement,
         *,
         isolation: Isolation,
-        reason: str | None,
+        reason: str | None = None,
         witness: Witness = Witness.PLUGIN,
     ) -> None:
-        spec = job.spec
-        fixture = None
-        verdict, evidence = judgement.verdict, judgement.evidence
-        if spec.fixture is not None:
-            reading = read_fixture(spec.fixture, self._plan.root, check_id=job.criterion.id)
-            fixture = reading.use
-            if reading.evidence is not None and verdict is not Verdict.NOT_RUN:
-                verdict, evidence = Verdict.FAILED, (reading.evidence, *evidence)
-        check = Check(
-            id=job.criterion.id,
-            kind=CheckKind.TEST,
-            verdict=verdict,
-            duration_ms=judgement.duration_ms,
-            cmd=spec.cmd,
+        reading = None
+        if job.spec.fixture is not None:
+            reading = self._evaluator.fixture(job.spec.fixture, job.criterion.id)
+        run = of_tests(
+            job,
+            judgement,
             isolation=isolation,
-            isolation_reason=reason if isolation is not Isolation.SESSION else None,
-            reason=judgement.reason,
-            timeout_seconds=spec.timeout_seconds,
-            exit_code=judgement.exit_code,
+            isolation_reason=reason,
             witness=witness,
-            tests=judgement.tests,
-            fixture=fixture,
+            fixture=None if reading is None else reading.use,
+            fixture_problem=None if reading is None else reading.evidence,
         )
-        self._add(job.todo, CheckRun(check=check, evidence=evidence, properties=judgement.properties))
-
-    def _keep_result(
-        self, todo: Todo, criterion: Criterion, result: CheckResult, *, isolation: Isolation = Isolation.PARENT
-    ) -> None:
-        spec = criterion.spec
-        is_command = isinstance(spec, CommandSpec)
-        check = Check(
-            id=criterion.id,
-            kind=criterion.kind,
-            verdict=result.verdict,
-            duration_ms=result.duration_ms,
-            cmd=spec.cmd if is_command else None,
-            title=None if is_command else result.title or criterion_text(criterion),
-            isolation=isolation,
-            reason=result.reason,
-            timeout_seconds=spec.timeout_seconds if is_command else None,
-            exit_code=result.exit_code,
-        )
-        evidence = tuple(
-            each.model_copy(update={"contract_path": todo.contract_path}) for each in result.evidence
-        )
-        self._add(todo, CheckRun(check=check, evidence=evidence))
-
-    def _skip(self, todo: Todo, criterion: Criterion, reason: str, verdict: Verdict = Verdict.NOT_RUN) -> None:
-        spec = criterion.spec
-        is_command = isinstance(spec, CommandSpec)
-        check = Check(
-            id=criterion.id,
-            kind=criterion.kind,
-            verdict=verdict,
-            cmd=spec.cmd if is_command else None,
-            title=None if is_command else criterion_text(criterion),
-            reason=reason,
-            timeout_seconds=spec.timeout_seconds if is_command else None,
-        )
-        self._add(todo, CheckRun(check=check))
+        self._add(job.todo, run)
 
     def _add(self, todo: Todo, run: CheckRun) -> None:
         self.result.checks[todo.id][run.check.id] = run
         self._reds += run.check.verdict.is_red
         self._progress.check_finished(todo.id, run.check.verdict)
-
-    # -- the end of a todo -------------------------------------------------------------------------
 
     def _finish_todo(self, todo: Todo) -> None:
         blocked = blockers(todo.id, self._failed, self._by_id)
@@ -337,63 +256,26 @@ class PlanRun:
             self._failed.add(todo.id)
 
     def _evaluate(self, todo: Todo) -> None:
-        """The criteria that the parent looks at itself, once the todo's commands are through."""
+        """Look at the criteria that are no commands, once the todo's commands are through."""
         if self._settings.collect_only:
             return
         runs = self.result.checks[todo.id]
-        recorded = recorded_values(runs.values())
-        waiting = [run.check for run in runs.values() if run.check.verdict is not Verdict.PASSED]
+        before = list(runs.values())
         for criterion in self._plan.criteria[todo.id]:
             if criterion.id in runs or criterion.kind in (CheckKind.TEST, CheckKind.COMMAND):
                 continue
-            evaluate = self._evaluators.get(type(criterion.spec))
-            if evaluate is None:
-                continue
             if self._settings.narrows:
-                self._skip(todo, criterion, "left out of this run")
-                continue
-            evaluate(self, todo, criterion, recorded, waiting)
+                self._add(todo, of_skip(criterion, LEFT_OUT, Verdict.NOT_RUN))
+            else:
+                self._add(todo, self._evaluator.criterion(todo, criterion, before))
 
-    def _evaluate_artifact(
-        self, todo: Todo, criterion: Criterion, recorded: dict[str, list[Any]], waiting: list[Check]
-    ) -> None:
-        assert isinstance(criterion.spec, ArtifactSpec)
-        self._keep_result(todo, criterion, check_artifact(criterion.spec, self._plan.root, check_id=criterion.id))
-
-    def _evaluate_metric(
-        self, todo: Todo, criterion: Criterion, recorded: dict[str, list[Any]], waiting: list[Check]
-    ) -> None:
-        assert isinstance(criterion.spec, MetricSpec)
-        values = recorded.get(criterion.spec.name, [])
-        if not values and waiting:
-            reason = f"nothing recorded it, for {waiting[0].id} did not pass"
-            self._skip(todo, criterion, reason, Verdict.INCONCLUSIVE)
-            return
-        self._keep_result(todo, criterion, check_metric(criterion.spec, values, check_id=criterion.id))
-
-    def _evaluate_manual(
-        self, todo: Todo, criterion: Criterion, recorded: dict[str, list[Any]], waiting: list[Check]
-    ) -> None:
-        assert isinstance(criterion.spec, ManualSpec)
-        result = check_manual(
-            criterion.spec, self._plan.plan.todo_list_id, todo.id, criterion.id, self._answers
-        )
-        self._keep_result(todo, criterion, result)
-
-    def _evaluate_contract(
-        self, todo: Todo, criterion: Criterion, recorded: dict[str, list[Any]], waiting: list[Check]
-    ) -> None:
-        from pytest_planverify.checks.contract import check_contract
-
-        assert isinstance(criterion.spec, str)
-        self._keep_result(todo, criterion, check_contract(criterion.spec, self._plan.root, check_id=criterion.id))
-
-    _evaluators: dict[type, Callable[[PlanRun, Todo, Criterion, dict[str, list[Any]], list[Check]], None]] = {
-        ArtifactSpec: _evaluate_artifact,
-        MetricSpec: _evaluate_metric,
-        ManualSpec: _evaluate_manual,
-        str: _evaluate_contract,
-    }
+    def _keep_interrupted(self, records: Sequence[tuple[Fold, SessionRecord]]) -> None:
+        """What an interrupted stage had found: a red is kept, what is not complete is not run."""
+        for fold, record in records:
+            for job in fold.jobs:
+                judgement = judge_shared(self._asked(job), record) if record.collected else None
+                if judgement is not None and (judgement.is_red or judgement.verdict is Verdict.PASSED):
+                    self._keep(job, judgement, isolation=Isolation.SESSION)
 
     def _fill_in(self) -> None:
         """Every criterion without a verdict is blocked or was not run; none is left out of the outcome."""
@@ -404,22 +286,20 @@ class PlanRun:
                 self.result.blocked[todo.id] = blocked
             for criterion in self._plan.criteria[todo.id]:
                 if criterion.id not in runs:
-                    verdict = Verdict.BLOCKED if blocked else Verdict.NOT_RUN
-                    reason = f"blocked by {', '.join(blocked)}" if blocked else "not reached"
-                    self._skip(todo, criterion, reason, verdict)
-
-    def _title(self, jobs: Sequence[Job]) -> str:
-        todos = list(dict.fromkeys(job.todo.id for job in jobs))
-        return todos[0] if len(todos) == 1 else f"{todos[0]} to {todos[-1]}"
+                    self._add(todo, _unreached(criterion, blocked))
+                elif blocked and not self._settings.keep_going:
+                    runs[criterion.id] = masked(runs[criterion.id], blocked)
 
 
-def recorded_values(runs: Any) -> dict[str, list[Any]]:
-    """Every value that a todo's tests recorded, by name, in the order of the checks."""
-    values: dict[str, list[Any]] = {}
-    for run in runs:
-        for name, value in run.properties:
-            values.setdefault(name, []).append(value)
-    return values
+def _unreached(criterion: Criterion, blocked: Sequence[str]) -> CheckRun:
+    if blocked:
+        return of_skip(criterion, blocked_reason(blocked), Verdict.BLOCKED)
+    return of_skip(criterion, "not reached", Verdict.NOT_RUN)
+
+
+def _title(jobs: Sequence[Job]) -> str:
+    todos = list(dict.fromkeys(job.todo.id for job in jobs))
+    return todos[0] if len(todos) == 1 else f"{todos[0]} to {todos[-1]}"
 
 
 def _worth_repeating(judgement: Judgement) -> bool:
@@ -431,7 +311,3 @@ def _worth_repeating(judgement: Judgement) -> bool:
             for each in judgement.evidence
         )
     )
-
-
-def _environment(extra: Sequence[tuple[str, str]]) -> dict[str, str]:
-    return {**os.environ, **dict(extra)}

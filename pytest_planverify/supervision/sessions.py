@@ -39,7 +39,7 @@ class Sessions:
         self._settings = settings
         self._folder = folder
         self._script_paths = script_paths
-        self._runner = SessionRunner(server, folder.journal, listener)
+        self._runner = SessionRunner(server, folder.journal, listener, _import_the_rest)
         self._count = 0
         self._narrowing = Narrowing(
             keyword=settings.keyword,
@@ -174,6 +174,13 @@ class Sessions:
             start, end = record.summary_span
             if end > start:
                 self.summaries.append((Path(spec.log), start, end))
+
+
+def _import_the_rest() -> None:
+    """Import what is needed after the sessions while the first one runs."""
+    import pytest_planverify.reports.terminal
+    import pytest_planverify.supervision.assembling
+    import pytest_planverify.supervision.evaluating  # noqa: F401  # only to have them loaded
 
 
 def start_paths(config: pytest.Config) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from pytest_planverify.supervision.processes import end_process_tree
 from pytest_planverify.supervision.records import Death, Running, SessionRecord, TestRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pytest_planverify.observing.spec import SessionSpec
     from pytest_planverify.supervision.forkserver import ForkServer
@@ -67,11 +67,18 @@ class Limits:
 class SessionRunner:
     """Runs sessions of one run, one after the other."""
 
-    def __init__(self, server: ForkServer, journal: Path, listener: Listener) -> None:
+    def __init__(
+        self,
+        server: ForkServer,
+        journal: Path,
+        listener: Listener,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> None:
+        """``meanwhile`` is called once, when the first session has been started."""
         self._server = server
         self._tail = JournalTail(journal)
         self._listener = listener
-        self.interrupted = False
+        self._meanwhile: Callable[[], None] | None = meanwhile
 
     def run(
         self,
@@ -113,6 +120,9 @@ class SessionRunner:
         timed_out: Running | None = None
         ended_by_limit = False
         try:
+            if self._meanwhile is not None:
+                self._meanwhile()
+                self._meanwhile = None
             while (exited := self._server.poll(_TICK)) is None:
                 self._drain(spec, record)
                 overdue = None if interactive else _overdue(record, limits, started)
@@ -122,7 +132,6 @@ class SessionRunner:
                     exited = self._wait_for_end(pid)
                     break
         except (KeyboardInterrupt, ForkServerDied):
-            self.interrupted = True
             end_process_tree(pid)
             with contextlib.suppress(ForkServerDied):
                 self._server.poll(5)

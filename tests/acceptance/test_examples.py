@@ -69,7 +69,7 @@ def copy_of_the_checkout(folder: Path) -> Path:
 def verify(example: str, checkout: Path) -> Verified:
     root = checkout / "examples" / example
     run = run_pytest(*command_of_readme(example), cwd=checkout)
-    assert (root / ".planverify/outcomes.json").is_file(), run
+    assert (root / ".planverify/outcomes.json").is_file(), str(run)
     return Verified(checkout=checkout, root=root, run=run, document=read_outcomes(root))
 
 
@@ -83,7 +83,7 @@ def command_of_readme(example: str) -> list[str]:
 def test_the_momentum_plan_is_accepted(momentum: Verified):
     document = momentum.document
 
-    assert momentum.run.exit_code == 0, momentum.run
+    assert momentum.run.exit_code == 0, str(momentum.run)
     assert document["schema_version"] == 1
     (plan,) = document["plans"]
     assert plan["todo_list_id"] == "workflow_momentum_001"
@@ -146,7 +146,7 @@ def test_every_criterion_of_the_momentum_plan_is_checked_and_recorded(momentum: 
 def test_a_wrong_rsi_is_a_regression_that_blocks_what_builds_on_it(rsi_bug: Verified):
     outcomes = rsi_bug.outcomes
 
-    assert rsi_bug.run.exit_code == 1, rsi_bug.run
+    assert rsi_bug.run.exit_code == 1, str(rsi_bug.run)
     assert rsi_bug.document["run"]["exit_status"] == 1
     assert rsi_bug.document["summary"]["todos"] == {"done": 1, "test_failed": 1, "blocked": 2}
     states = {todo: outcome["state"] for todo, outcome in outcomes.items()}
@@ -179,7 +179,7 @@ def test_the_diagnosis_of_the_wrong_rsi_says_what_where_and_who(rsi_bug: Verifie
     location: dict[str, Any] = evidence["location"]
     assert (location["path"], location["function"]) == ("tests/test_indicators.py", "test_rsi_values")
     line: int = location["line"]
-    assert test_file[line - 1].strip() == "assert abs(got - wanted) <= tolerance, message"
+    assert test_file[line - 1].strip() == "assert got == pytest.approx(wanted, abs=tolerance), message"
 
 
 def test_the_failure_report_lies_beside_and_tells_the_same(rsi_bug: Verified):
@@ -202,7 +202,7 @@ def test_the_rerun_command_of_the_wrong_rsi_works_when_pasted(rsi_bug: Verified)
     rerun = run_pytest(*arguments, cwd=rsi_bug.checkout)
 
     assert program == "pytest"
-    assert rerun.exit_code == 1, rerun
+    assert rerun.exit_code == 1, str(rerun)
     assert "got 32.1" in rerun.output
 
 
@@ -212,7 +212,7 @@ def test_the_right_rsi_mends_the_broken_example(checkout: Path):
 
     run = run_pytest("--planverify", "examples/rsi_bug/plan.yaml", cwd=checkout)
 
-    assert run.exit_code == 0, run
+    assert run.exit_code == 0, str(run)
     assert read_outcomes(examples / "rsi_bug")["summary"]["todos"] == {"done": 4}
 
 
@@ -220,7 +220,7 @@ def test_what_builds_on_the_wrong_rsi_passes_its_own_tests(checkout: Path):
     """So the todos behind it are blocked by the plan's dependencies and by nothing else."""
     run = run_pytest(*DOWNSTREAM_OF_RSI, "-p", "no:cacheprovider", cwd=checkout / "examples/rsi_bug")
 
-    assert run.exit_code == 0, run
+    assert run.exit_code == 0, str(run)
     assert "4 passed" in run.output
 
 
@@ -231,7 +231,7 @@ def test_the_example_runs_in_plain_pytest_with_its_own_configuration(checkout: P
 
     run = run_pytest(str(tests.relative_to(cwd)), "-p", "no:cacheprovider", cwd=cwd)
 
-    assert run.exit_code == 0, run
+    assert run.exit_code == 0, str(run)
     assert f"rootdir: {checkout / 'examples/momentum'}" in run.output
     assert "configfile: pytest.ini" in run.output
 

@@ -119,7 +119,7 @@ def count_passed(report: Path) -> int:
 
 def verdicts_of(root: Path, run: Finished) -> dict[Criterion, str]:
     """The verdict of each criterion in the outcome file."""
-    assert (root / ".planverify/outcomes.json").is_file(), run
+    assert (root / ".planverify/outcomes.json").is_file(), str(run)
     return {
         (outcome["todo_id"], check["id"]): check["verdict"]
         for outcome in read_outcomes(root)["outcomes"]

@@ -53,8 +53,11 @@ def wall_seconds(command: Command) -> float:
 def interleaved(commands: Mapping[str, Command], rounds: int) -> dict[str, float]:
     """The median seconds of each command over so many rounds, one run of each in every round.
 
-    The order turns around from one round to the next, so that a drift of the machine meets all alike.
+    The order turns around from one round to the next, so that a drift of the machine meets all alike. What
+    the first run of anything compiles and caches is not counted.
     """
+    for command in commands.values():
+        command.check(_run(command, command.argv))
     seconds: dict[str, list[float]] = {name: [] for name in commands}
     for number in range(rounds):
         names = list(commands) if number % 2 == 0 else list(reversed(commands))
@@ -155,6 +158,6 @@ def _expect(command: Command, code: int, output: str) -> None:
 
 def _environment(command: Command) -> dict[str, str]:
     """The environment without what would make one command cheaper or dearer than another."""
-    unwanted = ("PYTEST_", "COVERAGE_", "COV_")
+    unwanted = ("PYTEST_", "COVERAGE_", "COV_", "PYTHONDONTWRITEBYTECODE")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
     return {**inherited, "NO_COLOR": "1", **command.env}

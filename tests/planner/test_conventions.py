@@ -41,7 +41,13 @@ def test_dashes_and_underscores_are_alike(tmp_path: Path, impl: Todo, name: str)
 
 @pytest.mark.parametrize("name", ["src/deep/buffer_impl_test.py", "a b/test_buffer-impl.py"])
 def test_a_test_file_is_found_anywhere_under_the_root(tmp_path: Path, impl: Todo, name: str) -> None:
-    touch(tmp_path, name, ".hidden/test_buffer_impl.py", "venv/test_buffer_impl.py", "x/node_modules/test_buffer_impl.py")
+    touch(
+        tmp_path,
+        name,
+        ".hidden/test_buffer_impl.py",
+        "venv/test_buffer_impl.py",
+        "x/node_modules/test_buffer_impl.py",
+    )
     quoted = f"'{name}'" if " " in name else name
     assert command(tmp_path, impl) == f"pytest {quoted}"
 
@@ -68,11 +74,15 @@ def test_a_target_of_the_makefile_is_run(tmp_path: Path, impl: Todo) -> None:
         Todo(
             id="buffer-tests",
             title="T",
-            acceptance_criteria=AcceptanceCriteria(tests=(CommandSpec(cmd="pytest -q tests/test_it.py::test_a"),)),
+            acceptance_criteria=AcceptanceCriteria(
+                tests=(CommandSpec(cmd="pytest -q tests/test_it.py::test_a"),)
+            ),
         ),
     ],
 )
-def test_the_tests_of_a_dependency_of_the_same_stem_come_first(tmp_path: Path, impl: Todo, tests: Todo) -> None:
+def test_the_tests_of_a_dependency_of_the_same_stem_come_first(
+    tmp_path: Path, impl: Todo, tests: Todo
+) -> None:
     touch(tmp_path, "tests/test_buffer_impl.py")
     assert command(tmp_path, impl, tests) == "pytest tests/test_it.py"
 
@@ -87,7 +97,10 @@ def test_a_dependency_that_names_no_file_has_it_by_its_stem(tmp_path: Path, impl
 
 def test_a_dependency_of_another_stem_lends_no_tests(tmp_path: Path) -> None:
     first = Todo(id="t_1", title="A", test_file="tests/test_first.py")
-    assert command(tmp_path, Todo(id="t_2", title="B", dependencies=("t_1",)), first) == "pytest tests/test_t_2.py"
+    assert (
+        command(tmp_path, Todo(id="t_2", title="B", dependencies=("t_1",)), first)
+        == "pytest tests/test_t_2.py"
+    )
 
 
 def test_the_search_is_bounded(tmp_path: Path, impl: Todo, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,9 @@ from planner.rules.criteria import criteria_of, pytest_command, wants_convention
 
 
 def test_a_pytest_command_is_a_test_and_any_other_a_command() -> None:
-    todo = Todo(id="a", title="A", verify="ruff check .", test_command="pytest a.py", test_file="tests/b c.py")
+    todo = Todo(
+        id="a", title="A", verify="ruff check .", test_command="pytest a.py", test_file="tests/b c.py"
+    )
     found = criteria_of(todo)
     assert [(each.id, each.kind) for each in found] == [
         ("verify", CheckKind.COMMAND),
@@ -26,7 +28,9 @@ def test_a_pytest_command_is_a_test_and_any_other_a_command() -> None:
 def test_a_recipe_is_each_of_its_commands() -> None:
     found = criteria_of(Todo(id="a", title="A", verify="python-quick"))
     assert [each.id for each in found] == [f"verify[{at}]" for at in range(len(RECIPES["python-quick"]))]
-    assert [each.spec.cmd for each in found if isinstance(each.spec, CommandSpec)] == list(RECIPES["python-quick"])
+    assert [each.spec.cmd for each in found if isinstance(each.spec, CommandSpec)] == list(
+        RECIPES["python-quick"]
+    )
 
 
 def test_criteria_that_are_no_commands_follow_the_commands() -> None:
@@ -36,7 +40,13 @@ def test_criteria_that_are_no_commands_follow_the_commands() -> None:
         manual=(ManualSpec(question="Right?"),),
     )
     todo = Todo(id="a", title="A", acceptance_criteria=wanted, contract_path="c.json", verify="pytest b.py")
-    assert [each.id for each in criteria_of(todo)] == ["tests[0]", "verify", "metrics[0]", "manual[0]", "contract_path"]
+    assert [each.id for each in criteria_of(todo)] == [
+        "tests[0]",
+        "verify",
+        "metrics[0]",
+        "manual[0]",
+        "contract_path",
+    ]
 
 
 def test_the_convention_serves_only_a_todo_without_criteria() -> None:

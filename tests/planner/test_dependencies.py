@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,12 +59,14 @@ def test_blockers_are_the_nearest_failures_first() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 7), max_size=4), min_size=1, max_size=8))
 def test_either_there_is_an_order_or_a_cycle(graph: list[list[int]]) -> None:
-    items = [Todo(id=str(i), title="T", dependencies=tuple(map(str, needs))) for i, needs in enumerate(graph)]
+    items = [
+        Todo(id=str(i), title="T", dependencies=tuple(map(str, needs))) for i, needs in enumerate(graph)
+    ]
     cycle = find_cycle(items)
     if cycle:
         by_id = {item.id: item for item in items}
         assert cycle[0] == cycle[-1]
-        assert all(after in by_id[before].dependencies for before, after in zip(cycle, cycle[1:], strict=False))
+        assert all(after in by_id[before].dependencies for before, after in itertools.pairwise(cycle))
         return
     order = [item.id for item in dependency_order(items)]
     assert sorted(order) == sorted(item.id for item in items)

@@ -64,11 +64,17 @@ def test_the_seed_documents_fit_the_schemas() -> None:
     [
         {"id": "a", "title": "A"},
         {"step_id": "a", "title": "A", "description": "d", "x-own": [1]},
-        {"id": "a", "title": "A", "acceptance_criteria": {"expected_artifacts": ["a", {"path": "b", "schema": "c"}]}},
+        {
+            "id": "a",
+            "title": "A",
+            "acceptance_criteria": {"expected_artifacts": ["a", {"path": "b", "schema": "c"}]},
+        },
     ],
 )
 def test_every_spelling_fits_the_schema(item: dict[str, Any]) -> None:
-    validator("plan").validate({"todo_list_id": "p", "items": [item], "metadata": {"max_debug_branch_depth": 1}})
+    validator("plan").validate(
+        {"todo_list_id": "p", "items": [item], "metadata": {"max_debug_branch_depth": 1}}
+    )
 
 
 @pytest.mark.parametrize(

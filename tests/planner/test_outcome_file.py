@@ -29,7 +29,13 @@ DOCUMENT = OutcomeDocument(
     run=RUN,
     summary=Summary(todos={TodoState.DONE: 1}, criteria={Verdict.PASSED: 2}),
     outcomes=(
-        Outcome(todo_id="a", plan="p", success=True, tests_passed=True, recorded={"rows": (1.5, "nan", "é\ud7ff")}),
+        Outcome(
+            todo_id="a",
+            plan="p",
+            success=True,
+            tests_passed=True,
+            recorded={"rows": (1.5, "nan", "é\ud7ff")},
+        ),
     ),
 )
 
@@ -52,7 +58,9 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_file_and_no_rubbish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "outcomes.json"
     write_outcomes(DOCUMENT, path)
     before = path.read_bytes()

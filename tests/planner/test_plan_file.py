@@ -36,7 +36,9 @@ def todo(text: str) -> str:
     return f"todo_list_id: p\nitems:\n- id: a\n  title: A\n{lines}"
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in INVALID.iterdir() if path.name != "expected.json"))
+@pytest.mark.parametrize(
+    "name", sorted(path.name for path in INVALID.iterdir() if path.name != "expected.json")
+)
 def test_a_broken_plan_is_refused_with_every_fault_and_its_position(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -48,7 +50,10 @@ def test_a_broken_plan_is_refused_with_every_fault_and_its_position(
 def test_every_broken_plan_says_what_to_do() -> None:
     for name, lines in EXPECTED.items():
         for line in lines[1:]:
-            assert ";" in line or "did you mean" in line or line.startswith("…") or "no JSON" in line, (name, line)
+            assert ";" in line or "did you mean" in line or line.startswith("…") or "no JSON" in line, (
+                name,
+                line,
+            )
 
 
 def test_every_field_of_a_plan_is_read() -> None:
@@ -61,7 +66,11 @@ def test_every_field_of_a_plan_is_read() -> None:
         "x-team": {"size": 3, "names": ["ann", "bob"], "remote": "yes", "since": "2026-01-01"}
     }
     policy = plan.metadata
-    assert (policy.auto_fix_mode, policy.require_planner_approval, policy.auto_approve_branches) == (True, None, False)
+    assert (policy.auto_fix_mode, policy.require_planner_approval, policy.auto_approve_branches) == (
+        True,
+        None,
+        False,
+    )
     assert (policy.max_branch_depth, policy.branch_timeout_seconds) == (3, 150.0)
     assert policy.network == ("localhost", "10.0.0.1")
     assert policy.budget.new_files == 2
@@ -70,7 +79,10 @@ def test_every_field_of_a_plan_is_read() -> None:
     assert [item.id for item in plan.items[:3]] == ["on", "2026-01-01", "1.0"]
     assert (first.title, first.intent, first.status) == ("1.0", "Two lines,\nkept.\n", TodoStatus.CLAIMED)
     assert first.risk_level is RiskLevel.HIGH
-    assert first.failure_routing == {RoutingKey.IMPLEMENTATION_BUG: Role.CODER, Category.TEST_CRASH: Role.HUMAN}
+    assert first.failure_routing == {
+        RoutingKey.IMPLEMENTATION_BUG: Role.CODER,
+        Category.TEST_CRASH: Role.HUMAN,
+    }
     assert (first.priority, first.max_retries, first.requires_testing) == (-1, 0, True)
     criteria = first.acceptance_criteria
     assert criteria.metrics[0].operator is Operator.EQ
@@ -133,7 +145,10 @@ def test_small_plans_load_with_windows_ends_of_line_and_byte_order_marks(name: s
 
 def test_the_complete_todo_list_loads_as_it_stands() -> None:
     plan = load_plan(FIXTURES / "seeds" / "todo_list.json").plan
-    assert (plan.todo_list_id, plan.workflow_name) == ("workflow_momentum_001", "Momentum Strategy with RSI")
+    assert (plan.todo_list_id, plan.workflow_name) == (
+        "workflow_momentum_001",
+        "Momentum Strategy with RSI",
+    )
     assert plan.metadata.auto_fix_mode
     assert [item.id for item in plan.items] == [
         "t1_data_integration",
@@ -177,7 +192,10 @@ def test_a_todo_alone_is_refused_with_its_faults(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("word", ["007", "on", "2026-01-01", "1.0", "true", "0x10", "1e3", ".5", "_"])
 def test_a_text_stays_as_it_was_written(tmp_path: Path, word: str) -> None:
-    text = f"todo_list_id: {word}\nitems:\n- id: {word}\n  title: {word}\n- {{id: z, title: Z, dependencies: [{word}]}}\n"
+    text = (
+        f"todo_list_id: {word}\nitems:\n- {{id: {word}, title: {word}}}\n"
+        f"- {{id: z, title: Z, dependencies: [{word}]}}\n"
+    )
     plan = load_plan(write(tmp_path, text)).plan
     assert (plan.todo_list_id, plan.items[0].id, plan.items[0].title) == (word, word, word)
     assert plan.items[1].dependencies == (word,)
@@ -186,7 +204,10 @@ def test_a_text_stays_as_it_was_written(tmp_path: Path, word: str) -> None:
 def test_faults_of_every_kind_are_reported_together_in_their_order(tmp_path: Path) -> None:
     path = write(
         tmp_path,
-        todo("titel: B\npriority: x\nmax_retries: -1\ndependencies: [b]\nverify: a | b\nallowed_files: ['../x']"),
+        todo(
+            "titel: B\npriority: x\nmax_retries: -1\ndependencies: [b]\n"
+            "verify: a | b\nallowed_files: ['../x']"
+        ),
     )
     with pytest.raises(PlanFileError) as caught:
         load_plan(path)
@@ -231,7 +252,9 @@ def test_a_long_text_of_a_file_is_cut_in_a_message(tmp_path: Path) -> None:
 
 
 def test_half_of_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
-    shown = faults_of(write(tmp_path, '{"todo_list_id": "p", "items": [{"id": "a", "title": "\\ud800"}]}', "p.json"))
+    shown = faults_of(
+        write(tmp_path, '{"todo_list_id": "p", "items": [{"id": "a", "title": "\\ud800"}]}', "p.json")
+    )
     assert "items[0].title: the text holds half of a surrogate pair" in shown
 
 
@@ -308,3 +331,53 @@ def test_a_plan_is_a_value() -> None:
     assert hash(spec) == hash(spec.model_copy())
     with pytest.raises(KeyError):
         plan.todo("nobody")
+
+
+def test_a_glob_may_not_climb_out_behind_its_wildcard(tmp_path: Path) -> None:
+    shown = faults_of(write(tmp_path, todo("allowed_files: ['**/../x', 'a/../b', '*/../../x']")))
+    assert "allowed_files[0]: '**/../x' mixes wildcards with '..'" in shown
+    assert "allowed_files[2]: '*/../../x' leaves the plan's root" in shown
+    assert len(shown.splitlines()) == 3
+
+
+def test_a_plan_reached_through_a_link_is_rooted_where_the_link_is(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "plan.yaml").symlink_to(write(tmp_path / "elsewhere", todo("")))
+    loaded = load_plan(tmp_path / "project" / "plan.yaml")
+    assert loaded.root == tmp_path / "project"
+    assert loaded.path == tmp_path / "project" / "plan.yaml"
+
+
+@pytest.mark.parametrize(
+    "key", ["requires_testing", "priority", "agent_role", "failure_routing", "network"]
+)
+def test_a_place_of_the_wrong_kind_is_named(tmp_path: Path, key: str) -> None:
+    where = f"metadata: {{{key}: [[a]]}}\n" if key == "network" else ""
+    own = "" if key == "network" else f"{key}: [a]"
+    assert f"{key}" in faults_of(write(tmp_path, where + todo(own)))
+
+
+def test_what_stands_empty_is_named_with_what_to_write(tmp_path: Path) -> None:
+    keys = (
+        "dependencies",
+        "acceptance_criteria",
+        "failure_routing",
+        "agent_role",
+        "risk_level",
+        "priority",
+    )
+    own = "".join(f"{key}:\n" for key in keys)
+    shown = faults_of(write(tmp_path, todo(own)))
+    assert "dependencies: nothing is written here; write [], or leave the key out" in shown
+    assert "acceptance_criteria: nothing is written here" in shown
+    assert "failure_routing: nothing is written here; write {}, or leave the key out" in shown
+    assert "agent_role: no role is written here" in shown
+    assert "priority: nothing is no number" in shown
+    assert "risk_level" not in shown
+
+
+def test_a_number_too_large_under_a_key_of_the_authors_own_is_refused(tmp_path: Path) -> None:
+    shown = faults_of(write(tmp_path, todo("x-own: {a: [1e999, 5]}\nx-other: 99999999999999999999")))
+    assert "items[0].x-own.a[0]: '1e999' is too large" in shown
+    assert "items[0].x-other: '99999999999999999999' is too large" in shown

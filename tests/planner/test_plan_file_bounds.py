@@ -39,8 +39,11 @@ def fault_of_bytes(folder: Path, data: bytes, name: str = "plan.yaml") -> str:
         (b"a: \xc3\xa4\nb: \xff\n", ":2:4: the byte 0xff is not UTF-8; save the file as UTF-8"),
         (b"\xef\xbb\xbfab\xc3\n", ":1:3: the byte 0xc3 is not UTF-8; save the file as UTF-8"),
         (b"a: \x07\n", ":1:4: the control character U+0007 may not stand in YAML; delete it"),
-        (b"a: [1, 2\n", ":2:1: this is no YAML: while parsing a flow sequence: did not find expected ',' or ']'; "
-         "close the bracket, or put a comma between its parts"),
+        (
+            b"a: [1, 2\n",
+            ":2:1: this is no YAML: while parsing a flow sequence: did not find expected ',' or ']'; "
+            "close the bracket, or put a comma between its parts",
+        ),
     ],
 )
 def test_a_file_that_is_no_text_of_a_plan_says_why(tmp_path: Path, data: bytes, fault: str) -> None:
@@ -105,15 +108,22 @@ def test_aliases_of_one_long_text_are_weighed(tmp_path: Path) -> None:
 def test_some_aliases_are_fine(tmp_path: Path) -> None:
     text = "x-a: &a [1, 2]\nx-b: {c: *a, d: *a}\n" + HEAD
     (tmp_path / "plan.yaml").write_text(text)
-    assert load_plan(tmp_path / "plan.yaml").plan.extensions == {"x-a": [1, 2], "x-b": {"c": [1, 2], "d": [1, 2]}}
+    assert load_plan(tmp_path / "plan.yaml").plan.extensions == {
+        "x-a": [1, 2],
+        "x-b": {"c": [1, 2], "d": [1, 2]},
+    }
 
 
-def test_more_values_than_a_plan_can_have_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_values_than_a_plan_can_have_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("planner.edges.yaml_nodes.MAX_NODES", 100)
     monkeypatch.setattr("planner.edges.json_nodes.MAX_NODES", 100)
     values = b"[" + b"1, " * 100 + b"1]"
     assert "holds more than 100 values" in fault_of_bytes(tmp_path, b"x-a: " + values)
-    assert "holds more than 100 values" in fault_of_bytes(tmp_path, b'{"x-a": ' + values + b"}", "plan.json")
+    assert "holds more than 100 values" in fault_of_bytes(
+        tmp_path, b'{"x-a": ' + values + b"}", "plan.json"
+    )
 
 
 def test_a_huge_number_is_refused_without_computing_it(tmp_path: Path) -> None:
@@ -156,3 +166,21 @@ def test_the_pure_python_parser_serves_where_there_is_no_other(
     assert [item.id for item in plan.items] == ["a", "no"]
     assert fault_of_bytes(tmp_path, b"a: b: c\n").startswith(":1:5: this is no YAML: mapping values")
     assert "deeper than 64" in fault_of_bytes(tmp_path, b"[" * 10_000)
+
+
+def test_after_ten_thousand_faults_a_file_is_read_no_further(tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text("todo_list_id: p\nitems: [" + "1, " * 300_000 + "1]\n")
+    start = time.perf_counter()
+    with pytest.raises(PlanFileError) as caught:
+        load_plan(path)
+    assert time.perf_counter() - start < 10
+    assert "and 9999 more like it" in caught.value.faults[0]
+
+
+def test_a_makefile_of_spaces_is_read_at_once(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("a" + " " * 500_000 + "\n" + "test-a" + " x" * 200_000)
+    (tmp_path / "plan.yaml").write_text(HEAD)
+    start = time.perf_counter()
+    load_plan(tmp_path / "plan.yaml")
+    assert time.perf_counter() - start < 5

@@ -20,9 +20,13 @@ from planner.errors import PlanFileError
 
 VALID = Path(__file__).parents[2] / "fixtures" / "plans" / "valid"
 TEXT = (VALID / "every_field.yaml").read_text(encoding="utf-8")
-INLINE = json.dumps({"todo_list_id": "p", "items": [{"id": "a", "title": "A", "priority": 1.0, "verify": "pytest"}]})
+INLINE = json.dumps(
+    {"todo_list_id": "p", "items": [{"id": "a", "title": "A", "priority": 1.0, "verify": "pytest"}]}
+)
 
-quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def load(folder: Path, data: bytes, name: str) -> None:
@@ -81,12 +85,17 @@ wild = st.recursive(
 
 @quick
 @given(values=st.dictionaries(st.sampled_from(KEYS), wild, max_size=6), item=wild)
-def test_known_keys_with_wild_values_are_a_plan_or_an_error(tmp_path: Path, values: dict[str, object], item: object) -> None:
+def test_known_keys_with_wild_values_are_a_plan_or_an_error(
+    tmp_path: Path, values: dict[str, object], item: object
+) -> None:
     load(tmp_path, json.dumps({"todo_list_id": "p", "items": [item, values], **values}).encode(), "a.json")
 
 
 @quick
-@given(text=st.text(alphabet=st.sampled_from('[]{}:,"0123.eE+-truefalsn \n\\u'), max_size=30) | plain.map(json.dumps))
+@given(
+    text=st.text(alphabet=st.sampled_from('[]{}:,"0123.eE+-truefalsn \n\\u'), max_size=30)
+    | plain.map(json.dumps)
+)
 def test_json_is_accepted_exactly_where_python_accepts_it(text: str) -> None:
     try:
         expected = json.loads(text, parse_constant=_refuse, parse_int=str, parse_float=str)

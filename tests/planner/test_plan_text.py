@@ -31,13 +31,33 @@ from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
-WORDS = ["on", "no", "~", "null", "007", "1.0", "2026-01-01", "1e3", "true", "=", "<<", "- a", "a: b", "# c", "x "]
+WORDS = [
+    "on",
+    "no",
+    "~",
+    "null",
+    "007",
+    "1.0",
+    "2026-01-01",
+    "1e3",
+    "true",
+    "=",
+    "<<",
+    "- a",
+    "a: b",
+    "# c",
+    "x ",
+]
 ODD = "\u2028\x85\xa0\u200b\ufeff\U0001f600\t\r\n\x1b \"'\\:#-%@"
-text = st.sampled_from(WORDS) | st.text(st.sampled_from("ab é" + ODD) | st.characters(exclude_categories=["Cs"]))
+text = st.sampled_from(WORDS) | st.text(
+    st.sampled_from("ab é" + ODD) | st.characters(exclude_categories=["Cs"])
+)
 line = text.filter(bool)
 ids = st.from_regex(r"[A-Za-z0-9_.\-]{1,12}", fullmatch=True)
 names = st.from_regex(r"[A-Za-z0-9_ é\-]{1,8}(/[a-z0-9.]{1,5}x)?", fullmatch=True)
-commands = st.sampled_from(["pytest a.py", "pytest 'tests/a b.py::test_x[1]' -q", "python -m pytest x.py", "ruff check ."])
+commands = st.sampled_from(
+    ["pytest a.py", "pytest 'tests/a b.py::test_x[1]' -q", "python -m pytest x.py", "ruff check ."]
+)
 counts = st.integers(0, 1_000_000)
 seconds = st.floats(0.001, 604_800, allow_nan=False)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
@@ -93,7 +113,9 @@ todos = some(
     allowed_files=many(names),
     risk_level=st.sampled_from(RiskLevel),
     controller_task_spec=some(ControllerTaskSpec, _type=line, target_file=names, hint=text),
-    failure_routing=st.dictionaries(st.sampled_from([*RoutingKey, *Category]), st.sampled_from(Role), max_size=3),
+    failure_routing=st.dictionaries(
+        st.sampled_from([*RoutingKey, *Category]), st.sampled_from(Role), max_size=3
+    ),
     max_retries=counts,
     timeout_seconds=seconds,
     priority=st.integers(-(10**6), 10**6),
@@ -121,7 +143,9 @@ policies = some(
     flaky_retry=some(
         FlakyRetry,
         attempts=counts,
-        quarantine=many(some(Quarantine, _nodeid=line, _owner=line, _ticket=line, _expires=st.dates().map(str))),
+        quarantine=many(
+            some(Quarantine, _nodeid=line, _owner=line, _ticket=line, _expires=st.dates().map(str))
+        ),
     ),
     budget=some(Budget, wall_seconds=seconds, tokens=counts, cycles=counts, new_files=counts),
     network=st.sampled_from(["record", "deny"]) | many(line),
@@ -136,7 +160,9 @@ def plans(draw: st.DrawFn) -> Plan:
         draw(todos).model_copy(
             update={
                 "id": todo_id,
-                "dependencies": tuple(draw(st.lists(st.sampled_from(order[:at]), unique=True))) if at else (),
+                "dependencies": tuple(draw(st.lists(st.sampled_from(order[:at]), unique=True)))
+                if at
+                else (),
             }
         )
         for at, todo_id in enumerate(order)
@@ -164,6 +190,19 @@ def test_a_plan_that_was_loaded_can_be_written(tmp_path: Path, name: str, format
     assert load_plan(path).plan == plan
 
 
+@pytest.mark.parametrize("format", ["yaml", "json"])
+@pytest.mark.parametrize(
+    "odd", [*(f"a{char}b" for char in ODD), *ODD, *WORDS, "x\x85\n\x85y", " \n a", "a\n\n", "a \nb"]
+)
+def test_an_odd_text_is_written_so_that_it_is_read_again(tmp_path: Path, odd: str, format: str) -> None:
+    plan = Plan(
+        todo_list_id=odd, items=(Todo(id="a", title=odd, intent=odd, extensions={"x-" + odd: odd}),)
+    )
+    path = tmp_path / f"plan.{format}"
+    path.write_text(dump_plan(plan, format=format), encoding="utf-8", newline="")
+    assert load_plan(path).plan == plan
+
+
 def test_only_what_was_set_is_written() -> None:
     plan = Plan(
         todo_list_id="p",
@@ -173,7 +212,10 @@ def test_only_what_was_set_is_written() -> None:
                 title="Two\nlines",
                 acceptance_criteria=AcceptanceCriteria(
                     tests=(CommandSpec(cmd="pytest a.py", timeout_seconds=20),),
-                    expected_artifacts=(ArtifactSpec(path="a.txt"), ArtifactSpec(path="b", json_schema="s.json")),
+                    expected_artifacts=(
+                        ArtifactSpec(path="a.txt"),
+                        ArtifactSpec(path="b", json_schema="s.json"),
+                    ),
                 ),
             ),
             Todo(id="b", title="B", acceptance_criteria=AcceptanceCriteria(), extensions={"x-n": 1.0}),

@@ -45,13 +45,25 @@ def test_whatever_comes_in_only_visible_text_comes_out(text: str) -> None:
     cleaned = clean(text)
     for char in cleaned:
         assert char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cs"), repr(char)
-        assert unicodedata.bidirectional(char) not in ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+        assert unicodedata.bidirectional(char) not in (
+            "LRE",
+            "RLE",
+            "LRO",
+            "RLO",
+            "PDF",
+            "LRI",
+            "RLI",
+            "FSI",
+            "PDI",
+        )
     cleaned.encode()
     assert clean(cleaned) == cleaned
 
 
 def test_format_characters_of_unicode_are_all_removed_but_those_that_are_seen() -> None:
-    seen = {char for code in range(0x110000) if unicodedata.category(char := chr(code)) == "Cf" and clean(char)}
+    seen = {
+        char for code in range(0x110000) if unicodedata.category(char := chr(code)) == "Cf" and clean(char)
+    }
     assert seen <= {chr(code) for code in (*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2)}
 
 

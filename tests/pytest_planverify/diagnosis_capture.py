@@ -1,4 +1,4 @@
-"""Runs pytest on a small project and captures the evidence of its failures, for the tests of the diagnosis."""
+"""Runs pytest on a small project and captures the evidence of its failures, for tests of the diagnosis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_planverify.observing.evidence import (
     test_evidence,
 )
 
-QUIET = ("-p", "no:randomly", "-p", "no:asyncio", "-p", "no:cacheprovider", "-p", "no:xdist", "-q")
+QUIET = ("-q", "-p", "no:cacheprovider", "-p", "pytest_timeout")
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,14 @@ class Catcher:
             self.caught.append(collection_evidence(collector, report, self.project))
         return report
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_cmdline_parse(self) -> Generator[None, pytest.Config, pytest.Config]:
+        try:
+            return (yield)
+        except BaseException as error:
+            self.caught.append(startup_evidence(error, self.project))
+            raise
+
     def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         self.caught.append(startup_evidence(excinfo.value, self.project))
 
@@ -89,10 +97,6 @@ def capture(pytester: pytest.Pytester, files: dict[str, str], *args: str) -> Cap
     project = write(pytester, files)
     catcher = Catcher(project)
     pytester.syspathinsert(pytester.path)
-    try:
-        result = pytester.inline_run(*QUIET, *args, plugins=[catcher], no_reraise_ctrlc=True)
-    except BaseException as error:
-        if not catcher.caught:
-            catcher.caught.append(startup_evidence(error, project))
-        return Captured(catcher.caught, 4)
+    pytester._monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    result = pytester.inline_run(*QUIET, *args, plugins=[catcher], no_reraise_ctrlc=True)
     return Captured(catcher.caught, int(result.ret))

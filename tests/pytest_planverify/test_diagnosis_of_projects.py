@@ -20,7 +20,9 @@ def _shown(location: Location | None, like: str | None) -> str | None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_failing_project_gets_the_diagnosis_of_an_honest_reader(pytester: pytest.Pytester, case: Case) -> None:
+def test_a_failing_project_gets_the_diagnosis_of_an_honest_reader(
+    pytester: pytest.Pytester, case: Case
+) -> None:
     evidence = capture(pytester, case.files, *case.args).first
     diagnosis = diagnose(evidence)
     found = (diagnosis.category, diagnosis.owner, _shown(diagnosis.location, case.location))

@@ -28,7 +28,10 @@ def run(code: str, tmp_path: Path, timeout_seconds: float = 30, *arguments: str)
     script = tmp_path / "script.py"
     script.write_text(code)
     return run_process(
-        [sys.executable, str(script), *arguments], cwd=tmp_path, env=os.environ, timeout_seconds=timeout_seconds
+        [sys.executable, str(script), *arguments],
+        cwd=tmp_path,
+        env=os.environ,
+        timeout_seconds=timeout_seconds,
     )
 
 

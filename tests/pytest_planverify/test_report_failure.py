@@ -116,6 +116,19 @@ def test_source_is_shown_around_the_raising_frame_and_the_last_own_one(plan: Loa
     assert through.reached_from == excerpt
 
 
+def test_the_frames_begin_where_the_test_is_called(plan: LoadedPlan) -> None:
+    pytest_frame = Frame(path="/lib/_pytest/python.py", line=1, function="runtest", side=Side.FRAMEWORK)
+    both = raised(pytest_frame, TEST_FRAME, pytest_frame)
+    shown = (
+        report(plan, evidence(exceptions=(both, raised(pytest_frame))))
+        .failures[0]
+        .observations[0]
+        .exceptions
+    )
+    assert shown[0].frames == (TEST_FRAME, pytest_frame)
+    assert shown[1].frames == (pytest_frame,)
+
+
 def test_a_syntax_error_shows_the_line_that_it_names(plan: LoadedPlan) -> None:
     broken = raised(path="indicators/rsi.py", line=2)
     shown = report(plan, evidence(exceptions=(broken,))).failures[0].observations[0].exceptions[0]
@@ -242,6 +255,7 @@ def test_an_excerpt_is_cut_at_the_ends_of_the_file(tmp_path: Path) -> None:
         ("assert f(a == b) is not None", "f(a == b)", "is not", "None"),
         ("assert 3 not in [1, 2]", "3", "not in", "[1, 2]"),
         ("assert {'a': 1} == {'a': 2}", "{'a': 1}", "==", "{'a': 2}"),
+        ("AssertionError: too high (assert abs(3) <= 2)", "abs(3)", "<=", "2"),
         ("Failed: DID NOT RAISE ValueError", "nothing was raised", None, "raises ValueError"),
     ],
 )

@@ -79,6 +79,15 @@ def test_verbose_is_one_line_a_test_and_a_check() -> None:
     ]
 
 
+def test_the_verdict_of_a_check_that_nobody_saw_begin_is_not_a_line() -> None:
+    screen = Screen(verbosity=1, width=60)
+    screen.run("passed")
+    screen.progress.check_started("t1", "ruff check .")
+    for todo_id in ("t2", "t1", "t1"):
+        screen.progress.check_finished(todo_id, Verdict.PASSED)
+    assert screen.text.splitlines()[2:] == ["t1: ruff check . PASSED"]
+
+
 def test_a_verbose_node_id_is_never_cut() -> None:
     screen = Screen(verbosity=1)
     screen.progress.test_finished("t.py::" + "x" * 100, "passed", 1)
@@ -134,7 +143,7 @@ def test_time_goes_on_while_nothing_happens() -> None:
     screen.run("passed")
     screen.clock.now += 5
     screen.progress.tick()
-    assert screen.text.rsplit("\r", 1)[1].startswith("100%  1/1 test  0:05")
+    assert screen.text.rsplit("\r", 1)[1].startswith(" 99%  1/1 test  0:05")
 
 
 def test_checks_are_the_measure_where_there_is_no_session() -> None:
@@ -144,6 +153,29 @@ def test_checks_are_the_measure_where_there_is_no_session() -> None:
     screen.clock.now += 1
     screen.progress.check_finished("t1", Verdict.PASSED)
     assert screen.text.rsplit("\r", 1)[1] == " 25%  1/4 checks  0:01  t1: ruff check ."
+
+
+def test_what_is_run_to_confirm_does_not_count() -> None:
+    live, dots, lines = Screen(live=True, width=80), Screen(), Screen(verbosity=1)
+    for screen in (live, dots, lines):
+        screen.run("failed")
+        screen.progress.confirming("t.py::test_0", 1, 2)
+        screen.progress.test_finished("t.py::test_0", "failed", 1)
+        screen.progress.check_started("t1", "ruff check .")
+        screen.clock.now += 1
+        screen.progress.tick()
+    assert "  1/1 test  1 red  0:01  t1: ruff check ." in live.text
+    assert dots.text.count("F") == 1
+    assert lines.text.count("t.py::test_0 FAILED") == 2
+
+
+def test_nothing_is_complete_before_the_last_check() -> None:
+    screen = Screen(live=True, width=80)
+    screen.run("passed")
+    for share in (" 99%", " 99%", "100%"):
+        screen.clock.now += 1
+        screen.progress.check_finished("t1", Verdict.PASSED)
+        assert screen.text.rsplit("\r", 1)[1].startswith(share)
 
 
 def test_a_confirmation_is_shown_live() -> None:

@@ -27,7 +27,7 @@ def test_rsi_values(close):
     for day in (EXPECTED["landmarks"][name] for name in LANDMARKS):
         wanted, got = EXPECTED["values"][day], float(rsi[day])
         message = f"RSI at {day}: expected {wanted:.1f} ± {tolerance}, got {got:.1f}"
-        assert abs(got - wanted) <= tolerance, message
+        assert got == pytest.approx(wanted, abs=tolerance), message
 
     wanted = pd.Series(EXPECTED["values"], dtype=float)
     pd.testing.assert_series_equal(rsi, wanted, check_names=False, rtol=0, atol=0.0001)

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.rule import Hit, Rule, in_chain, in_group
-from pytest_planverify.diagnosis.rules.behaviour import BEHAVIOUR_RULES, LAST_RULES
+from pytest_planverify.diagnosis.rules.behaviour import BEHAVIOUR_RULES
 from pytest_planverify.diagnosis.rules.boundary import BOUNDARY_RULES
 from pytest_planverify.diagnosis.rules.checks import CHECK_RULES
 from pytest_planverify.diagnosis.rules.commands import COMMAND_FALLBACKS, COMMAND_RULES
 from pytest_planverify.diagnosis.rules.endings import PROCESS_RULES, SESSION_FALLBACKS, TIMEOUT_RULES
 from pytest_planverify.diagnosis.rules.environment import ENVIRONMENT_RULES
 from pytest_planverify.diagnosis.rules.loading import LOADING_RULES
+from pytest_planverify.diagnosis.rules.raising import LAST_RULES, RAISING_RULES
 from pytest_planverify.diagnosis.rules.repetition import REPETITION_RULES
 from pytest_planverify.diagnosis.rules.selection import SELECTION_RULES
 from pytest_planverify.diagnosis.wording import quote
@@ -46,7 +47,7 @@ UNKNOWN_RULE = Rule(
 )
 
 _HARD = ENVIRONMENT_RULES + LOADING_RULES
-_SOFT = BOUNDARY_RULES + BEHAVIOUR_RULES
+_SOFT = BOUNDARY_RULES + BEHAVIOUR_RULES + RAISING_RULES
 
 RULES: tuple[Rule, ...] = (
     *CHECK_RULES,
@@ -64,5 +65,5 @@ RULES: tuple[Rule, ...] = (
     *LAST_RULES,
     UNKNOWN_RULE,
 )
-"""What decides by the kind of criterion, then what repeated runs proved, then limits and deaths, then what an
-exception says by its type (first the one that surfaced, then those beneath), then by whose frame raised it."""
+"""What decides by the kind of criterion, then what repeated runs proved, then limits and deaths, then what
+an exception says by its type (first the one that surfaced, then those beneath), then whose frame raised."""

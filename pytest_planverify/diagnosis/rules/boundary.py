@@ -1,4 +1,4 @@
-"""Rules for what breaks where test and product meet, or where values inside the product have the wrong kind."""
+"""Rules for what breaks where test and product meet, or where a value in the product has the wrong kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _CALL = re.compile(
 _ABSTRACT = re.compile(r"^Can't instantiate abstract class '?(?P<name>[\w.]+)'? with")
 _NONE = re.compile(r"'NoneType' object|\bNoneType\b'?(?: and |$)|(?:^| and )'?NoneType'?$")
 _PATCHED = re.compile(
-    r"^<(?:module|class) '(?P<owner>[\w.]+)'(?: from .*)?> (?:does not have the|has no) attribute '(?P<name>\w+)'$"
+    r"^<(?:module|class) '(?P<owner>[\w.]+)'(?: from .*)?> (?:does not have the|has no) attribute "
+    r"'(?P<name>\w+)'$"
 )
 _NONE_TYPE = "builtins.NoneType"
 _MODULE = "module "
@@ -51,7 +52,7 @@ def _subject(case: Case, name: str) -> str:
 
 
 def _call_of(*sides: Side | None) -> Reader:
-    """Reads a call from the test that does not fit the callee's signature, the callee being of these sides."""
+    """Reads a call from the test that does not fit the signature of a callee of these sides."""
 
     def read(case: Case) -> Hit | None:
         callee = _call_error(case)
@@ -61,7 +62,8 @@ def _call_of(*sides: Side | None) -> Reader:
         if error.object_side not in sides:
             return None
         return Hit(
-            suggestion=f"{_subject(case, callee)} cannot be called as {place(frame)} does: {quote(error.message)}."
+            suggestion=f"{_subject(case, callee)} cannot be called as {place(frame)} does: "
+            f"{quote(error.message)}."
         )
 
     return read
@@ -74,7 +76,8 @@ def _callback(case: Case) -> Hit | None:
     if case.error.object_side is not Side.TEST:
         return None
     return Hit(
-        suggestion=f"{place(case.raised_at)} calls {callee}, which the test gave it, in another way than the test "
+        suggestion=f"{place(case.raised_at)} calls {callee}, which the test gave it, in another way "
+        f"than the test "
         f"expects: {quote(case.error.message)}."
     )
 
@@ -96,7 +99,8 @@ def _abstract(case: Case) -> Hit | None:
     if found is None:
         return None
     return Hit(
-        suggestion=f"{found['name']} leaves out methods that its base promises: {quote(case.error.message)}."
+        suggestion=f"{found['name']} leaves out methods that its base promises: "
+        f"{quote(case.error.message)}."
     )
 
 
@@ -142,7 +146,8 @@ def _attribute_of_library_module(case: Case) -> Hit | None:
     if error.object_side not in (Side.THIRD_PARTY, Side.STDLIB):
         return None
     return Hit(
-        suggestion=f"The installed {found[0].removeprefix(_MODULE)} has no {found[1]}, which {_at(case)} uses: pin a "
+        suggestion=f"The installed {found[0].removeprefix(_MODULE)} has no {found[1]}, which "
+        f"{_at(case)} uses: pin a "
         "version that has it, or use what this one has.",
         owner=Owner.TEST if case.in_test else Owner.PRODUCT,
     )
@@ -180,7 +185,8 @@ def _wrong_kind_at_test(case: Case) -> Hit | None:
     if error.object_side not in (Side.STDLIB, Side.THIRD_PARTY):
         return None
     return Hit(
-        suggestion=f"{_subjects(case)} gave a {found[0].removeprefix('builtins.')}, of which {_at(case)} uses "
+        suggestion=f"{_subjects(case)} gave a {found[0].removeprefix('builtins.')}, of which "
+        f"{_at(case)} uses "
         f"{found[1]}: settle what it returns."
     )
 
@@ -265,7 +271,8 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="call-of-own-helper",
-        because="The test calls a function of the tests or of a library with arguments that it does not take.",
+        because="The test calls a function of the tests or of a library with arguments that it does "
+        "not take.",
         category=Category.TEST_REGRESSION,
         confidence=0.75,
         owner=Owner.TEST,

@@ -1,4 +1,4 @@
-"""Rules for criteria that are no test: artifacts, fixtures, metrics, contracts, questions. Their kind decides."""
+"""Rules for criteria other than tests: artifacts, fixtures, metrics, contracts, questions."""
 
 from __future__ import annotations
 

@@ -107,11 +107,13 @@ def errors_of(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def is_syntax(finding: Finding) -> bool:
+    """Whether the tool says that it could not parse a file."""
     code = finding.code or ""
     return code in _SYNTAX_CODES or bool(_TYPESCRIPT_SYNTAX.match(code))
 
 
 def is_import(finding: Finding) -> bool:
+    """Whether the tool says that it could not find a module."""
     return (finding.code or "") in _IMPORT_CODES
 
 

@@ -68,7 +68,8 @@ def _swallowed(case: Case) -> Hit | None:
     if not case.evidence.swallowed_timeout:
         return None
     return Hit(
-        suggestion=f"{_what(case)} says that it passed, but it passed {_limit(case)}: something in it catches the "
+        suggestion=f"{_what(case)} says that it passed, but it passed {_limit(case)}: something in it "
+        f"catches the "
         "timeout and goes on."
     )
 
@@ -112,12 +113,12 @@ def _ended_by_itself(case: Case) -> Hit | None:
     if not leaves or case.evidence.kind is EvidenceKind.TEST or case.raised_at is None:
         return None
     return Hit(
-        suggestion=f"{place(case.raised_at)} ended the whole session: {said_exit(case)}.",
+        suggestion=f"{place(case.raised_at)} ended the whole session: {_exit(case)}.",
         owner=_owner_at(case.raised_at),
     )
 
 
-def said_exit(case: Case) -> str:
+def _exit(case: Case) -> str:
     return quote(f"{case.error.type}({case.error.message})") if case.error else "an exit"
 
 
@@ -158,7 +159,8 @@ def _our_own_error(case: Case) -> Hit | None:
     if top_level(last.module or "") not in _OURSELVES and not _OUR_PATH.search(last.path):
         return None
     return Hit(
-        suggestion=f"pytest-planverify failed in {place(last)}: {said(case.error)}. Report it; the project is "
+        suggestion=f"pytest-planverify failed in {place(last)}: {said(case.error)}. Report it; the "
+        f"project is "
         "not to blame.",
         frame=last,
     )
@@ -171,7 +173,8 @@ def _others_internal_error(case: Case) -> Hit | None:
     if last is None:
         return None
     return Hit(
-        suggestion=f"pytest or a plugin failed in {place(last)}: {said(case.error)}. Check which plugins are "
+        suggestion=f"pytest or a plugin failed in {place(last)}: {said(case.error)}. Check which "
+        f"plugins are "
         "installed here, and in which versions.",
         frame=last,
     )
@@ -192,7 +195,8 @@ def _absent_plugin(case: Case) -> Hit | None:
         f": install {', '.join(plugins)}" if plugins else ": install the plugin that brings it, or drop it"
     )
     return Hit(
-        suggestion=f"pytest does not know the option {quote(' '.join(options))} of the command or of addopts{brings}.",
+        suggestion=f"pytest does not know the option {quote(' '.join(options))} of the command or of "
+        f"addopts{brings}.",
         weight=1.0 if plugins else 0.85,
     )
 
@@ -289,14 +293,6 @@ PROCESS_RULES: tuple[Rule, ...] = (
         read=_ended_by_itself,
     ),
     Rule(
-        id="process-left-early",
-        because="The process ended before its session said that it was over.",
-        category=Category.TEST_CRASH,
-        confidence=0.85,
-        runner_up=(Category.HYGIENE_VIOLATION, 0.2),
-        read=_left_early,
-    ),
-    Rule(
         id="option-of-absent-plugin",
         because="pytest was given an option that no installed plugin knows.",
         category=Category.ENVIRONMENT_ERROR,
@@ -323,6 +319,14 @@ PROCESS_RULES: tuple[Rule, ...] = (
         category=Category.TEST_NOT_FOUND,
         confidence=0.95,
         read=_no_such_file,
+    ),
+    Rule(
+        id="process-left-early",
+        because="The process ended before its session said that it was over.",
+        category=Category.TEST_CRASH,
+        confidence=0.85,
+        runner_up=(Category.HYGIENE_VIOLATION, 0.2),
+        read=_left_early,
     ),
 )
 

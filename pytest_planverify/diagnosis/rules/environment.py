@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 FIXTURE_LOOKUP = "_pytest.fixtures.FixtureLookupError"
 _NO_ASYNC_PLUGIN = "async def functions are not natively supported"
 _UNKNOWN_MARK = re.compile(
-    r"^(?:'(?P<strict>\w+)' not found in `markers` configuration option|Unknown pytest\.mark\.(?P<warned>\w+) )"
+    r"^(?:'(?P<strict>\w+)' not found in `markers` configuration option|Unknown "
+    r"pytest\.mark\.(?P<warned>\w+) )"
 )
 _NO_SHELL_PROGRAM = re.compile(r"^Command .* returned non-zero exit status 127\.$", re.DOTALL)
 _NO_THREAD = "can't start new thread"
@@ -73,7 +74,8 @@ def _unreachable(case: Case) -> Hit | None:
         return None
     early = case.evidence.phase in (Phase.SETUP, Phase.COLLECT, Phase.SESSION, None)
     return Hit(
-        suggestion=f"{(service or 'a service or the network').capitalize()} could not be reached{_at(case)}: "
+        suggestion=f"{(service or 'a service or the network').capitalize()} could not be "
+        f"reached{_at(case)}: "
         f"{said(error)}. Start it, or let the test do without it.",
         weight=1.0 if early else 0.87,
     )
@@ -136,7 +138,8 @@ def _fixture_of_plugin(case: Case) -> Hit | None:
     if plugin is None or case.error.name in case.evidence.known_fixtures:
         return None
     return Hit(
-        suggestion=f"The fixture {case.error.name} comes with {plugin}, which is not installed or not loaded."
+        suggestion=f"The fixture {case.error.name} comes with {plugin}, which is not installed or not "
+        f"loaded."
     )
 
 
@@ -155,7 +158,8 @@ def _fixture_misspelt(case: Case) -> Hit | None:
     if not similar:
         return None
     return Hit(
-        suggestion=f"There is no fixture {case.error.name}, which is asked for{_at(case)}; {similar[0]} exists."
+        suggestion=f"There is no fixture {case.error.name}, which is asked for{_at(case)}; "
+        f"{similar[0]} exists."
     )
 
 
@@ -164,7 +168,8 @@ def _fixture_unknown(case: Case) -> Hit | None:
         return None
     name = case.error.name or "that is asked for"
     return Hit(
-        suggestion=f"No conftest and no installed plugin gives the fixture {name}{_at(case)}: install the plugin "
+        suggestion=f"No conftest and no installed plugin gives the fixture {name}{_at(case)}: install "
+        f"the plugin "
         "that brings it, or write it."
     )
 
@@ -175,7 +180,8 @@ def _async_plugin(case: Case) -> Hit | None:
     if not case.is_error("builtins.Failed", "_pytest.outcomes.Failed") or not case.in_nobody:
         return None
     return Hit(
-        suggestion=f"{case.evidence.nodeid or 'The test'} is an async function, and no plugin that runs those is "
+        suggestion=f"{case.evidence.nodeid or 'The test'} is an async function, and no plugin that "
+        f"runs those is "
         "installed: install pytest-asyncio or anyio, or run it with asyncio.run."
     )
 
@@ -194,7 +200,8 @@ def _mark(case: Case) -> Hit | None:
         else "register it, or install its plugin"
     )
     return Hit(
-        suggestion=f"The mark {mark}{_at(case)} is not registered, and strict marks make that an error: {remedy}.",
+        suggestion=f"The mark {mark}{_at(case)} is not registered, and strict marks make that an "
+        f"error: {remedy}.",
         weight=1.0 if plugin else 0.7,
     )
 
@@ -203,7 +210,8 @@ def _two_files_one_name(case: Case) -> Hit | None:
     if not case.is_error("_pytest.pathlib.ImportPathMismatchError"):
         return None
     return Hit(
-        suggestion=f"Two test files have the same base name and no package: {quote(case.error.message, 240)}. "
+        suggestion=f"Two test files have the same base name and no package: "
+        f"{quote(case.error.message, 240)}. "
         "Add __init__.py files, rename one, or use --import-mode=importlib."
         if case.error
         else "Two test files have the same base name."
@@ -222,7 +230,8 @@ def _dependency_raised_at_import(case: Case) -> Hit | None:
     if last.function != "<module>" or case.is_error("builtins.ImportError"):
         return None
     return Hit(
-        suggestion=f"An installed package fails while it is imported, at {place(last)}: {said(case.error)}. "
+        suggestion=f"An installed package fails while it is imported, at {place(last)}: "
+        f"{said(case.error)}. "
         "Check its version against this Python."
     )
 

@@ -13,10 +13,12 @@ from pytest_planverify.diagnosis.rule import Hit, Rule
 from pytest_planverify.diagnosis.wording import alike, place, quote, said
 
 _CANNOT_IMPORT = re.compile(
-    r"^cannot import name '(?P<name>[^']+)' from (?P<partial>partially initialized module )?'(?P<module>[^']+)'"
+    r"^cannot import name '(?P<name>[^']+)' from (?P<partial>partially initialized module "
+    r")?'(?P<module>[^']+)'"
 )
 _PARTIAL_ATTRIBUTE = re.compile(
-    r"^(?:partially initialized module '(?P<module>[^']+)'|cannot access submodule '(?P<sub>[^']+)') .*circular import"
+    r"^(?:partially initialized module '(?P<module>[^']+)'|cannot access submodule '(?P<sub>[^']+)') "
+    r".*circular import"
 )
 _NATIVE = re.compile(
     r"^(?:\S+\.(?:so|dylib)[.\d]*: cannot open shared object file|DLL load failed|dlopen\()"
@@ -62,7 +64,8 @@ def _foreign_syntax(case: Case) -> Hit | None:
     if _source_side(error) not in (Side.THIRD_PARTY, Side.FRAMEWORK, Side.STDLIB):
         return None
     return Hit(
-        suggestion=f"The installed {error.path}:{error.line} is not Python of this version: {said(error)}. Install a "
+        suggestion=f"The installed {error.path}:{error.line} is not Python of this version: "
+        f"{said(error)}. Install a "
         "version that fits."
     )
 
@@ -77,7 +80,8 @@ def _circular(case: Case) -> Hit | None:
         return None
     module = partial["module"] or error.name or "a module"
     return Hit(
-        suggestion=f"{module} is imported again while it is still being imported{_at(case)}: break the circle.",
+        suggestion=f"{module} is imported again while it is still being imported{_at(case)}: break "
+        f"the circle.",
         owner=Owner.TEST if case.in_test else Owner.PRODUCT,
     )
 
@@ -107,7 +111,8 @@ def _test_package(case: Case) -> Hit | None:
         there = error.path is not None
         state = f"stands in {error.path} but" if there else "belongs to the tests and"
         return Hit(
-            suggestion=f"{module} {state} cannot be imported from here{_at(case)}: run from the right folder, add the "
+            suggestion=f"{module} {state} cannot be imported from here{_at(case)}: run from the right "
+            f"folder, add the "
             "missing __init__.py, or put it on the path.",
             weight=1.0 if there else 0.75,
         )
@@ -115,7 +120,8 @@ def _test_package(case: Case) -> Hit | None:
     if name is None or not case.is_test_package(name[0]) or _is_own_file(error):
         return None
     return Hit(
-        suggestion=f"{name[0]} is another package here than the project's own tests, so it has no {name[1]}{_at(case)}: "
+        suggestion=f"{name[0]} is another package here than the project's own tests, so it has no "
+        f"{name[1]}{_at(case)}: "
         "an __init__.py is missing, or the path is wrong."
     )
 
@@ -131,7 +137,8 @@ def _own_module_elsewhere(case: Case) -> Hit | None:
     if module is None or case.error is None or not case.is_first_party(module) or case.error.path is None:
         return None
     return Hit(
-        suggestion=f"{module} stands in {case.error.path}, but the interpreter does not find it{_at(case)}: install the "
+        suggestion=f"{module} stands in {case.error.path}, but the interpreter does not find "
+        f"it{_at(case)}: install the "
         "project, or set pythonpath."
     )
 
@@ -159,10 +166,15 @@ def _native_library(case: Case) -> Hit | None:
 
 def _part_of_python(case: Case) -> Hit | None:
     module = _missing_module(case)
-    if module is None or top_level(module) not in sys.stdlib_module_names or case.raised_at is None:
+    if (
+        module is None
+        or case.raised_at is None
+        or top_level(module) not in sys.stdlib_module_names - _REMOVED
+    ):
         return None
     return Hit(
-        suggestion=f"This Python was built without {module}{_at(case)}, or it is for another system or version."
+        suggestion=f"This Python was built without {module}{_at(case)}, or it is for another system "
+        f"or version."
     )
 
 
@@ -178,7 +190,8 @@ def _dependency(case: Case) -> Hit | None:
     else:
         remedy = f"declare and install {package}"
     return Hit(
-        suggestion=f"No module named {module}{_at(case)}: {remedy.rstrip('?')}{'?' if remedy.endswith('?') else '.'}",
+        suggestion=f"No module named {module}{_at(case)}: "
+        f"{remedy.rstrip('?')}{'?' if remedy.endswith('?') else '.'}",
         owner=Owner.ENVIRONMENT if case.in_test else Owner.PRODUCT,
     )
 
@@ -219,7 +232,8 @@ def _foreign_name(case: Case) -> Hit | None:
         return None
     module, name = found
     return Hit(
-        suggestion=f"The installed {top_level(module)} has no {name} in {module}{_at(case)}: pin a version that has it.",
+        suggestion=f"The installed {top_level(module)} has no {name} in {module}{_at(case)}: pin a "
+        f"version that has it.",
         owner=Owner.ENVIRONMENT if case.in_test else Owner.PRODUCT,
     )
 

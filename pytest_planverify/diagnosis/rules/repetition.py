@@ -29,7 +29,8 @@ def _order(case: Case) -> Hit | None:
     if repeatability(case.evidence.confirmations) is not Repeatability.ORDER_DEPENDENT:
         return None
     return Hit(
-        suggestion=f"{_name(case)} passes alone and fails after the tests that run before it: find what they "
+        suggestion=f"{_name(case)} passes alone and fails after the tests that run before it: find "
+        f"what they "
         "leave behind (module state, environment, files) and undo it in a fixture."
     )
 
@@ -43,7 +44,8 @@ def _both_answers(case: Case) -> Hit | None:
     by_chance = f"; when it fails it says {said}" if said else ""
     order = "" if clear else " It may also depend on the tests before it."
     return Hit(
-        suggestion=f"{_name(case)} {_counts(case)}{by_chance}. Look for time, randomness, order of sets, threads "
+        suggestion=f"{_name(case)} {_counts(case)}{by_chance}. Look for time, randomness, order of "
+        f"sets, threads "
         f"or the network in it.{order}",
         owner=None if not by_product or raises_by_hand(case.raised_at) else Owner.PRODUCT,
         weight=1.0 if clear else 0.9,

@@ -61,7 +61,8 @@ def _skipped_for_the_machine(case: Case) -> Hit | None:
     for reason in case.evidence.skip_reasons:
         if found := _MISSING_IMPORT.match(reason):
             return Hit(
-                suggestion=f"Every test was skipped because {found['module']} cannot be imported: install it, "
+                suggestion=f"Every test was skipped because {found['module']} cannot be imported: "
+                f"install it, "
                 "or select tests that can run here."
             )
         if _PLATFORM.search(reason):
@@ -84,7 +85,8 @@ def _only_xfailed(case: Case) -> Hit | None:
     if case.evidence.vacuous != "only_xfailed":
         return None
     return Hit(
-        suggestion=f"Every test that {_command(case)} selects is expected to fail: take the xfail marks off "
+        suggestion=f"Every test that {_command(case)} selects is expected to fail: take the xfail "
+        f"marks off "
         "the tests that shall prove the todo."
     )
 

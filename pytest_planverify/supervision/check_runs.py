@@ -1,0 +1,147 @@
+"""A criterion with its verdict and what stands behind it, made from whatever looked at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from planner.model.outcome import Check, CheckKind, FixtureUse, Isolation, Verdict, Witness
+from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from planner.edges.plan_file import LoadedPlan
+    from planner.model.evidence import Evidence
+    from planner.model.plan import Todo
+    from planner.rules.criteria import Criterion
+    from pytest_planverify.checks.result import CheckResult
+    from pytest_planverify.supervision.judging import Judgement
+    from pytest_planverify.supervision.schedule import Job
+
+
+@dataclass(slots=True, kw_only=True)
+class CheckRun:
+    """One criterion with its verdict and the evidence behind it."""
+
+    check: Check
+    evidence: tuple[Evidence, ...] = ()
+    properties: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
+
+
+@dataclass(slots=True)
+class PlanResult:
+    """All verdicts of one plan."""
+
+    plan: LoadedPlan
+    todos: list[Todo]
+    checks: dict[str, dict[str, CheckRun]]
+    """By todo id and check id."""
+    blocked: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """By todo id, the failed todos in its way."""
+    notes: list[str] = field(default_factory=list[str])
+
+
+def of_tests(
+    job: Job,
+    judgement: Judgement,
+    *,
+    isolation: Isolation,
+    isolation_reason: str | None,
+    witness: Witness,
+    fixture: FixtureUse | None,
+    fixture_problem: Evidence | None,
+) -> CheckRun:
+    """What a command's tests said; a data file that cannot be used fails it as well."""
+    verdict, evidence = judgement.verdict, judgement.evidence
+    if fixture_problem is not None and verdict is not Verdict.NOT_RUN:
+        verdict, evidence = Verdict.FAILED, (fixture_problem, *evidence)
+    check = Check(
+        id=job.criterion.id,
+        kind=CheckKind.TEST,
+        verdict=verdict,
+        duration_ms=judgement.duration_ms,
+        cmd=job.spec.cmd,
+        isolation=isolation,
+        isolation_reason=None if isolation is Isolation.SESSION else isolation_reason,
+        reason=judgement.reason,
+        timeout_seconds=job.spec.timeout_seconds,
+        exit_code=judgement.exit_code,
+        witness=witness,
+        tests=judgement.tests,
+        fixture=fixture,
+    )
+    return CheckRun(check=check, evidence=evidence, properties=judgement.properties)
+
+
+def of_result(
+    todo: Todo, criterion: Criterion, result: CheckResult, *, isolation: Isolation = Isolation.PARENT
+) -> CheckRun:
+    """What a check that is no pytest session said."""
+    command = criterion.spec if isinstance(criterion.spec, CommandSpec) else None
+    check = Check(
+        id=criterion.id,
+        kind=criterion.kind,
+        verdict=result.verdict,
+        duration_ms=result.duration_ms,
+        cmd=None if command is None else command.cmd,
+        title=(result.title or title_of(criterion)) if command is None else None,
+        isolation=isolation,
+        reason=result.reason,
+        timeout_seconds=None if command is None else command.timeout_seconds,
+        exit_code=result.exit_code,
+    )
+    evidence = tuple(each.model_copy(update={"contract_path": todo.contract_path}) for each in result.evidence)
+    return CheckRun(check=check, evidence=evidence)
+
+
+def of_skip(criterion: Criterion, reason: str, verdict: Verdict) -> CheckRun:
+    """A criterion that was not looked at, and why."""
+    command = criterion.spec if isinstance(criterion.spec, CommandSpec) else None
+    check = Check(
+        id=criterion.id,
+        kind=criterion.kind,
+        verdict=verdict,
+        cmd=None if command is None else command.cmd,
+        title=None if command is not None else title_of(criterion),
+        reason=reason,
+        timeout_seconds=None if command is None else command.timeout_seconds,
+    )
+    return CheckRun(check=check)
+
+
+def masked(run: CheckRun, blocked: Sequence[str]) -> CheckRun:
+    """The same check where a failed dependency stands before it: what it said is not counted."""
+    update = {"verdict": Verdict.BLOCKED, "reason": blocked_reason(blocked)}
+    return CheckRun(check=run.check.model_copy(update=update), properties=run.properties)
+
+
+def blocked_reason(blocked: Sequence[str]) -> str:
+    """Whose failure is in the way."""
+    return f"blocked by {', '.join(blocked)}"
+
+
+def title_of(criterion: Criterion) -> str:
+    """What a person calls a criterion that is no command: its path, comparison or question."""
+    spec = criterion.spec
+    if isinstance(spec, ArtifactSpec):
+        return spec.path
+    if isinstance(spec, MetricSpec):
+        return f"{spec.name} {spec.operator} {spec.value:.12g}"
+    if isinstance(spec, ManualSpec):
+        return spec.question
+    return spec.cmd if isinstance(spec, CommandSpec) else spec
+
+
+def recorded_values(runs: Iterable[CheckRun]) -> dict[str, list[Any]]:
+    """Every value that a todo's tests recorded, by name, in the order of the checks."""
+    values: dict[str, list[Any]] = {}
+    for run in runs:
+        for name, value in run.properties:
+            values.setdefault(name, []).append(value)
+    return values
+
+
+def not_passed(runs: Sequence[CheckRun]) -> CheckRun | None:
+    """The first check that did not pass."""
+    return next((run for run in runs if run.check.verdict is not Verdict.PASSED), None)

@@ -1,0 +1,585 @@
+"""The output of each tool, as it was really printed, read into complaints."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.catalog import TOOLS, Purpose, parse_command, proves_nothing, read_findings
+from planner.catalog.findings import FORMATS, MAX_FINDINGS
+
+RUFF = """F401 [*] `os` imported but unused
+ --> pkg/bad.py:1:8
+  |
+1 | import os
+  |        ^^
+help: Remove unused import: `os`
+
+F821 Undefined name `undefined_name`
+  --> pkg/bad.py:10:7
+   |
+10 | print(undefined_name)
+
+invalid-syntax: Expected `)`, found newline
+ --> syn.py:1:8
+  |
+Found 3 errors.
+"""
+COMPILEALL = """*** Error compiling './syn.py'...
+  File "./syn.py", line 1
+    def g(:
+          ^
+SyntaxError: invalid syntax
+
+"""
+PYRIGHT = """/tmp/x/pkg/bad.py
+  /tmp/x/pkg/bad.py:6:12 - error: Type "int" is not assignable to return type "str"
+    "int" is not assignable to "str" (reportReturnType)
+  /tmp/x/pkg/bad.py:10:7 - error: "undefined_name" is not defined (reportUndefinedVariable)
+  /tmp/x/pkg/bad.py:11:7 - warning: Import "x" could not be resolved from source (reportMissingModuleSource)
+  /tmp/x/pkg/bad.py:2:5 - error: Expected expression
+2 errors, 0 warnings, 0 informations
+"""
+UNITTEST = """FEs
+======================================================================
+ERROR: test_e (test_u.T.test_e)
+----------------------------------------------------------------------
+Traceback (most recent call last):
+  File "/tmp/x/test_u.py", line 6, in test_e
+    raise ValueError("boom")
+ValueError: boom
+
+======================================================================
+FAIL: test_a (test_u.T.test_a)
+----------------------------------------------------------------------
+Traceback (most recent call last):
+  File "/tmp/x/test_u.py", line 4, in test_a
+    self.assertEqual(1, 2)
+AssertionError: 1 != 2
+
+----------------------------------------------------------------------
+Ran 3 tests in 0.000s
+
+FAILED (failures=1, errors=1, skipped=1)
+"""
+ESLINT = """
+/tmp/x/b.js
+  1:5   error    'a' is assigned a value but never used  no-unused-vars
+  2:1   warning  'foo' is not defined                    no-undef
+
+/tmp/x/broken.js
+  2:1  error  Parsing error: Unexpected token
+
+✖ 3 problems (2 errors, 1 warning)
+"""
+JEST = """FAIL t/a.test.js
+  ✕ adds (4 ms)
+
+  ● adds
+
+    expect(received).toBe(expected) // Object.is equality
+
+    Expected: 3
+    Received: 2
+
+      at Object.toBe (t/a.test.js:1:34)
+
+Test Suites: 1 failed, 1 total
+"""
+VITEST = """
+\x1b[31m\u276f\x1b[39m v/a.test.mjs (1 test | 1 failed) 6ms
+
+⎯⎯⎯⎯⎯⎯⎯ Failed Tests 1 ⎯⎯⎯⎯⎯⎯⎯
+
+\x1b[41m\x1b[1m FAIL \x1b[22m\x1b[49m v/a.test.mjs > adds
+\x1b[31mAssertionError: expected 2 to be 3 // Object.is equality\x1b[39m
+
+- Expected
++ Received
+
+ \u276f v/a.test.mjs:2:34
+"""
+MOCHA = """
+  0 passing (3ms)
+  1 failing
+
+  1) d
+       fails:
+
+      AssertionError [ERR_ASSERTION]: Expected values to be strictly equal:
+
+      at Context.<anonymous> (m/a.js:1:73)
+      at process.processImmediate (node:internal/timers:483:21)
+"""
+NODE = """# Subtest: n
+not ok 1 - n
+  ---
+  duration_ms: 1.703286
+  location: '/tmp/x/n/a.test.js:1:64'
+  failureType: 'testCodeFailure'
+"""
+CARGO = """    Checking foo v0.1.0 (/tmp/x/rs)
+warning: unused variable: `x`
+ --> src/lib.rs:1:25
+  |
+error[E0308]: mismatched types
+ --> src/lib.rs:1:21
+  |
+1 | pub fn f() -> i32 { "a" }
+error: could not compile `foo` (lib) due to 1 previous error
+"""
+CARGO_TEST = """
+---- t stdout ----
+
+thread 't' (17460) panicked at src/lib.rs:2:10:
+assertion `left == right` failed
+  left: 1
+"""
+MAKE = """a.c: In function 'main':
+a.c:1:19: error: 'x' undeclared (first use in this function)
+    1 | int main(){return x;}
+a.c:1:19: note: each undeclared identifier is reported only once
+make[1]: *** [Makefile:4: fail] Error 3
+"""
+BANDIT = """>> Issue: [B404:blacklist] Consider possible security implications associated with the subprocess module.
+   Severity: Low   Confidence: High
+   CWE: CWE-78 (https://cwe.mitre.org/data/definitions/78.html)
+   More Info: https://bandit.readthedocs.io/
+   Location: fm/ugly.py:4:0
+"""
+RUFF_FORMAT = """unformatted: File would be reformatted
+ --> fm/boom.py:3:1
+  |
+1 file would be reformatted
+"""
+TRACEBACK = """Traceback (most recent call last):
+  File "/tmp/x/boom.py", line 3, in <module>
+    t()
+  File "/tmp/x/boom.py", line 2, in t
+    raise ValueError("x")
+ValueError: x
+"""
+DOCTEST = """**********************************************************************
+File "/tmp/x/doc.py", line 3, in doc.d
+Failed example:
+    1+1
+Expected:
+    3
+"""
+
+Row = tuple[str | None, int | None, int | None, str | None, str]
+EXPECTED: list[tuple[str, str, list[Row]]] = [
+    (
+        "ruff check .",
+        RUFF,
+        [
+            ("pkg/bad.py", 1, 8, "F401", "`os` imported but unused"),
+            ("pkg/bad.py", 10, 7, "F821", "Undefined name `undefined_name`"),
+            ("syn.py", 1, 8, "invalid-syntax", "Expected `)`, found newline"),
+        ],
+    ),
+    (
+        "ruff check --output-format concise .",
+        "pkg/bad.py:1:8: F401 [*] `os` imported but unused\nsyn.py:1:7: invalid-syntax: Expected a parameter\n",
+        [
+            ("pkg/bad.py", 1, 8, "F401", "`os` imported but unused"),
+            ("syn.py", 1, 7, "invalid-syntax", "Expected a parameter"),
+        ],
+    ),
+    ("ruff check x", "E902 No such file\n--> missing:1:1\n", [("missing", 1, 1, "E902", "No such file")]),
+    (
+        "ruff format --check .",
+        RUFF_FORMAT,
+        [("fm/boom.py", 3, 1, "unformatted", "File would be reformatted")],
+    ),
+    (
+        "ruff format --check .",
+        "Would reformat: a.py\n",
+        [("a.py", None, None, None, "would be reformatted")],
+    ),
+    (
+        "black --check .",
+        "error: cannot parse: syn.py:1:6\nwould reformat /tmp/x/b.py\n",
+        [
+            ("/tmp/x/b.py", None, None, None, "would be reformatted"),
+            ("syn.py", 1, 6, None, "cannot parse"),
+        ],
+    ),
+    (
+        "isort --check .",
+        "ERROR: /tmp/x/u.py Imports are incorrectly sorted and/or formatted.\n",
+        [("/tmp/x/u.py", None, None, None, "Imports are incorrectly sorted and/or formatted.")],
+    ),
+    (
+        "flake8",
+        "pkg/bad.py:1:1: F401 'os' imported but unused\nsyn.py:1:8: E999 SyntaxError: invalid syntax\n",
+        [
+            ("pkg/bad.py", 1, 1, "F401", "'os' imported but unused"),
+            ("syn.py", 1, 8, "E999", "SyntaxError: invalid syntax"),
+        ],
+    ),
+    (
+        "pylint pkg",
+        "************* Module bad\npkg/bad.py:1:0: C0114: Missing module docstring (missing-module-docstring)\n",
+        [("pkg/bad.py", 1, 0, "C0114", "Missing module docstring (missing-module-docstring)")],
+    ),
+    (
+        "bandit -r .",
+        BANDIT,
+        [
+            (
+                "fm/ugly.py",
+                4,
+                0,
+                "B404",
+                "Consider possible security implications associated with the subprocess module.",
+            )
+        ],
+    ),
+    (
+        "mypy src",
+        'pkg/bad.py:6: error: Incompatible return value type (got "int")  [return-value]\n'
+        "pkg/bad.py:7: note: hint\nmissing.py: error: Cannot read file: No such file or directory\n",
+        [
+            ("pkg/bad.py", 6, None, "return-value", 'Incompatible return value type (got "int")'),
+            ("missing.py", None, None, None, "Cannot read file: No such file or directory"),
+        ],
+    ),
+    (
+        "pyright",
+        PYRIGHT,
+        [
+            (
+                "/tmp/x/pkg/bad.py",
+                6,
+                12,
+                "reportReturnType",
+                'Type "int" is not assignable to return type "str" "int" is not assignable to "str"',
+            ),
+            ("/tmp/x/pkg/bad.py", 10, 7, "reportUndefinedVariable", '"undefined_name" is not defined'),
+            ("/tmp/x/pkg/bad.py", 2, 5, None, "Expected expression"),
+            (
+                "/tmp/x/pkg/bad.py",
+                11,
+                7,
+                "reportMissingModuleSource",
+                'Import "x" could not be resolved from source',
+            ),
+        ],
+    ),
+    ("python -m compileall -q .", COMPILEALL, [("./syn.py", 1, None, "SyntaxError", "invalid syntax")]),
+    ("python -m py_compile syn.py", COMPILEALL, [("./syn.py", 1, None, "SyntaxError", "invalid syntax")]),
+    (
+        "python -m py_compile missing.py",
+        "[Errno 2] No such file or directory: 'missing.py'",
+        [("missing.py", None, None, None, "No such file or directory")],
+    ),
+    (
+        "python -m unittest test_u",
+        UNITTEST,
+        [
+            ("/tmp/x/test_u.py", 6, None, "ValueError", "test_e: boom"),
+            ("/tmp/x/test_u.py", 4, None, "AssertionError", "test_a: 1 != 2"),
+        ],
+    ),
+    ("python -m doctest doc.py", DOCTEST, [("/tmp/x/doc.py", 3, None, "doc.d", "Failed example: 1+1")]),
+    ("python boom.py", TRACEBACK, [("/tmp/x/boom.py", 2, None, "ValueError", "x")]),
+    (
+        "python -m nosuch.mod",
+        "/usr/bin/python: Error while finding module specification for 'nosuch.mod' (ModuleNotFoundError)\n",
+        [
+            (
+                None,
+                None,
+                None,
+                None,
+                "Error while finding module specification for 'nosuch.mod' (ModuleNotFoundError)",
+            )
+        ],
+    ),
+    (
+        "make fail",
+        MAKE,
+        [
+            ("a.c", 1, 19, None, "'x' undeclared (first use in this function)"),
+            ("Makefile", 4, None, "fail", "Error 3"),
+        ],
+    ),
+    (
+        "make nosuch",
+        "make: *** No rule to make target 'nosuch'.  Stop.\n",
+        [(None, None, None, None, "No rule to make target 'nosuch'. Stop.")],
+    ),
+    (
+        "npx tsc --noEmit",
+        "a.ts(1,7): error TS2322: Type 'string' is not assignable.\nerror TS6053: File 'm.ts' not found.\n",
+        [
+            ("a.ts", 1, 7, "TS2322", "Type 'string' is not assignable."),
+            (None, None, None, "TS6053", "File 'm.ts' not found."),
+        ],
+    ),
+    (
+        "tsc --pretty",
+        "\x1b[96ma.ts\x1b[0m:\x1b[93m1\x1b[0m:\x1b[93m7\x1b[0m - \x1b[91merror\x1b[0m\x1b[90m TS2322: \x1b[0mBad.\n",
+        [("a.ts", 1, 7, "TS2322", "Bad.")],
+    ),
+    (
+        "eslint .",
+        ESLINT,
+        [
+            ("/tmp/x/b.js", 1, 5, "no-unused-vars", "'a' is assigned a value but never used"),
+            ("/tmp/x/broken.js", 2, 1, None, "Parsing error: Unexpected token"),
+            ("/tmp/x/b.js", 2, 1, "no-undef", "'foo' is not defined"),
+        ],
+    ),
+    (
+        "prettier --check .",
+        "[warn] b.js\n[error] broken.js: SyntaxError: Unexpected token (2:1)\n[error]   1 | const x = {\n",
+        [
+            ("b.js", None, None, None, "would be reformatted"),
+            ("broken.js", 2, 1, "SyntaxError", "Unexpected token"),
+        ],
+    ),
+    ("jest", JEST, [("t/a.test.js", 1, 34, "adds", "failed")]),
+    (
+        "npx vitest run",
+        VITEST,
+        [
+            (
+                "v/a.test.mjs",
+                2,
+                34,
+                "v/a.test.mjs > adds",
+                "AssertionError: expected 2 to be 3 // Object.is equality",
+            )
+        ],
+    ),
+    ("mocha", MOCHA, [("m/a.js", 1, 73, "d", "fails")]),
+    ("node --test", NODE, [("/tmp/x/n/a.test.js", 1, 64, "n", "failed")]),
+    (
+        "node x.js",
+        "/tmp/x/x.js:2\n\n\n\nSyntaxError: Unexpected end of input\n    at wrapSafe (node:internal:1464:18)\n",
+        [
+            ("/tmp/x/x.js", 2, None, "SyntaxError", "Unexpected end of input"),
+            (None, None, None, "SyntaxError", "Unexpected end of input"),
+        ],
+    ),
+    (
+        "npm run nosuch",
+        'npm error Missing script: "nosuch"\nnpm error\nnpm error A complete log of this run can be found in: x\n',
+        [(None, None, None, None, 'Missing script: "nosuch"')],
+    ),
+    (
+        "cargo check",
+        CARGO,
+        [
+            ("src/lib.rs", 1, 21, "E0308", "mismatched types"),
+            ("src/lib.rs", 1, 25, None, "unused variable: `x`"),
+        ],
+    ),
+    ("cargo test", CARGO_TEST, [("src/lib.rs", 2, 10, "t", "assertion `left == right` failed")]),
+    (
+        "cargo fmt --check",
+        "Diff in /tmp/x/src/lib.rs:1:\n",
+        [("/tmp/x/src/lib.rs", 1, None, None, "is not formatted")],
+    ),
+    (
+        "go vet ./...",
+        "# example\nvet: ./a.go:4:2: undefined: x\n",
+        [("./a.go", 4, 2, None, "undefined: x")],
+    ),
+    (
+        "go test ./...",
+        "--- FAIL: TestA (0.00s)\n    a_test.go:5: got 1\nFAIL\nFAIL\texample\t0.002s\n",
+        [
+            ("a_test.go", 5, None, None, "got 1"),
+            (None, None, None, "TestA", "(0.00s)"),
+        ],
+    ),
+    ("gofmt -l .", "a.go\n", [("a.go", None, None, None, "is not formatted")]),
+    (
+        "git diff --check",
+        "ws.txt:1: trailing whitespace.\n+a  \n",
+        [("ws.txt", 1, None, None, "trailing whitespace")],
+    ),
+    (
+        "tox -e py",
+        "py: exit 3 (0.02 seconds) /x> python\n  py: FAIL code 3 (0.30=setup[0.27]+cmd[0.02] seconds)\n",
+        [(None, None, None, "py", "code 3 (0.30=setup[0.27]+cmd[0.02] seconds)")],
+    ),
+    (
+        "nox",
+        "nox > Running session t\nnox > Command python -c x failed with exit code 2\nnox > Session t failed.\n",
+        [(None, None, None, None, "Command python -c x failed with exit code 2")],
+    ),
+    ("coverage report", "No data to report.\n", [(None, None, None, None, "No data to report.")]),
+    ("lint-imports", "layers BROKEN\n", [(None, None, None, None, "layers")]),
+    (
+        "vulture src",
+        "src/a.py:3: unused import 'x' (90% confidence)\n",
+        [("src/a.py", 3, None, None, "unused import 'x' (90% confidence)")],
+    ),
+    ("ruff check", "odd.txt:3: something else\n", [("odd.txt", 3, None, None, "something else")]),
+    ("mypy src", "nothing that is a complaint\n", []),
+]
+
+
+@pytest.mark.parametrize(
+    ("cmd", "output", "rows"), EXPECTED, ids=[f"{n}-{row[0]}" for n, row in enumerate(EXPECTED)]
+)
+def test_complaints_are_read_with_their_place_errors_first(cmd: str, output: str, rows: list[Row]) -> None:
+    tool = parse_command(cmd).tool
+    for streams in ((output, ""), ("", output)):
+        findings = read_findings(tool, *streams)
+        assert [(f.path, f.line, f.column, f.code, f.message) for f in findings] == rows
+
+
+def test_every_tool_has_a_format() -> None:
+    assert {tool.output for tool in TOOLS} <= set(FORMATS)
+
+
+def test_only_so_many_complaints_are_kept() -> None:
+    lines = "".join(f"a.py:{number}:1: E501 too long\n" for number in range(1, 1_000))
+    assert len(read_findings(parse_command("flake8").tool, lines, "")) == MAX_FINDINGS
+
+
+def test_a_line_number_that_is_none_is_left_out() -> None:
+    (finding,) = read_findings(parse_command("flake8").tool, f"a.py:{'9' * 50}:1: E501 too long\n", "")
+    assert (finding.path, finding.line) == ("a.py", None)
+
+
+PASSED = "1 passed in 0.01s"
+UNITTEST_OK = "\n----\nRan {ran} tests in 0.000s\n\nOK{notes}\n"
+CARGO_OK = "test result: ok. {passed} passed; 0 failed; {ignored} ignored; 0 measured; 0 filtered out; finished in 0s\n"
+
+
+@pytest.mark.parametrize(
+    ("cmd", "output", "said"),
+    [
+        ("python -m unittest x", UNITTEST_OK.format(ran=0, notes=""), "Ran 0 tests"),
+        (
+            "python -m unittest x",
+            UNITTEST_OK.format(ran=1, notes=" (skipped=1)").replace("tests", "test"),
+            "skipped",
+        ),
+        (
+            "python -m unittest x",
+            UNITTEST_OK.format(ran=2, notes=" (skipped=1, expected failures=1)"),
+            "skipped",
+        ),
+        ("python -m unittest x", UNITTEST_OK.format(ran=2, notes=" (skipped=1)"), None),
+        ("python -m unittest x", UNITTEST_OK.format(ran=2, notes=""), None),
+        ("tox", "============ 3 skipped in 0.12s ============\n", "3 skipped"),
+        ("tox", "no tests ran in 0.80s\n", "no tests ran"),
+        ("tox", f"3 skipped in 0.12s\n{PASSED}\n", None),
+        ("nox", "2 xfailed in 0.12s\n", "2 xfailed"),
+        ("make test", UNITTEST_OK.format(ran=0, notes=""), "Ran 0 tests"),
+        ("make test", "ok\n", None),
+        ("make", "make: Nothing to be done for 'all'.\n", None),
+        ("make", UNITTEST_OK.format(ran=0, notes=""), None),
+        ("python runtests.py", UNITTEST_OK.format(ran=0, notes=""), "Ran 0 tests"),
+        ("python check.py", "fine\n", None),
+        ("cargo test", CARGO_OK.format(passed=0, ignored=0) * 2, "running 0 tests"),
+        ("cargo test", CARGO_OK.format(passed=0, ignored=2), "skipped"),
+        ("cargo test", CARGO_OK.format(passed=1, ignored=0) + CARGO_OK.format(passed=0, ignored=0), None),
+        ("cargo nextest run", "     Summary [   0.1s] 0 tests run: 0 passed, 0 skipped\n", "0 tests run"),
+        ("cargo build", CARGO_OK.format(passed=0, ignored=0), None),
+        ("go test ./...", "?   \texample/a\t[no test files]\n", "no test files"),
+        ("go test ./...", "?   \texample/a\t[no test files]\nok  \texample/b\t0.002s\n", None),
+        ("go test ./...", "ok  \texample/b\t0.002s [no tests to run]\n", "no tests to run"),
+        ("go test ./...", "ok  \texample/b\t(cached)\n", None),
+        ("npm test", "Error: no test specified\n", "no test specified"),
+        ("npm test", "Tests:       1 skipped, 1 total\n", "1 skipped"),
+        ("npm test", "Tests:       1 skipped, 1 passed, 2 total\n", None),
+        ("jest", "No tests found, exiting with code 0\n", "no tests"),
+        ("npx vitest run", "      Tests  1 passed (1)\n", None),
+        ("npx vitest run", "      Tests  2 skipped (2)\n", "skipped"),
+        ("npx mocha", "\n\n  0 passing (1ms)\n", "0 passing"),
+        ("npx mocha", "\n\n  3 passing (1ms)\n", None),
+        ("node --test", "# tests 0\n# pass 0\n", "0 passing"),
+        ("node --test", "# tests 1\n# pass 1\n", None),
+        (
+            "ruff check x",
+            "All checks passed!\nwarning: No Python files found under the given path(s)\n",
+            "Python files",
+        ),
+        (
+            "ruff format --check x",
+            "warning: No Python files found under the given path(s)\n",
+            "Python files",
+        ),
+        ("ruff check x", "All checks passed!\n", None),
+        (
+            "black --check x",
+            "No Python files are present to be formatted. Nothing to do 😴\n",
+            "Python files",
+        ),
+        ("mypy x", "There are no .py[i] files in directory 'empty'\n", "Python files"),
+        ("mypy x", "Success: no issues found in 1 source file\n", None),
+        ("pyright x", "No source files found.\n0 errors\n", "source files"),
+        ("python -m compileall x", "Listing 'x'...\nCan't list 'x'\n", "could not list"),
+        ("python -m compileall x", "Listing 'x'...\n", None),
+        ("bandit -r x", "\tTotal lines of code: 0\n", "no line"),
+        ("bandit -r x", "\tTotal lines of code: 10\n", None),
+        ("gofmt -l .", "a.go\n", "not formatted"),
+        ("gofmt -l .", "", None),
+        ("git status --porcelain", "?? a\n", "has changes"),
+        ("git status --porcelain", "", None),
+        ("git status -sb", "## main\n", None),
+        ("git status", "On branch main\nnothing to commit, working tree clean\n", None),
+        ("git status", "On branch main\nUntracked files:\n\ta\n", "has changes"),
+        (
+            "pre-commit run",
+            "ruff.....(no files to check)Skipped\nmypy....(no files to check)Skipped\n",
+            "skipped",
+        ),
+        ("pre-commit run", "ruff.....(no files to check)Skipped\nmypy..............Passed\n", None),
+        ("ctest", "No tests were found!!!\n", "no tests"),
+        ("ctest", "100% tests passed, 0 tests failed out of 3\n", None),
+        ("dotnet test", "No test is available in x.dll.\n", "no tests"),
+        ("dotnet test", "Passed!  - Failed:     0, Passed:     3, Skipped:     0, Total:     3\n", None),
+        (
+            "dotnet test",
+            "Skipped! - Failed:     0, Passed:     0, Skipped:     3, Total:     3\n",
+            "no test passed",
+        ),
+        ("mvn test", "[INFO] No tests to run.\n", "no tests to run"),
+        ("mvn test", "[WARNING] Tests run: 2, Failures: 0, Errors: 0, Skipped: 2\n", "skipped"),
+        ("mvn test", "[INFO] Tests run: 2, Failures: 0, Errors: 0, Skipped: 1\n", None),
+        ("./gradlew test", "> Task :app:test NO-SOURCE\n", "no tests to run"),
+        ("coverage report", "TOTAL 10 0 100%\n", None),
+    ],
+)
+def test_success_on_nothing_is_told_from_success(cmd: str, output: str, said: str | None) -> None:
+    reason = proves_nothing(parse_command(cmd).tool, output, "")
+    assert (said is None) == (reason is None), reason
+    assert (said or "") in (reason or "")
+
+
+@given(st.sampled_from(TOOLS), st.text(), st.text())
+def test_no_output_is_an_error(tool: object, stdout: str, stderr: str) -> None:
+    read_findings(tool, stdout, stderr)  # type: ignore[arg-type]
+    proves_nothing(tool, stdout, stderr)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "tool", {tool.output: tool for tool in TOOLS}.values(), ids=lambda tool: tool.output
+)
+def test_output_without_end_is_read_in_little_time(tool: object) -> None:
+    hostile = ["a" * 100_000, " \n" * 50_000, "a:1:1: " * 15_000, "  ● a\n" * 20_000, "error: x\n" * 10_000]
+    hostile += [
+        '  File "a", line 1\n' * 6_000,
+        "Traceback (most recent call last):\n" * 3_000,
+        "1 passed, " * 10_000,
+    ]
+    hostile += ["  a.py:1:1 - error: x\n    y" * 5_000, ">> Issue: [B1:a] b\n" * 5_000, "F401 x\n" * 10_000]
+    asked = dataclasses.replace(tool, purpose=Purpose.TEST)  # type: ignore[type-var]
+    for text in hostile:
+        started = time.perf_counter()
+        read_findings(asked, text, "")
+        proves_nothing(asked, text, "")
+        assert time.perf_counter() - started < 3, text[:20]

@@ -1,0 +1,201 @@
+"""An artifact passes only if it is there, below the root, and as the plan says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.model.outcome import Verdict
+from planner.model.plan import ArtifactSpec
+from pytest_planverify.checks import artifact as module
+from pytest_planverify.checks.artifact import check_artifact
+from pytest_planverify.checks.result import CheckResult
+
+
+def check(root: Path, path: str, **options: Any) -> CheckResult:
+    result = check_artifact(ArtifactSpec(path=path, **options), root, check_id="expected_artifacts[0]")
+    assert result.title == path
+    assert (result.verdict is Verdict.PASSED) == (not result.evidence)
+    return result
+
+
+def problem(root: Path, path: str, **options: Any) -> str:
+    result = check(root, path, **options)
+    assert result.verdict is Verdict.FAILED
+    assert result.evidence[0].headline in (result.reason or "")
+    assert result.evidence[0].artifact is not None
+    return result.evidence[0].artifact.problem
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "root"
+    (folder / "out" / "deep").mkdir(parents=True)
+    (folder / "out" / "a.json").write_text('{"rows": 3}')
+    (folder / "out" / "b.json").write_text('{"rows": "x"}')
+    (folder / "out" / "empty.txt").write_text("")
+    (folder / "schema.json").write_text(
+        json.dumps({"type": "object", "required": ["rows"], "properties": {"rows": {"type": "integer"}}})
+    )
+    (tmp_path / "secret.txt").write_text("x")
+    return folder
+
+
+def test_a_file_that_is_there_and_not_empty_passes(root: Path) -> None:
+    assert check(root, "out/a.json").verdict is Verdict.PASSED
+    assert check(root, "./out/../out/a.json").verdict is Verdict.PASSED
+
+
+def test_a_missing_file_names_what_looks_like_it(root: Path) -> None:
+    result = check(root, "out/a.jsn")
+    assert result.reason == "out/a.jsn does not exist; did you mean out/a.json?"
+    assert problem(root, "nowhere/x.txt") == "missing"
+
+
+def test_sizes_are_kept_to(root: Path) -> None:
+    assert problem(root, "out/empty.txt") == "empty"
+    assert check(root, "out/empty.txt", min_bytes=0).verdict is Verdict.PASSED
+    assert problem(root, "out/a.json", min_bytes=12) == "too_small"
+    assert problem(root, "out/a.json", max_bytes=10) == "too_large"
+    assert check(root, "out/a.json", min_bytes=11, max_bytes=11).verdict is Verdict.PASSED
+
+
+def test_the_digest_is_compared(root: Path) -> None:
+    digest = hashlib.sha256((root / "out/a.json").read_bytes()).hexdigest()
+    assert check(root, "out/a.json", sha256=digest).verdict is Verdict.PASSED
+    assert problem(root, "out/a.json", sha256="0" * 64) == "sha256"
+
+
+def test_every_match_of_a_glob_is_checked(root: Path) -> None:
+    assert check(root, "out/*.json").verdict is Verdict.PASSED
+    assert check(root, "**/a.json").verdict is Verdict.PASSED
+    assert problem(root, "out/*.csv") == "no_match"
+    result = check(root, "out/*", min_bytes=1, schema="schema.json")
+    assert [(e.artifact.path, e.artifact.problem) for e in result.evidence if e.artifact] == [
+        ("out/b.json", "schema"),
+        ("out/deep", "not_a_file"),
+        ("out/empty.txt", "empty"),
+    ]
+    assert "(and 2 more)" in (result.reason or "")
+
+
+def test_a_file_whose_name_looks_like_a_glob_is_that_file(root: Path) -> None:
+    (root / "out" / "[id].txt").write_text("x")
+    assert check(root, "out/[id].txt").verdict is Verdict.PASSED
+
+
+def test_too_many_matches_are_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_MATCHES", 1)
+    assert problem(root, "out/*.json") == "too_large"
+
+
+def test_a_folder_counts_if_it_holds_a_file(root: Path) -> None:
+    assert check(root, "out").verdict is Verdict.PASSED
+    assert problem(root, "out/deep") == "empty"
+    assert check(root, "out/deep", min_bytes=0).verdict is Verdict.PASSED
+    for options in ({"sha256": "0" * 64}, {"max_bytes": 3}, {"min_bytes": 3}, {"schema": "schema.json"}):
+        assert problem(root, "out", **options) == "not_a_file"
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret.txt", "/etc/passwd", "link", "loop/secret.txt", "../*.txt", "/etc/*"]
+)
+def test_no_path_leads_out_of_the_root(root: Path, path: str) -> None:
+    (root / "link").symlink_to(root.parent / "secret.txt")
+    (root / "loop").symlink_to(root.parent)
+    assert problem(root, path) == "outside_root"
+
+
+def test_a_match_that_is_a_link_out_of_the_root_is_refused(root: Path) -> None:
+    (root / "out" / "c.json").symlink_to(root.parent / "secret.txt")
+    assert problem(root, "out/*.json") == "outside_root"
+
+
+def test_links_in_a_circle_and_broken_links_never_pass(root: Path) -> None:
+    (root / "circle").symlink_to("circle")
+    (root / "broken").symlink_to("gone")
+    assert check(root, "circle").verdict is not Verdict.PASSED
+    assert problem(root, "broken") == "missing"
+
+
+def test_a_pipe_is_not_waited_for(root: Path) -> None:
+    os.mkfifo(root / "pipe")
+    assert problem(root, "pipe") == "not_a_file"
+    assert problem(root, "out/a.json", schema="pipe") == "bad_schema"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_inconclusive(root: Path) -> None:
+    (root / "out/a.json").chmod(0)
+    assert check(root, "out/a.json", sha256="0" * 64).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_file_that_cannot_be_read_is_inconclusive(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(module, "file_sha256", refuse)
+    result = check(root, "out/a.json", sha256="0" * 64)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.reason == "out/a.json cannot be read: Permission denied"
+
+
+def test_a_name_that_is_too_long_is_no_crash(root: Path) -> None:
+    assert check(root, "x" * 4_000).verdict is not Verdict.PASSED
+    assert check(root, "a\0b").verdict is not Verdict.PASSED
+
+
+def test_json_is_checked_against_its_schema_and_the_path_is_told(root: Path) -> None:
+    assert check(root, "out/a.json", schema="schema.json").verdict is Verdict.PASSED
+    result = check(root, "out/b.json", schema="schema.json")
+    assert result.reason == "out/b.json does not satisfy schema.json: $.rows: 'x' is not of type 'integer'"
+
+
+@pytest.mark.parametrize("text", ["{", "NaN", '{"rows": Infinity}', "[" * 100_000, "1" * 5_000, "\udcff"])
+def test_what_is_no_json_never_satisfies_a_schema(root: Path, text: str) -> None:
+    (root / "x.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    (root / "any.json").write_text('{"type": "object"}')
+    assert problem(root, "x.json", schema="any.json") in ("not_json", "schema")
+
+
+def test_deep_recursion_of_a_schema_is_no_crash(root: Path) -> None:
+    (root / "rec.json").write_text('{"items": {"$ref": "#"}}')
+    (root / "deep.json").write_text("[" * 900 + "]" * 900)
+    check(root, "deep.json", schema="rec.json")
+    (root / "self.json").write_text('{"$ref": "#"}')
+    assert problem(root, "out/a.json", schema="self.json") == "schema"
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("{", "Expecting"),
+        ("[]", "it is no object"),
+        ('{"type": "nonsense"}', "$.type"),
+        ('{"$ref": "http://127.0.0.1:9/x.json"}', "not fetched"),
+        ('{"$ref": "other.json"}', "not fetched"),
+        ('{"properties": {"rows": {"$ref": "#/$defs/none"}}}', "not fetched"),
+        ('{"patternProperties": {"(": {}}}', "pattern"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_a_failure(root: Path, schema: str, said: str) -> None:
+    (root / "bad.json").write_text(schema)
+    result = check(root, "out/a.json", schema="bad.json")
+    assert problem(root, "out/a.json", schema="bad.json") == "bad_schema"
+    assert said in (result.reason or "")
+
+
+def test_a_schema_that_is_missing_or_outside_is_a_failure(root: Path) -> None:
+    assert problem(root, "out/a.json", schema="gone.json") == "bad_schema"
+    assert problem(root, "out/a.json", schema="../secret.txt") == "bad_schema"
+
+
+def test_a_json_file_beyond_all_bounds_is_not_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_JSON_BYTES", 5)
+    (root / "true.json").write_text("true")
+    assert problem(root, "out/a.json", schema="true.json") == "too_large"

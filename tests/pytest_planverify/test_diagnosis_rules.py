@@ -1,0 +1,273 @@
+"""What single facts are taken for: artifacts, metrics, contracts, selections, commands, deaths, repeated runs."""
+
+# ruff: noqa: E501 (a case a line reads better)
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planner.model.evidence import Evidence
+from planner.model.taxonomy import Category, Owner, Repeatability
+from pytest_planverify.diagnosis import diagnose
+
+C = Category
+
+
+def _frame(path: str, side: str, function: str = "f", **more: Any) -> dict[str, Any]:
+    return {"path": path, "line": 3, "function": function, "side": side, **more}
+
+
+TEST = _frame("tests/test_a.py", "test", "test_a")
+PRODUCT = _frame("shop/cart.py", "product", "total")
+LIBRARY = _frame("/v/site-packages/lib/x.py", "third_party", "go", module="lib.x")
+OURS = _frame(
+    "/v/site-packages/pytest_planverify/journal.py",
+    "framework",
+    "write",
+    module="pytest_planverify.journal",
+)
+PYTEST = _frame("/v/site-packages/_pytest/main.py", "framework", "wrap", module="_pytest.main")
+
+
+def _error(
+    kind: str, message: str = "", /, *frames: dict[str, Any], bases: str = "Exception", **more: Any
+) -> dict[str, Any]:
+    qualified = kind if "." in kind else f"builtins.{kind}"
+    found = tuple(f"builtins.{base}" for base in bases.split())
+    return {
+        "type": kind.rpartition(".")[2],
+        "qualified": qualified,
+        "message": message,
+        "frames": frames,
+        "bases": found,
+        **more,
+    }
+
+
+def _artifact(problem: str, **more: Any) -> dict[str, Any]:
+    return {"kind": "artifact", "artifact": {"path": "out/x.json", "problem": problem, **more}}
+
+
+def _metric(problem: str, *recorded: str) -> dict[str, Any]:
+    return {
+        "kind": "metric",
+        "metric": {
+            "name": "rows",
+            "operator": ">=",
+            "expected": 10,
+            "recorded": recorded,
+            "problem": problem,
+        },
+    }
+
+
+def _contract(problem: str, **more: Any) -> dict[str, Any]:
+    return {"kind": "contract", "contract": {"path": "c.json", "problem": problem, **more}}
+
+
+def _selected(*selectors: tuple[str, str], nearest: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {
+        "kind": "selection",
+        "selectors": [{"text": t, "problem": p, "nearest": nearest} for t, p in selectors],
+    }
+
+
+def _command(purpose: str, output: str = "", exit_code: int = 1, **more: Any) -> dict[str, Any]:
+    fact = {"argv": ("tool", "x"), "tool": "tool", "purpose": purpose, "output_tail": output, **more}
+    return {
+        "kind": "command",
+        "command": fact,
+        "process": {"exit_code": exit_code},
+        "first_party": ("shop",),
+    }
+
+
+def _session(text: str = "", exit_code: int | None = 1, **more: Any) -> dict[str, Any]:
+    return {"kind": "session", "stderr_tail": text, "process": {"exit_code": exit_code}, **more}
+
+
+def _test(*errors: dict[str, Any], phase: str = "call", **more: Any) -> dict[str, Any]:
+    return {
+        "kind": "test",
+        "phase": phase,
+        "nodeid": "tests/test_a.py::test_a",
+        "exceptions": errors,
+        "first_party": ("shop",),
+        **more,
+    }
+
+
+TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
+    (_artifact("missing", nearest=("out/y.json",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "artifact-missing", "the nearest existing name is out/y.json"),
+    (_artifact("no_match"), C.ARTIFACT_MISSING, Owner.PRODUCT, "artifact-missing", "No file matches out/x.json."),
+    (_artifact("empty"), C.ARTIFACT_MISSING, Owner.PRODUCT, "artifact-not-as-promised", "Out/x.json is empty"),
+    (_artifact("sha256", expected="aa", actual="bb"), C.ARTIFACT_MISSING, Owner.PRODUCT, "artifact-not-as-promised", "expected aa, found bb"),
+    (_artifact("schema", actual="rows: too few"), C.ARTIFACT_MISSING, Owner.PRODUCT, "artifact-schema", "rows: too few"),
+    (_artifact("outside_root"), C.ARTIFACT_MISSING, Owner.PLAN, "artifact-plan-fault", "leads out of the plan's root"),
+    (_artifact("something new"), C.ARTIFACT_MISSING, Owner.PRODUCT, "artifact-not-as-promised", "something new"),
+    ({**_artifact("missing"), "kind": "fixture"}, C.ARTIFACT_MISSING, Owner.PLAN, "fixture-file-missing", "out/x.json does not exist"),
+    (_metric("unmet", "3"), C.METRIC_UNMET, Owner.PRODUCT, "metric-unmet", "rows was 3 where the plan asks for >= 10."),
+    (_metric("not_recorded"), C.METRIC_UNMET, Owner.TEST, "metric-not-recorded", "record_property('rows', value)"),
+    (_metric("not_a_number", "nan"), C.METRIC_UNMET, Owner.PRODUCT, "metric-not-a-number", "recorded as nan"),
+    (_contract("signature", function="f", expected="f(a)", actual="f()", module_path="m.py", line=2), C.SPEC_MISMATCH, Owner.PRODUCT, "contract-broken", "Promised: f(a); found: f()"),
+    (_contract("missing_function", function="f", expected="f(a)"), C.SPEC_MISMATCH, Owner.PRODUCT, "contract-broken", "f is promised by c.json"),
+    (_contract("missing_module"), C.SPEC_MISMATCH, Owner.PRODUCT, "contract-module-missing", "c.json"),
+    (_contract("unreadable"), C.SPEC_MISMATCH, Owner.PLAN, "contract-unreadable", "cannot be read"),
+    (_contract("unresolved", function="f"), C.SPEC_MISMATCH, Owner.UNKNOWN, "contract-unresolved", "without running it"),
+    ({"kind": "manual", "headline": "ugly"}, C.TEST_REGRESSION, Owner.PRODUCT, "answered-no", "ugly"),
+    (_selected(("tests/a.py", "missing_file"), ("b.py::c", "missing_id"), nearest=("tests/b.py",)), C.TEST_NOT_FOUND, Owner.PLAN, "test-id-missing", "1 more"),
+    (_selected(("-k a and", "bad_expression")), C.TEST_NOT_FOUND, Owner.PLAN, "selection-unreadable", "-k a and"),
+    (_selected(("-k zz", "no_match")), C.TEST_NOT_FOUND, Owner.PLAN, "selection-empty", "matches no test"),
+    ({"kind": "selection", "vacuous": "nothing_collected"}, C.TEST_NOT_FOUND, Owner.PLAN, "nothing-collected", "ran no test"),
+    ({"kind": "selection", "vacuous": "all_skipped", "skip_reasons": ("could not import 'pandas': No module",)}, C.TEST_NOT_FOUND, Owner.ENVIRONMENT, "skipped-for-the-machine", "pandas"),
+    ({"kind": "selection", "vacuous": "all_skipped", "skip_reasons": ("needs Windows",)}, C.TEST_NOT_FOUND, Owner.ENVIRONMENT, "skipped-for-the-machine", "needs Windows"),
+    ({"kind": "selection", "vacuous": "all_skipped", "skip_reasons": ("later",)}, C.TEST_NOT_FOUND, Owner.TEST, "all-skipped", "later"),
+    ({"kind": "selection", "vacuous": "only_xfailed"}, C.TEST_NOT_FOUND, Owner.TEST, "only-expected-failures", "xfail"),
+    ({"kind": "selection"}, C.TEST_NOT_FOUND, Owner.PLAN, "selection-proves-nothing", "the command"),
+    (_command("lint", found=False), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "tool-not-found", "tool is not installed"),
+    (_command("test", exit_code=127), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "tool-not-found", "PATH"),
+    (_command("validate", "python: No module named shop.cli"), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-not-found", "shop.cli"),
+    (_command("test", 'npm error Missing script: "test"'), C.TEST_NOT_FOUND, Owner.PLAN, "target-not-found", "test"),
+    (_command("lint"), C.LINT_ERROR, Owner.PRODUCT, "linter-failed", "exit code 1 and said nothing"),
+    (_command("type_check", "boom\n"), C.TYPE_ERROR, Owner.PRODUCT, "type-checker-failed", "its last line was: boom"),
+    (_command("validate"), C.SPEC_MISMATCH, Owner.PRODUCT, "validation-failed", "tool x"),
+    (_command("test", "1 failing"), C.TEST_REGRESSION, Owner.PRODUCT, "test-command-failed", "1 failing"),
+    (_command("other"), C.TEST_REGRESSION, Owner.UNKNOWN, "command-failed", "tool x"),
+    (_command("build", findings=({"message": "mismatched types", "code": "E0308", "path": "src/a.rs", "line": 4},)), C.COMPILATION_ERROR, Owner.PRODUCT, "compiler-complained", "src/a.rs:4"),
+    (_command("type_check", findings=({"message": "expected ;", "code": "TS1005"}, {"message": "x"})), C.COMPILATION_ERROR, Owner.PRODUCT, "tool-found-syntax-error", "expected ;"),
+    (_command("lint", findings=({"message": "w", "severity": "warning"}, {"message": "e", "code": "X1", "severity": "error"})), C.LINT_ERROR, Owner.PRODUCT, "linter-complained", "e [X1]"),
+    ({**_command("build"), "process": {"timed_out": True}, "limit_seconds": 5}, C.TEST_TIMEOUT, Owner.PRODUCT, "limit-passed", "tool x passed its limit of 5 s"),
+    (_test(timed_out=True, limit_seconds=2, duration_seconds=2.5), C.TEST_TIMEOUT, Owner.PRODUCT, "limit-passed", "its limit of 2 s after 2.5 s"),
+    (_test(_error("Failed", "Timeout (>1s)", TEST), timed_out=True), C.TEST_TIMEOUT, Owner.TEST, "limit-passed", "test_a (tests/test_a.py:3)"),
+    (_test(swallowed_timeout=True, limit_seconds=1), C.TEST_TIMEOUT, Owner.PRODUCT, "limit-swallowed", "catches the timeout"),
+    (_session(exit_code=None, process={"signal": "SIGABRT"}), C.TEST_CRASH, Owner.PRODUCT, "crash-signal", "SIGABRT"),
+    (_session(process={"signal": "SIGINT"}), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "interrupted", "interrupted"),
+    (_session(process={"signal": "SIGTERM"}), C.TEST_CRASH, Owner.PRODUCT, "killed", "SIGTERM"),
+    (_session(exceptions=(_error("KeyboardInterrupt", "", bases="BaseException"),)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "interrupted", "again"),
+    (_session(exceptions=(_error("KeyError", "x", OURS),)), C.HARNESS_ERROR, Owner.HARNESS, "own-internal-error", "not to blame"),
+    (_session(exceptions=(_error("KeyError", "x", TEST, OURS),)), C.HARNESS_ERROR, Owner.HARNESS, "own-internal-error", "write"),
+    (_session(exceptions=(_error("KeyError", "x", PYTEST),)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "plugin-internal-error", "plugin"),
+    (_session(exceptions=(_error("_pytest.outcomes.Exit", "stop", TEST),)), C.TEST_CRASH, Owner.TEST, "session-ended-by-project", "Exit(stop)"),
+    (_session("python3: No module named pytest"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "pytest-not-installed", "no pytest"),
+    (_session(exit_code=3), C.HARNESS_ERROR, Owner.HARNESS, "unexplained-internal-error", "internal error"),
+    (_session(exit_code=2), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "unexplained-interruption", "interrupted"),
+    (_session(exit_code=4, headline="bad ini"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "usage-error", "bad ini"),
+    (_session("x: error: unrecognized arguments: -n2 --zzz", 4), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "option-of-absent-plugin", "pytest-xdist"),
+    (_session("x: error: unrecognized arguments: --zzz", 4), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "option-of-absent-plugin", "drop it"),
+    (_test(_error("ImportError", "libx.so.1: cannot open shared object file: no", PRODUCT)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "native-library-missing", "libx.so.1"),
+    (_test(_error("ModuleNotFoundError", "No module named '_sqlite3'", PRODUCT, bases="ImportError Exception", name="_sqlite3")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "part-of-python-missing", "_sqlite3"),
+    (_test(_error("ModuleNotFoundError", "No module named 'imp'", PRODUCT, bases="ImportError Exception", name="distutils")), C.IMPORT_ERROR, Owner.PRODUCT, "dependency-missing", "distutils"),
+    (_test(_error("ModuleNotFoundError", "", TEST, bases="ImportError Exception", name="shopp")), C.IMPORT_ERROR, Owner.ENVIRONMENT, "dependency-missing", "did you mean shop?"),
+    (_test(_error("ModuleNotFoundError", "", TEST, bases="ImportError Exception", name="helpers"), test_packages=("helpers",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "tests-not-importable", "helpers"),
+    (_test(_error("ImportError", "cannot import name 'x' from 'tests' (/v/site-packages/tests/__init__.py)", TEST, name="tests", path="/v/site-packages/tests/__init__.py"), test_packages=("tests",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "tests-not-importable", "another package"),
+    (_test(_error("ImportError", "cannot import name 'x' from 'tests.a'", TEST, name="tests.a", path="tests/a.py"), test_packages=("tests",)), C.IMPORT_ERROR, Owner.TEST, "own-name-missing", "tests.a has no x"),
+    (_test(_error("AttributeError", "partially initialized module 'shop.a' has no attribute 'x' (most likely due to a circular import)", PRODUCT)), C.TEST_REGRESSION, Owner.PRODUCT, "circular-import", "shop.a"),
+    (_test(_error("SyntaxError", "invalid", path="/v/site-packages/x.py", line=1, object_side="third_party")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "dependency-does-not-parse", "x.py"),
+    (_test(_error("SyntaxError", "invalid", path="shop/a.py", line=1)), C.COMPILATION_ERROR, Owner.PRODUCT, "source-does-not-parse", "shop/a.py:1"),
+    (_test(_error("PermissionError", "[Errno 13]", PRODUCT, bases="OSError Exception", errno=13, path="/etc/x")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "permission-denied", "/etc/x"),
+    (_test(_error("OSError", "[Errno 24]", PRODUCT, bases="OSError Exception", errno=24)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "resources-exhausted", "nothing more"),
+    (_test(_error("RuntimeError", "can't start new thread", PRODUCT)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "no-more-threads", "threads"),
+    (_test(_error("subprocess.CalledProcessError", "Command 'x' returned non-zero exit status 127.", PRODUCT)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "shell-found-no-program", "shell"),
+    (_test(_error("redis.exceptions.ConnectionError", "no", PRODUCT, LIBRARY), phase="setup"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable", "Redis"),
+    (_test(_error("requests.exceptions.ConnectionError", "no", {**PRODUCT, "source": "raise ConnectionError()"})), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product", "ConnectionError"),
+    ({**_test(_error("ValueError", "odd", _frame("/v/site-packages/lib/__init__.py", "third_party", "<module>"))), "kind": "collection", "phase": "collect"}, C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "dependency-fails-at-import", "version"),
+    (_test(_error("_pytest.fixtures.FixtureLookupError", "recursive", TEST, name="a"), known_fixtures=("a",)), C.TEST_REGRESSION, Owner.TEST, "fixture-recursion", "asks for itself"),
+    (_test(_error("hypothesis.errors.FlakyFailure", "no", TEST)), C.FLAKY_TEST, Owner.TEST, "property-gave-both-answers", "both answers"),
+    (_test(_error("TimeoutError", "", TEST, LIBRARY, bases="OSError Exception"), phase="setup"), C.TEST_TIMEOUT, Owner.ENVIRONMENT, "waited-too-long", "waited"),
+    (_test(_error("TimeoutError", "", {**PRODUCT, "source": "raise TimeoutError"}, bases="OSError Exception")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product", "TimeoutError"),
+    (_test(_error("AttributeError", "no", TEST, name="x", object_type="tests.Fake", object_side="test")), C.TEST_REGRESSION, Owner.TEST, "attribute-of-tests-missing", "tests.Fake"),
+    (_test(_error("AttributeError", "<module 'shop.a' from '/x'> does not have the attribute 'b'", TEST, LIBRARY)), C.SPEC_MISMATCH, Owner.PRODUCT, "patched-attribute-missing", "shop.a has no b"),
+    (_test(_error("TypeError", "'int' object is not iterable", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "value-unusable-in-test", "not iterable"),
+    (_test(_error("TypeError", "unsupported operand type(s) for +: 'int' and 'NoneType'", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "none-at-boundary", "gave None"),
+    (_test(_error("TypeError", "period must be int", {**PRODUCT, "source": "raise TypeError(x)"})), C.TYPE_ERROR, Owner.PRODUCT, "wrong-kind-inside-product", "refuses"),
+    (_test(_error("TypeError", "f() takes 1 positional argument but 2 were given", TEST)), C.SPEC_MISMATCH, Owner.PRODUCT, "call-does-not-fit-probably", "f"),
+    (_test(_error("UnboundLocalError", "x", TEST, bases="NameError Exception", name="x")), C.TEST_REGRESSION, Owner.TEST, "unbound-name-in-test", "before it has a value"),
+    (_test(headline="contains 2 failed subtests"), C.TEST_REGRESSION, Owner.PRODUCT, "subtests-failed", "2 failed subtests"),
+    (_test(_error("Failed", "DID NOT WARN. No warnings", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "did-not-raise", "did not warn"),
+    (_test(_error("AssertionError", "1 != 2", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "gave 1 where"),
+    (_test(_error("AssertionError", "assert 1 != 1", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "anything but 1"),
+    (_test(_error("AssertionError", "assert 3 < 2", TEST), phase="setup"), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "expects < 2"),
+    (_test(_error("ValueError", "x", LIBRARY)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "raised-outside-project", "no code of the project"),
+    (_test(_error("RuntimeError", "wrapped", PRODUCT), _error("ConnectionRefusedError", "no", PRODUCT, bases="OSError Exception", errno=111)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable-in-chain", "could not be reached"),
+    (_test(_error("ExceptionGroup", "many", TEST), exceptions_in_group=(_error("AssertionError", "assert 1 == 2", TEST),)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test-in-group", "expects 2"),
+    (_test(), C.UNKNOWN, Owner.UNKNOWN, "unknown", "test_a"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("facts", "category", "owner", "rule", "says"),
+    TABLE,
+    ids=[f"{at}-{row[3]}" for at, row in enumerate(TABLE)],
+)
+def test_a_fact_is_taken_for_what_it_is(
+    facts: dict[str, Any], category: Category, owner: Owner, rule: str, says: str
+) -> None:
+    diagnosis = diagnose(Evidence.model_validate(facts))
+    assert (diagnosis.rule, diagnosis.category, diagnosis.owner) == (rule, category, owner)
+    assert says in diagnosis.suggestion
+
+
+RUNS: list[tuple[list[tuple[str, bool]], Repeatability, Category]] = [
+    ([], Repeatability.UNCONFIRMED, C.TEST_REGRESSION),
+    ([("alone", False)], Repeatability.DETERMINISTIC, C.TEST_REGRESSION),
+    ([("alone", False), ("company", False)], Repeatability.DETERMINISTIC, C.TEST_REGRESSION),
+    ([("alone", True)], Repeatability.FLAKY, C.FLAKY_TEST),
+    ([("alone", True), ("alone", False)], Repeatability.FLAKY, C.FLAKY_TEST),
+    ([("alone", True), ("company", True)], Repeatability.FLAKY, C.FLAKY_TEST),
+    ([("alone", True), ("alone", True), ("company", False)], Repeatability.ORDER_DEPENDENT, C.FLAKY_TEST),
+    ([("company", True), ("company", False), ("alone", False)], Repeatability.FLAKY, C.FLAKY_TEST),
+]
+
+
+@pytest.mark.parametrize(("runs", "repeatability", "category"), RUNS)
+def test_repeated_runs_say_how_repeatable_a_failure_is(
+    runs: list[tuple[str, bool]], repeatability: Repeatability, category: Category
+) -> None:
+    confirmations = tuple({"where": where, "passed": passed} for where, passed in runs)
+    facts = _test(_error("AssertionError", "assert 1 == 2", TEST), confirmations=confirmations)
+    diagnosis = diagnose(Evidence.model_validate(facts))
+    assert (diagnosis.repeatability, diagnosis.category) == (repeatability, category)
+
+
+def test_a_flaky_error_inside_the_product_is_the_products() -> None:
+    facts = _test(
+        _error("KeyError", "x", TEST, PRODUCT), confirmations=({"where": "alone", "passed": True},) * 3
+    )
+    diagnosis = diagnose(Evidence.model_validate(facts))
+    assert (diagnosis.rule, diagnosis.owner) == ("both-answers", Owner.PRODUCT)
+    assert "passed 3 of 3 times" in diagnosis.suggestion
+
+
+def test_the_frame_that_raised_is_the_location_and_a_deeper_cause_has_its_own() -> None:
+    missing = _error(
+        "ModuleNotFoundError", "", _frame("shop/x.py", "product"), bases="ImportError Exception", name="zz"
+    )
+    diagnosis = diagnose(Evidence.model_validate(_test(_error("ValueError", "", TEST, PRODUCT), missing)))
+    assert diagnosis.location is not None
+    assert diagnosis.location.path == "shop/x.py"
+    plain = diagnose(Evidence.model_validate(_test(_error("ValueError", "", TEST, PRODUCT, LIBRARY))))
+    assert plain.location is not None
+    assert (plain.location.path, plain.location.line, plain.location.function) == (
+        "shop/cart.py",
+        3,
+        "total",
+    )
+
+
+def test_a_contract_that_the_todo_names_is_pointed_to_when_its_module_is_missing() -> None:
+    missing = _error("ModuleNotFoundError", "", TEST, bases="ImportError Exception", name="shop.rsi")
+    diagnosis = diagnose(Evidence.model_validate(_test(missing, contract_path="contracts/rsi.json")))
+    assert "contracts/rsi.json describes it" in diagnosis.suggestion
+
+
+def test_what_a_process_printed_is_a_little_less_sure() -> None:
+    text = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nModuleNotFoundError: No module named 'zz'\n"
+    printed = diagnose(Evidence.model_validate(_command("validate", text)))
+    assert printed.rule == "dependency-missing"
+    assert printed.confidence < 0.95
+
+
+def test_a_long_suggestion_is_clipped() -> None:
+    long = diagnose(Evidence.model_validate(_artifact("missing", nearest=("x" * 2000,))))
+    assert len(long.suggestion) == 600

@@ -1,0 +1,361 @@
+"""What is captured of exceptions, however hostile they are, and of the reports that carry them."""
+
+# ruff: noqa: E501 (sources and outputs are quoted on one line)
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from diagnosis_capture import capture
+
+from planner.model.evidence import Evidence, EvidenceKind, ExceptionFact, Phase, Side
+from planner.model.taxonomy import Category
+from pytest_planverify.diagnosis import diagnose
+from pytest_planverify.observing.evidence import ProjectMap, exception_facts, headline, startup_evidence
+from pytest_planverify.observing.exception_facts import LONGEST_CHAIN, message_of
+from pytest_planverify.observing.hostile import LONGEST_MESSAGE, readable
+from pytest_planverify.observing.subjects import definition
+
+HERE = ProjectMap(root=Path(__file__).resolve().parent)
+
+
+def _raised(act: Callable[[], Any]) -> BaseException:
+    with pytest.raises(BaseException) as caught:  # noqa: PT011 (any is wanted)
+        act()
+    return caught.value
+
+
+def _raise(error: BaseException) -> BaseException:
+    def act() -> None:
+        raise error
+
+    return _raised(act)
+
+
+class _StrRaises(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+class _StrHangs(Exception):
+    def __str__(self) -> str:
+        time.sleep(30)
+        return ""
+
+
+class _ReprRaises:
+    def __repr__(self) -> str:
+        raise ValueError("no")
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        raise ValueError("no")
+
+
+def test_a_message_that_raises_is_told_as_such() -> None:
+    assert message_of(_StrRaises()) == "<__str__ raised SystemExit>"
+    assert message_of(ValueError(_ReprRaises())) == "<__str__ raised ValueError>"
+
+
+def test_a_message_that_hangs_does_not_hold_up_the_run() -> None:
+    started = time.monotonic()
+    assert message_of(_StrHangs()) == "<__str__ did not return>"
+    assert time.monotonic() - started < 5
+
+
+def test_a_huge_message_is_clipped() -> None:
+    message = message_of(ValueError("x" * 10_000_000))
+    assert len(message) < LONGEST_MESSAGE + 40
+    assert message.endswith("(10000000 characters)")
+
+
+def test_lone_surrogates_can_be_written() -> None:
+    (fact,), _ = exception_facts(_raise(ValueError("a\udc80b")), HERE)
+    assert fact.message == "a\\udc80b"
+    assert ExceptionFact.model_validate_json(fact.model_dump_json()) == fact
+    assert readable(3) == ""
+
+
+def test_a_deep_recursion_keeps_its_first_and_last_frames() -> None:
+    def down(n: int) -> int:
+        return down(n + 1)
+
+    chain, _ = exception_facts(_raised(lambda: down(0)), HERE)
+    assert chain[0].type == "RecursionError"
+    assert len(chain[0].frames) == 50
+
+
+def test_a_cycle_of_causes_ends() -> None:
+    a, b = ValueError("a"), KeyError("b")
+    a.__cause__, b.__cause__ = b, a
+    chain, _ = exception_facts(a, HERE)
+    assert [fact.type for fact in chain] == ["ValueError", "KeyError"]
+
+
+def test_a_long_chain_is_cut() -> None:
+    error: BaseException = ValueError("0")
+    for at in range(50):
+        outer = ValueError(str(at))
+        outer.__cause__ = error
+        error = outer
+    assert len(exception_facts(error, HERE)[0]) == LONGEST_CHAIN
+
+
+def test_a_suppressed_context_is_left_out() -> None:
+    def act() -> None:
+        try:
+            raise ImportError("hidden")
+        except ImportError:
+            raise ValueError("shown") from None
+
+    assert [fact.type for fact in exception_facts(_raised(act), HERE)[0]] == ["ValueError"]
+
+
+def test_the_leaves_of_nested_groups_are_told_once() -> None:
+    shared = ValueError("a")
+    group = ExceptionGroup("outer", [shared, ExceptionGroup("inner", [KeyError("b"), shared])])
+    chain, leaves = exception_facts(group, HERE)
+    assert chain[0].type == "ExceptionGroup"
+    assert [leaf.type for leaf in leaves] == ["ValueError", "KeyError"]
+
+
+def test_a_group_that_is_the_cause_is_looked_into() -> None:
+    error = ValueError("outer")
+    error.__cause__ = ExceptionGroup("g", [ModuleNotFoundError("No module named 'zz'", name="zz")])
+    assert exception_facts(error, HERE)[1][0].name == "zz"
+
+
+def test_an_unreadable_attribute_error_still_tells_its_type() -> None:
+    error = AttributeError("odd", name="x", obj=_ReprRaises())
+    (fact,), _ = exception_facts(error, HERE)
+    assert fact.type == "AttributeError"
+    assert fact.message == "odd"
+
+
+def test_frames_know_function_side_and_source() -> None:
+    (fact,), _ = exception_facts(_raise(ValueError("x")), HERE)
+    assert fact.frames[-1].side is Side.TEST
+    assert fact.frames[-1].path == "test_evidence_capture.py"
+    assert fact.frames[-1].function == "_raise.<locals>.act"
+    assert fact.frames[-1].source == "raise error"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OSError(errno.ENOSPC, "No space", b"/x/y"), {"errno": errno.ENOSPC, "path": "/x/y"}),
+        (FileNotFoundError(errno.ENOENT, "no", "git"), {"errno": errno.ENOENT, "path": "git"}),
+        (FileNotFoundError(errno.ENOENT, "no", Path("/x")), {"path": "/x"}),
+        (OSError("plain"), {"errno": None, "path": None}),
+        (SyntaxError("bad", ("<string>", 1, 1, "x")), {"path": "<string>", "line": 1, "object_side": None}),
+        (
+            ImportError("cannot import name 'a' from 'os'", name="os", path=__file__),
+            {"object_side": Side.TEST},
+        ),
+        (NameError("x", name="x"), {"name": "x"}),
+        (AttributeError("by hand"), {"name": None, "object_type": None}),
+        (
+            AttributeError("m", name="x", obj=errno),
+            {"object_type": "module errno", "object_side": Side.STDLIB},
+        ),
+        (
+            AttributeError("m", name="x", obj=None),
+            {"object_type": "builtins.NoneType", "object_side": Side.STDLIB},
+        ),
+        (
+            AttributeError("m", name="x", obj=Evidence),
+            {"object_type": "class planner.model.evidence.Evidence"},
+        ),
+    ],
+)
+def test_what_an_exception_says_besides_its_message_is_kept(
+    error: BaseException, expected: dict[str, Any]
+) -> None:
+    (fact,), _ = exception_facts(error, HERE)
+    assert {key: getattr(fact, key) for key in expected} == expected
+
+
+def test_bases_are_told_in_resolution_order() -> None:
+    (fact,), _ = exception_facts(ConnectionRefusedError(111, "no"), HERE)
+    assert fact.bases[:3] == ("builtins.ConnectionError", "builtins.OSError", "builtins.Exception")
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("assert 32.1 == 28.5\n +  where", "AssertionError: assert 32.1 == 28.5"),
+        ("rsi differs\nassert 1 == 2", "AssertionError: rsi differs (assert 1 == 2)"),
+        ("", "AssertionError"),
+        ("\n\n", "AssertionError"),
+    ],
+)
+def test_the_headline_is_what_a_person_would_quote(message: str, expected: str) -> None:
+    assert (
+        headline(ExceptionFact(type="AssertionError", qualified="builtins.AssertionError", message=message))
+        == expected
+    )
+
+
+def test_only_functions_and_classes_of_the_product_have_a_definition() -> None:
+    assert definition(len, HERE) is None
+    assert definition(test_bases_are_told_in_resolution_order, HERE) is None
+    project = ProjectMap(root=Path(headline.__code__.co_filename).parent.parent)
+    found = definition(headline, project)
+    assert found is not None
+    assert found.function == "headline"
+    assert definition(ProjectMap, project).function == "ProjectMap"  # type: ignore[union-attr]
+
+
+def test_the_evidence_of_a_test_tells_phase_output_fixtures_and_subjects(pytester: pytest.Pytester) -> None:
+    files = {
+        "app.py": "def f():\n    return 1\n",
+        "test_a.py": "import sys\nfrom app import f\ndef test_a(tmp_path):\n    print('out')\n    print('err', file=sys.stderr)\n    assert f() == 2\n",
+    }
+    evidence = capture(pytester, files).first
+    assert (evidence.kind, evidence.phase, evidence.nodeid) == (
+        EvidenceKind.TEST,
+        Phase.CALL,
+        "test_a.py::test_a",
+    )
+    assert (evidence.stdout_tail, evidence.stderr_tail) == ("out\n", "err\n")
+    assert "tmp_path" in evidence.fixtures
+    assert [frame.function for frame in evidence.subjects] == ["f"]
+    assert evidence.headline.startswith("AssertionError: assert 1 == 2")
+    assert "assert f() == 2" in evidence.longrepr
+    assert evidence.first_party == ("app",)
+
+
+def test_set_up_and_teardown_failures_are_both_told(pytester: pytest.Pytester) -> None:
+    files = {
+        "test_a.py": "import pytest\n@pytest.fixture\ndef a():\n    yield 1\n    raise ValueError('late')\n"
+        "def test_a(a):\n    assert 0\n"
+    }
+    phases = [evidence.phase for evidence in capture(pytester, files).evidence]
+    assert phases == [Phase.CALL, Phase.TEARDOWN]
+
+
+def test_failures_of_every_subtest_and_of_their_test_are_told(pytester: pytest.Pytester) -> None:
+    files = {
+        "test_a.py": "def test_a(subtests):\n    for i in range(3):\n        with subtests.test(i=i):\n            assert i == 1\n"
+    }
+    captured = capture(pytester, files).evidence
+    assert len(captured) >= 2
+    assert {diagnose(evidence).category for evidence in captured} == {Category.TEST_REGRESSION}
+
+
+def test_one_root_cause_in_many_tests_has_one_signature(pytester: pytest.Pytester) -> None:
+    files = {
+        "app.py": "def f(n):\n    raise ValueError(f'bad {n}')\n",
+        "test_a.py": "from app import f\nimport pytest\n@pytest.mark.parametrize('n', range(4))\ndef test_a(n):\n    f(n)\ndef test_b():\n\n\n    f(9)\n",
+    }
+    captured = capture(pytester, files).evidence
+    assert len(captured) == 5
+    assert len({diagnose(evidence).signature for evidence in captured}) == 1
+
+
+def test_a_module_of_another_name_that_holds_tests_is_on_their_side(pytester: pytest.Pytester) -> None:
+    files = {"check_a.py": "def test_a():\n    raise ValueError('x')\n"}
+    evidence = capture(pytester, files, "-o", "python_files=check_*.py").first
+    assert evidence.exceptions[0].frames[-1].side is Side.TEST
+
+
+def test_a_hostile_object_in_a_test_leaves_evidence(pytester: pytest.Pytester) -> None:
+    files = {
+        "test_a.py": "class Bad:\n    def __repr__(self):\n        raise SystemExit(1)\n    def __eq__(self, o):\n        raise KeyError('eq')\n"
+        "    def __getattr__(self, n):\n        raise RuntimeError(n)\ndef test_a():\n    bad = Bad()\n    raise ValueError(bad)\n"
+    }
+    evidence = capture(pytester, files).first
+    assert evidence.exceptions[0].message == "<__str__ raised SystemExit>"
+    assert diagnose(evidence).category is Category.TEST_REGRESSION
+
+
+def test_a_startup_error_tells_its_chain() -> None:
+    evidence = startup_evidence(_raise(ValueError("x")), HERE)
+    assert evidence.kind is EvidenceKind.SESSION
+    assert evidence.headline == "ValueError: x"
+
+
+def _tree(root: Path, *names: str) -> None:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+
+
+def test_discovery_finds_packages_modules_src_and_the_declared_name(tmp_path: Path) -> None:
+    _tree(tmp_path, "a/__init__.py", "b.py", "src/c/core.py", "tests/helpers.py", "test_x.py", "conftest.py", "docs/conf.py",
+          "data/x.csv", "env/pyvenv.cfg", "venv2/pyvenv.cfg", "venv2/x.py")  # fmt: skip
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "My-Shop"\n')
+    found = ProjectMap.discover(
+        tmp_path, planned=["d/e.py", "src/f.py", "tests/test_z.py", "out/x.json", "./g.py"]
+    )
+    assert found.first_party == {"a", "b", "c", "d", "f", "g", "my_shop"}
+    assert found.test_packages >= {"tests", "helpers", "test_x", "conftest"}
+
+
+@pytest.mark.parametrize("text", ["not toml [", "[project]\nname = 3\n", "project = 1\n", "\udcff"])
+def test_an_unreadable_pyproject_declares_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pyproject.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert ProjectMap.discover(tmp_path).first_party == frozenset()
+    assert ProjectMap.discover(tmp_path / "nowhere").first_party == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "side"),
+    [
+        ("{root}/shop/cart.py", "", Side.PRODUCT),
+        ("{root}/shop/tests/check.py", "", Side.TEST),
+        ("{root}/conftest.py", "", Side.TEST),
+        ("{root}/shop/cart_test.py", "", Side.TEST),
+        ("{root}/.venv/lib/python3.12/site-packages/requests/api.py", "", Side.THIRD_PARTY),
+        ("{root}/.venv/lib/python3.12/site-packages/shop/cart.py", "", Side.PRODUCT),
+        ("/x/site-packages/_pytest/python.py", "", Side.FRAMEWORK),
+        ("/x/site-packages/pytest_mock/plugin.py", "", Side.FRAMEWORK),
+        ("/x/dist-packages/six.py", "", Side.THIRD_PARTY),
+        (Path.__module__ and __import__("json").__file__, "json", Side.STDLIB),
+        (headline.__code__.co_filename, "", Side.FRAMEWORK),
+        ("<frozen importlib._bootstrap>", "", Side.STDLIB),
+        ("<doctest shop.cart.f[0]>", "", Side.TEST),
+        ("<string>", "shop.cart", Side.PRODUCT),
+        ("<string>", "tests.x", Side.TEST),
+        ("<string>", "json", Side.STDLIB),
+        ("<string>", "nobody", Side.THIRD_PARTY),
+        ("/elsewhere/shop/cart.py", "shop.cart", Side.PRODUCT),
+        ("/elsewhere/foo.py", "foo", Side.THIRD_PARTY),
+        ("/elsewhere/pluggy/x.py", "pluggy.x", Side.FRAMEWORK),
+    ],
+)
+def test_every_file_has_a_side(tmp_path: Path, name: str, module: str, side: Side) -> None:
+    root = tmp_path.resolve()
+    project = ProjectMap(root=root, first_party=frozenset({"shop"}), test_packages=frozenset({"tests"}))
+    assert project.side(name.format(root=root), module) is side
+    assert project.side(name.format(root=root), module) is side
+
+
+def test_paths_are_relative_below_the_root_only(tmp_path: Path) -> None:
+    project = ProjectMap(root=tmp_path.resolve())
+    assert project.relative(str(tmp_path / "a" / "b.py")) == "a/b.py"
+    assert project.relative("/x/b.py") == "/x/b.py"
+    assert project.relative("<string>") == "<string>"
+
+
+def test_a_module_is_found_where_it_stands(tmp_path: Path) -> None:
+    _tree(tmp_path, "src/shop/cart.py", "tests/helpers.py")
+    project = ProjectMap.discover(tmp_path)
+    assert project.locate("shop.cart") == "src/shop/cart.py"
+    assert project.locate("helpers") == "tests/helpers.py"
+    assert project.locate("shop.gone") is None
+
+
+def test_a_known_test_file_changes_its_side_and_nothing_else(tmp_path: Path) -> None:
+    _tree(tmp_path, "check.py", "other.py")
+    project = ProjectMap.discover(tmp_path)
+    assert project.side(str(tmp_path / "check.py")) is Side.PRODUCT
+    more = project.with_tests([tmp_path / "check.py"])
+    assert more.side(str(tmp_path / "check.py")) is Side.TEST
+    assert more.side(str(tmp_path / "other.py")) is Side.PRODUCT
+    assert more.with_tests([tmp_path / "check.py"]) is more
