@@ -28,7 +28,7 @@ class Word:
 def split_words(text: str) -> list[Word]:
     """The words of a command. Raises :class:`CommandSyntaxError` for anything that needs a shell."""
     _refuse_unusable(text)
-    stripped = text.strip(" \t\r\n")
+    stripped = _strip(text)
     if _SIMPLE.fullmatch(stripped):
         return [Word(value, len(value)) for value in stripped.split(" ") if value]
     words = _Scanner(stripped).words()
@@ -36,6 +36,7 @@ def split_words(text: str) -> list[Word]:
     return words
 
 
+_BLANKS = " \t\r\n"
 _SIMPLE = re.compile(r"[A-Za-z0-9_./:=,@%+\- ]*")
 """Nothing in such a command means anything to a shell; most commands are of this kind."""
 
@@ -68,6 +69,14 @@ _SPECIAL = re.compile(r"[\s'\"\\`$*?~#{|&;<>()]")
 
 def _refuse(problem: str, remedy: str) -> NoReturn:
     raise CommandSyntaxError(f"the command {problem}", remedy)
+
+
+def _strip(text: str) -> str:
+    """The text without blanks and line ends around it; an escaped blank at its end belongs to a word."""
+    stripped = text.rstrip(_BLANKS)
+    if stripped.endswith("\\"):
+        stripped = text[: len(stripped) + 1]
+    return stripped.lstrip(_BLANKS)
 
 
 def _refuse_unusable(text: str) -> None:

@@ -14,7 +14,7 @@ from planner.model.evidence import CommandFact, Evidence, EvidenceKind, Finding,
 from planner.model.outcome import Verdict
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.result import CheckResult
-from pytest_planverify.supervision.processes import ProcessResult, run_process
+from pytest_planverify.processes import ProcessResult, run_process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

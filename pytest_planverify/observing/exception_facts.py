@@ -232,6 +232,7 @@ def _name_error(exception: NameError, project: ProjectMap) -> dict[str, Any]:
 
 def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
     """Whose the function is that a call did not fit, looked up by the name in the message."""
+    # The rules are loaded only for the errors that need one of their readings.
     from pytest_planverify.diagnosis.rules.boundary import callee_of
 
     callee = callee_of(message_of(exception))

@@ -1,9 +1,9 @@
 """Finds out whether tests changed the process that the next criterion's tests run in.
 
 A fingerprint covers what a test can change for those after it: ``sys.path``, the environment, the
-working directory, signal handlers, warning filters, logging, the globals of the project's own modules,
-and the values of fixtures that outlive a test. It is taken only where the running criterion changes,
-so its cost does not grow with the number of tests.
+working directory, signal handlers, warning filters, logging, often patched modules of the standard
+library, the globals of the project's own modules, and the values of fixtures that outlive a test. It is
+taken only where the running criterion changes, so its cost does not grow with the number of tests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import signal
 import sys
 import types
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections import Counter, OrderedDict, defaultdict, deque
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,23 +28,34 @@ _IGNORED_VARIABLES = frozenset(
     {b"PYTEST_CURRENT_TEST", b"COLUMNS", b"LINES", b"PYTEST_VERSION"}
     | {b"COV_CORE_SOURCE", b"COV_CORE_CONFIG", b"COV_CORE_DATAFILE"}
 )
-_SIGNALS = [
-    number
-    for number in signal.valid_signals()
-    if number not in (getattr(signal, "SIGKILL", None), getattr(signal, "SIGSTOP", None))
-]
-
-_SHARED = (
-    types.FunctionType,
-    types.BuiltinFunctionType,
-    types.MethodType,
-    types.ModuleType,
-    types.GeneratorType,
-    types.CodeType,
+_SIGNALS = sorted(
+    number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)
 )
-_MODULE_NOISE = frozenset({"__builtins__", "__cached__", "__loader__", "__spec__", "__warningregistry__"})
+_OFTEN_PATCHED = (
+    "builtins", "datetime", "io", "json", "locale", "os", "os.path", "pathlib", "random", "shutil", "socket",
+    "subprocess", "tempfile", "threading", "time", "urllib.request",
+)  # fmt: skip
+_NUMBERS = (int, str, bytes, bool, complex, type(None))
+_WITHOUT_STATE = (
+    str, bytes, int, float, complex, bool, type(None), range,
+    types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, types.GeneratorType,
+    types.CodeType, logging.Logger,
+)  # fmt: skip
+_MAPPINGS = (dict, defaultdict, OrderedDict, Counter)
+_MODULE_NOISE = frozenset(
+    {"__builtins__", "__cached__", "__loader__", "__spec__", "__warningregistry__", "__path__"}
+)
 
 Fingerprint = dict[str, object]
+
+
+class _ModuleShape(NamedTuple):
+    """What a module's namespace binds, and those of its values that can change in place."""
+
+    names: tuple[str, ...]
+    ids: tuple[int, ...]
+    bindings: tuple[tuple[str, int], ...]
+    mutable: tuple[tuple[str, Any], ...]
 
 
 class LeakWatch:
@@ -52,53 +64,112 @@ class LeakWatch:
     def __init__(
         self,
         is_first_party: Callable[[str], bool],
-        live_fixtures: Callable[[], Iterable[tuple[str, Any]]],
-        expected_paths: frozenset[str],
+        live_fixtures: Callable[[], Iterable[tuple[str, Any, object]]],
+        is_expected_path: Callable[[str], bool],
     ) -> None:
+        """``live_fixtures`` gives name, value and the value's fingerprint when it was made."""
         self._is_first_party = is_first_party
         self._live_fixtures = live_fixtures
-        self._expected_paths = expected_paths
-        self._verdicts: dict[str, bool] = {}
+        self._is_expected_path = is_expected_path
+        self._watched: dict[str, bool] = {}
+        self._shapes: dict[str, _ModuleShape] = {}
         self._last: Fingerprint | None = None
 
     def start(self) -> None:
         """Remember the state as it is now."""
-        self._last = self._take()
+        self._last, _ = self._take()
 
-    def changes(self) -> list[str]:
-        """What has changed since the last look, by name; new modules and new fixtures are no change."""
-        now = self._take()
+    def changes(self, *, imports_count: bool) -> list[str]:
+        """What has changed since the last look, by name.
+
+        With ``imports_count`` a module that is new and holds state counts, too: whoever imports it next
+        no longer gets it fresh.
+        """
+        now, made = self._take()
         before = self._last if self._last is not None else now
         self._last = now
-        return sorted(
-            name for name, value in now.items() if name in before and before[name] != value
-        ) + sorted(name for name in before if name not in now and name.startswith("module "))
+        changed = [name for name, value in now.items() if before.get(name, made.get(name, value)) != value]
+        changed += [name for name in before if name not in now and name.startswith("module ")]
+        if imports_count:
+            changed += [
+                f"{name} (first imported)"
+                for name in now
+                if name not in before and self._shapes.get(name.removeprefix("module "), _NO_SHAPE).mutable
+            ]
+        return sorted(changed)
 
-    def _take(self) -> Fingerprint:
+    def _take(self) -> tuple[Fingerprint, Fingerprint]:
+        """The state now, and that of fixtures when they were made."""
         state: Fingerprint = {
-            "sys.path": tuple(entry for entry in sys.path if entry not in self._expected_paths),
+            "sys.path": tuple(entry for entry in sys.path if not self._is_expected_path(entry)),
             "environment": _environment(),
             "working directory": _working_directory(),
             "signal handlers": tuple(map(_handler, _SIGNALS)),
             "warning filters": tuple(map(str, warnings.filters)),
             "logging": _logging(),
-            "standard streams": (id(sys.__stdout__), id(sys.__stderr__)),
+            "stand-ins for modules": _stand_ins(),
         }
+        for name in _OFTEN_PATCHED:
+            module = sys.modules.get(name)
+            if module is not None:
+                state[name] = tuple(map(id, vars(module).values()))
         walk = _Walk()
         for name, module in list(sys.modules.items()):
             if self._watches(name, module):
-                state[f"module {name}"] = (id(module), walk.namespace(vars(module)))
-        for name, value in self._live_fixtures():
+                shape = self._shape(name, vars(module))
+                values = tuple(walk.value(value, 1) for _, value in shape.mutable)
+                state[f"module {name}"] = (id(module), shape.bindings, values)
+        made: Fingerprint = {}
+        for name, value, when_made in self._live_fixtures():
             state[f"fixture {name}"] = walk.value(value, 0)
-        return state
+            made[f"fixture {name}"] = when_made
+        return state, made
 
     def _watches(self, name: str, module: object) -> bool:
-        known = self._verdicts.get(name)
+        known = self._watched.get(name)
         if known is None:
             file = getattr(module, "__file__", None)
             known = isinstance(module, types.ModuleType) and isinstance(file, str) and self._is_first_party(file)
-            self._verdicts[name] = known
+            self._watched[name] = known
         return known
+
+    def _shape(self, name: str, members: dict[str, Any]) -> _ModuleShape:
+        names, ids = tuple(members), tuple(map(id, members.values()))
+        known = self._shapes.get(name)
+        if known is not None and known.ids == ids and known.names == names:
+            return known
+        kept = [(each, value) for each, value in list(members.items()) if not _is_noise(name, each, value)]
+        shape = _ModuleShape(
+            names,
+            ids,
+            tuple((each, id(value)) for each, value in kept),
+            tuple((each, value) for each, value in kept if _has_state(name, value)),
+        )
+        self._shapes[name] = shape
+        return shape
+
+
+_NO_SHAPE = _ModuleShape((), (), (), ())
+
+
+def fingerprint_of(value: object) -> object:
+    """What one value is now, comparable with what it is later."""
+    return _Walk().value(value, 0)
+
+
+def _is_noise(module: str, name: str, value: object) -> bool:
+    """What comes and goes by itself: import machinery, and submodules that somebody imports."""
+    if name in _MODULE_NOISE or name.startswith("@"):
+        return True
+    return isinstance(value, types.ModuleType) and value.__name__ == f"{module}.{name}"
+
+
+def _has_state(module: str, value: object) -> bool:
+    if isinstance(value, type):
+        return value.__module__ == module
+    return not isinstance(value, _WITHOUT_STATE) and not (
+        isinstance(value, tuple) and all(isinstance(each, _NUMBERS) for each in value)
+    )
 
 
 class _Walk:
@@ -111,54 +182,71 @@ class _Walk:
     def __init__(self) -> None:
         self._budget = MAX_VALUES
 
-    def namespace(self, members: dict[str, Any]) -> tuple[object, ...]:
-        return tuple(
-            (name, self.value(value, 1)) for name, value in list(members.items()) if name not in _MODULE_NOISE
-        )
-
     def value(self, value: Any, depth: int) -> object:
         kind = type(value)
         self._budget -= 1
-        if kind in (int, float, str, bytes, bool, complex, type(None)):
-            return value if kind is not float or value == value else "nan"
+        if kind in _NUMBERS:
+            return value
+        if kind is float:
+            return value if value == value else "nan"
         if isinstance(value, type):
             return self._class(value, depth)
-        if isinstance(value, _SHARED) or depth >= MAX_DEPTH or self._budget <= 0:
+        if isinstance(value, _WITHOUT_STATE) or depth >= MAX_DEPTH or self._budget <= 0:
             return id(value)
-        if kind is list or kind is tuple:
-            return (id(value) if kind is list else 0, *(self.value(entry, depth + 1) for entry in list(value)))
-        if kind is dict:
-            return (
-                id(value),
-                *(
-                    (self.value(key, depth + 1), self.value(entry, depth + 1))
-                    for key, entry in list(value.items())
-                ),
-            )
+        if kind is list or kind is deque:
+            return (id(value), *(self.value(entry, depth + 1) for entry in list(value)))
+        if kind is tuple:
+            return (0, *(self.value(entry, depth + 1) for entry in value))
+        if kind in _MAPPINGS:
+            return (id(value), *self._entries(value, depth))
         if kind is set or kind is frozenset:
             return (id(value), len(value), frozenset(id(entry) for entry in value))
         if kind is bytearray:
             return (id(value), bytes(value))
         members = getattr(value, "__dict__", None)
-        if type(members) is dict:
-            entries = [(name, self.value(entry, depth + 1)) for name, entry in list(members.items())]
-            return (id(value), tuple(entries))
-        return id(value)
+        return (id(value), *self._entries(members, depth)) if type(members) is dict else id(value)
+
+    def _entries(self, members: dict[Any, Any], depth: int) -> list[object]:
+        return [
+            (self.value(key, MAX_DEPTH), self.value(entry, depth + 1)) for key, entry in list(members.items())
+        ]
 
     def _class(self, value: type, depth: int) -> object:
         if depth > 1 or self._budget <= 0:
             return id(value)
-        members = [
-            (name, self.value(member, MAX_DEPTH - 1))
-            for name, member in list(vars(value).items())
-            if not name.startswith("__") and name not in ("_abc_impl",)
+        members = vars(value)
+        states = [
+            (name, self.value(member, MAX_DEPTH - 2))
+            for name, member in list(members.items())
+            if type(member) in (list, set, deque, *_MAPPINGS) and not name.startswith("__")
         ]
-        return (id(value), tuple(members))
+        bindings = [(name, id(member)) for name, member in list(members.items()) if name not in _CLASS_NOISE]
+        return (id(value), tuple(bindings), tuple(states))
+
+
+_CLASS_NOISE = frozenset(
+    {"_abc_impl", "__dict__", "__weakref__", "__doc__", "__annotations__"}
+    | {"tearDown_exceptions", "_class_cleanups", "_classSetupFailed"}
+)
+"""What the interpreter and unittest themselves note on a class."""
 
 
 def _environment() -> tuple[object, ...]:
     data: dict[bytes, bytes] = getattr(os.environ, "_data", {})
     return tuple(sorted((key, value) for key, value in data.items() if key not in _IGNORED_VARIABLES))
+
+
+def _stand_ins() -> frozenset[tuple[str, int]]:
+    """Entries of ``sys.modules`` that no import made."""
+    return frozenset(
+        (name, id(module))
+        for name, module in list(sys.modules.items())
+        if name != "__main__" and not _was_imported(module)
+    )
+
+
+def _was_imported(module: object) -> bool:
+    return isinstance(module, types.ModuleType) and vars(module).get("__spec__") is not None
 
 
 def _working_directory() -> str:
@@ -180,4 +268,4 @@ def _logging() -> tuple[object, ...]:
         for handler in root.handlers
         if not type(handler).__module__.startswith("_pytest")
     )
-    return (root.level, handlers, logging.root.manager.disable)
+    return (root.level, handlers, root.manager.disable)

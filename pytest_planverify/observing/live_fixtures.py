@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_planverify.observing.leaks import fingerprint_of
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -16,7 +18,7 @@ class LiveFixtures:
     """A plugin that only listens to pytest's fixture hooks."""
 
     def __init__(self) -> None:
-        self._alive: dict[int, pytest.FixtureDef[Any]] = {}
+        self._alive: dict[int, tuple[pytest.FixtureDef[Any], object]] = {}
         self._starting: list[str] = []
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -31,7 +33,7 @@ class LiveFixtures:
         finally:
             self._starting.pop()
         if not (fixturedef.func.__module__ or "").startswith(_FRAMEWORK):
-            self._alive[id(fixturedef)] = fixturedef
+            self._alive[id(fixturedef)] = fixturedef, fingerprint_of(result)
         return result
 
     def pytest_fixture_post_finalizer(self, fixturedef: pytest.FixtureDef[Any]) -> None:
@@ -42,11 +44,11 @@ class LiveFixtures:
         """The wide fixture that is being set up, the innermost one."""
         return self._starting[-1] if self._starting else None
 
-    def values(self) -> list[tuple[str, Any]]:
-        """Name and value of each that is alive; another instance has another name."""
-        values: list[tuple[str, Any]] = []
-        for definition in self._alive.values():
+    def values(self) -> list[tuple[str, Any, object]]:
+        """Name, value and first fingerprint of each that is alive; another instance has another name."""
+        values: list[tuple[str, Any, object]] = []
+        for definition, when_made in self._alive.values():
             cached = definition.cached_result
             if cached is not None and cached[2] is None:
-                values.append((f"{definition.argname} {id(cached[0])}", cached[0]))
+                values.append((f"{definition.argname} {id(cached[0]):x}", cached[0], when_made))
         return values

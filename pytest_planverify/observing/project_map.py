@@ -70,7 +70,7 @@ class ProjectMap:
             for name, is_folder in _modules(folder):
                 (tests if _is_test_name(name, is_folder) else product).add(name)
         for folder in _TEST_FOLDERS:
-            tests.update(name for name, _ in _modules(top / folder))
+            tests.update(_importable_beside_tests(top / folder))
         product.update(_declared(top / "pyproject.toml"))
         for path in planned:
             name, is_folder = _planned_name(path)
@@ -212,6 +212,14 @@ def _modules(folder: Path) -> Iterator[tuple[str, bool]]:
                     yield name, True
     except OSError:
         return
+
+
+def _importable_beside_tests(folder: Path) -> Iterator[str]:
+    """Helper modules, and packages where the folder is none itself: others only share a library's name."""
+    is_package = (folder / "__init__.py").exists()
+    for name, is_folder in _modules(folder):
+        if not is_folder or (not is_package and (folder / name / "__init__.py").exists()):
+            yield name
 
 
 def _holds_python(folder: str) -> bool:

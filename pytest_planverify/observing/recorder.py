@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_planverify.observing import limits
+from pytest_planverify.observing.import_paths import import_path
 from pytest_planverify.observing.leaks import LeakWatch
 from pytest_planverify.observing.live_fixtures import LiveFixtures
 from pytest_planverify.observing.nodeids import NodeIds
 from pytest_planverify.observing.results import EVIDENCE, ResultLedger
-from pytest_planverify.observing.selection import ItemFacts, Selection, Selector
+from pytest_planverify.observing.selection import ItemFacts, Selection, Selector, asking_for
 from pytest_planverify.observing.spec import Wanted
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Recorder:
         self._groups: dict[str, tuple[str, ...]] = {}
         self._last_group: tuple[str, ...] = ()
         self._leaks: LeakWatch | None = None
+        self._import_paths: set[str] = set()
         self._fixture_paths: dict[str, str | None] = {}
         self.live_fixtures = LiveFixtures()
         self._stacks: Any = None
@@ -121,6 +123,7 @@ class Recorder:
         nodeid = self._nodeids.of(collector.nodeid)
         if nodeid in self.spec.skip_files:
             return pytest.CollectReport(collector.nodeid, "passed", None, result=[])
+        self._import_paths.add(import_path(str(collector.path)))
         self.journal.write("file_collecting", worker=self.worker, nodeid=nodeid)
         return None
 
@@ -131,6 +134,8 @@ class Recorder:
         report = yield
         if isinstance(collector, pytest.Session):
             self._note_missing(collector)
+        elif isinstance(collector, pytest.File):
+            self._look_for_import_leaks(collector)
         if report.failed:
             self._failed_files.add(collector.path)
             self._write_collection_failure(collector, report)
@@ -142,6 +147,12 @@ class Recorder:
                 reason=_skip_text(report.longrepr),
             )
         return report
+
+    def _look_for_import_leaks(self, collector: pytest.File) -> None:
+        """Whether importing the file changed the process for the tests of other files."""
+        self._import_paths.update(_conftest_paths(self._config))
+        if self._leaks is not None and (changed := self._leaks.changes(imports_count=False)):
+            self._write_leak(asking_for(collector.path, self.spec.wanted, self._root), changed)
 
     def _write_collection_failure(self, collector: pytest.Collector, report: pytest.CollectReport) -> None:
         from pytest_planverify.observing.evidence import collection_evidence
@@ -165,6 +176,15 @@ class Recorder:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, object, object]:
         self.journal.write("collection_started", worker=self.worker)
+        if self._watches_leaks:
+            if _demands_coverage(self._config) and not any("--cov-fail-under" in arg for arg in self.spec.args):
+                self._write_leak([], ["what --cov-fail-under measures"])
+            self._leaks = LeakWatch(
+                lambda file: self.project.side(file) in ("product", "test"),
+                self.live_fixtures.values,
+                self._is_expected_path,
+            )
+            self._leaks.start()
         try:
             return (yield)
         except pytest.UsageError as error:
@@ -181,7 +201,6 @@ class Recorder:
         else:
             selectors = [self._selector(wanted) for wanted in self.spec.wanted]
             collected = [ItemFacts(item, self._nodeids.of(item.nodeid)) for item in items]
-            natural_order = {id(facts.item): index for index, facts in enumerate(collected)}
             named = {
                 selector.key: [facts for facts in collected if selector.might_want(facts)]
                 for selector in selectors
@@ -189,7 +208,6 @@ class Recorder:
             union = {id(facts.item) for entries in named.values() for facts in entries}
             _deselect(config, items, lambda item: id(item) in union)
             yield
-            items.sort(key=lambda item: natural_order.get(id(item), len(natural_order)))
             self._select(config, items, selectors, named, collected)
         self._prepare_running(items)
 
@@ -317,12 +335,17 @@ class Recorder:
                 limits.set_soft_limit(item, max(seconds))
         if conflicts:
             self.journal.write("fixture_conflict", worker=self.worker, keys=sorted(conflicts))
-        if self.spec.watch_leaks and len(self.spec.wanted) > 1:
-            self._leaks = LeakWatch(
-                lambda file: self.project.side(file) in ("product", "test"),
-                self.live_fixtures.values,
-                frozenset(),
-            )
+
+    def _is_expected_path(self, entry: str) -> bool:
+        """Whether pytest itself put the entry on ``sys.path`` for a file that it collected."""
+        return entry in self._import_paths
+
+    @property
+    def _watches_leaks(self) -> bool:
+        return self.spec.watch_leaks and len(self.spec.wanted) > 1
+
+    def _write_leak(self, keys: list[str], changed: list[str]) -> None:
+        self.journal.write("leak", worker=self.worker, keys=keys, changed=changed[:20])
 
     def fixture_path_of(self, nodeid: str) -> str | None:
         """The data file that the criterion behind that test names, by pytest's own node id."""
@@ -352,10 +375,8 @@ class Recorder:
             return
         if not self._last_group:
             self._leaks.start()
-        elif changed := self._leaks.changes():
-            self.journal.write(
-                "leak", worker=self.worker, keys=list(self._last_group), changed=changed[:20]
-            )
+        elif changed := self._leaks.changes(imports_count=True):
+            self._write_leak(list(self._last_group), changed)
         self._last_group = group
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -419,11 +440,23 @@ class Recorder:
         self.journal.write("summary_ends", offset=_log_size(self.spec.log))
 
 
+def _conftest_paths(config: pytest.Config) -> set[str]:
+    """What pytest has put on ``sys.path`` for the conftests that are loaded by now."""
+    files = (getattr(plugin, "__file__", None) or "" for plugin in config.pluginmanager.get_plugins())
+    return {import_path(file) for file in files if os.path.basename(file) == "conftest.py"}
+
+
 def _deselect(config: pytest.Config, items: list[pytest.Item], keep: Any) -> None:
     dropped = [item for item in items if not keep(item)]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = [item for item in items if keep(item)]
+
+
+def _demands_coverage(config: pytest.Config) -> bool:
+    """Whether pytest-cov fails a run whose tests cover too little."""
+    options = getattr(config.pluginmanager.getplugin("_cov"), "options", None)
+    return bool(getattr(options, "cov_fail_under", None))
 
 
 def _skip_text(longrepr: object) -> str:

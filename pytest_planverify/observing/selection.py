@@ -155,6 +155,19 @@ class Selector:
         return " ".join(texts)
 
 
+def asking_for(file: Path, wanted: Iterable[Wanted], root: Path) -> list[str]:
+    """The keys of the criteria whose commands import the file when they run alone."""
+    return [
+        each.key
+        for each in wanted
+        if not each.selections
+        or any(
+            target.path == file or target.path in file.parents
+            for target in (Target.parse(text, root) for text in each.selections)
+        )
+    ]
+
+
 def _marks_of(item: pytest.Item) -> MarkMatcher:
     return MarkMatcher.from_markers(item.iter_markers())
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from _pytest.config.findpaths import determine_setup
 
+from pytest_planverify.observing.import_paths import import_path
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -118,16 +120,16 @@ class Folding:
     def _look_around(self, path: Path) -> Surroundings:
         folder = path if path.is_dir() else path.parent
         conftests = set(_conftests_above(folder, self.root))
-        import_paths = {_import_path(conftest) for conftest in conftests}
+        import_paths = {import_path(conftest) for conftest in conftests}
         test_files: set[tuple[str, str]] = set()
         found = _python_files(path) if path.is_dir() else iter([str(path)])
         for file in found:
             name = os.path.basename(file)
             if name == "conftest.py":
                 conftests.add(file)
-                import_paths.add(_import_path(file))
+                import_paths.add(import_path(file))
             elif path.is_file() or _is_test_file(name):
-                entry = _import_path(file)
+                entry = import_path(file)
                 import_paths.add(entry)
                 if not _in_package(file):
                     test_files.add((entry, name))
@@ -188,18 +190,6 @@ def _is_test_file(name: str) -> bool:
 @cache
 def _in_package(file: str) -> bool:
     return os.path.exists(os.path.join(os.path.dirname(file), "__init__.py"))
-
-
-@cache
-def _import_path(file: str) -> str:
-    """The folder that pytest's ``prepend`` import mode puts on ``sys.path`` for that file."""
-    folder = os.path.dirname(file)
-    while os.path.exists(os.path.join(folder, "__init__.py")):
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            break
-        folder = parent
-    return folder
 
 
 @cache

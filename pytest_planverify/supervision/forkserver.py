@@ -28,7 +28,10 @@ PRELOAD = (
     "pytest_planverify.observing.session",
     "pytest_planverify.observing.evidence",
 )
-"""What every session imports anyhow: the standard library, pytest and the observer."""
+"""What every session imports anyhow."""
+
+PRELOAD_FOR_PLUGINS = {"_hypothesis_pytestplugin": "hypothesis.internal.observability"}
+"""Plugins that import the bulk of their library at the end of every session, and what they import."""
 
 
 class ForkServerDied(Exception):
@@ -159,7 +162,8 @@ def _become_subreaper() -> None:
 def _preload() -> None:
     import importlib
 
-    for name in PRELOAD:
+    for_plugins = [name for plugin, name in PRELOAD_FOR_PLUGINS.items() if plugin in sys.modules]
+    for name in (*PRELOAD, *for_plugins):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
 

@@ -167,10 +167,15 @@ def _properties(record: SessionRecord, results: Iterable[TestRecord]) -> list[tu
 def _doubt(asked: Asked, record: SessionRecord, nodeids: Sequence[str]) -> str | None:
     if asked.key in record.conflicts:
         return "another criterion gives the same tests another fixture file"
-    last = max((record.results[nodeid].position for nodeid in nodeids if nodeid in record.results), default=0)
+    positions = [record.results[nodeid].position for nodeid in nodeids if nodeid in record.results]
+    first, last = min(positions, default=0), max(positions, default=0)
+    several = len(asked.selections) > 1  # which the command alone might run in another order
     for leak in record.leaks:
-        if asked.key not in leak.keys and leak.position < last:
+        if leak.position < last and (several or asked.key not in leak.keys):
             return f"other tests changed {', '.join(leak.changed[:3])} before it"
+    for late in record.late_failures:
+        if late.position > first:
+            return f"{late.nodeid} failed when it was torn down, and with it perhaps what both share"
     if record.deaths and any(death.nodeid is None and death.file is None for death in record.deaths):
         return "the shared session ended unexpectedly"
     return None

@@ -86,6 +86,8 @@ class SessionRecord:
         self.skipped_files: dict[str, str] = {}
         self.not_found: list[str] = []
         self.leaks: list[Leak] = []
+        self.late_failures: list[TestRecord] = []
+        """Tests that failed when they were torn down, which may be the end of what others share with them."""
         self.conflicts: frozenset[str] = frozenset()
         self.metrics: list[Record] = []
         self.fixtures_used: dict[str, set[str]] = {}
@@ -186,7 +188,9 @@ class SessionRecord:
             self.failures.pop(nodeid, []),
             self._finished,
         )
-        self.results[nodeid] = result
+        if any(raw.get("phase") == "teardown" for raw in result.evidence):
+            self.late_failures.append(result)
+        self.results[nodeid] = _worse(self.results.get(nodeid), result)
         return result
 
     def _leak(self, record: Record) -> None:
@@ -222,6 +226,11 @@ class SessionRecord:
 
     def _session_ended(self, record: Record) -> None:
         self.exit_status = record["exit_status"]
+
+
+def _worse(earlier: TestRecord | None, later: TestRecord) -> TestRecord:
+    """Of two results under one node id, the one that counts: a pass never covers a failure."""
+    return earlier if earlier is not None and earlier.evidence and not later.evidence else later
 
 
 _HANDLERS: dict[str, Callable[[SessionRecord, Record], TestRecord | None]] = {

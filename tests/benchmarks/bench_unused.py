@@ -13,7 +13,7 @@ from projects import many_tests
 from table import Row
 
 WITHOUT = ("-p", "no:planverify")
-START = python("-m", "pytest", "-q", "--rootdir=.")
+START = python("-m", "pytest", "-q")
 STARTS_A_ROUND = 6
 """Starts are short: so many are measured for each round of the long runs."""
 NOISE = 1.02
@@ -34,6 +34,7 @@ def rows(folder: Path, rounds: int) -> list[Row]:
     # A session that finds nothing: `pytest --version` would answer before it loads any plugin.
     empty = folder / "empty"
     empty.mkdir()
+    (empty / "pytest.ini").write_text("[pytest]\n")
     started = partial(_expect_in, text="no tests ran")
     starts = interleaved(
         {

@@ -40,6 +40,8 @@ def refusal(cmd: str) -> str:
         ("pytest tests/a.py::b[a#b~c!d^e]", ("pytest", "tests/a.py::b[a#b~c!d^e]")),
         ("pytest tests/a.py::b[5$]", ("pytest", "tests/a.py::b[5$]")),
         ("pytest tests/é.py", ("pytest", "tests/é.py")),
+        ("pytest a\\ ", ("pytest", "a ")),
+        ("pytest a\\\\ \n", ("pytest", "a\\")),
         ("pytest ''", ("pytest", "")),
         ("pytest a'b'\"c\"d", ("pytest", "abcd")),
     ],

@@ -219,7 +219,7 @@ def test_any_sequence_of_known_options_is_understood_or_refused(words: list[str]
 
 
 def test_the_table_agrees_with_the_options_of_the_installed_pytest(pytestconfig: pytest.Config) -> None:
-    """Every option of pytest's own is known, and every known option takes as many words as it really does."""
+    """Every option is known, and takes as many words as it really does."""
     parser = pytestconfig._parser
     actions = parser.optparser._actions if hasattr(parser, "optparser") else parser._getparser()._actions
     wrong: list[str] = []

@@ -34,6 +34,7 @@ class Case:
     args: tuple[str, ...] = ()
     says: str = ""
     """A part of the suggestion."""
+    needs_pytest: tuple[int, ...] = (8,)
 
 
 class Catcher:

@@ -222,6 +222,7 @@ BEHAVIOUR = (
         P,
         "test_sub.py:4",
         "assertion-in-test",
+        needs_pytest=(9,),
     ),
     Case(
         "doctest",

@@ -199,3 +199,9 @@ def test_a_json_file_beyond_all_bounds_is_not_read(root: Path, monkeypatch: pyte
     monkeypatch.setattr(module, "MAX_JSON_BYTES", 5)
     (root / "true.json").write_text("true")
     assert problem(root, "out/a.json", schema="true.json") == "too_large"
+
+
+def test_another_document_is_not_fetched_even_where_it_could_be(root: Path) -> None:
+    (root / "any.json").write_text("{}")
+    (root / "remote.json").write_text(json.dumps({"$ref": (root / "any.json").as_uri()}))
+    assert problem(root, "out/a.json", schema="remote.json") == "bad_schema"

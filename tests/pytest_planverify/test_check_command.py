@@ -61,7 +61,9 @@ def test_compiling_a_folder_that_is_not_there_proves_nothing(tmp_path: Path) -> 
 
 
 def test_skipped_unit_tests_prove_nothing(tmp_path: Path) -> None:
-    source = "import unittest\nclass T(unittest.TestCase):\n    @unittest.skip('x')\n    def test_s(self): pass\n"
+    source = (
+        "import unittest\nclass T(unittest.TestCase):\n    @unittest.skip('x')\n    def test(self): pass\n"
+    )
     (tmp_path / "test_u.py").write_text(source)
     result = run("python -m unittest test_u", tmp_path)
     assert result.verdict is Verdict.FAILED

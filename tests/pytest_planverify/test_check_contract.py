@@ -66,10 +66,12 @@ def project(tmp_path: Path) -> Project:
         "import pandas\ndef compute_rsi(series: pandas.Series, period: int = 14) -> pandas.Series: ...",
         "from pandas import Series as S\ndef compute_rsi(series: S, period: int = 14) -> S: ...",
         "from __future__ import annotations\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
-        "    import pandas as pd\ndef compute_rsi(series: 'pd.Series', period: int = 14) -> 'pd.Series': ...",
+        "    import pandas as pd\n"
+        "def compute_rsi(series: 'pd.Series', period: int = 14) -> 'pd.Series': ...",
         "import pandas as pd\nimport functools\n@functools.lru_cache(maxsize=1)\n"
         "def compute_rsi(series: pd.Series, period: int = 14) -> pd.Series: ...",
-        "import pandas as pd\nfrom typing import overload\n@overload\ndef compute_rsi(series: int) -> int: ...\n"
+        "import pandas as pd\nfrom typing import overload\n"
+        "@overload\ndef compute_rsi(series: int) -> int: ...\n"
         "def compute_rsi(series: pd.Series, period: int = 14) -> pd.Series: ...",
     ],
 )

@@ -23,6 +23,8 @@ def _shown(location: Location | None, like: str | None) -> str | None:
 def test_a_failing_project_gets_the_diagnosis_of_an_honest_reader(
     pytester: pytest.Pytester, case: Case
 ) -> None:
+    if pytest.version_tuple < case.needs_pytest:
+        pytest.skip(f"needs pytest {case.needs_pytest[0]}")
     evidence = capture(pytester, case.files, *case.args).first
     diagnosis = diagnose(evidence)
     found = (diagnosis.category, diagnosis.owner, _shown(diagnosis.location, case.location))
@@ -31,3 +33,19 @@ def test_a_failing_project_gets_the_diagnosis_of_an_honest_reader(
         assert diagnosis.rule == case.rule
     assert case.says in diagnosis.suggestion
     assert Evidence.model_validate_json(evidence.model_dump_json()) == evidence
+
+
+def test_the_folder_and_the_lines_make_no_difference_to_the_signature(pytester: pytest.Pytester) -> None:
+    product = "def total(xs):\n    raise ValueError(f'bad {xs} in {__file__}')\n"
+    test = "from {name}.cart import total\ndef test_total():\n    total({{1, 'a', None}})\n"
+    signatures: set[str] = set()
+    for at, name in enumerate(("shop", "deeper/place")):
+        package = f"pkg{at}"
+        files = {
+            f"{name}/{package}/__init__.py": "",
+            f"{name}/{package}/cart.py": "\n" * at * 7 + product,
+            f"{name}/test_cart{at}.py": "\n" * at * 3 + test.format(name=package),
+        }
+        evidence = capture(pytester, files, f"{name}/test_cart{at}.py").first
+        signatures.add(diagnose(evidence).signature)
+    assert len(signatures) == 1

@@ -98,6 +98,11 @@ def _test(*errors: dict[str, Any], phase: str = "call", **more: Any) -> dict[str
     }
 
 
+def _told(text: str, exit_code: int) -> dict[str, Any]:
+    """A session whose own complaint was recorded, as the supervisor does."""
+    return {"kind": "session", "longrepr": text, "process": {"exit_code": exit_code, "complete": True}}
+
+
 TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_artifact("missing", nearest=("out/y.json",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "artifact-missing", "the nearest existing name is out/y.json"),
     (_artifact("no_match"), C.ARTIFACT_MISSING, Owner.PRODUCT, "artifact-missing", "No file matches out/x.json."),
@@ -192,6 +197,9 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_test(_error("RuntimeError", "wrapped", PRODUCT), _error("ConnectionRefusedError", "no", PRODUCT, bases="OSError Exception", errno=111)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable-in-chain", "could not be reached"),
     (_test(_error("ExceptionGroup", "many", TEST), exceptions_in_group=(_error("AssertionError", "assert 1 == 2", TEST),)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test-in-group", "expects 2"),
     (_test(), C.UNKNOWN, Owner.UNKNOWN, "unknown", "test_a"),
+    (_told("usage: x\nx: error: unrecognized arguments: --cov=shop\n  inifile: y", 4), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "option-of-absent-plugin", "pytest-cov"),
+    (_told("file or directory not found: tests/gone.py", 4), C.TEST_NOT_FOUND, Owner.PLAN, "argument-not-found", "tests/gone.py"),
+    (_told("", 1), C.TEST_REGRESSION, Owner.UNKNOWN, "red-without-a-failure", "exit code 1"),
 ]  # fmt: skip
 
 
@@ -201,7 +209,11 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     ids=[f"{at}-{row[3]}" for at, row in enumerate(TABLE)],
 )
 def test_a_fact_is_taken_for_what_it_is(
-    facts: dict[str, Any], category: Category, owner: Owner, rule: str, says: str
+    facts: dict[str, Any],
+    category: Category,
+    owner: Owner,
+    rule: str,
+    says: str,
 ) -> None:
     diagnosis = diagnose(Evidence.model_validate(facts))
     assert (diagnosis.rule, diagnosis.category, diagnosis.owner) == (rule, category, owner)

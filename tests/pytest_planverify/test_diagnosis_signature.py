@@ -81,6 +81,7 @@ def test_addresses_make_no_difference(a: int, b: int) -> None:
     [
         ("no file /home/a/p/x.txt", "no file /tmp/b/q/r/y.txt"),
         (r"no file C:\users\a\x.txt", r"no file D:\b\y.txt"),
+        ("Timeout (>0.2s) after 5ms", "Timeout (>10.0s) after 70ms"),
         ("commit 1a2b3c4d5e failed", "commit ff00ff00aa failed"),
         ("assert [1, 2, 3] == [1]", "assert [4] == [5, 6]"),
     ],

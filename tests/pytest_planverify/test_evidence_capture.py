@@ -238,6 +238,7 @@ def test_set_up_and_teardown_failures_are_both_told(pytester: pytest.Pytester) -
     assert phases == [Phase.CALL, Phase.TEARDOWN]
 
 
+@pytest.mark.skipif(pytest.version_tuple < (9,), reason="subtests came with pytest 9")
 def test_failures_of_every_subtest_and_of_their_test_are_told(pytester: pytest.Pytester) -> None:
     files = {
         "test_a.py": "def test_a(subtests):\n    for i in range(3):\n        with subtests.test(i=i):\n            assert i == 1\n"
@@ -334,6 +335,20 @@ def test_every_file_has_a_side(tmp_path: Path, name: str, module: str, side: Sid
     project = ProjectMap(root=root, first_party=frozenset({"shop"}), test_packages=frozenset({"tests"}))
     assert project.side(name.format(root=root), module) is side
     assert project.side(name.format(root=root), module) is side
+
+
+def test_a_folder_of_tests_that_shares_a_librarys_name_does_not_hide_it(tmp_path: Path) -> None:
+    _tree(
+        tmp_path,
+        "tests/__init__.py",
+        "tests/redis/__init__.py",
+        "test/kafka/test_a.py",
+        "test/fakes/__init__.py",
+    )
+    found = ProjectMap.discover(tmp_path).test_packages
+    assert "tests" in found
+    assert "fakes" in found
+    assert not found & {"redis", "kafka"}
 
 
 def test_paths_are_relative_below_the_root_only(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pytest_planverify.supervision import processes
-from pytest_planverify.supervision.processes import (
+from pytest_planverify import processes
+from pytest_planverify.processes import (
     HEAD_BYTES,
     TAIL_BYTES,
     ProcessResult,
@@ -86,7 +86,8 @@ def test_output_that_is_no_text_is_shown_as_far_as_it_is(tmp_path: Path) -> None
 def test_a_limit_ends_a_process_that_ignores_sigterm(tmp_path: Path) -> None:
     started = time.monotonic()
     result = run(
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)",
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True)\n"
+        "time.sleep(60)",
         tmp_path,
         1.0,
     )
@@ -106,16 +107,19 @@ def test_a_limit_that_the_process_answers_with_an_exit_code_is_still_a_limit(tmp
 OFFSPRING = """
 import os, subprocess, sys, time
 kind, pid_file = sys.argv[1:]
-nap = [sys.executable, "-c", "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"]
+deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+nap = [sys.executable, "-c", deaf]
 if kind == "daemon":
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            os.execv(nap[0], [*nap[:2], f"open({pid_file!r}, 'w').write(str(__import__('os').getpid())); {nap[2]}"])
+            told = f"import os; open({pid_file!r}, 'w').write(str(os.getpid())); {deaf}"
+            os.execv(nap[0], [*nap[:2], told])
         os._exit(0)
     os.wait()
 else:
-    child = subprocess.Popen(nap, start_new_session=kind == "session", process_group=0 if kind == "group" else None)
+    group = 0 if kind == "group" else None
+    child = subprocess.Popen(nap, start_new_session=kind == "session", process_group=group)
     open(pid_file, "w").write(str(child.pid))
 while not os.path.exists(pid_file) or not open(pid_file).read():
     time.sleep(0.01)

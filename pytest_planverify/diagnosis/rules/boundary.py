@@ -209,9 +209,7 @@ def _name(case: Case) -> str | None:
 
 def _undefined_in_test(case: Case) -> Hit | None:
     name = _name(case)
-    if name is None or not case.in_test:
-        return None
-    if case.is_error("builtins.UnboundLocalError"):
+    if name is None or not case.in_test or case.is_error("builtins.UnboundLocalError"):
         return None
     return Hit(
         suggestion=f"{_at(case)} uses {name}, which nothing defines: import it, or correct the name."

@@ -17,14 +17,14 @@ _OUR_PATH = re.compile(r"(?:^|/)(?:pytest_planverify|planner)/")
 _UNRECOGNIZED = re.compile(r"^(?:.*: )?error: unrecognized arguments?: (?P<options>.+)$")
 _REQUIRED_PLUGINS = re.compile(r"^(?:ERROR: )?Missing required plugins: (?P<plugins>.+)$")
 _NO_PYTEST = re.compile(r"^\S*python[\w.\-]*: No module named '?(?P<module>_?pytest|pluggy|iniconfig)'?$")
-_NO_FILE = re.compile(r"^ERROR: (?:file or directory not found|not found): (?P<what>.+)$")
+_NO_FILE = re.compile(r"^(?:ERROR: )?(?:file or directory not found|not found): (?P<what>.+)$")
 _INTERRUPTED, _INTERNAL, _USAGE = 2, 3, 4
 _SILENT_KINDS = (EvidenceKind.SESSION, EvidenceKind.TEST, EvidenceKind.COLLECTION)
 
 
 def _line(case: Case, pattern: re.Pattern[str]) -> re.Match[str] | None:
     """The first line of the session's own complaint that matches as a whole."""
-    for text in (case.evidence.stderr_tail, case.evidence.stdout_tail):
+    for text in (case.evidence.longrepr, case.evidence.stderr_tail, case.evidence.stdout_tail):
         for line in text.splitlines():
             if found := pattern.match(line.strip()):
                 return found
@@ -237,6 +237,21 @@ def _status(code: int, sentence: str):
     return read
 
 
+def _red_without_a_failure(case: Case) -> Hit | None:
+    process = case.process
+    if (
+        case.evidence.kind is not EvidenceKind.SESSION
+        or not process.complete
+        or not process.exit_code
+        or case.error
+    ):
+        return None
+    return Hit(
+        suggestion=f"The session ended with exit code {process.exit_code} without a failing test: "
+        "a hook of the project or a plugin's threshold, such as that of coverage, decides it."
+    )
+
+
 TIMEOUT_RULES: tuple[Rule, ...] = (
     Rule(
         id="limit-passed",
@@ -362,5 +377,14 @@ SESSION_FALLBACKS: tuple[Rule, ...] = (
         confidence=0.5,
         runner_up=(Category.TEST_CRASH, 0.3),
         read=_status(_INTERRUPTED, "The session was interrupted"),
+    ),
+    Rule(
+        id="red-without-a-failure",
+        because="The session ended red although no test failed.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.4,
+        owner=Owner.UNKNOWN,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.3),
+        read=_red_without_a_failure,
     ),
 )

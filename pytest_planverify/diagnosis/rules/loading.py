@@ -187,6 +187,8 @@ def _dependency(case: Case) -> Hit | None:
         remedy = "it has left the standard library, so replace it"
     elif similar := alike(package, case.evidence.first_party, cutoff=0.85):
         remedy = f"declare and install {package}, or did you mean {similar[0]}?"
+    elif case.in_test:
+        remedy = f"install {package}, or write it if it is to be the project's own"
     else:
         remedy = f"declare and install {package}"
     return Hit(

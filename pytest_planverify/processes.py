@@ -1,0 +1,221 @@
+"""Running an argument vector under a wall limit, and ending whole process trees so that nothing is left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+import uuid
+from collections import deque
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+HEAD_BYTES = 64 * 1024
+TAIL_BYTES = 256 * 1024
+"""How much of the beginning and of the end of each output stream is kept."""
+
+GRACE_SECONDS = 1.0
+"""How long a process may take to end after SIGTERM, before it is killed."""
+
+TOKEN_VARIABLE = "PLANVERIFY_PROCESS_TOKEN"
+"""Put into the environment of every process that is run, to find again what left its session."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessResult:
+    """What became of one process."""
+
+    exit_code: int | None
+    """``None`` where a signal ended it."""
+    signal: str | None = None
+    """``SIGSEGV``."""
+    timed_out: bool = False
+    duration_ms: int
+    stdout: str
+    stderr: str
+
+
+def run_process(
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout_seconds: float
+) -> ProcessResult:
+    """Run an argument vector in a session of its own, without standard input, and wait for its end.
+
+    Whatever it started has ended too when this returns, after a limit that was passed, an interruption or
+    an ordinary exit. Raises ``OSError`` or ``ValueError`` where the program cannot be started.
+    """
+    token = uuid.uuid4().hex
+    started = time.monotonic()
+    with subprocess.Popen(
+        list(argv),
+        cwd=cwd,
+        env={**env, TOKEN_VARIABLE: token},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        bufsize=0,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        streams = (_Stream(process.stdout), _Stream(process.stderr))
+        try:
+            ended = _wait_for_end(process, timeout_seconds)
+            duration_ms = round((time.monotonic() - started) * 1000)
+        finally:
+            end_process_tree(process.pid, token=token)
+            process.wait()
+            texts = [stream.finish() for stream in streams]
+    code = process.returncode
+    return ProcessResult(
+        exit_code=code if code >= 0 and ended else None,
+        signal=signal_name(-code) if code < 0 else None,
+        timed_out=not ended,
+        duration_ms=duration_ms,
+        stdout=texts[0],
+        stderr=texts[1],
+    )
+
+
+def end_process_tree(pid: int, *, token: str | None = None, grace_seconds: float = GRACE_SECONDS) -> None:
+    """End a process, its descendants, its group and its session: SIGTERM, then SIGKILL.
+
+    With the ``token`` of a :func:`run_process`, what left the session ends too. The process itself is
+    not reaped, so that its parent can read its exit status. Does nothing where it is gone already.
+    """
+    members = _members(pid, token)
+    if not members:
+        return
+    for member in members:
+        _send(member, signal.SIGTERM)
+    give_up = time.monotonic() + grace_seconds
+    while members and time.monotonic() < give_up:
+        members = [member for member in members if _is_alive(member)]
+        if members:
+            time.sleep(0.01)
+    give_up = time.monotonic() + 10 * max(grace_seconds, GRACE_SECONDS)
+    while time.monotonic() < give_up:
+        # Looked for anew each time: a process may start others while it is being ended.
+        members = _members(pid, token)
+        if not members:
+            return
+        for member in members:
+            _send(member, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def signal_name(number: int) -> str:
+    """``SIGSEGV`` for 11."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _wait_for_end(process: subprocess.Popen[bytes], timeout_seconds: float) -> bool:
+    """Whether the process ended within the limit. Where the platform can, it is not yet reaped.
+
+    As long as it is not, its number cannot go to another process, which must not be ended in its place.
+    """
+    ended = threading.Event()
+
+    def watch() -> None:
+        with contextlib.suppress(ChildProcessError):
+            if hasattr(os, "waitid"):
+                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+            else:
+                process.wait()
+        ended.set()
+
+    threading.Thread(target=watch, name="planverify-wait", daemon=True).start()
+    return ended.wait(min(timeout_seconds, threading.TIMEOUT_MAX))
+
+
+def _members(pid: int, token: str | None) -> list[psutil.Process]:
+    """Every living process of the tree, but never this process or one of its ancestors."""
+    spared = {os.getpid()}
+    with contextlib.suppress(psutil.Error):
+        spared.update(parent.pid for parent in psutil.Process().parents())
+    if pid in spared:
+        return []
+    found: dict[int, psutil.Process] = {}
+    with contextlib.suppress(psutil.Error):
+        root = psutil.Process(pid)
+        found = {process.pid: process for process in (root, *root.children(recursive=True))}
+    for process in psutil.process_iter():
+        if process.pid not in found and _belongs(process, pid, token):
+            found[process.pid] = process
+    return [process for process in found.values() if process.pid not in spared and _is_alive(process)]
+
+
+def _belongs(process: psutil.Process, pid: int, token: str | None) -> bool:
+    with contextlib.suppress(psutil.Error, OSError):
+        if pid in (os.getsid(process.pid), os.getpgid(process.pid)):
+            return True
+        if token is not None:
+            return process.environ().get(TOKEN_VARIABLE) == token
+    return False
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def _send(process: psutil.Process, number: signal.Signals) -> None:
+    with contextlib.suppress(psutil.Error, OSError):
+        process.send_signal(number)
+
+
+class _Stream:
+    """Reads one stream to its end in a thread of its own, and keeps its beginning and its end."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source = source
+        self._head = bytearray()
+        self._tail: deque[bytes] = deque()
+        self._tail_size = 0
+        self._cut = 0
+        self._thread = threading.Thread(target=self._read, name="planverify-read", daemon=True)
+        self._thread.start()
+
+    def finish(self) -> str:
+        """What was read. Waits a moment for the end; a process that got away may still hold the stream."""
+        self._thread.join(timeout=2)
+        tail = b"".join(tuple(self._tail))
+        surplus = max(0, len(tail) - TAIL_BYTES)
+        cut = self._cut + surplus
+        middle = f"\n… {cut} bytes left out …\n" if cut else ""
+        return f"{_decode(bytes(self._head))}{middle}{_decode(tail[surplus:])}"
+
+    def _read(self) -> None:
+        with contextlib.suppress(ValueError, OSError):
+            while chunk := self._source.read(65_536):
+                self._keep(chunk)
+
+    def _keep(self, chunk: bytes) -> None:
+        room = HEAD_BYTES - len(self._head)
+        self._head += chunk[:room]
+        rest = chunk[room:] if room else chunk
+        if not rest:
+            return
+        self._tail.append(rest)
+        self._tail_size += len(rest)
+        while self._tail_size - len(self._tail[0]) >= TAIL_BYTES:
+            oldest = self._tail.popleft()
+            self._tail_size -= len(oldest)
+            self._cut += len(oldest)
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", errors="replace")
