@@ -7,54 +7,12 @@ what repeated runs said.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
 
 from planner.model.base import ReadValue
-
-
-class EvidenceKind(StrEnum):
-    """What was looking when the failure was seen."""
-
-    TEST = "test"
-    """A test's set-up, call or teardown."""
-    COLLECTION = "collection"
-    """The collection of a test file, or the loading of a conftest."""
-    SELECTION = "selection"
-    """A command that selected no test, a missing id or file, or only tests that prove nothing."""
-    SESSION = "session"
-    """The session itself: usage errors, internal errors, an unexplained exit status, a death."""
-    COMMAND = "command"
-    """A command that is not pytest."""
-    ARTIFACT = "artifact"
-    METRIC = "metric"
-    FIXTURE = "fixture"
-    """The data file that a criterion names."""
-    CONTRACT = "contract"
-    MANUAL = "manual"
-
-
-class Phase(StrEnum):
-    COLLECT = "collect"
-    SETUP = "setup"
-    CALL = "call"
-    TEARDOWN = "teardown"
-    SESSION = "session"
-
-
-class Side(StrEnum):
-    """Whose file a frame is in."""
-
-    TEST = "test"
-    """A test module, a conftest, or a module beside them that only tests use."""
-    PRODUCT = "product"
-    """The project's own code, wherever it is installed."""
-    THIRD_PARTY = "third_party"
-    STDLIB = "stdlib"
-    FRAMEWORK = "framework"
-    """pytest, its plugins, and this plugin."""
+from planner.model.kinds import EvidenceKind, Phase, Side
 
 
 class Frame(ReadValue):

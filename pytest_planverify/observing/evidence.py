@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from planner.model.evidence import Evidence, EvidenceKind, ExceptionFact, Frame, Phase
+from planner.model.kinds import EvidenceKind, Phase
+from pytest_planverify.observing import facts
 from pytest_planverify.observing.exception_facts import (
     chain_of,
     fact,
     leaves_of,
 )
+from pytest_planverify.observing.facts import Facts
 from pytest_planverify.observing.hostile import readable
 from pytest_planverify.observing.project_map import ProjectMap
 from pytest_planverify.observing.subjects import subjects_of
@@ -42,7 +44,7 @@ _PHASES = {phase.value: phase for phase in Phase}
 
 def exception_facts(
     exception: pytest.ExceptionInfo[BaseException] | BaseException, project: ProjectMap
-) -> tuple[tuple[ExceptionFact, ...], tuple[ExceptionFact, ...]]:
+) -> tuple[tuple[Facts, ...], tuple[Facts, ...]]:
     """The chain of exceptions, the one that surfaced first, and the leaves of every group in it."""
     surfaced = exception if isinstance(exception, BaseException) else exception.value
     chain = chain_of(surfaced)
@@ -50,7 +52,7 @@ def exception_facts(
     return tuple(fact(link, project) for link in chain), tuple(fact(leaf, project) for leaf in leaves)
 
 
-def headline(error: ExceptionFact) -> str:
+def headline(error: Facts) -> str:
     """The line that a person would quote: ``AssertionError: assert 32.1 == 28.5``."""
     lines = [line for line in error.message.splitlines() if line.strip()]
     first = lines[0].strip() if lines else ""
@@ -61,14 +63,14 @@ def headline(error: ExceptionFact) -> str:
 
 def test_evidence(
     item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport, project: ProjectMap
-) -> Evidence:
+) -> Facts:
     """What is known of a failed set-up, call or teardown of a test."""
     project = _with_module_of(item, project)
     excinfo = call.excinfo
     chain, leaves = exception_facts(excinfo, project) if excinfo is not None else ((), ())
     rendering = _rendering(report)
     limit = _timeout_of(chain)
-    return Evidence(
+    return facts.evidence(
         kind=EvidenceKind.TEST,
         phase=_PHASES.get(str(report.when)),
         nodeid=readable(report.nodeid),
@@ -96,14 +98,14 @@ test_evidence.__test__ = False  # type: ignore[attr-defined]  # its name begins 
 
 def collection_evidence(
     collector: pytest.Collector, report: pytest.CollectReport, project: ProjectMap
-) -> Evidence:
+) -> Facts:
     """What is known of a failed collection; its error is that of the report's ``call``."""
     project = _with_module_of(collector, project)
     call = cast("pytest.CallInfo[Any] | None", getattr(report, "call", None))
     excinfo = call.excinfo if call is not None else None
     chain, leaves = exception_facts(excinfo, project) if excinfo is not None else ((), ())
     rendering = _rendering(report)
-    return Evidence(
+    return facts.evidence(
         kind=EvidenceKind.COLLECTION,
         phase=Phase.COLLECT,
         nodeid=readable(report.nodeid),
@@ -120,10 +122,10 @@ def collection_evidence(
     )
 
 
-def startup_evidence(error: BaseException, project: ProjectMap) -> Evidence:
+def startup_evidence(error: BaseException, project: ProjectMap) -> Facts:
     """What is known of an error that kept a session from starting, or ended it: a conftest, a plugin."""
     chain, leaves = exception_facts(error, project)
-    return Evidence(
+    return facts.evidence(
         kind=EvidenceKind.SESSION,
         phase=Phase.SESSION,
         exceptions=chain,
@@ -166,7 +168,7 @@ def _first_line(text: str) -> str:
     return readable(line, _LONGEST_HEADLINE)
 
 
-def _timeout_of(chain: tuple[ExceptionFact, ...]) -> float | None:
+def _timeout_of(chain: tuple[Facts, ...]) -> float | None:
     """The limit in seconds that pytest-timeout enforced, ``None`` where it did not raise this."""
     if not chain or not chain[0].frames or not any(_is_of_timeout(frame) for frame in chain[0].frames[-5:]):
         return None
@@ -174,7 +176,7 @@ def _timeout_of(chain: tuple[ExceptionFact, ...]) -> float | None:
     return float(found["seconds"]) if found else None
 
 
-def _is_of_timeout(frame: Frame) -> bool:
+def _is_of_timeout(frame: Facts) -> bool:
     return frame.module == _TIMEOUT_MODULE or frame.path.endswith("pytest_timeout.py")
 
 
@@ -201,7 +203,7 @@ def _known_fixtures(excinfo: pytest.ExceptionInfo[BaseException] | None) -> tupl
 
 def _subjects(
     excinfo: pytest.ExceptionInfo[BaseException] | None, project: ProjectMap
-) -> tuple[Frame, ...]:
+) -> tuple[Facts, ...]:
     if excinfo is None:
         return ()
     surfaced = chain_of(excinfo.value)[0]

@@ -10,7 +10,9 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from planner.model.evidence import ExceptionFact, Frame, Side
+from planner.model.kinds import Side
+from pytest_planverify.observing import facts
+from pytest_planverify.observing.facts import Facts
 from pytest_planverify.observing.hostile import code_of, guarded, module_name, readable, within_limit
 
 if TYPE_CHECKING:
@@ -74,13 +76,13 @@ def leaves_of(exception: BaseException) -> tuple[BaseException, ...]:
     return tuple(leaves)
 
 
-def fact(exception: BaseException, project: ProjectMap) -> ExceptionFact:
+def fact(exception: BaseException, project: ProjectMap) -> Facts:
     """All that can be told about one exception. Never raises."""
     kind = type(exception)
     frames = tuple(frames_of(exception.__traceback__, project))
     details = guarded(lambda: _details(exception, project), cast("dict[str, Any]", {}))
-    own_frames: tuple[Frame, ...] = details.pop("frames", ())
-    return ExceptionFact(
+    own_frames: tuple[Facts, ...] = details.pop("frames", ())
+    return facts.exception_fact(
         type=readable(kind.__name__, 200),
         qualified=_qualified(kind),
         bases=tuple(_qualified(base) for base in kind.__mro__[1:-1]),
@@ -90,7 +92,7 @@ def fact(exception: BaseException, project: ProjectMap) -> ExceptionFact:
     )
 
 
-def frames_of(traceback: types.TracebackType | None, project: ProjectMap) -> Iterator[Frame]:
+def frames_of(traceback: types.TracebackType | None, project: ProjectMap) -> Iterator[Facts]:
     """Outermost call first; of a deep traceback the first and the last frames."""
     first: list[types.TracebackType] = []
     last: deque[types.TracebackType] = deque(maxlen=LAST_FRAMES)
@@ -233,7 +235,7 @@ def _name_error(exception: NameError, project: ProjectMap) -> dict[str, Any]:
 def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
     """Whose the function is that a call did not fit, looked up by the name in the message."""
     # The rules are loaded only for the errors that need one of their readings.
-    from pytest_planverify.diagnosis.rules.boundary import callee_of
+    from planner.text.python_messages import callee_of
 
     callee = callee_of(message_of(exception))
     traceback = exception.__traceback__
@@ -289,7 +291,7 @@ def _fixture_lookup(exception: Any, project: ProjectMap) -> dict[str, Any]:
         exception.fixturestack[-1].func if exception.fixturestack else exception.request._pyfuncitem.obj
     )
     code = code_of(asking)
-    frames: tuple[Frame, ...] = ()
+    frames: tuple[Facts, ...] = ()
     if code is not None:
         frames = (_frame(code, code.co_firstlineno, getattr(asking, "__globals__", {}), project),)
     message = exception.msg or f"fixture '{name}' not found"
@@ -306,10 +308,10 @@ _READERS: tuple[tuple[type[BaseException], Callable[[Any, ProjectMap], dict[str,
 )
 
 
-def _frame(code: types.CodeType, line: int | None, names: dict[str, Any], project: ProjectMap) -> Frame:
+def _frame(code: types.CodeType, line: int | None, names: dict[str, Any], project: ProjectMap) -> Facts:
     filename, module = code.co_filename, module_name(names)
     source = guarded(lambda: linecache.getline(filename, line or 0, names).strip(), "")
-    return Frame(
+    return facts.frame(
         path=readable(project.relative(filename)),
         line=line or code.co_firstlineno,
         function=readable(code.co_qualname, 300),

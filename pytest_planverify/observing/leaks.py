@@ -129,7 +129,11 @@ class LeakWatch:
         known = self._watched.get(name)
         if known is None:
             file = getattr(module, "__file__", None)
-            known = isinstance(module, types.ModuleType) and isinstance(file, str) and self._is_first_party(file)
+            known = (
+                isinstance(module, types.ModuleType)
+                and isinstance(file, str)
+                and self._is_first_party(file)
+            )
             self._watched[name] = known
         return known
 
@@ -208,7 +212,8 @@ class _Walk:
 
     def _entries(self, members: dict[Any, Any], depth: int) -> list[object]:
         return [
-            (self.value(key, MAX_DEPTH), self.value(entry, depth + 1)) for key, entry in list(members.items())
+            (self.value(key, MAX_DEPTH), self.value(entry, depth + 1))
+            for key, entry in list(members.items())
         ]
 
     def _class(self, value: type, depth: int) -> object:
@@ -220,7 +225,9 @@ class _Walk:
             for name, member in list(members.items())
             if type(member) in (list, set, deque, *_MAPPINGS) and not name.startswith("__")
         ]
-        bindings = [(name, id(member)) for name, member in list(members.items()) if name not in _CLASS_NOISE]
+        bindings = [
+            (name, id(member)) for name, member in list(members.items()) if name not in _CLASS_NOISE
+        ]
         return (id(value), tuple(bindings), tuple(states))
 
 

@@ -163,7 +163,7 @@ class Recorder:
             worker=self.worker,
             nodeid=self._nodeids.of(collector.nodeid),
             path=str(collector.path),
-            evidence=_plain(evidence),
+            evidence=evidence,
         )
 
     def _note_missing(self, session: pytest.Session) -> None:
@@ -177,13 +177,16 @@ class Recorder:
     def pytest_collection(self) -> Generator[None, object, object]:
         self.journal.write("collection_started", worker=self.worker)
         if self._watches_leaks:
-            if _demands_coverage(self._config) and not any("--cov-fail-under" in arg for arg in self.spec.args):
+            if _demands_coverage(self._config) and not any(
+                "--cov-fail-under" in arg for arg in self.spec.args
+            ):
                 self._write_leak([], ["what --cov-fail-under measures"])
             self._leaks = LeakWatch(
                 lambda file: self.project.side(file) in ("product", "test"),
                 self.live_fixtures.values,
                 self._is_expected_path,
             )
+            self._import_paths.update(_conftest_paths(self._config))
             self._leaks.start()
         try:
             return (yield)
@@ -388,7 +391,7 @@ class Recorder:
             from pytest_planverify.observing.evidence import test_evidence
 
             evidence = test_evidence(item, call, report, self.project)
-            setattr(report, EVIDENCE, json.dumps(_plain(evidence), default=str))
+            setattr(report, EVIDENCE, json.dumps(evidence, default=str))
         return report
 
     @property
@@ -416,9 +419,7 @@ class Recorder:
         self.journal.write("stopped", worker=self.worker, reason=f"{excinfo.typename}: {excinfo.value}")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_sessionfinish(
-        self, session: pytest.Session, exitstatus: int
-    ) -> Generator[None, None, None]:
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
         self._look_for_leaks(())
         yield
         stopped = session.shouldstop or session.shouldfail
@@ -472,7 +473,3 @@ def _log_size(log: str | None) -> int:
         return os.path.getsize(log)
     except OSError:
         return 0
-
-
-def _plain(evidence: Any) -> Any:
-    return evidence.model_dump(mode="json", exclude_defaults=True)

@@ -93,7 +93,9 @@ class ItemFacts:
 class Selector:
     """The selecting part of a command: its arguments, ``-k``, ``-m`` and ``--deselect``."""
 
-    def __init__(self, wanted: Wanted, root: Path, *, fallback_keyword: str, fallback_markexpr: str) -> None:
+    def __init__(
+        self, wanted: Wanted, root: Path, *, fallback_keyword: str, fallback_markexpr: str
+    ) -> None:
         self.key = wanted.key
         self._targets = [Target.parse(text, root) for text in wanted.selections]
         self._deselect = wanted.deselect

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+import time
 import traceback
 from typing import TYPE_CHECKING
 
@@ -88,7 +90,7 @@ class _SessionPlugin:
             recorder.journal.write("usage_error", worker="", message=str(error))
             raise
         except BaseException as error:
-            evidence = startup_evidence(error, recorder.project).model_dump(mode='json', exclude_defaults=True)
+            evidence = startup_evidence(error, recorder.project)
             recorder.journal.write("startup_failure", worker="", evidence=evidence)
             raise
 
@@ -102,13 +104,18 @@ def _register(pluginmanager: pytest.PytestPluginManager, recorder: Recorder) -> 
 def _enter(spec: SessionSpec) -> None:
     if spec.log is not None:
         _redirect(spec.log)
-    os.environ.update(spec.env)
     os.chdir(spec.root)
     sys.path[:] = _search_path(sys.path, spec)
-    sys.argv[:] = ["pytest", *spec.args]
+    os.environ.update(spec.env)
+    tempfile.tempdir = None
+    time.tzset()
+    program = pytest.__path__[0] + "/__main__.py" if spec.as_module else f"{os.path.dirname(sys.executable)}/pytest"
+    sys.argv[:] = [program, *spec.args]
     from _pytest.assertion.rewrite import AssertionRewritingHook
 
-    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, AssertionRewritingHook)]
+    sys.meta_path[:] = [
+        finder for finder in sys.meta_path if not isinstance(finder, AssertionRewritingHook)
+    ]
 
 
 def _search_path(entries: Sequence[str], spec: SessionSpec) -> list[str]:
@@ -117,7 +124,14 @@ def _search_path(entries: Sequence[str], spec: SessionSpec) -> list[str]:
     for entry in spec.script_paths:
         if entry in kept:
             kept.remove(entry)
+    if "PYTHONPATH" in spec.env:
+        before = _named_paths(os.environ.get("PYTHONPATH", ""))
+        kept = [*_named_paths(spec.env["PYTHONPATH"]), *(entry for entry in kept if entry not in before)]
     return [spec.root, *kept] if spec.as_module else [os.path.dirname(sys.executable), *kept]
+
+
+def _named_paths(text: str) -> list[str]:
+    return [os.path.abspath(entry) for entry in text.split(os.pathsep)] if text else []
 
 
 def _redirect(log: str) -> None:

@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
+FOLLOWED_VARIABLES = frozenset({"PYTHONPATH"})
+"""Variables that an interpreter reads when it starts, which a forked session follows by itself."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """The tests that one criterion asks for, as its command selects them."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import types
 from typing import TYPE_CHECKING
 
-from planner.model.evidence import Frame, Side
+from planner.model.kinds import Side
+from pytest_planverify.observing import facts
+from pytest_planverify.observing.facts import Facts
 from pytest_planverify.observing.hostile import code_of, guarded, module_name, readable
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ _MOST_NAMES = 200
 _MOST_SUBJECTS = 5
 
 
-def subjects_of(exception: BaseException, project: ProjectMap) -> tuple[Frame, ...]:
+def subjects_of(exception: BaseException, project: ProjectMap) -> tuple[Facts, ...]:
     """The product's functions and classes that the raising test frame names, where they are defined."""
     raising: types.FrameType | None = None
     traceback = exception.__traceback__
@@ -34,7 +36,7 @@ def subjects_of(exception: BaseException, project: ProjectMap) -> tuple[Frame, .
     return tuple(found.values())[:_MOST_SUBJECTS]
 
 
-def definition(value: object, project: ProjectMap) -> Frame | None:
+def definition(value: object, project: ProjectMap) -> Facts | None:
     """Where a function or class of the product is defined, ``None`` for anything else."""
     code = code_of(value)
     if code is None:
@@ -43,7 +45,7 @@ def definition(value: object, project: ProjectMap) -> Frame | None:
     if project.side(code.co_filename, module) is not Side.PRODUCT:
         return None
     function = value.__qualname__ if isinstance(value, type) else code.co_qualname
-    return Frame(
+    return facts.frame(
         path=readable(project.relative(code.co_filename)),
         line=code.co_firstlineno,
         function=readable(function, 300),
@@ -52,7 +54,7 @@ def definition(value: object, project: ProjectMap) -> Frame | None:
     )
 
 
-def _named(frame: types.FrameType, project: ProjectMap) -> Iterator[Frame]:
+def _named(frame: types.FrameType, project: ProjectMap) -> Iterator[Facts]:
     """Definitions behind the names in the frame's code: globals, attributes of modules, kinds of locals."""
     code = frame.f_code
     values: list[object] = []

@@ -56,7 +56,7 @@ class Evaluator:
         assert command.pytest is not None
         return run_foreign(
             asked,
-            command.pytest.launcher,
+            job.launcher,
             command.pytest.args,
             root=self._plan.root,
             env={**os.environ, **dict(command.env)},

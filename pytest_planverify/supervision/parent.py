@@ -9,6 +9,7 @@ import platform
 import signal
 import sys
 import time
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,6 +106,7 @@ class _Run:
         self._budget = ConfirmationBudget()
         self._progress: Progress = Progress(tw, verbosity=settings.verbosity)
         self._interrupted = False
+        self._roots: Counter[Path] = Counter()
 
     def run(self) -> int:
         plans = self._load()
@@ -159,7 +161,7 @@ class _Run:
         from pytest_planverify.supervision.run_folder import RunFolder
         from pytest_planverify.supervision.running import PlanRun
 
-        folder = RunFolder(plan.root, self._run_id)
+        folder = RunFolder(plan.root, self._folder_name(plan.root))
         try:
             folder.create()
         except OSError as error:
@@ -188,6 +190,11 @@ class _Run:
             self._budget,
         )
         return _Prepared(plan, shown, todos, folder, sessions, run, changes)
+
+    def _folder_name(self, root: Path) -> str:
+        """The run's id; further plans of the same root have folders, and so journals, of their own."""
+        self._roots[root] += 1
+        return self._run_id if self._roots[root] == 1 else f"{self._run_id}.{self._roots[root]}"
 
     def _in_scope(self, plan: LoadedPlan, todo_ids: list[str] | None) -> list[Todo]:
         from planner.model.plan import TodoStatus

@@ -6,17 +6,21 @@ comes after such a command, in its own todo or in one that it depends on, run in
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.model.outcome import CheckKind
 from planner.model.plan import CommandSpec
 from planner.rules.dependencies import dependency_order
+from pytest_planverify.observing.spec import FOLLOWED_VARIABLES
 from pytest_planverify.supervision.folding import Folding, FoldKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from planner.catalog import Command
     from planner.edges.plan_file import LoadedPlan
     from planner.model.plan import Todo
     from planner.rules.criteria import Criterion
@@ -48,7 +52,21 @@ class Job:
     def is_pytest(self) -> bool:
         """Whether it can run in a forked session."""
         command = self.criterion.command
-        return command is not None and command.pytest is not None and not command.pytest.foreign
+        if command is None or command.pytest is None:
+            return False
+        return not command.pytest.foreign and _start_variable(command) is None
+
+    @property
+    def launcher(self) -> tuple[str, ...]:
+        """What starts pytest in a process of its own; the running interpreter where the command means that."""
+        command = self.criterion.command
+        assert command is not None
+        assert command.pytest is not None
+        if command.pytest.foreign:
+            return command.pytest.launcher
+        script = Path(sys.executable).with_name("pytest")
+        as_module = command.pytest.as_module or not script.exists()
+        return (sys.executable, "-m", "pytest") if as_module else (sys.executable, str(script))
 
 
 @dataclass(slots=True)
@@ -67,6 +85,10 @@ class Stage:
     singles: list[Job] = field(default_factory=list)
     todos: list[Todo] = field(default_factory=list)
     """The todos whose last command runs here, in dependency order."""
+
+
+_START_VARIABLES = ("PYTHON", "LC_", "LANG", "LD_", "DYLD_", "MALLOC_")
+"""Beginnings of variables that the interpreter or the C library reads when a process starts."""
 
 
 def criterion_key(plan: LoadedPlan, todo_id: str, criterion_id: str) -> str:
@@ -122,9 +144,17 @@ def _own_session(criterion: Criterion, *, isolate: bool) -> str | None:
         return "it is no pytest command"
     if command.pytest.foreign:
         return f"{' '.join(command.pytest.launcher)} is another interpreter"
+    variable = _start_variable(command)
+    if variable is not None:
+        return f"{variable} is read when an interpreter starts"
     if command.pytest.alone is not None:
         return command.pytest.alone
     return "asked for by --planverify-isolate" if isolate else None
+
+
+def _start_variable(command: Command) -> str | None:
+    names = (name for name, _ in command.env if name not in FOLLOWED_VARIABLES)
+    return next((name for name in names if name.startswith(_START_VARIABLES)), None)
 
 
 def _fold(plan: LoadedPlan, jobs: Sequence[Job], stages: Sequence[Stage]) -> None:

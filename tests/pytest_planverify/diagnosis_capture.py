@@ -50,7 +50,7 @@ class Catcher:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if report.failed:
-            self.caught.append(test_evidence(item, call, report, self.project))
+            self.caught.append(Evidence.model_validate(test_evidence(item, call, report, self.project)))
         return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -59,7 +59,7 @@ class Catcher:
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
         report = yield
         if report.failed:
-            self.caught.append(collection_evidence(collector, report, self.project))
+            self.caught.append(Evidence.model_validate(collection_evidence(collector, report, self.project)))
         return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -67,11 +67,11 @@ class Catcher:
         try:
             return (yield)
         except BaseException as error:
-            self.caught.append(startup_evidence(error, self.project))
+            self.caught.append(Evidence.model_validate(startup_evidence(error, self.project)))
             raise
 
     def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        self.caught.append(startup_evidence(excinfo.value, self.project))
+        self.caught.append(Evidence.model_validate(startup_evidence(excinfo.value, self.project)))
 
 
 @dataclass

@@ -27,7 +27,7 @@ BEHAVIOUR = (
         },
         C.TEST_REGRESSION,
         P,
-        "test_rsi.py:3",
+        "rsi.py:1",
         "assertion-in-test",
         says="compute_rsi (rsi.py:1) gave 32.1 where test_values (test_rsi.py:3) expects 28.5",
     ),
@@ -39,7 +39,7 @@ BEHAVIOUR = (
         },
         C.TEST_REGRESSION,
         P,
-        "test_rsi.py:4",
+        "rsi.py:1",
         "assertion-in-test",
         says="compute_rsi (rsi.py:1)",
     ),
@@ -73,7 +73,7 @@ BEHAVIOUR = (
         },
         C.TEST_REGRESSION,
         P,
-        "test_app.py:3",
+        "app.py:1",
         "assertion-in-test",
     ),
     Case(
@@ -84,7 +84,7 @@ BEHAVIOUR = (
         },
         C.TEST_REGRESSION,
         P,
-        "test_app.py:4",
+        "app.py:1",
     ),
     Case(
         "value-error-in-product",
@@ -200,7 +200,7 @@ BEHAVIOUR = (
         ),
         C.TEST_REGRESSION,
         P,
-        "tests/test_cart.py:5",
+        "shop/cart.py:1",
         "assertion-in-test",
         says="gave 2 where",
     ),
@@ -252,7 +252,7 @@ BEHAVIOUR = (
         ),
         C.TEST_REGRESSION,
         P,
-        "tests/test_cart.py:5",
+        "shop/cart.py:1",
     ),
     Case(
         "asyncio-run",
@@ -402,7 +402,7 @@ BEHAVIOUR = (
         ),
         C.TEST_REGRESSION,
         P,
-        "tests/test_cart.py:6",
+        "shop/cart.py:1",
         "assertion-in-test",
     ),
     Case(
@@ -413,7 +413,7 @@ BEHAVIOUR = (
         ),
         C.TEST_REGRESSION,
         P,
-        "tests/test_cart.py::m",
+        "shop/cart.py::make",
     ),
 )
 
@@ -491,7 +491,7 @@ LOADING = (
         ),
         C.TEST_REGRESSION,
         P,
-        "tests/test_cart.py:3",
+        "shop/cart.py:5",
         "assertion-in-test",
     ),
     Case(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -76,7 +77,7 @@ def test_a_huge_message_is_clipped() -> None:
 def test_lone_surrogates_can_be_written() -> None:
     (fact,), _ = exception_facts(_raise(ValueError("a\udc80b")), HERE)
     assert fact.message == "a\\udc80b"
-    assert ExceptionFact.model_validate_json(fact.model_dump_json()) == fact
+    assert json.loads(json.dumps(fact))["message"] == fact.message
     assert readable(3) == ""
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from planner.model.evidence import Phase, Side
+from planner.model.evidence import Frame
+from planner.model.kinds import Phase, Side
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.reading import Case, raises_by_hand
@@ -67,8 +68,11 @@ def _assertion_in_test(case: Case) -> Hit | None:
     if not case.is_error("builtins.AssertionError") or not case.in_test or case.error is None:
         return None
     around = case.evidence.phase in _AROUND
-    return Hit(suggestion=_comparison(case) or f"{_name_of_test(case)} fails: {said(case.error)}.",
-               weight=0.85 if around else 1.0)  # fmt: skip
+    return Hit(
+        suggestion=_comparison(case) or f"{_name_of_test(case)} fails: {said(case.error)}.",
+        weight=0.85 if around else 1.0,
+        frame=_giving_frame(case),
+    )
 
 
 def _comparison(case: Case) -> str | None:
@@ -87,15 +91,20 @@ def _comparison(case: Case) -> str | None:
 
 def _giver(case: Case) -> str:
     """The product function behind the value: defined where, if only one can be meant."""
+    frame = _giving_frame(case)
+    if frame is not None:
+        return place(frame)
+    return (origin_of_value(case.error) if case.error else None) or "The product"
+
+
+def _giving_frame(case: Case) -> Frame | None:
+    """Where the function is defined that gave the value in question, if only one can be meant."""
     call = origin_of_value(case.error) if case.error else None
     subjects = case.evidence.subjects
     if call is not None:
-        callee = call.partition("(")[0]
-        named = [
-            frame for frame in subjects if frame.function.rpartition(".")[2] == callee.rpartition(".")[2]
-        ]
-        return place(named[0]) if named else call
-    return place(subjects[0]) if len(subjects) == 1 else "The product"
+        callee = call.partition("(")[0].rpartition(".")[2]
+        return next((frame for frame in subjects if frame.function.rpartition(".")[2] == callee), None)
+    return subjects[0] if len(subjects) == 1 else None
 
 
 def _assertion_in_product(case: Case) -> Hit | None:

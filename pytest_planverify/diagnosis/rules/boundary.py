@@ -6,14 +6,11 @@ import re
 
 from planner.model.evidence import Side
 from planner.model.taxonomy import Category, Owner
+from planner.text.python_messages import callee_of
 from pytest_planverify.diagnosis.reading import Case, raises_by_hand
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
 from pytest_planverify.diagnosis.wording import origin_of_value, place, quote, said
 
-_CALL = re.compile(
-    r"^(?P<callee>[\w.<>]+)\(\) (?:missing \d+ required |takes |got an unexpected keyword argument|"
-    r"got multiple values for |got some positional-only arguments)"
-)
 _ABSTRACT = re.compile(r"^Can't instantiate abstract class '?(?P<name>[\w.]+)'? with")
 _NONE = re.compile(r"'NoneType' object|\bNoneType\b'?(?: and |$)|(?:^| and )'?NoneType'?$")
 _PATCHED = re.compile(
@@ -23,12 +20,6 @@ _PATCHED = re.compile(
 _NONE_TYPE = "builtins.NoneType"
 _MODULE = "module "
 _CLASS = "class "
-
-
-def callee_of(message: str) -> str | None:
-    """The function that a ``TypeError`` about a call's arguments names, else ``None``."""
-    found = _CALL.match(message)
-    return found["callee"] if found else None
 
 
 def _call_error(case: Case) -> str | None:

@@ -1,0 +1,16 @@
+"""Reads the messages of CPython's own exceptions."""
+
+from __future__ import annotations
+
+import re
+
+_CALL = re.compile(
+    r"^(?P<callee>[\w.<>]+)\(\) (?:missing \d+ required |takes |got an unexpected keyword argument|"
+    r"got multiple values for |got some positional-only arguments)"
+)
+
+
+def callee_of(message: str) -> str | None:
+    """The function that a ``TypeError`` about a call's arguments names, else ``None``."""
+    found = _CALL.match(message)
+    return found["callee"] if found else None

@@ -1,0 +1,159 @@
+"""A small project with a plan, written for one test, and what the real command says of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import textwrap
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+from real_command import Finished, run_pytest
+
+ONLY_THIS_PLUGIN = ("-p", "pytest_planverify.plugin")
+"""Given together with `PYTEST_DISABLE_PLUGIN_AUTOLOAD`: most of a short run is the loading of plugins."""
+
+RUN_MARK = "EXAMPLE_RUN"
+"""An environment variable that every process of one run inherits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """How a run ended, what it said, and what its outcome file holds."""
+
+    exit_code: int
+    output: str
+    document: dict[str, Any] | None = field(repr=False)
+    left_running: tuple[str, ...] = ()
+    """Processes of the run that were still there when the command had returned."""
+
+    def __str__(self) -> str:
+        return f"exit code {self.exit_code}\n{self.output}"
+
+    @property
+    def outcomes(self) -> dict[str, dict[str, Any]]:
+        """The outcomes by todo id."""
+        assert self.document is not None, str(self)
+        return {outcome["todo_id"]: outcome for outcome in self.document["outcomes"]}
+
+    @property
+    def states(self) -> dict[str, str]:
+        """Each todo's state."""
+        return {todo_id: outcome["state"] for todo_id, outcome in self.outcomes.items()}
+
+    @property
+    def verdicts(self) -> dict[str, str | dict[str, str]]:
+        """Each todo's verdict; where it has several criteria, the verdict of each."""
+        found: dict[str, str | dict[str, str]] = {}
+        for todo_id, outcome in self.outcomes.items():
+            checks = {check["id"]: check["verdict"] for check in outcome["checks"]}
+            found[todo_id] = next(iter(checks.values())) if len(checks) == 1 else checks
+        return found
+
+    def check(self, todo_id: str, check_id: str = "tests[0]") -> dict[str, Any]:
+        """What the outcome says of one criterion."""
+        (check,) = (each for each in self.outcomes[todo_id]["checks"] if each["id"] == check_id)
+        return check
+
+    def tests(self, todo_id: str, check_id: str = "tests[0]") -> dict[str, str]:
+        """The outcome of each test of one criterion, by node id."""
+        return {test["nodeid"]: test["outcome"] for test in self.check(todo_id, check_id)["tests"]}
+
+    def category(self, todo_id: str) -> str | None:
+        """The category of the failure that decides the todo's route."""
+        evidence = self.outcomes[todo_id]["failure_evidence"]
+        return None if evidence is None else evidence["category"]
+
+
+class Example:
+    """A folder with a plan and the files that it verifies."""
+
+    def __init__(self, root: Path, files: dict[str, str] | None = None) -> None:
+        self.root = root
+        root.mkdir(parents=True, exist_ok=True)
+        self.write(files or {})
+
+    def write(self, files: dict[str, str]) -> None:
+        """Write files, by path below the root; their text may be indented."""
+        for name, text in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(textwrap.dedent(text), encoding="utf-8")
+
+    def plan(self, *todos: dict[str, Any], path: str = "plan.yaml", **keys: Any) -> None:
+        """Write a plan of these todos. JSON is YAML, too."""
+        plan = {"todo_list_id": "example", **keys, "items": list(todos)}
+        self.write({path: json.dumps(plan, ensure_ascii=False, indent=1)})
+
+    def verify(
+        self,
+        *args: str,
+        autoload: bool = False,
+        cwd: Path | None = None,
+        env: dict[str, str] | None = None,
+        outcomes: Path | None = None,
+        timeout_seconds: float = 120,
+        as_module: bool = False,
+    ) -> Verified:
+        """Run `pytest --planverify ARGS`, by default in the root and with no other plugin than named."""
+        mark = uuid.uuid4().hex
+        options = ["--planverify", *args]
+        settings = {RUN_MARK: mark, **(env or {})}
+        if not autoload:
+            options = [*ONLY_THIS_PLUGIN, *options]
+            settings["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        done = run_pytest(
+            *options, cwd=cwd or self.root, env=settings, timeout_seconds=timeout_seconds, as_module=as_module
+        )
+        return self.verified(done, mark, outcomes)
+
+    def verified(self, done: Finished, mark: str, outcomes: Path | None = None) -> Verified:
+        """What a command that has ended left behind."""
+        path = outcomes or self.outcome_file
+        return Verified(
+            exit_code=done.exit_code,
+            output=done.output,
+            document=json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None,
+            left_running=processes_of(mark),
+        )
+
+    @property
+    def outcome_file(self) -> Path:
+        """Where outcomes are written by default."""
+        return self.root / ".planverify" / "outcomes.json"
+
+    @property
+    def runs(self) -> list[Path]:
+        """The folders of the runs that are kept, oldest first."""
+        return sorted((self.root / ".planverify" / "runs").iterdir())
+
+
+def todo(todo_id: str, *commands: str | dict[str, Any], after: tuple[str, ...] = (), **keys: Any) -> dict[str, Any]:
+    """A todo whose tests are these commands; keys that no todo has are criteria."""
+    criteria = {
+        name: keys.pop(name) for name in ("expected_artifacts", "metrics", "manual") if name in keys
+    }
+    tests = [{"cmd": command} if isinstance(command, str) else command for command in commands]
+    if tests:
+        criteria["tests"] = tests
+    entry: dict[str, Any] = {"id": todo_id, "title": f"Todo {todo_id}", **keys}
+    if criteria:
+        entry["acceptance_criteria"] = criteria
+    if after:
+        entry["dependencies"] = list(after)
+    return entry
+
+
+def processes_of(mark: str) -> tuple[str, ...]:
+    """The command lines of processes that were started under that mark and still run."""
+    found: list[str] = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.environ().get(RUN_MARK) == mark:
+                found.append(f"{process.pid} {process.status()} {' '.join(process.cmdline())}")
+        except psutil.Error:
+            continue
+    return tuple(found)
