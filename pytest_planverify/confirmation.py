@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from planner.model.evidence import Evidence
-    from pytest_planverify.supervision.judging import Judgement
+    from pytest_planverify.judgement import Judgement
 
 CONFIRMATION_SECONDS = 900.0
 """How long all confirmations of one run may take together."""
@@ -149,7 +149,9 @@ def _flaky(red: Judgement, first: Judgement, runs: _Runs) -> Judgement:
 
 
 def _unconfirmed(judgement: Judgement) -> Judgement:
-    judgement.reason = (judgement.reason or "seen once") + "; not confirmed, because the time for it is used up"
+    judgement.reason = (
+        judgement.reason or "seen once"
+    ) + "; not confirmed, because the time for it is used up"
     if judgement.verdict is Verdict.PASSED:
         judgement.verdict = Verdict.INCONCLUSIVE
     return judgement

@@ -119,7 +119,9 @@ def add_options(parser: pytest.Parser) -> None:
         help="Run a failing check that then passes alone up to N times to tell flaky from order-dependent "
         f"(default: {DEFAULT_CONFIRMATIONS}).",
     )
-    parser.addini("planverify_plan", "The plans that --planverify verifies when none is given.", type="args")
+    parser.addini(
+        "planverify_plan", "The plans that --planverify verifies when none is given.", type="args"
+    )
 
 
 def take_over(early_config: pytest.Config, args: list[str]) -> None:
@@ -163,8 +165,8 @@ def read_settings(config: pytest.Config) -> Settings:
         collect_only=sorted_args.collect_only,
         last_failed=sorted_args.last_failed,
         maxfail=sorted_args.maxfail,
-        keyword=sorted_args.keyword,
-        markexpr=sorted_args.markexpr,
+        keyword=_expression("-k", sorted_args.keyword),
+        markexpr=_expression("-m", sorted_args.markexpr),
         deselect=tuple(sorted_args.deselect),
         junit=None if sorted_args.junit is None else directory / sorted_args.junit,
         verbosity=int(given.options["verbose"]),
@@ -242,12 +244,12 @@ class _Sorting:
         name, equals, value = word.partition("=")
         if name in _OWN_FLAGS:
             return
-        elif name in _OWN_VALUES:
+        if name in _OWN_VALUES:
             if not equals:
                 self._value(name)
         elif name in _SELECTION_VALUES:
             self._select(name, value if equals else self._value(name))
-        elif name in ("--exitfirst",):
+        elif name == "--exitfirst":
             self.maxfail = 1
         elif name in ("--lf", "--last-failed"):
             self.last_failed = True
@@ -327,7 +329,11 @@ class _Sorting:
 
     def _absolute(self, name: str, value: str) -> list[str]:
         """Sessions run in the plan's root, so a path given here is made independent of the folder."""
-        return [f"{name}={self._directory / value}"] if name.startswith("--") else [name, str(self._directory / value)]
+        return (
+            [f"{name}={self._directory / value}"]
+            if name.startswith("--")
+            else [name, str(self._directory / value)]
+        )
 
     def _positional_word(self, word: str) -> None:
         if not _looks_like_plan(word) and not (self._directory / word.partition("::")[0]).exists():
@@ -363,6 +369,19 @@ def _plans(words: Sequence[str], config: pytest.Config) -> tuple[PlanArgument, .
         "--planverify: there is no plan to verify; name one (pytest --planverify plan.yaml), set "
         f"planverify_plan in the ini file, or write {' or '.join(DEFAULT_PLANS)} in {config.rootpath}"
     )
+
+
+def _expression(option: str, text: str | None) -> str | None:
+    """The expression, once it is known to be one: a session that ignored it would run too much."""
+    from _pytest.mark.expression import Expression
+
+    if text is None or not text.strip():
+        return None
+    try:
+        Expression.compile(text)
+    except SyntaxError as error:  # the type of pytest's own error is not the same in all versions
+        raise pytest.UsageError(f"{option}: {text!r} is no expression: {error}") from None
+    return text
 
 
 def _plan_argument(word: str, base: Path, config: pytest.Config) -> PlanArgument:

@@ -49,7 +49,7 @@ class Confinement:
         if known is None:
             known = self._inside[folder] = self._resolves_inside(folder)
         # The folder is known; only the last part of the path can still be a link that leads away.
-        if known and os.path.islink(f"{self._root}/{path}"):  # noqa: PTH114 (called for every path of a plan)
+        if known and os.path.islink(f"{self._root}/{path}"):
             return self._resolves_inside(path)
         return known
 

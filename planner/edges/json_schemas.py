@@ -99,7 +99,9 @@ def _describe(part: dict[str, Any], model: type[Value]) -> None:
                 text = getattr(below.value, "value", None)
                 info = model.model_fields.get(getattr(field.target, "id", ""))
                 name = None if info is None else info.alias or getattr(field.target, "id", "")
-                described = next((each for each in (name, getattr(field.target, "id", "")) if each in properties), None)
+                described = next(
+                    (each for each in (name, getattr(field.target, "id", "")) if each in properties), None
+                )
                 if isinstance(text, str) and described is not None:
                     properties[described].setdefault("description", inspect.cleandoc(text))
 

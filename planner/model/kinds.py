@@ -1,4 +1,4 @@
-"""Enumerations of the evidence that are needed where it is observed; importing them imports nothing else."""
+"""Enumerations of the evidence that are needed where it is observed; they import nothing else."""
 
 from __future__ import annotations
 

@@ -255,8 +255,8 @@ class RunInfo(ReadValue):
 
 
 class Summary(ReadValue):
-    todos: dict[TodoState, int] = Field(default_factory=dict)
-    criteria: dict[Verdict, int] = Field(default_factory=dict)
+    todos: dict[TodoState, int] = Field(default_factory=dict[TodoState, int])
+    criteria: dict[Verdict, int] = Field(default_factory=dict[Verdict, int])
 
 
 class OutcomeDocument(ReadValue):

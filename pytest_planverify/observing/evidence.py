@@ -15,13 +15,14 @@ from pytest_planverify.observing.exception_facts import (
     fact,
     leaves_of,
 )
-from pytest_planverify.observing.facts import Facts
 from pytest_planverify.observing.hostile import readable
 from pytest_planverify.observing.project_map import ProjectMap
 from pytest_planverify.observing.subjects import subjects_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from pytest_planverify.observing.facts import Facts
 
 __all__ = [
     "ProjectMap",

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from planner.model.kinds import Side
 from pytest_planverify.observing import facts
-from pytest_planverify.observing.facts import Facts
 from pytest_planverify.observing.hostile import code_of, guarded, module_name, readable, within_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from pytest_planverify.observing.facts import Facts
     from pytest_planverify.observing.project_map import ProjectMap
 
 LONGEST_CHAIN = 10

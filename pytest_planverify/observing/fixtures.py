@@ -20,7 +20,7 @@ class PlanverifyFixture:
     """What a test may tell the plan, and what the plan tells the test."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
-        self._item: pytest.Item = request.node
+        self._item: pytest.Item = request.node  # pyright: ignore[reportUnknownMemberType]  # pytest leaves it untyped
         self._recorder = _recorder(request.config)
 
     def metric(self, name: str, value: float) -> None:

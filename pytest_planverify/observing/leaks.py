@@ -15,7 +15,7 @@ import sys
 import types
 import warnings
 from collections import Counter, OrderedDict, defaultdict, deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -171,9 +171,9 @@ def _is_noise(module: str, name: str, value: object) -> bool:
 def _has_state(module: str, value: object) -> bool:
     if isinstance(value, type):
         return value.__module__ == module
-    return not isinstance(value, _WITHOUT_STATE) and not (
-        isinstance(value, tuple) and all(isinstance(each, _NUMBERS) for each in value)
-    )
+    if isinstance(value, tuple):
+        return not all(isinstance(each, _NUMBERS) for each in cast("tuple[object, ...]", value))
+    return not isinstance(value, _WITHOUT_STATE)
 
 
 class _Walk:
@@ -187,7 +187,7 @@ class _Walk:
         self._budget = MAX_VALUES
 
     def value(self, value: Any, depth: int) -> object:
-        kind = type(value)
+        kind: type = type(value)
         self._budget -= 1
         if kind in _NUMBERS:
             return value
@@ -207,8 +207,8 @@ class _Walk:
             return (id(value), len(value), frozenset(id(entry) for entry in value))
         if kind is bytearray:
             return (id(value), bytes(value))
-        members = getattr(value, "__dict__", None)
-        return (id(value), *self._entries(members, depth)) if type(members) is dict else id(value)
+        members: Any = getattr(value, "__dict__", None)
+        return (id(value), *self._entries(members, depth)) if isinstance(members, dict) else id(value)
 
     def _entries(self, members: dict[Any, Any], depth: int) -> list[object]:
         return [

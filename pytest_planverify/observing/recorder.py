@@ -24,7 +24,7 @@ from pytest_planverify.observing.selection import ItemFacts, Selection, Selector
 from pytest_planverify.observing.spec import Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from pytest_planverify.journal import JournalWriter
     from pytest_planverify.observing.evidence import ProjectMap
@@ -209,7 +209,7 @@ class Recorder:
                 for selector in selectors
             }
             union = {id(facts.item) for entries in named.values() for facts in entries}
-            _deselect(config, items, lambda item: id(item) in union)
+            _deselect(config, items, union)
             yield
             self._select(config, items, selectors, named, collected)
         self._prepare_running(items)
@@ -274,10 +274,10 @@ class Recorder:
     def _skipped_ids(self) -> frozenset[str]:
         return frozenset(self.spec.skip)
 
-    def _narrowing(self) -> Any:
+    def _narrowing(self) -> Callable[[ItemFacts], bool]:
         narrowing = self.spec.narrowing
         if narrowing == type(narrowing)():
-            return lambda facts: True
+            return _accept
         selector = Selector(
             Wanted(
                 key="narrowing",
@@ -290,7 +290,11 @@ class Recorder:
             fallback_markexpr="",
         )
         only = None if narrowing.only is None else frozenset(narrowing.only)
-        return lambda facts: (only is None or facts.nodeid in only) and selector.wants(facts)
+
+        def accepts(facts: ItemFacts) -> bool:
+            return (only is None or facts.nodeid in only) and selector.wants(facts)
+
+        return accepts
 
     def _finish_selection(
         self,
@@ -300,7 +304,7 @@ class Recorder:
         selections: list[Selection],
     ) -> None:
         keep = {id(item) for item in kept}
-        _deselect(config, items, lambda item: id(item) in keep)
+        _deselect(config, items, keep)
         groups: dict[str, list[str]] = {}
         for selection in selections:
             for nodeid in selection.nodeids:
@@ -400,7 +404,7 @@ class Recorder:
         if self._project is None:
             from pytest_planverify.observing.evidence import ProjectMap
 
-            self._project = ProjectMap.discover(self._root)
+            self._project = ProjectMap.discover(self._root, planned=self.spec.planned)
         return self._project
 
     @pytest.hookimpl(tryfirst=True)
@@ -447,11 +451,16 @@ def _conftest_paths(config: pytest.Config) -> set[str]:
     return {import_path(file) for file in files if os.path.basename(file) == "conftest.py"}
 
 
-def _deselect(config: pytest.Config, items: list[pytest.Item], keep: Any) -> None:
-    dropped = [item for item in items if not keep(item)]
+def _accept(facts: ItemFacts) -> bool:
+    return True
+
+
+def _deselect(config: pytest.Config, items: list[pytest.Item], keep: set[int]) -> None:
+    """Leave out the items that are not among those kept, by identity."""
+    dropped = [item for item in items if id(item) not in keep]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
-        items[:] = [item for item in items if keep(item)]
+        items[:] = [item for item in items if id(item) in keep]
 
 
 def _demands_coverage(config: pytest.Config) -> bool:

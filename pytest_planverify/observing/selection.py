@@ -67,10 +67,10 @@ class Selection:
     """What one criterion selects of the items of a session."""
 
     key: str
-    nodeids: list[str] = field(default_factory=list)
-    narrowed: list[str] = field(default_factory=list)
+    nodeids: list[str] = field(default_factory=list[str])
+    narrowed: list[str] = field(default_factory=list[str])
     """Selected by the command, left out by the user of this run."""
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list[Problem])
 
 
 class ItemFacts:

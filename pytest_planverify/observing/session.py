@@ -21,7 +21,7 @@ from pytest_planverify.observing.recorder import WORKER_INPUT, Recorder
 from pytest_planverify.observing.spec import SessionSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
 HARNESS_EXIT = 70
 """Exit status of a session whose own set-up failed before pytest was reached."""
@@ -77,7 +77,7 @@ class _SessionPlugin:
         _register(pluginmanager, self._recorder)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_cmdline_parse(self):  # type: ignore[no-untyped-def]
+    def pytest_cmdline_parse(self) -> Generator[None, pytest.Config, pytest.Config]:
         """Write down what keeps a session from starting, which pytest only prints."""
         from pytest_planverify.observing.evidence import startup_evidence
 
@@ -109,7 +109,11 @@ def _enter(spec: SessionSpec) -> None:
     os.environ.update(spec.env)
     tempfile.tempdir = None
     time.tzset()
-    program = pytest.__path__[0] + "/__main__.py" if spec.as_module else f"{os.path.dirname(sys.executable)}/pytest"
+    program = (
+        pytest.__path__[0] + "/__main__.py"
+        if spec.as_module
+        else f"{os.path.dirname(sys.executable)}/pytest"
+    )
     sys.argv[:] = [program, *spec.args]
     from _pytest.assertion.rewrite import AssertionRewritingHook
 

@@ -7,7 +7,6 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-
 FOLLOWED_VARIABLES = frozenset({"PYTHONPATH"})
 """Variables that an interpreter reads when it starts, which a forked session follows by itself."""
 
@@ -59,7 +58,7 @@ class SessionSpec:
     """Started as ``python -m pytest``: the working directory is on ``sys.path``."""
     script_paths: tuple[str, ...] = ()
     """Entries of ``sys.path`` that only say how this run itself was started."""
-    env: dict[str, str] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict[str, str])
     narrowing: Narrowing = Narrowing()
     skip: tuple[str, ...] = ()
     """Node ids that an earlier session has finished, or that ended one."""
@@ -71,6 +70,8 @@ class SessionSpec:
     watch_leaks: bool = True
     soft_limits: bool = True
     collect_only: bool = False
+    planned: tuple[str, ...] = ()
+    """Paths below the root that the plan expects, whether or not they exist yet."""
 
     def to_json(self) -> str:
         """The spec as one line of JSON, for the channel to an xdist worker."""
@@ -86,4 +87,4 @@ class SessionSpec:
 
 
 def _tuples(data: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+    return {key: tuple(value) if type(value) is list else value for key, value in data.items()}

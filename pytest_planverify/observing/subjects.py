@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from planner.model.kinds import Side
 from pytest_planverify.observing import facts
-from pytest_planverify.observing.facts import Facts
 from pytest_planverify.observing.hostile import code_of, guarded, module_name, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_planverify.observing.facts import Facts
     from pytest_planverify.observing.project_map import ProjectMap
 
 _MOST_NAMES = 200

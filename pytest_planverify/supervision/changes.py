@@ -27,7 +27,9 @@ class Changes:
             self._status = self._start(
                 "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", "."
             )
-            self._diff = self._start("diff", "HEAD", "--no-ext-diff", "--no-textconv", "--binary", "--relative")
+            self._diff = self._start(
+                "diff", "HEAD", "--no-ext-diff", "--no-textconv", "--binary", "--relative"
+            )
         self._found: tuple[tuple[str, ...], bytes] | None = None
 
     def of(self, allowed_files: Sequence[str] | None) -> tuple[tuple[str, ...], str | None]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
     from planner.rules.criteria import Criterion
     from pytest_planverify.checks.result import CheckResult
-    from pytest_planverify.supervision.judging import Judgement
+    from pytest_planverify.judgement import Judgement
     from pytest_planverify.supervision.schedule import Job
 
 
@@ -91,7 +91,9 @@ def of_result(
         timeout_seconds=None if command is None else command.timeout_seconds,
         exit_code=result.exit_code,
     )
-    evidence = tuple(each.model_copy(update={"contract_path": todo.contract_path}) for each in result.evidence)
+    evidence = tuple(
+        each.model_copy(update={"contract_path": todo.contract_path}) for each in result.evidence
+    )
     return CheckRun(check=check, evidence=evidence)
 
 

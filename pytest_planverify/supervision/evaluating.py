@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from planner.model.outcome import Witness
     from planner.model.plan import Todo
     from planner.rules.criteria import Criterion
-    from pytest_planverify.supervision.judging import Asked, Judgement
+    from pytest_planverify.judgement import Judgement
+    from pytest_planverify.supervision.judging import Asked
     from pytest_planverify.supervision.schedule import Job
 
 
@@ -44,9 +45,7 @@ class Evaluator:
         """Run a command that is not pytest."""
         command = job.criterion.command
         assert command is not None
-        result = run_command(
-            command, self._plan.root, job.spec.timeout_seconds, check_id=job.criterion.id
-        )
+        result = run_command(command, self._plan.root, job.spec.timeout_seconds, check_id=job.criterion.id)
         return of_result(job.todo, job.criterion, result, isolation=Isolation.SPAWNED)
 
     def foreign(self, job: Job, asked: Asked, folder: Path) -> tuple[Judgement, Witness]:
@@ -71,9 +70,7 @@ class Evaluator:
         """Look at a criterion that is no command, after the todo's commands in ``before``."""
         spec = criterion.spec
         if isinstance(spec, ArtifactSpec):
-            return of_result(
-                todo, criterion, check_artifact(spec, self._plan.root, check_id=criterion.id)
-            )
+            return of_result(todo, criterion, check_artifact(spec, self._plan.root, check_id=criterion.id))
         if isinstance(spec, MetricSpec):
             return self._metric(todo, criterion, spec, before)
         if isinstance(spec, ManualSpec):
@@ -82,9 +79,7 @@ class Evaluator:
             return of_result(todo, criterion, result)
         from pytest_planverify.checks.contract import check_contract
 
-        return of_result(
-            todo, criterion, check_contract(str(spec), self._plan.root, check_id=criterion.id)
-        )
+        return of_result(todo, criterion, check_contract(str(spec), self._plan.root, check_id=criterion.id))
 
     def _metric(
         self, todo: Todo, criterion: Criterion, spec: MetricSpec, before: Sequence[CheckRun]

@@ -24,7 +24,18 @@ if TYPE_CHECKING:
 
     from planner.catalog import PytestInvocation
 
-_SKIPPED_FOLDERS = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}", "__pycache__")
+_SKIPPED_FOLDERS = (
+    "*.egg",
+    ".*",
+    "_darcs",
+    "build",
+    "CVS",
+    "dist",
+    "node_modules",
+    "venv",
+    "{arch}",
+    "__pycache__",
+)
 _MAX_FOLDERS = 5_000
 
 
@@ -60,9 +71,11 @@ class Folding:
     """Works out keys for the commands of one plan's root; remembers what it has seen of the tree."""
 
     root: Path
-    _surroundings: dict[str, Surroundings] = field(default_factory=dict)
+    _surroundings: dict[str, Surroundings] = field(default_factory=dict[str, Surroundings])
 
-    def keys(self, commands: Iterable[tuple[PytestInvocation, tuple[tuple[str, str], ...]]]) -> list[FoldKey]:
+    def keys(
+        self, commands: Iterable[tuple[PytestInvocation, tuple[tuple[str, str], ...]]]
+    ) -> list[FoldKey]:
         """A key for each command, in their order."""
         entries = list(commands)
         around = [self._around(invocation) for invocation, _ in entries]
@@ -106,9 +119,9 @@ class Folding:
             self._around_path(".")
         ]
         return Surroundings(
-            frozenset().union(*(part.conftests for part in parts)),
-            frozenset().union(*(part.import_paths for part in parts)),
-            frozenset().union(*(part.test_files for part in parts)),
+            frozenset[str]().union(*(part.conftests for part in parts)),
+            frozenset[str]().union(*(part.import_paths for part in parts)),
+            frozenset[tuple[str, str]]().union(*(part.test_files for part in parts)),
         )
 
     def _around_path(self, text: str) -> Surroundings:
@@ -169,9 +182,7 @@ def _conftests_above(folder: Path, root: Path) -> Iterator[str]:
 
 
 def _python_files(folder: Path) -> Iterator[str]:
-    seen = 0
-    for parent, folders, files in os.walk(folder):
-        seen += 1
+    for seen, (parent, folders, files) in enumerate(os.walk(folder)):
         if seen > _MAX_FOLDERS:
             return
         folders[:] = sorted(

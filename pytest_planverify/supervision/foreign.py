@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.model.evidence import Evidence, EvidenceKind, Phase, ProcessEnd
 from planner.model.outcome import TestOutcome, TestResult, Verdict, Witness
-from pytest_planverify.supervision.judging import Judgement
-from pytest_planverify.supervision.processes import ProcessResult, run_process, signal_name
+from pytest_planverify.judgement import Judgement
+from pytest_planverify.processes import ProcessResult, run_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from pytest_planverify.supervision.judging import Asked
 
@@ -81,12 +81,16 @@ def _judge(asked: Asked, result: ProcessResult, reading: Reading) -> Judgement:
         verdict=Verdict.FAILED,
         tests=reading.tests,
         evidence=reading.evidence,
-        duration_ms=round(result.duration_seconds * 1000),
+        duration_ms=result.duration_ms,
         exit_code=result.exit_code,
         properties=list(reading.properties),
     )
     proving = sum(test.outcome in (TestOutcome.PASSED, TestOutcome.XPASSED) for test in reading.tests)
-    if result.timed_out or result.exit_code not in (0, 1) or (result.exit_code == 1 and not reading.evidence):
+    if (
+        result.timed_out
+        or result.exit_code not in (0, 1)
+        or (result.exit_code == 1 and not reading.evidence)
+    ):
         judgement.evidence = (*reading.evidence, _process_evidence(asked, result))
     elif result.exit_code == 0 and not reading.evidence and proving:
         judgement.verdict = Verdict.PASSED
@@ -98,7 +102,7 @@ def _judge(asked: Asked, result: ProcessResult, reading: Reading) -> Judgement:
 
 
 def _process_evidence(asked: Asked, result: ProcessResult) -> Evidence:
-    name = None if result.signal is None else signal_name(result.signal)
+    name = result.signal
     said = (result.stderr.strip() or result.stdout.strip()).splitlines()
     how = (
         f"passed its limit of {asked.limit_seconds:g} s"
@@ -113,7 +117,7 @@ def _process_evidence(asked: Asked, result: ProcessResult) -> Evidence:
         stdout_tail=result.stdout[-8_000:],
         stderr_tail=result.stderr[-8_000:],
         limit_seconds=asked.limit_seconds,
-        duration_seconds=result.duration_seconds,
+        duration_seconds=result.duration_ms / 1000,
         timed_out=result.timed_out,
         process=ProcessEnd(
             exit_code=result.exit_code, signal=name, complete=False, timed_out=result.timed_out
@@ -146,7 +150,7 @@ def read_json_report(file: Path, asked: Asked) -> Reading:
     tests: list[TestResult] = []
     evidence: list[Evidence] = []
     properties: list[tuple[str, Any]] = []
-    for entry in data["tests"] if "tests" in data else ():
+    for entry in data.get("tests", ()):
         phases = [(name, entry[name]) for name in ("setup", "call", "teardown") if name in entry]
         tests.append(
             TestResult(
@@ -156,7 +160,9 @@ def read_json_report(file: Path, asked: Asked) -> Reading:
             )
         )
         properties += [
-            (str(name), value) for each in entry.get("user_properties", ()) for name, value in dict(each).items()
+            (str(name), value)
+            for each in entry.get("user_properties", ())
+            for name, value in dict(each).items()
         ]
         evidence += [
             _reported(asked, EvidenceKind.TEST, Phase(name), entry["nodeid"], phase)
@@ -249,12 +255,16 @@ def read_junit(file: Path, asked: Asked) -> Reading:
                 reason=None if found is None else found.get("message"),
             )
         )
-        properties += [(str(each.get("name")), _number(each.get("value"))) for each in case.iter("property")]
+        properties += [
+            (str(each.get("name")), _number(each.get("value"))) for each in case.iter("property")
+        ]
         if found is not None and outcome.is_red:
             entry = {"longrepr": found.text, "crash": {"message": found.get("message") or ""}}
             collecting = (found.get("message") or "").startswith("collection failure")
             kind = EvidenceKind.COLLECTION if collecting else EvidenceKind.TEST
-            evidence.append(_reported(asked, kind, Phase.COLLECT if collecting else Phase.CALL, nodeid, entry))
+            evidence.append(
+                _reported(asked, kind, Phase.COLLECT if collecting else Phase.CALL, nodeid, entry)
+            )
     return Reading(tuple(tests), tuple(evidence), tuple(properties))
 
 

@@ -7,12 +7,13 @@ end, and the limit was kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from planner.model.evidence import Evidence, EvidenceKind, Phase, ProcessEnd, Selector
 from planner.model.outcome import TestOutcome, TestResult, Verdict
-from pytest_planverify.supervision.processes import signal_name
+from pytest_planverify.judgement import Judgement
+from pytest_planverify.processes import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,26 +22,6 @@ if TYPE_CHECKING:
 
 _PROVING = ("passed", "xpassed")
 _GREEN = (*_PROVING, "skipped", "xfailed")
-
-
-@dataclass(slots=True, kw_only=True)
-class Judgement:
-    """What one run of a criterion's tests said."""
-
-    verdict: Verdict
-    tests: tuple[TestResult, ...] = ()
-    evidence: tuple[Evidence, ...] = ()
-    reason: str | None = None
-    duration_ms: int = 0
-    exit_code: int | None = None
-    doubt: str | None = None
-    """Why a green must be seen alone before it counts."""
-    properties: list[tuple[str, Any]] = field(default_factory=list)
-
-    @property
-    def is_red(self) -> bool:
-        """Whether it counts as failed."""
-        return self.verdict.is_red
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +48,9 @@ def judge_shared(asked: Asked, record: SessionRecord, *, narrowed_run: bool = Fa
         judgement.doubt = _doubt(asked, record, selection["nodeids"])
         if selection["narrowed"]:
             judgement.verdict = Verdict.NOT_RUN
-            judgement.reason = f"{_count(len(selection['narrowed']), 'of its tests was', 'of its tests were')} left out"
+            judgement.reason = (
+                f"{_count(len(selection['narrowed']), 'of its tests was', 'of its tests were')} left out"
+            )
     elif selection["narrowed"] and not judgement.is_red:
         judgement.verdict = Verdict.NOT_RUN
         judgement.reason = "all of its tests were left out"
@@ -100,7 +83,10 @@ def _judge_tests(
     found = [result for result in results if result is not None]
     judgement = Judgement(
         verdict=Verdict.FAILED,
-        tests=tuple(_test_result(nodeid, result) for nodeid, result in zip(selection["nodeids"], results, strict=True)),
+        tests=tuple(
+            _test_result(nodeid, result)
+            for nodeid, result in zip(selection["nodeids"], results, strict=True)
+        ),
         duration_ms=round(sum(result.duration_ms for result in found)),
         properties=_properties(record, found),
     )
@@ -117,7 +103,9 @@ def _judge_tests(
         judgement.reason = None
     elif slow is not None:
         judgement.evidence = (slow,)
-        judgement.reason = f"took {judgement.duration_ms / 1000:.1f} s of the {asked.limit_seconds:g} s allowed"
+        judgement.reason = (
+            f"took {judgement.duration_ms / 1000:.1f} s of the {asked.limit_seconds:g} s allowed"
+        )
     elif missing:
         judgement.verdict = Verdict.INCONCLUSIVE
         judgement.reason = f"{_count(missing, 'test', 'tests')} did not run: {_why_unfinished(record)}"
@@ -140,7 +128,9 @@ def _judge_tests(
 def _test_result(nodeid: str, result: TestRecord | None) -> TestResult:
     if result is None:
         return TestResult(nodeid=nodeid, outcome=TestOutcome.NOT_RUN)
-    timed_out = result.outcome in ("failed", "error") and any(each.get("timed_out") for each in result.evidence)
+    timed_out = result.outcome in ("failed", "error") and any(
+        each.get("timed_out") for each in result.evidence
+    )
     return TestResult(
         nodeid=nodeid,
         outcome=TestOutcome.TIMEOUT if timed_out else TestOutcome(result.outcome),
@@ -378,9 +368,7 @@ def _never_collected(asked: Asked, record: SessionRecord) -> Judgement:
         evidence += _selection_evidence(asked, problems)
     if not evidence:
         evidence.append(_session_evidence(asked, record))
-    return Judgement(
-        verdict=Verdict.FAILED, evidence=tuple(evidence), exit_code=record.exit_status
-    )
+    return Judgement(verdict=Verdict.FAILED, evidence=tuple(evidence), exit_code=record.exit_status)
 
 
 def _same(selection: str, argument: str) -> bool:
@@ -418,7 +406,9 @@ def _session_evidence(asked: Asked, record: SessionRecord, *, headline: str | No
     said = [*record.usage_errors, *record.internal_errors, *([record.stopped] if record.stopped else [])]
     last = said[-1].strip() if said else ""
     death = record.deaths[-1] if record.deaths else None
-    default = last.splitlines()[-1] if last else f"the session returned {record.exit_status} and ran no test"
+    default = (
+        last.splitlines()[-1] if last else f"the session returned {record.exit_status} and ran no test"
+    )
     return Evidence(
         kind=EvidenceKind.SESSION,
         check_id=asked.check_id,
@@ -428,7 +418,9 @@ def _session_evidence(asked: Asked, record: SessionRecord, *, headline: str | No
         stderr_tail=death.output[-4_000:] if death else "",
         process=ProcessEnd(
             exit_code=record.exit_status if death is None else death.exited.code,
-            signal=None if death is None or death.exited.signal is None else signal_name(death.exited.signal),
+            signal=None
+            if death is None or death.exited.signal is None
+            else signal_name(death.exited.signal),
             complete=record.exit_status is not None,
         ),
         contract_path=asked.contract_path,

@@ -11,7 +11,6 @@ import sys
 import time
 from collections import Counter
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,12 +21,13 @@ from pytest_planverify.supervision.forkserver import ForkServer, ForkServerDied
 from pytest_planverify.supervision.sessions import Sessions, start_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
 
     from _pytest._io import TerminalWriter
 
     from planner.edges.plan_file import LoadedPlan
-    from planner.model.outcome import OutcomeDocument
+    from planner.model.outcome import Outcome, OutcomeDocument
     from planner.model.plan import Todo
     from pytest_planverify.reports.progress import Progress
 
@@ -38,10 +38,11 @@ def supervise(config: pytest.Config) -> int:
         raise pytest.UsageError("--planverify forks its sessions, and this platform cannot fork")
     paths = start_paths(config)
     settings = read_settings(config)
-    capture = config.pluginmanager.getplugin("capturemanager")
+    capture: Any = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:
         capture.suspend_global_capture(in_=True)
     server = ForkServer()
+    _put_last(paths)
     try:
         with _own_interrupts():
             return _verify(config, settings, server, paths)
@@ -49,6 +50,13 @@ def supervise(config: pytest.Config) -> int:
         server.close()
         if capture is not None:
             capture.resume_global_capture()
+
+
+def _put_last(paths: tuple[str, ...]) -> None:
+    """Let nothing of the repository stand in for what the parent itself imports from now on."""
+    named = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    late = [entry for entry in sys.path if entry in (*paths, *named)]
+    sys.path[:] = [entry for entry in sys.path if entry not in late] + late
 
 
 def _verify(config: pytest.Config, settings: Settings, server: ForkServer, paths: tuple[str, ...]) -> int:
@@ -67,7 +75,7 @@ def _verify(config: pytest.Config, settings: Settings, server: ForkServer, paths
 
 
 @contextlib.contextmanager
-def _own_interrupts() -> Iterator[None]:
+def _own_interrupts() -> Generator[None]:
     """Let Ctrl-C reach this process as ``KeyboardInterrupt``, whatever it was started under."""
     try:
         previous = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -110,6 +118,8 @@ class _Run:
 
     def run(self) -> int:
         plans = self._load()
+        for file in (self._settings.outcomes, self._settings.junit):
+            _require_place(file)
         prepared = [self._prepare(plan, shown, todo_ids) for plan, shown, todo_ids in plans]
         if not self._settings.collect_only:
             self._progress.run_started(
@@ -289,7 +299,7 @@ class _Run:
         from pytest_planverify.supervision.assembling import Assembler, summary_of
         from pytest_planverify.supervision.exit_status import counting, exit_status
 
-        outcomes = []
+        outcomes: list[Outcome] = []
         longreprs: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
         todos: dict[tuple[str | None, str], Todo] = {}
         for each in prepared:
@@ -308,7 +318,9 @@ class _Run:
                 for piece in evidence:
                     if piece.longrepr:
                         key = (plan_id, outcome.todo_id, piece.check_id)
-                        longreprs.setdefault(key, []).append((piece.nodeid or piece.check_id, piece.longrepr))
+                        longreprs.setdefault(key, []).append(
+                            (piece.nodeid or piece.check_id, piece.longrepr)
+                        )
                 if outcome.failure_evidence is not None and not outcome.blocked_by:
                     from pytest_planverify.reports.failure_report import (
                         failure_report,
@@ -396,6 +408,18 @@ class _Prepared:
         self.sessions = sessions
         self.run = run
         self.changes = changes
+
+
+def _require_place(file: Path | None) -> None:
+    """See to it, before anything runs, that what the run finds can be written there."""
+    if file is None:
+        return
+    if file.is_dir():
+        raise pytest.UsageError(f"{file} is a folder: name a file to write to")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise pytest.UsageError(f"{file}: its folder cannot be made: {error.strerror}") from None
 
 
 def _require_todo(plan: LoadedPlan, shown: str, todo_id: str) -> None:

@@ -25,8 +25,8 @@ class TestRecord:
     duration_ms: float = 0.0
     reason: str | None = None
     reruns: int = 0
-    properties: list[tuple[str, Any]] = field(default_factory=list)
-    evidence: list[RawEvidence] = field(default_factory=list)
+    properties: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
+    evidence: list[RawEvidence] = field(default_factory=list[RawEvidence])
     position: int = 0
     """How many tests were over before it."""
 

@@ -7,7 +7,10 @@ import os
 import secrets
 import shutil
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FOLDER = ".planverify"
 KEPT_RUNS = 20

@@ -16,7 +16,7 @@ from pytest_planverify.supervision.check_runs import (
     of_skip,
     of_tests,
 )
-from pytest_planverify.supervision.judging import Asked, Judgement, judge_alone, judge_shared
+from pytest_planverify.supervision.judging import Asked, judge_alone, judge_shared
 from pytest_planverify.supervision.records import SessionRecord
 from pytest_planverify.supervision.schedule import Fold, Job, Stage, schedule
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
     from planner.rules.criteria import Criterion
     from pytest_planverify.confirmation import ConfirmationBudget
+    from pytest_planverify.judgement import Judgement
     from pytest_planverify.options import Settings
     from pytest_planverify.reports.progress import Progress
     from pytest_planverify.supervision.evaluating import Evaluator

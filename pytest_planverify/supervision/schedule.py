@@ -74,16 +74,16 @@ class Fold:
     """Commands that share one session."""
 
     key: FoldKey
-    jobs: list[Job] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list[Job])
 
 
 @dataclass(slots=True)
 class Stage:
     """What may run before any effect of the next stage's commands is needed."""
 
-    folds: list[Fold] = field(default_factory=list)
-    singles: list[Job] = field(default_factory=list)
-    todos: list[Todo] = field(default_factory=list)
+    folds: list[Fold] = field(default_factory=list[Fold])
+    singles: list[Job] = field(default_factory=list[Job])
+    todos: list[Todo] = field(default_factory=list["Todo"])
     """The todos whose last command runs here, in dependency order."""
 
 

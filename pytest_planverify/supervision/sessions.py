@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_planverify.observing.spec import Narrowing, SessionSpec, Wanted
-from pytest_planverify.supervision.records import SessionRecord
 from pytest_planverify.supervision.watching import Limits, SessionRunner
 
 if TYPE_CHECKING:
@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from planner.model.plan import Todo
     from pytest_planverify.options import Settings
     from pytest_planverify.supervision.folding import FoldKey
     from pytest_planverify.supervision.forkserver import ForkServer
+    from pytest_planverify.supervision.records import SessionRecord
     from pytest_planverify.supervision.run_folder import RunFolder
     from pytest_planverify.supervision.schedule import Fold, Job
     from pytest_planverify.supervision.watching import Listener
@@ -143,6 +145,7 @@ class Sessions:
             distributed=distributed,
             soft_limits=not self._settings.debugger,
             collect_only=self._settings.collect_only,
+            planned=_planned_paths(jobs[0].plan.plan.items),
         )
 
     def _where(self, key: FoldKey) -> list[str]:
@@ -178,9 +181,8 @@ class Sessions:
 
 def _import_the_rest() -> None:
     """Import what is needed after the sessions while the first one runs."""
-    import pytest_planverify.reports.terminal
-    import pytest_planverify.supervision.assembling
-    import pytest_planverify.supervision.evaluating  # noqa: F401  # only to have them loaded
+    for name in ("reports.terminal", "supervision.assembling", "supervision.evaluating"):
+        importlib.import_module(f"pytest_planverify.{name}")
 
 
 def start_paths(config: pytest.Config) -> tuple[str, ...]:
@@ -193,6 +195,17 @@ def start_paths(config: pytest.Config) -> tuple[str, ...]:
     if kept and kept[0] in started and kept[0] not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
         entries.append(kept[0])
     return tuple(entries)
+
+
+def _planned_paths(items: Sequence[Todo]) -> tuple[str, ...]:
+    """The files that the plan's todos are to make."""
+    paths: dict[str, None] = {}
+    for todo in items:
+        for artifact in todo.acceptance_criteria.expected_artifacts:
+            paths[artifact.path] = None
+        if todo.controller_task_spec is not None and todo.controller_task_spec.target_file:
+            paths[todo.controller_task_spec.target_file] = None
+    return tuple(paths)
 
 
 def _wanted(job: Job) -> Wanted:

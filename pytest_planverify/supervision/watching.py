@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_planverify.journal import JournalTail
 from pytest_planverify.supervision.forkserver import Exited, ForkServerDied
-from pytest_planverify.supervision.processes import end_process_tree
 from pytest_planverify.supervision.records import Death, Running, SessionRecord, TestRecord
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class Listener(Protocol):
     def collected(self, count: int) -> None:
         """So many tests will run."""
 
-    def test_finished(self, nodeid: str, outcome: str, duration_ms: float) -> None:
+    def test_finished(self, nodeid: str, outcome: str, duration_ms: int) -> None:
         """A test is over."""
 
 
@@ -53,7 +52,7 @@ class Limits:
     """The whole session: a command that runs alone has its criterion's limit."""
     step: float | None = None
     """Each test file's import, and the session's own end."""
-    by_key: Mapping[str, float] = field(default_factory=dict)
+    by_key: Mapping[str, float] = field(default_factory=dict[str, float])
     """Each criterion's limit; a test has the largest of those that want it."""
 
     def of_test(self, nodeid: str, record: SessionRecord) -> float | None:
@@ -132,14 +131,16 @@ class SessionRunner:
                     exited = self._wait_for_end(pid)
                     break
         except (KeyboardInterrupt, ForkServerDied):
-            end_process_tree(pid)
+            _end_tree(pid)
             with contextlib.suppress(ForkServerDied):
                 self._server.poll(5)
             self._drain(spec, record)
             raise
         self._drain(spec, record)
-        if record.exit_status is not None and exited == Exited(record.exit_status & 0xFF, None) and not (
-            ended_by_limit
+        if (
+            record.exit_status is not None
+            and exited == Exited(record.exit_status & 0xFF, None)
+            and not (ended_by_limit)
         ):
             return self._stray(spec, record)
         return self._bury(spec, record, exited, timed_out, ended_by_limit)
@@ -151,7 +152,7 @@ class SessionRunner:
             was_collected = record.collected
             finished = record.feed(entry)
             if finished is not None:
-                self._listener.test_finished(finished.nodeid, finished.outcome, finished.duration_ms)
+                self._listener.test_finished(finished.nodeid, finished.outcome, round(finished.duration_ms))
             elif record.collected and not was_collected:
                 self._listener.collected(len(record.planned))
 
@@ -163,14 +164,14 @@ class SessionRunner:
         deadline = time.monotonic() + DUMP_SECONDS
         while time.monotonic() < deadline and _alive(target):
             time.sleep(0.02)
-        end_process_tree(pid)
+        _end_tree(pid)
 
     def _wait_for_end(self, pid: int) -> Exited:
         for _ in range(3):
             exited = self._server.poll(5)
             if exited is not None:
                 return exited
-            end_process_tree(pid)
+            _end_tree(pid)
         raise ForkServerDied(f"process {pid} cannot be ended")
 
     def _stray(self, spec: SessionSpec, record: SessionRecord) -> Death | None:
@@ -211,7 +212,7 @@ class SessionRunner:
             seconds * 1000,
             evidence=record.failures.pop(running.nodeid, []),
         )
-        self._listener.test_finished(running.nodeid, outcome, seconds * 1000)
+        self._listener.test_finished(running.nodeid, outcome, round(seconds * 1000))
         record.exit_status = None
         return death
 
@@ -235,6 +236,13 @@ def _overdue(record: SessionRecord, limits: Limits, started: float) -> _Overdue 
         if now > since + limits.step + GRACE_SECONDS:
             return _Overdue(None)
     return None
+
+
+def _end_tree(pid: int) -> None:
+    # Imported late: the forked sessions must not inherit psutil, which may be what a project tests.
+    from pytest_planverify.processes import end_process_tree
+
+    end_process_tree(pid)
 
 
 def _alive(pid: int) -> bool:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from planner.model.evidence import Frame
 from planner.model.kinds import Phase, Side
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.reading import Case, raises_by_hand
 from pytest_planverify.diagnosis.rule import Hit, Rule
 from pytest_planverify.diagnosis.wording import comparison, origin_of_value, place, quote, said
+
+if TYPE_CHECKING:
+    from planner.model.evidence import Frame
 
 _FAILED = ("builtins.Failed", "_pytest.outcomes.Failed")
 _NOT_RAISED = re.compile(r"^DID NOT (?P<verb>RAISE|WARN)(?P<what>.*)")

@@ -1,0 +1,157 @@
+"""What the user leaves out by -k, -m, --deselect, -x, --maxfail or --lf is not run: never green, never failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from example_project import Example, Verified, todo
+
+FILES = {
+    "pytest.ini": "[pytest]\nmarkers = slow\n",
+    "test_one.py": """\
+        import pytest
+        def test_fast(): pass
+        @pytest.mark.slow
+        def test_slow(): pass
+    """,
+    "test_two.py": """\
+        def test_other(): pass
+    """,
+}
+
+
+def an_example(folder: Path) -> Example:
+    example = Example(folder, FILES)
+    example.plan(
+        todo("both", "pytest test_one.py"),
+        todo("fast", "pytest test_one.py::test_fast"),
+        todo("other", "pytest test_two.py", expected_artifacts=["test_two.py"]),
+    )
+    return example
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("-k", "fast"), ("-kfast",), ("-m", "not slow", "-k", "not other"), ("--deselect=test_one.py::test_slow", "--deselect=test_two.py")],
+    ids=" ".join,
+)
+def test_a_test_that_the_user_left_out_is_not_run(options: tuple[str, ...], tmp_path: Path):
+    run = an_example(tmp_path).verify(*options)
+
+    assert run.verdicts == {
+        "both": "not_run",
+        "fast": "passed",
+        "other": {"tests[0]": "not_run", "expected_artifacts[0]": "not_run"},
+    }, str(run)
+    assert run.states["fast"] == "done"
+    assert "done" not in (run.states["both"], run.states["other"])
+    assert "left out" in run.check("both")["reason"]
+    assert run.exit_code == 0, str(run)
+
+
+def test_a_red_test_that_was_not_left_out_still_fails(tmp_path: Path):
+    example = an_example(tmp_path)
+    example.write({"test_two.py": "def test_other(): assert False\n"})
+
+    run = example.verify("-k", "other")
+
+    assert run.exit_code == 1, str(run)
+    assert run.states["other"] == "test_failed"
+    assert run.verdicts["both"] == "not_run"
+
+
+def test_where_everything_was_left_out_there_is_nothing_to_verify(tmp_path: Path):
+    run = an_example(tmp_path).verify("-k", "no_such_test")
+
+    assert run.exit_code == 5, str(run)
+    assert set(run.states.values()) == {"pending"}
+
+
+def test_a_wrong_expression_is_an_error_and_nothing_is_green(tmp_path: Path):
+    run = an_example(tmp_path).verify("-k", "fast and and")
+
+    assert run.exit_code == 4, str(run)
+    assert "done" not in run.output.splitlines()[-1]
+
+
+# -- stopping early ------------------------------------------------------------------------------------
+
+REDS = {
+    "test_reds.py": """\
+        def test_1_green(): pass
+        def test_2_red(): assert False
+        def test_3_green(): pass
+        def test_4_red(): assert False
+        def test_5_green(): pass
+    """
+}
+
+
+def an_example_with_reds(folder: Path) -> Example:
+    example = Example(folder, REDS)
+    example.plan(*(todo(f"t{n}", f"pytest test_reds.py::test_{n}_{word}") for n, word in NUMBERED))
+    return example
+
+
+NUMBERED = ((1, "green"), (2, "red"), (3, "green"), (4, "red"), (5, "green"))
+
+
+@pytest.mark.parametrize(
+    ("options", "reached"),
+    [(("-x",), 2), (("--exitfirst",), 2), (("--maxfail=2",), 4), (("--maxfail", "1"), 2)],
+    ids=["-x", "--exitfirst", "--maxfail=2", "--maxfail 1"],
+)
+def test_after_so_many_failures_the_rest_is_not_run(
+    options: tuple[str, ...], reached: int, tmp_path: Path
+):
+    run = an_example_with_reds(tmp_path).verify(*options)
+
+    colours = ["passed", "failed", "passed", "failed", "passed"]
+    expected = [colour if number < reached else "not_run" for number, colour in enumerate(colours)]
+    assert list(run.verdicts.values()) == expected, str(run)
+    assert run.exit_code == 1, str(run)
+
+
+# -- the last failures ---------------------------------------------------------------------------------
+
+
+def test_the_last_failures_are_run_again_and_nothing_else(tmp_path: Path):
+    example = an_example_with_reds(tmp_path)
+    example.verify()
+    example.write({"test_reds.py": REDS["test_reds.py"].replace("def test_2_red(): assert False", "def test_2_red(): pass")})
+
+    run = example.verify("--lf")
+
+    assert list(run.verdicts.values()) == ["not_run", "passed", "not_run", "failed", "not_run"], str(run)
+    assert run.exit_code == 1, str(run)
+
+
+def test_without_last_failures_everything_runs(tmp_path: Path):
+    example = an_example(tmp_path)
+
+    never_run = example.verify("--lf")
+    all_green = example.verify("--lf")
+
+    assert never_run.states == all_green.states == {"both": "done", "fast": "done", "other": "done"}, str(never_run)
+    assert never_run.exit_code == all_green.exit_code == 0
+
+
+@pytest.fixture(scope="module")
+def dependent(tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    example = Example(tmp_path_factory.mktemp("dependent"), FILES)
+    example.plan(
+        todo("first", "pytest test_one.py"),
+        todo("second", "pytest test_two.py", after=("first",)),
+    )
+    return example.verify("-k", "other")
+
+
+def test_what_was_left_out_blocks_nobody(dependent: Verified):
+    assert dependent.verdicts == {"first": "not_run", "second": "passed"}, str(dependent)
+
+
+def test_the_outcomes_say_that_only_a_part_was_asked_for(dependent: Verified):
+    assert dependent.document is not None
+    assert any("only a part" in note for note in dependent.document["run"]["notes"])
+    assert "only a part" in dependent.output
