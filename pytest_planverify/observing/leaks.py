@@ -8,6 +8,7 @@ taken only where the running criterion changes, so its cost does not grow with t
 
 from __future__ import annotations
 
+import _signal
 import logging
 import os
 import signal
@@ -68,10 +69,9 @@ class LeakWatch:
         is_expected_path: Callable[[str], bool],
     ) -> None:
         """``live_fixtures`` gives name, value and the value's fingerprint when it was made."""
-        self._is_first_party = is_first_party
         self._live_fixtures = live_fixtures
         self._is_expected_path = is_expected_path
-        self._watched: dict[str, bool] = {}
+        self._modules = _Modules(is_first_party)
         self._shapes: dict[str, _ModuleShape] = {}
         self._last: Fingerprint | None = None
 
@@ -100,42 +100,30 @@ class LeakWatch:
 
     def _take(self) -> tuple[Fingerprint, Fingerprint]:
         """The state now, and that of fixtures when they were made."""
+        self._modules.update()
         state: Fingerprint = {
             "sys.path": tuple(entry for entry in sys.path if not self._is_expected_path(entry)),
             "environment": _environment(),
             "working directory": _working_directory(),
             "signal handlers": tuple(map(_handler, _SIGNALS)),
-            "warning filters": tuple(map(str, warnings.filters)),
+            "warning filters": tuple(warnings.filters),
             "logging": _logging(),
-            "stand-ins for modules": _stand_ins(),
+            "stand-ins for modules": dict(self._modules.stand_ins),
         }
         for name in _OFTEN_PATCHED:
             module = sys.modules.get(name)
             if module is not None:
                 state[name] = tuple(map(id, vars(module).values()))
         walk = _Walk()
-        for name, module in list(sys.modules.items()):
-            if self._watches(name, module):
-                shape = self._shape(name, vars(module))
-                values = tuple(walk.value(value, 1) for _, value in shape.mutable)
-                state[f"module {name}"] = (id(module), shape.bindings, values)
+        for name, module in self._modules.first_party.items():
+            shape = self._shape(name, vars(module))
+            values = tuple(walk.value(value, 1) for _, value in shape.mutable)
+            state[f"module {name}"] = (id(module), shape.bindings, values)
         made: Fingerprint = {}
         for name, value, when_made in self._live_fixtures():
             state[f"fixture {name}"] = walk.value(value, 0)
             made[f"fixture {name}"] = when_made
         return state, made
-
-    def _watches(self, name: str, module: object) -> bool:
-        known = self._watched.get(name)
-        if known is None:
-            file = getattr(module, "__file__", None)
-            known = (
-                isinstance(module, types.ModuleType)
-                and isinstance(file, str)
-                and self._is_first_party(file)
-            )
-            self._watched[name] = known
-        return known
 
     def _shape(self, name: str, members: dict[str, Any]) -> _ModuleShape:
         names, ids = tuple(members), tuple(map(id, members.values()))
@@ -154,6 +142,45 @@ class LeakWatch:
 
 
 _NO_SHAPE = _ModuleShape((), (), (), ())
+
+
+class _Modules:
+    """Sorts ``sys.modules``, looking again only at what is new or replaced."""
+
+    def __init__(self, is_first_party: Callable[[str], bool]) -> None:
+        self._is_first_party = is_first_party
+        self._ids: tuple[int, ...] = ()
+        self._seen: dict[str, int] = {}
+        self.first_party: dict[str, types.ModuleType] = {}
+        self.stand_ins: dict[str, int] = {}
+        """Entries that no import made."""
+
+    def update(self) -> None:
+        ids = tuple(map(id, sys.modules.values()))
+        if ids == self._ids:
+            return
+        self._ids = ids
+        for name, module in list(sys.modules.items()):
+            if self._seen.get(name) != id(module):
+                self._forget(name)
+                self._sort(name, module)
+        for name in self._seen.keys() - sys.modules.keys():
+            self._forget(name)
+
+    def _sort(self, name: str, module: object) -> None:
+        self._seen[name] = id(module)
+        if not isinstance(module, types.ModuleType) or vars(module).get("__spec__") is None:
+            if name != "__main__":
+                self.stand_ins[name] = id(module)
+            return
+        file = vars(module).get("__file__")
+        if isinstance(file, str) and self._is_first_party(file):
+            self.first_party[name] = module
+
+    def _forget(self, name: str) -> None:
+        self._seen.pop(name, None)
+        self.first_party.pop(name, None)
+        self.stand_ins.pop(name, None)
 
 
 def fingerprint_of(value: object) -> object:
@@ -238,22 +265,11 @@ _CLASS_NOISE = frozenset(
 """What the interpreter and unittest themselves note on a class."""
 
 
-def _environment() -> tuple[object, ...]:
-    data: dict[bytes, bytes] = getattr(os.environ, "_data", {})
-    return tuple(sorted((key, value) for key, value in data.items() if key not in _IGNORED_VARIABLES))
-
-
-def _stand_ins() -> frozenset[tuple[str, int]]:
-    """Entries of ``sys.modules`` that no import made."""
-    return frozenset(
-        (name, id(module))
-        for name, module in list(sys.modules.items())
-        if name != "__main__" and not _was_imported(module)
-    )
-
-
-def _was_imported(module: object) -> bool:
-    return isinstance(module, types.ModuleType) and vars(module).get("__spec__") is not None
+def _environment() -> dict[bytes, bytes]:
+    data = dict(getattr(os.environ, "_data", {}))
+    for name in _IGNORED_VARIABLES:
+        data.pop(name, None)
+    return data
 
 
 def _working_directory() -> str:
@@ -264,7 +280,7 @@ def _working_directory() -> str:
 
 
 def _handler(number: int) -> int:
-    handler = signal.getsignal(number)
+    handler = _signal.getsignal(number)  # signal.getsignal makes an enumeration of each, at some cost
     return handler if isinstance(handler, int) else id(handler)
 
 

@@ -44,6 +44,11 @@ class ResultLedger:
         running = self._running.get(report.nodeid)
         if running is None:
             running = self._running[report.nodeid] = _Running()
+        if hasattr(report, "context"):
+            # A subtest: its time is part of its test's, and only its failure says anything of the test.
+            if report.outcome == "failed":
+                self._fail(report, running)
+            return
         running.duration += report.duration or 0.0
         if report.outcome == "rerun":  # type: ignore[comparison-overlap]  # set by pytest-rerunfailures
             running.reruns += 1

@@ -6,6 +6,7 @@ that one id that does not exist costs its own criterion and no other.
 
 from __future__ import annotations
 
+import ast
 import difflib
 import os
 from dataclasses import dataclass, field
@@ -175,9 +176,31 @@ def _marks_of(item: pytest.Item) -> MarkMatcher:
 
 
 def _alike_ids(target: Target, items: Sequence[ItemFacts]) -> list[str]:
-    beside = {"::".join(facts.chain): facts.nodeid for facts in items if facts.path == target.path}
+    file = target.text.partition("[")[0].split("::")[0]
+    known = {"::".join(facts.chain) for facts in items if facts.path == target.path}
+    known |= _names_in(target.path)
     wanted = "::".join(target.names) + (target.parametrization or "")
-    return [beside[name] for name in difflib.get_close_matches(wanted, beside, n=3, cutoff=0.5)]
+    return [f"{file}::{name}" for name in difflib.get_close_matches(wanted, sorted(known), n=3, cutoff=0.5)]
+
+
+def _names_in(path: Path) -> set[str]:
+    """The functions of a test file and the methods of its classes, as far as its text shows them."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return set()
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            names |= {
+                f"{node.name}::{member.name}" for member in node.body if isinstance(member, _FUNCTIONS)
+            }
+        elif isinstance(node, _FUNCTIONS):
+            names.add(node.name)
+    return {name for name in names if name.rpartition("::")[2].startswith("test")}
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def alike_paths(path: Path) -> list[str]:

@@ -117,6 +117,7 @@ _WAITING = (
     (Verdict.INCONCLUSIVE, Standing.INCONCLUSIVE),
     (Verdict.STALE, Standing.STALE),
     (Verdict.NEEDS_HUMAN, Standing.NEEDS_HUMAN),
+    (Verdict.NOT_RUN, Standing.NOT_RUN),
 )
 """What keeps a todo from being done though nothing is red; the first that is seen names it."""
 

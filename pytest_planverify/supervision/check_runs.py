@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Check, CheckKind, FixtureUse, Isolation, Verdict, Witness
 from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
 
@@ -64,7 +65,7 @@ def of_tests(
         cmd=job.spec.cmd,
         isolation=isolation,
         isolation_reason=None if isolation is Isolation.SESSION else isolation_reason,
-        reason=judgement.reason,
+        reason=judgement.reason or _said(verdict, evidence),
         timeout_seconds=job.spec.timeout_seconds,
         exit_code=judgement.exit_code,
         witness=witness,
@@ -72,6 +73,12 @@ def of_tests(
         fixture=fixture,
     )
     return CheckRun(check=check, evidence=evidence, properties=judgement.properties)
+
+
+def _said(verdict: Verdict, evidence: Sequence[Evidence]) -> str | None:
+    """Why a check failed that no failing test explains."""
+    first = evidence[0] if verdict.is_red and evidence else None
+    return first.headline if first is not None and first.kind is not EvidenceKind.TEST else None
 
 
 def of_result(

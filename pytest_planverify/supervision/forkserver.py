@@ -7,6 +7,7 @@ session at a time and is the one that waits for it; the parent watches limits an
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import os
@@ -15,6 +16,7 @@ import select
 import signal
 import struct
 import sys
+import threading
 import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -129,10 +131,18 @@ def _run(spec: SessionSpec, own_session: bool) -> None:
         from pytest_planverify.observing.session import run_session
 
         code = run_session(spec)
+        _leave()
     except BaseException:
         traceback.print_exc()
     finally:
         os._exit(code & 0xFF)
+
+
+def _leave() -> None:
+    """Do what an interpreter does when its program is over: wait for threads, call what was registered."""
+    for step in (threading._shutdown, atexit._run_exitfuncs):  # type: ignore[attr-defined]
+        with contextlib.suppress(Exception):
+            step()
 
 
 def _wait(pid: int) -> Exited:

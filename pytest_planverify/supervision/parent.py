@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -118,6 +119,8 @@ class _Run:
 
     def run(self) -> int:
         plans = self._load()
+        if self._settings.last_failed and not any(self._last_failed(plan) for plan, _, _ in plans):
+            self._settings = replace(self._settings, last_failed=False)
         for file in (self._settings.outcomes, self._settings.junit):
             _require_place(file)
         prepared = [self._prepare(plan, shown, todo_ids) for plan, shown, todo_ids in plans]
@@ -128,8 +131,11 @@ class _Run:
                 sum(len(stage.folds) for each in prepared for stage in each.run.stages),
             )
         try:
+            reds = 0
             for each in prepared:
+                each.run.reds = reds
                 each.run.run()
+                reds = each.run.reds
         except KeyboardInterrupt:
             self._interrupted = True
         self._progress.finished()
@@ -187,7 +193,7 @@ class _Run:
             folder,
             self._progress,
             self._script_paths,
-            self._last_failed(folder, plan) if self._settings.last_failed else None,
+            self._last_failed(plan) if self._settings.last_failed else None,
         )
         _open_journal(folder.journal, self._run_id, shown, plan.digest)
         run = PlanRun(
@@ -224,14 +230,15 @@ class _Run:
                 pending += by_id[name].dependencies
         return [todo for todo in items if todo.id in wanted]
 
-    def _last_failed(self, folder: Any, plan: LoadedPlan) -> tuple[str, ...] | None:
-        """The tests that failed in the last run of this plan; ``None`` if none did."""
+    def _last_failed(self, plan: LoadedPlan) -> tuple[str, ...]:
+        """The tests that failed in the last run of this plan."""
         from planner.edges.outcome_file import read_outcomes
         from planner.errors import OutcomeFileError
+        from pytest_planverify.supervision.run_folder import RunFolder
 
-        path = self._settings.outcomes or folder.outcomes
+        path = self._settings.outcomes or RunFolder(plan.root, self._run_id).outcomes
         if not path.exists():
-            return None
+            return ()
         try:
             document = read_outcomes(path)
         except OutcomeFileError as error:
@@ -244,7 +251,7 @@ class _Run:
             for test in check.tests
             if test.outcome.is_red
         }
-        return tuple(failed) or None
+        return tuple(failed)
 
     # -- after -----------------------------------------------------------------------------------
 

@@ -58,7 +58,8 @@ class PlanRun:
         self._budget = budget
         self._by_id = {todo.id: todo for todo in todos}
         self._failed: set[str] = set()
-        self._reds = 0
+        self.reds = 0
+        """How many criteria of the run are red by now; set by the caller where a plan went before."""
         self.stages = schedule(plan, self._by_id, isolate=settings.isolate)
         self.result = PlanResult(plan, list(todos), {todo.id: {} for todo in todos})
 
@@ -107,10 +108,10 @@ class PlanRun:
         return not self._settings.keep_going and bool(blockers(todo.id, self._failed, self._by_id))
 
     def _left(self) -> int:
-        return max(self._settings.maxfail - self._reds, 1) if self._settings.maxfail else 0
+        return max(self._settings.maxfail - self.reds, 1) if self._settings.maxfail else 0
 
     def _is_over(self) -> bool:
-        return bool(self._settings.maxfail) and self._reds >= self._settings.maxfail
+        return bool(self._settings.maxfail) and self.reds >= self._settings.maxfail
 
     # -- shared sessions -------------------------------------------------------------------------
 
@@ -243,7 +244,7 @@ class PlanRun:
 
     def _add(self, todo: Todo, run: CheckRun) -> None:
         self.result.checks[todo.id][run.check.id] = run
-        self._reds += run.check.verdict.is_red
+        self.reds += run.check.verdict.is_red
         self._progress.check_finished(todo.id, run.check.verdict)
 
     def _finish_todo(self, todo: Todo) -> None:
@@ -267,7 +268,7 @@ class PlanRun:
                 continue
             if self._settings.narrows:
                 self._add(todo, of_skip(criterion, LEFT_OUT, Verdict.NOT_RUN))
-            else:
+            elif not self._is_over():
                 self._add(todo, self._evaluator.criterion(todo, criterion, before))
 
     def _keep_interrupted(self, records: Sequence[tuple[Fold, SessionRecord]]) -> None:

@@ -226,19 +226,33 @@ def _wanted(job: Job) -> Wanted:
 
 
 def _paths(fold: Fold) -> list[str]:
-    """The files and folders to collect, each once, in the order of the plan; none that lies in another."""
+    """What to collect, each once, in the order of the plan; no file that lies in a folder of the list.
+
+    A file of which a single name is wanted is given with that name, for pytest looks through the whole
+    folder again for each file that is given by itself.
+    """
     root = Path(fold.key.root)
-    found: dict[str, None] = {}
+    found: dict[str, set[str | None]] = {}
     for job in fold.jobs:
         command = job.criterion.command
         assert command is not None
         assert command.pytest is not None
         for selection in command.pytest.selections:
-            path = os.path.normpath(selection.partition("[")[0].split("::")[0] or ".")
+            file, *names = selection.partition("[")[0].split("::")
+            path = os.path.normpath(file or ".")
             if (root / path).exists():
-                found[path] = None
+                found.setdefault(path, set()).add(names[0] if names else None)
     folders = [path for path in found if (root / path).is_dir()]
-    return [path for path in found if not any(_covers(folder, path) for folder in folders)]
+    return [
+        _argument(path, names)
+        for path, names in found.items()
+        if not any(_covers(folder, path) for folder in folders)
+    ]
+
+
+def _argument(path: str, names: set[str | None]) -> str:
+    (name,) = names if len(names) == 1 else (None,)
+    return f"{path}::{name}" if name else path
 
 
 def _covers(folder: str, path: str) -> bool:

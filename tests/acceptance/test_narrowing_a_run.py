@@ -72,7 +72,16 @@ def test_a_wrong_expression_is_an_error_and_nothing_is_green(tmp_path: Path):
     run = an_example(tmp_path).verify("-k", "fast and and")
 
     assert run.exit_code == 4, str(run)
-    assert "done" not in run.output.splitlines()[-1]
+    assert "'fast and and' is no expression" in run.output
+    assert run.document is None
+
+
+def test_stopping_early_leaves_nothing_out_where_nothing_fails(tmp_path: Path):
+    run = an_example(tmp_path).verify("-x")
+
+    assert set(run.states.values()) == {"done"}, str(run)
+    assert run.exit_code == 0
+    assert "only a part" not in run.output
 
 
 # -- stopping early ------------------------------------------------------------------------------------

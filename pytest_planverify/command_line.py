@@ -1,0 +1,180 @@
+"""Sorts the words that the user typed: plans, what narrows the run, and what each session is passed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PLAN_SUFFIXES = (".yaml", ".yml", ".json")
+
+_OWN_FLAGS = frozenset({"--planverify", "--planverify-isolate", "--planverify-keep-going"})
+_OWN_VALUES = frozenset({"--planverify-scope", "--planverify-outcomes", "--planverify-confirm"})
+_DROPPED_FLAGS = frozenset(
+    {"--ff", "--failed-first", "--nf", "--new-first", "--sw", "--stepwise", "--sw-skip", "--stepwise-skip"}
+    | {"--continue-on-collection-errors", "--cache-clear"}
+)
+_PATH_VALUES = frozenset(
+    {"--rootdir", "-c", "--config-file", "--confcutdir", "--basetemp", "--ignore", "--log-file"}
+    | {"--cov-config", "--html", "--report-log", "--json-report-file", "--resultlog"}
+)
+_SHARED_ONLY = ("--cov", "-n", "--numprocesses", "--dist", "--maxprocesses", "--tx", "--no-cov")
+_DEBUGGER_FLAGS = frozenset({"--pdb", "--trace"})
+_SELECTION_VALUES = frozenset({"-k", "-m", "--deselect", "--maxfail", "--junitxml", "--junit-xml"})
+_SPACED_VALUES = frozenset(
+    {"-p", "-o", "-W", "-r", "--tb", "--dist", "-n", "--numprocesses", "--maxprocesses", "--cov-report"}
+    | {"--cov-fail-under", "--timeout", "--durations", "--color", "--capture", "--pdbcls", "--tx", "--cov"}
+)
+_REFUSED_DIST = {
+    "loadscope": "it loses tests when a worker dies",
+    "loadfile": "it loses tests when a worker dies",
+    "loadgroup": "a group may be spread over several workers",
+    "each": "it runs every test once a worker",
+}
+
+
+class _Sorting:
+    """Walks the arguments that the user typed and puts each where it belongs."""
+
+    def __init__(self, config: pytest.Config, positional: Counter[str]) -> None:
+        self._config = config
+        self._directory = config.invocation_params.dir
+        self._positional = positional
+        self._words = list(config.invocation_params.args)
+        self.plans: list[str] = []
+        self.every: list[str] = []
+        self.shared: list[str] = []
+        self.collect_only = self.last_failed = False
+        self.distributed = self.interactive = self.debugger = False
+        self.maxfail = 0
+        self.keyword: str | None = None
+        self.markexpr: str | None = None
+        self.deselect: list[str] = []
+        self.junit: str | None = None
+
+    def run(self) -> _Sorting:
+        while self._words:
+            word = str(self._words.pop(0))
+            if word == "--":
+                continue
+            if word.startswith("--"):
+                self._long(word)
+            elif word.startswith("-") and len(word) > 1:
+                self._short(word)
+            else:
+                self._positional_word(word)
+        return self
+
+    def _value(self, name: str) -> str:
+        if not self._words:
+            raise pytest.UsageError(f"{name} needs a value")
+        return str(self._words.pop(0))
+
+    def _long(self, word: str) -> None:
+        name, equals, value = word.partition("=")
+        if name in _OWN_FLAGS:
+            return
+        if name in _OWN_VALUES:
+            if not equals:
+                self._value(name)
+        elif name in _SELECTION_VALUES:
+            self._select(name, value if equals else self._value(name))
+        elif name == "--exitfirst":
+            self.maxfail = 1
+        elif name in ("--lf", "--last-failed"):
+            self.last_failed = True
+        elif name in ("--co", "--collect-only", "--collectonly"):
+            self.collect_only = True
+        elif name in _DEBUGGER_FLAGS:
+            self.debugger = self.interactive = True
+            self.shared.append(word)
+        elif name in _PATH_VALUES:
+            self.every += self._absolute(name, value if equals else self._value(name))
+        elif name not in _DROPPED_FLAGS:
+            self._pass_on(name, word, equals)
+
+    def _pass_on(self, name: str, word: str, equals: str) -> None:
+        words = [word]
+        if not equals and self._takes_next(name):
+            words.append(self._value(name))
+        value = words[-1].partition("=")[2] if equals else words[-1]
+        if name == "--capture" and value == "no":
+            self.interactive = True
+        if name == "--dist" and value in _REFUSED_DIST:
+            raise pytest.UsageError(
+                f"--dist {value} cannot be used with --planverify: {_REFUSED_DIST[value]}; use --dist load or worksteal"
+            )
+        shared = name.startswith(_SHARED_ONLY)
+        self.distributed = self.distributed or name in ("--numprocesses", "--dist", "--tx")
+        (self.shared if shared else self.every).extend(words)
+
+    def _takes_next(self, name: str) -> bool:
+        """Whether the next word is this option's value, as pytest's own parser has understood it."""
+        if not self._words or str(self._words[0]).startswith("-"):
+            return False
+        following = str(self._words[0])
+        if name in _SPACED_VALUES:
+            return name != "--cov" or not self._positional[following]
+        if not self._positional[following]:
+            return True
+        return not looks_like_plan(following)
+
+    def _short(self, word: str) -> None:
+        for index, letter in enumerate(word[1:], start=1):
+            name, rest = f"-{letter}", word[index + 1 :]
+            if letter == "x":
+                self.maxfail = 1
+            elif letter == "s":
+                self.interactive = True
+                self.every.append(name)
+            elif name in ("-k", "-m"):
+                self._select(name, rest.removeprefix("=") or self._value(name))
+                return
+            elif name == "-n":
+                self.distributed = True
+                self.shared += ["-n", rest.removeprefix("=") or self._value(name)]
+                return
+            elif name == "-c":
+                self.every += self._absolute(name, rest.removeprefix("=") or self._value(name))
+                return
+            elif name in ("-p", "-o", "-W", "-r"):
+                self.every += [name, rest or self._value(name)]
+                return
+            else:
+                self.every.append(name)
+
+    def _select(self, name: str, value: str) -> None:
+        if name == "-k":
+            self.keyword = value
+        elif name == "-m":
+            self.markexpr = value
+        elif name == "--deselect":
+            self.deselect.append(value)
+        elif name == "--maxfail":
+            if not value.isdecimal():
+                raise pytest.UsageError(f"--maxfail: {value!r} is no number")
+            self.maxfail = int(value)
+        else:
+            self.junit = value
+
+    def _absolute(self, name: str, value: str) -> list[str]:
+        """Sessions run in the plan's root, so a path given here is made independent of the folder."""
+        return (
+            [f"{name}={self._directory / value}"]
+            if name.startswith("--")
+            else [name, str(self._directory / value)]
+        )
+
+    def _positional_word(self, word: str) -> None:
+        if not looks_like_plan(word) and not (self._directory / word.partition("::")[0]).exists():
+            raise pytest.UsageError(
+                f"{word}: no such plan; --planverify takes plan files (.yaml, .yml, .json), or one todo of a "
+                "plan as plan.yaml::todo_id"
+            )
+        self.plans.append(word)
+
+

@@ -1,0 +1,73 @@
+"""A test that gives both answers is flaky, and flaky is not done."""
+
+from __future__ import annotations
+
+import pytest
+from example_project import Example, Verified, todo
+
+ALTERNATES = """\
+    import pathlib
+    COUNT = pathlib.Path(__file__).with_suffix(".count")
+    def test_it():
+        count = int(COUNT.read_text()) if COUNT.exists() else 0
+        COUNT.write_text(str(count + 1))
+        assert count % 2 == {}
+"""
+
+
+@pytest.fixture(scope="module")
+def flaky(tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    example = Example(
+        tmp_path_factory.mktemp("flaky"),
+        {
+            "test_alternates.py": ALTERNATES.format(1),
+            "test_own_session.py": ALTERNATES.format(1),
+            "test_reruns.py": ALTERNATES.format(1),
+            "test_steady.py": "def test_it(): pass\n",
+        },
+    )
+    example.plan(
+        todo("alternates", "pytest test_alternates.py"),
+        todo("own_session", "FOO=1 pytest test_own_session.py --no-such-option-of-anyone"),
+        todo("reruns", "pytest test_reruns.py"),
+        todo("steady", "pytest test_steady.py"),
+        todo("depends", "pytest test_steady.py", after=("alternates",)),
+    )
+    return example.verify()
+
+
+def test_a_test_that_gives_both_answers_is_flaky(flaky: Verified):
+    assert flaky.verdicts["alternates"] == "flaky", str(flaky)
+    assert flaky.category("alternates") == "FLAKY_TEST"
+    assert flaky.outcomes["alternates"]["failure_evidence"]["repeatability"] == "flaky"
+
+
+def test_a_flaky_test_does_not_complete_a_todo(flaky: Verified):
+    assert flaky.states["alternates"] == "test_failed"
+    assert flaky.exit_code == 1
+
+
+def test_a_flaky_todo_blocks_what_depends_on_it(flaky: Verified):
+    assert flaky.verdicts["depends"] == "blocked"
+    assert flaky.verdicts["steady"] == "passed"
+
+
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n2")], ids=["alone", "workers"])
+def test_a_pass_on_a_rerun_is_flaky(workers: tuple[str, ...], tmp_path):  # type: ignore[no-untyped-def]
+    example = Example(tmp_path, {"test_it.py": ALTERNATES.format(1)})
+    example.plan(todo("reruns", "pytest test_it.py"))
+
+    run = example.verify("-p", "pytest_rerunfailures", "--reruns", "2", *workers)
+
+    assert run.verdicts == {"reruns": "flaky"}, str(run)
+    assert run.category("reruns") == "FLAKY_TEST"
+    assert run.exit_code == 1
+
+
+def test_a_rerun_that_the_command_asks_for_is_flaky_too(tmp_path):  # type: ignore[no-untyped-def]
+    example = Example(tmp_path, {"test_it.py": ALTERNATES.format(1)})
+    example.plan(todo("reruns", "pytest test_it.py --reruns 2"))
+
+    run = example.verify("-p", "pytest_rerunfailures")
+
+    assert run.verdicts == {"reruns": "flaky"}, str(run)
