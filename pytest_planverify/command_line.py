@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
+    from pathlib import Path
 
 PLAN_SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -37,17 +37,24 @@ _REFUSED_DIST = {
 }
 
 
-class _Sorting:
-    """Walks the arguments that the user typed and puts each where it belongs."""
+def looks_like_plan(word: str) -> bool:
+    """Whether a word of the command line names a plan, or a todo of one."""
+    return word.partition("::")[0].endswith(PLAN_SUFFIXES)
 
-    def __init__(self, config: pytest.Config, positional: Counter[str]) -> None:
-        self._config = config
-        self._directory = config.invocation_params.dir
-        self._positional = positional
-        self._words = list(config.invocation_params.args)
+
+class CommandLine:
+    """The words that the user typed, each where it belongs once :meth:`sort` has walked them."""
+
+    def __init__(self, words: Iterable[object], directory: Path, positional: Iterable[str]) -> None:
+        """``positional`` are the words that pytest's own parser took for arguments."""
+        self._words = [str(word) for word in words]
+        self._directory = directory
+        self._positional = frozenset(positional)
         self.plans: list[str] = []
         self.every: list[str] = []
+        """Passed on to every session."""
         self.shared: list[str] = []
+        """Passed on to shared sessions only."""
         self.collect_only = self.last_failed = False
         self.distributed = self.interactive = self.debugger = False
         self.maxfail = 0
@@ -56,9 +63,10 @@ class _Sorting:
         self.deselect: list[str] = []
         self.junit: str | None = None
 
-    def run(self) -> _Sorting:
+    def sort(self) -> CommandLine:
+        """Walk the words. Raises :class:`pytest.UsageError` for what cannot be meant."""
         while self._words:
-            word = str(self._words.pop(0))
+            word = self._words.pop(0)
             if word == "--":
                 continue
             if word.startswith("--"):
@@ -72,7 +80,7 @@ class _Sorting:
     def _value(self, name: str) -> str:
         if not self._words:
             raise pytest.UsageError(f"{name} needs a value")
-        return str(self._words.pop(0))
+        return self._words.pop(0)
 
     def _long(self, word: str) -> None:
         name, equals, value = word.partition("=")
@@ -106,7 +114,8 @@ class _Sorting:
             self.interactive = True
         if name == "--dist" and value in _REFUSED_DIST:
             raise pytest.UsageError(
-                f"--dist {value} cannot be used with --planverify: {_REFUSED_DIST[value]}; use --dist load or worksteal"
+                f"--dist {value} cannot be used with --planverify: {_REFUSED_DIST[value]}; use --dist load "
+                "or worksteal"
             )
         shared = name.startswith(_SHARED_ONLY)
         self.distributed = self.distributed or name in ("--numprocesses", "--dist", "--tx")
@@ -114,14 +123,12 @@ class _Sorting:
 
     def _takes_next(self, name: str) -> bool:
         """Whether the next word is this option's value, as pytest's own parser has understood it."""
-        if not self._words or str(self._words[0]).startswith("-"):
+        if not self._words or self._words[0].startswith("-"):
             return False
-        following = str(self._words[0])
+        following = self._words[0]
         if name in _SPACED_VALUES:
-            return name != "--cov" or not self._positional[following]
-        if not self._positional[following]:
-            return True
-        return not looks_like_plan(following)
+            return name != "--cov" or following not in self._positional
+        return following not in self._positional or not looks_like_plan(following)
 
     def _short(self, word: str) -> None:
         for index, letter in enumerate(word[1:], start=1):
@@ -172,9 +179,7 @@ class _Sorting:
     def _positional_word(self, word: str) -> None:
         if not looks_like_plan(word) and not (self._directory / word.partition("::")[0]).exists():
             raise pytest.UsageError(
-                f"{word}: no such plan; --planverify takes plan files (.yaml, .yml, .json), or one todo of a "
-                "plan as plan.yaml::todo_id"
+                f"{word}: no such plan; --planverify takes plan files (.yaml, .yml, .json), or one todo "
+                "of a plan as plan.yaml::todo_id"
             )
         self.plans.append(word)
-
-

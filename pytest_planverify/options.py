@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
 
+from pytest_planverify.command_line import CommandLine
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -109,8 +111,8 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--planverify-outcomes",
         metavar="PATH",
-        help="Write the outcomes to PATH instead of .planverify/outcomes.json under the plan's root; needed "
-        "for several plans.",
+        help="Write the outcomes to PATH instead of .planverify/outcomes.json under the plan's root; "
+        "needed for several plans.",
     )
     group.addoption(
         "--planverify-confirm",
@@ -141,8 +143,8 @@ def take_over(early_config: pytest.Config, args: list[str]) -> None:
 def read_settings(config: pytest.Config) -> Settings:
     """Sort the command line. Raises :class:`pytest.UsageError` for what cannot be meant."""
     given = config.stash[GIVEN]
-    sorted_args = sort_command_line(config, given.positional)
     directory = config.invocation_params.dir
+    sorted_args = CommandLine(config.invocation_params.args, directory, given.positional).sort()
     confirmations = given.options["planverify_confirm"]
     if not 1 <= confirmations <= MAX_CONFIRMATIONS:
         raise pytest.UsageError(

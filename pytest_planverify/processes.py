@@ -112,6 +112,21 @@ def end_process_tree(pid: int, *, token: str | None = None, grace_seconds: float
         time.sleep(0.01)
 
 
+def end_descendants(pid: int, *, seconds: float = 5.0) -> None:
+    """Kill every descendant of a process, and not the process itself."""
+    give_up = time.monotonic() + seconds
+    while time.monotonic() < give_up:
+        try:
+            members = [each for each in psutil.Process(pid).children(recursive=True) if _is_alive(each)]
+        except psutil.Error:
+            return
+        if not members:
+            return
+        for member in members:
+            _send(member, signal.SIGKILL)
+        time.sleep(0.01)
+
+
 def signal_name(number: int) -> str:
     """``SIGSEGV`` for 11."""
     try:

@@ -8,7 +8,7 @@ taken only where the running criterion changes, so its cost does not grow with t
 
 from __future__ import annotations
 
-import _signal
+import _signal  # pyright: ignore[reportMissingImports]  # has no stubs
 import logging
 import os
 import signal
@@ -33,9 +33,10 @@ _SIGNALS = sorted(
     number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)
 )
 _OFTEN_PATCHED = (
-    "builtins", "datetime", "io", "json", "locale", "os", "os.path", "pathlib", "random", "shutil", "socket",
-    "subprocess", "tempfile", "threading", "time", "urllib.request",
+    "builtins", "datetime", "io", "json", "locale", "os", "os.path", "pathlib", "random", "shutil",
+    "socket", "subprocess", "tempfile", "threading", "time", "urllib.request",
 )  # fmt: skip
+_MADE_ON_USE = frozenset({"tempdir", "_name_sequence", "__warningregistry__"})
 _NUMBERS = (int, str, bytes, bool, complex, type(None))
 _WITHOUT_STATE = (
     str, bytes, int, float, complex, bool, type(None), range,
@@ -86,8 +87,11 @@ class LeakWatch:
         no longer gets it fresh.
         """
         now, made = self._take()
-        before = self._last if self._last is not None else now
-        self._last = now
+        before = dict(self._last if self._last is not None else now)
+        self._last = dict(now)
+        for state in (before, now):  # what is expected may have become known only since the last look
+            entries = cast("tuple[str, ...]", state["sys.path"])
+            state["sys.path"] = [entry for entry in entries if not self._is_expected_path(entry)]
         changed = [name for name, value in now.items() if before.get(name, made.get(name, value)) != value]
         changed += [name for name in before if name not in now and name.startswith("module ")]
         if imports_count:
@@ -102,7 +106,7 @@ class LeakWatch:
         """The state now, and that of fixtures when they were made."""
         self._modules.update()
         state: Fingerprint = {
-            "sys.path": tuple(entry for entry in sys.path if not self._is_expected_path(entry)),
+            "sys.path": tuple(sys.path),
             "environment": _environment(),
             "working directory": _working_directory(),
             "signal handlers": tuple(map(_handler, _SIGNALS)),
@@ -113,7 +117,8 @@ class LeakWatch:
         for name in _OFTEN_PATCHED:
             module = sys.modules.get(name)
             if module is not None:
-                state[name] = tuple(map(id, vars(module).values()))
+                members = list(vars(module).items())
+                state[name] = [id(value) for key, value in members if key not in _MADE_ON_USE]
         walk = _Walk()
         for name, module in self._modules.first_party.items():
             shape = self._shape(name, vars(module))
@@ -192,37 +197,47 @@ def _is_noise(module: str, name: str, value: object) -> bool:
     """What comes and goes by itself: import machinery, and submodules that somebody imports."""
     if name in _MODULE_NOISE or name.startswith("@"):
         return True
-    return isinstance(value, types.ModuleType) and value.__name__ == f"{module}.{name}"
+    if not issubclass(type(value), types.ModuleType):
+        return False
+    return vars(cast("types.ModuleType", value)).get("__name__") == f"{module}.{name}"
 
 
 def _has_state(module: str, value: object) -> bool:
-    if isinstance(value, type):
-        return value.__module__ == module
-    if isinstance(value, tuple):
-        return not all(isinstance(each, _NUMBERS) for each in cast("tuple[object, ...]", value))
-    return not isinstance(value, _WITHOUT_STATE)
+    kind = type(value)
+    if issubclass(kind, type):
+        return vars(cast("type", value)).get("__module__") == module
+    if issubclass(kind, tuple):
+        members = tuple[object, ...].__iter__(cast("tuple[object, ...]", value))
+        return not all(issubclass(type(each), _NUMBERS) for each in members)
+    return not issubclass(kind, _WITHOUT_STATE)
 
 
 class _Walk:
     """Turns values into something that compares by content where that is cheap and safe.
 
     Only exact built-in containers and instance dictionaries are looked into, never a user's
-    ``__eq__``, ``__hash__`` or ``__repr__``.
+    ``__eq__``, ``__hash__`` or ``__repr__``; nor is an object asked for its ``__class__``, by which a lazy
+    one would be woken up. What cannot be looked into is told by its identity alone.
     """
 
     def __init__(self) -> None:
         self._budget = MAX_VALUES
 
     def value(self, value: Any, depth: int) -> object:
-        kind: type = type(value)
         self._budget -= 1
+        try:
+            return self._look(value, cast("type[Any]", type(value)), depth)
+        except Exception:  # a metaclass's ``__eq__``, a property named ``__dict__``: strangers' code
+            return id(value)
+
+    def _look(self, value: Any, kind: type[Any], depth: int) -> object:
         if kind in _NUMBERS:
             return value
         if kind is float:
             return value if value == value else "nan"
-        if isinstance(value, type):
+        if issubclass(kind, type):
             return self._class(value, depth)
-        if isinstance(value, _WITHOUT_STATE) or depth >= MAX_DEPTH or self._budget <= 0:
+        if issubclass(kind, _WITHOUT_STATE) or depth >= MAX_DEPTH or self._budget <= 0:
             return id(value)
         if kind is list or kind is deque:
             return (id(value), *(self.value(entry, depth + 1) for entry in list(value)))
@@ -234,8 +249,12 @@ class _Walk:
             return (id(value), len(value), frozenset(id(entry) for entry in value))
         if kind is bytearray:
             return (id(value), bytes(value))
-        members: Any = getattr(value, "__dict__", None)
-        return (id(value), *self._entries(members, depth)) if isinstance(members, dict) else id(value)
+        if not kind.__dictoffset__:
+            return id(value)
+        members = object.__getattribute__(value, "__dict__")
+        if type(members) is not dict:
+            return id(value)
+        return (id(value), *self._entries(cast("dict[Any, Any]", members), depth))
 
     def _entries(self, members: dict[Any, Any], depth: int) -> list[object]:
         return [
@@ -259,7 +278,7 @@ class _Walk:
 
 
 _CLASS_NOISE = frozenset(
-    {"_abc_impl", "__dict__", "__weakref__", "__doc__", "__annotations__"}
+    {"_abc_impl", "__slotnames__", "__dict__", "__weakref__", "__doc__", "__annotations__"}
     | {"tearDown_exceptions", "_class_cleanups", "_classSetupFailed"}
 )
 """What the interpreter and unittest themselves note on a class."""
@@ -280,7 +299,8 @@ def _working_directory() -> str:
 
 
 def _handler(number: int) -> int:
-    handler = _signal.getsignal(number)  # signal.getsignal makes an enumeration of each, at some cost
+    # signal.getsignal makes an enumeration of each, at some cost
+    handler = cast("object", _signal.getsignal(number))  # pyright: ignore[reportUnknownMemberType]
     return handler if isinstance(handler, int) else id(handler)
 
 

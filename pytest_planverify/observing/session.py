@@ -107,8 +107,10 @@ def _enter(spec: SessionSpec) -> None:
     os.chdir(spec.root)
     sys.path[:] = _search_path(sys.path, spec)
     os.environ.update(spec.env)
-    tempfile.tempdir = None
-    time.tzset()
+    if spec.env.keys() & {"TMPDIR", "TEMP", "TMP"}:
+        tempfile.tempdir = None
+    if "TZ" in spec.env:
+        time.tzset()
     program = (
         pytest.__path__[0] + "/__main__.py"
         if spec.as_module
@@ -146,9 +148,10 @@ def _redirect(log: str) -> None:
     os.dup2(descriptor, 2)
     os.close(descriptor)
     os.close(null)
-    sys.stdin = open(0, closefd=False)
-    sys.stdout = open(1, "w", buffering=1, closefd=False, errors="backslashreplace")
-    sys.stderr = open(2, "w", buffering=1, closefd=False, errors="backslashreplace")
+    # The process keeps these streams until it ends.
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", buffering=1, closefd=False, errors="backslashreplace")  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, closefd=False, errors="backslashreplace")  # noqa: SIM115
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 FOLLOWED_VARIABLES = frozenset({"PYTHONPATH"})
 """Variables that an interpreter reads when it starts, which a forked session follows by itself."""
@@ -87,4 +87,7 @@ class SessionSpec:
 
 
 def _tuples(data: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if type(value) is list else value for key, value in data.items()}
+    return {
+        key: tuple(cast("list[Any]", value)) if isinstance(value, list) else value
+        for key, value in data.items()
+    }

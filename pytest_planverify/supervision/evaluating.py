@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
     from planner.rules.criteria import Criterion
     from pytest_planverify.judgement import Judgement
-    from pytest_planverify.supervision.judging import Asked
+    from pytest_planverify.supervision.asked import Asked
     from pytest_planverify.supervision.schedule import Job
 
 

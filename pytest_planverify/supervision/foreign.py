@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_planverify.supervision.judging import Asked
+    from pytest_planverify.supervision.asked import Asked
 
 USAGE_ERROR = 4
 

@@ -56,13 +56,14 @@ class ForkServer:
         sys.stderr.flush()
         requests, self._requests = os.pipe()
         self._replies, replies = os.pipe()
+        parent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
             code = 1
             try:
                 os.close(self._requests)
                 os.close(self._replies)
-                _serve(requests, replies)
+                _serve(requests, replies, parent)
                 code = 0
             except BaseException:
                 traceback.print_exc()
@@ -100,8 +101,10 @@ class ForkServer:
             raise ForkServerDied("the process that forks sessions is gone") from error
 
 
-def _serve(requests: int, replies: int) -> None:
+def _serve(requests: int, replies: int, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _die_with(parent)
     _become_subreaper()
     _preload()
     gc.collect()
@@ -111,10 +114,12 @@ def _serve(requests: int, replies: int) -> None:
             spec, own_session = _receive(requests)
         except EOFError:
             return
+        server = os.getpid()
         pid = os.fork()
         if pid == 0:
             os.close(requests)
             os.close(replies)
+            _die_with(server)
             _run(spec, own_session)
         _send(replies, pid)
         _send(replies, _wait(pid))
@@ -160,13 +165,27 @@ def _reap_orphans() -> None:
 
 def _become_subreaper() -> None:
     """On Linux, processes that leave a session's tree come to this one and can still be found."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _die_with(parent: int) -> None:
+    """On Linux, end when the parent is killed: nothing goes on that nobody watches."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def _prctl(option: int, value: int) -> None:
     if not sys.platform.startswith("linux"):
         return
     import ctypes
 
-    set_child_subreaper = 36
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(set_child_subreaper, 1, 0, 0, 0)
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
 def _preload() -> None:

@@ -7,32 +7,33 @@ end, and the limit was kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from planner.model.evidence import Evidence, EvidenceKind, Phase, ProcessEnd, Selector
 from planner.model.outcome import TestOutcome, TestResult, Verdict
 from pytest_planverify.judgement import Judgement
-from pytest_planverify.processes import signal_name
+from pytest_planverify.supervision.asked import file_of
+from pytest_planverify.supervision.judging_evidence import (
+    collection_evidence,
+    death_evidence,
+    how_it_ended,
+    over_limit,
+    raw_evidence,
+    rerun_evidence,
+    selection_evidence,
+    session_evidence,
+    test_evidence,
+    vacuous_evidence,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_planverify.supervision.records import Death, RawEvidence, SessionRecord, TestRecord
+    from planner.model.evidence import Evidence
+    from pytest_planverify.supervision.asked import Asked
+    from pytest_planverify.supervision.records import SessionRecord, TestRecord
 
 _PROVING = ("passed", "xpassed")
 _GREEN = (*_PROVING, "skipped", "xfailed")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What of a criterion matters for its verdict."""
-
-    key: str
-    check_id: str
-    limit_seconds: float
-    selections: tuple[str, ...]
-    contract_path: str | None = None
 
 
 def judge_shared(asked: Asked, record: SessionRecord, *, narrowed_run: bool = False) -> Judgement:
@@ -41,8 +42,8 @@ def judge_shared(asked: Asked, record: SessionRecord, *, narrowed_run: bool = Fa
     if selection is None:
         return _not_selected(asked, record)
     results = [record.results.get(nodeid) for nodeid in selection["nodeids"]]
-    evidence = _selection_evidence(asked, selection["problems"])
-    evidence += _collection_evidence(asked, record)
+    evidence = selection_evidence(asked, selection["problems"])
+    evidence += collection_evidence(asked, record)
     judgement = _judge_tests(asked, record, selection, results, evidence)
     if judgement.verdict is Verdict.PASSED:
         judgement.doubt = _doubt(asked, record, selection["nodeids"])
@@ -94,9 +95,9 @@ def _judge_tests(
         piece
         for result in found
         if result.outcome not in _GREEN
-        for piece in _test_evidence(asked, record, result)
+        for piece in test_evidence(asked, record, result)
     ]
-    slow = _over_limit(asked, found)
+    slow = over_limit(asked, found)
     missing = sum(result is None for result in results)
     if evidence:
         judgement.evidence = tuple(evidence)
@@ -111,13 +112,13 @@ def _judge_tests(
         judgement.reason = f"{_count(missing, 'test', 'tests')} did not run: {_why_unfinished(record)}"
     elif reruns := [result for result in found if result.reruns]:
         judgement.verdict = Verdict.FLAKY
-        judgement.evidence = tuple(_rerun_evidence(asked, record, result) for result in reruns)
+        judgement.evidence = tuple(rerun_evidence(asked, record, result) for result in reruns)
         judgement.reason = "passed only when it was run again"
     elif not any(result.outcome in _PROVING for result in found):
         if selection["narrowed"]:
             judgement.verdict = Verdict.NOT_RUN
         else:
-            vacuous = _vacuous(asked, record, found)
+            vacuous = vacuous_evidence(asked, record, found)
             judgement.evidence = (vacuous,)
             judgement.reason = vacuous.headline
     else:
@@ -171,187 +172,6 @@ def _doubt(asked: Asked, record: SessionRecord, nodeids: Sequence[str]) -> str |
     return None
 
 
-# -- evidence --------------------------------------------------------------------------------------
-
-
-def _evidence(asked: Asked, raw: RawEvidence, **more: Any) -> Evidence:
-    return Evidence.model_validate(
-        {**raw, "check_id": asked.check_id, "contract_path": asked.contract_path, **more}
-    )
-
-
-def _test_evidence(asked: Asked, record: SessionRecord, result: TestRecord) -> list[Evidence]:
-    timing = {"limit_seconds": asked.limit_seconds, "duration_seconds": result.duration_ms / 1000}
-    pieces = [
-        _evidence(asked, raw, nodeid=result.nodeid, tests=[result.nodeid], **timing)
-        for raw in result.evidence
-    ]
-    death = next((each for each in record.deaths if each.nodeid == result.nodeid), None)
-    if death is not None:
-        pieces.append(_death_evidence(asked, death, nodeid=result.nodeid, tests=(result.nodeid,)))
-    elif not pieces:
-        pieces.append(
-            Evidence(
-                kind=EvidenceKind.TEST,
-                check_id=asked.check_id,
-                nodeid=result.nodeid,
-                tests=(result.nodeid,),
-                headline=result.reason or f"the test's outcome is {result.outcome}",
-            )
-        )
-    return pieces
-
-
-def _death_evidence(asked: Asked, death: Death, *, nodeid: str | None, tests: tuple[str, ...]) -> Evidence:
-    what = f"{nodeid}" if nodeid else (death.file or "the session")
-    how = (
-        f"was ended after {asked.limit_seconds:g} s"
-        if death.timed_out
-        else f"ended the process with {_how(death)}"
-    )
-    kind = EvidenceKind.TEST if nodeid else EvidenceKind.COLLECTION if death.file else EvidenceKind.SESSION
-    phase = None if nodeid else Phase.COLLECT if death.file else Phase.SESSION
-    return Evidence(
-        kind=kind,
-        check_id=asked.check_id,
-        phase=phase,
-        nodeid=nodeid or death.file,
-        headline=f"{what} {how}",
-        longrepr=death.stack,
-        stderr_tail=death.output[-4_000:],
-        limit_seconds=asked.limit_seconds,
-        timed_out=death.timed_out,
-        process=ProcessEnd(
-            exit_code=death.exited.code,
-            signal=None if death.exited.signal is None else signal_name(death.exited.signal),
-            stack=death.stack or None,
-            complete=False,
-            timed_out=death.timed_out,
-        ),
-        tests=tests,
-        contract_path=asked.contract_path,
-    )
-
-
-def _how(death: Death) -> str:
-    if death.exited.signal is not None:
-        return signal_name(death.exited.signal)
-    return f"exit status {death.exited.code}"
-
-
-def _selection_evidence(asked: Asked, problems: Sequence[dict[str, Any]]) -> list[Evidence]:
-    if not problems:
-        return []
-    selectors = tuple(Selector.model_validate(problem) for problem in problems)
-    return [
-        Evidence(
-            kind=EvidenceKind.SELECTION,
-            check_id=asked.check_id,
-            phase=Phase.COLLECT,
-            selectors=selectors,
-            headline="; ".join(f"{each.text} {_PROBLEMS[each.problem]}" for each in selectors),
-        )
-    ]
-
-
-_PROBLEMS = {
-    "missing_file": "does not exist",
-    "missing_id": "names no test of that file",
-    "no_match": "selects no test",
-    "bad_expression": "is no valid expression",
-    "empty": "holds no test",
-}
-
-
-def _collection_evidence(asked: Asked, record: SessionRecord) -> list[Evidence]:
-    pieces = [
-        _evidence(asked, failure.evidence, nodeid=failure.nodeid)
-        for failure in record.collection_failures.values()
-        if _concerns(asked, failure.nodeid)
-    ]
-    pieces += [
-        _death_evidence(asked, death, nodeid=None, tests=())
-        for death in record.deaths
-        if death.file is not None and _concerns(asked, death.file)
-    ]
-    return pieces
-
-
-def _concerns(asked: Asked, nodeid: str) -> bool:
-    """Whether what failed to be collected lies in what the criterion names, or around it."""
-    if not asked.selections:
-        return True
-    failed = nodeid.partition("[")[0].split("::")[0].strip("/")
-    for selection in asked.selections:
-        named = _normal(selection.partition("[")[0].split("::")[0])
-        if named in ("", ".") or failed == named or failed.startswith(named + "/"):
-            return True
-        if failed in ("", ".") or named.startswith(failed + "/"):
-            return True
-    return False
-
-
-def _normal(path: str) -> str:
-    import posixpath
-
-    return posixpath.normpath(path.replace("\\", "/"))
-
-
-def _over_limit(asked: Asked, results: Sequence[TestRecord]) -> Evidence | None:
-    seconds = sum(result.duration_ms for result in results) / 1000
-    if seconds <= asked.limit_seconds:
-        return None
-    slowest = max(results, key=lambda result: result.duration_ms)
-    return Evidence(
-        kind=EvidenceKind.TEST,
-        check_id=asked.check_id,
-        phase=Phase.CALL,
-        nodeid=slowest.nodeid,
-        headline=f"{seconds:.1f} s for a limit of {asked.limit_seconds:g} s; the slowest test is {slowest.nodeid}",
-        limit_seconds=asked.limit_seconds,
-        duration_seconds=seconds,
-        timed_out=True,
-        swallowed_timeout=slowest.duration_ms / 1000 > asked.limit_seconds,
-        tests=(slowest.nodeid,),
-    )
-
-
-def _rerun_evidence(asked: Asked, record: SessionRecord, result: TestRecord) -> Evidence:
-    raw = (record.attempts.get(result.nodeid) or [{"kind": "test"}])[0]
-    confirmations = [{"where": "company", "passed": False}] * result.reruns
-    confirmations.append({"where": "company", "passed": True})
-    return _evidence(asked, raw, nodeid=result.nodeid, tests=[result.nodeid], confirmations=confirmations)
-
-
-def _vacuous(asked: Asked, record: SessionRecord, results: Sequence[TestRecord]) -> Evidence:
-    reasons = [result.reason for result in results if result.reason]
-    skipped = {
-        nodeid: reason for nodeid, reason in record.skipped_files.items() if _concerns(asked, nodeid)
-    }
-    if not results and not skipped:
-        kind, headline = "nothing_collected", "no test was collected"
-    elif any(result.outcome == "xfailed" for result in results):
-        kind, headline = "only_xfailed", "no test passed: all are expected to fail, or skipped"
-    else:
-        kind, headline = "all_skipped", "no test ran: all were skipped"
-    reasons += [reason for reason in skipped.values() if reason]
-    if reasons:
-        headline += f" ({reasons[0]})"
-    return Evidence(
-        kind=EvidenceKind.SELECTION,
-        check_id=asked.check_id,
-        phase=Phase.COLLECT,
-        vacuous=kind,
-        headline=headline,
-        skip_reasons=tuple(dict.fromkeys(reasons)),
-        selectors=tuple(Selector(text=text, problem="empty") for text in asked.selections),
-        tests=tuple(result.nodeid for result in results),
-    )
-
-
-# -- sessions that did not come to run tests -------------------------------------------------------
-
-
 def _not_selected(asked: Asked, record: SessionRecord) -> Judgement:
     if record.deaths or record.exit_status is None:
         return _dead_session(asked, record)
@@ -360,19 +180,19 @@ def _not_selected(asked: Asked, record: SessionRecord) -> Judgement:
 
 def _never_collected(asked: Asked, record: SessionRecord) -> Judgement:
     """The session ended by itself before it had a list of tests."""
-    evidence = [_evidence(asked, raw) for raw in record.startup_failures]
-    evidence += _collection_evidence(asked, record)
+    evidence = [raw_evidence(asked, raw) for raw in record.startup_failures]
+    evidence += collection_evidence(asked, record)
     missing = [text for text in asked.selections if any(_same(text, arg) for arg in record.not_found)]
     problems = [{"text": text, "problem": "missing_id"} for text in missing]
     if not evidence:
-        evidence += _selection_evidence(asked, problems)
+        evidence += selection_evidence(asked, problems)
     if not evidence:
-        evidence.append(_session_evidence(asked, record))
+        evidence.append(session_evidence(asked, record))
     return Judgement(verdict=Verdict.FAILED, evidence=tuple(evidence), exit_code=record.exit_status)
 
 
 def _same(selection: str, argument: str) -> bool:
-    return argument.endswith(_normal(selection.partition("[")[0].split("::")[0]) + _names(selection))
+    return argument.endswith(file_of(selection) + _names(selection))
 
 
 def _names(selection: str) -> str:
@@ -383,55 +203,30 @@ def _names(selection: str) -> str:
 def _dead_session(asked: Asked, record: SessionRecord) -> Judgement:
     death = record.deaths[-1] if record.deaths else None
     if death is None:
-        evidence = _session_evidence(asked, record)
+        evidence = session_evidence(asked, record)
     else:
-        evidence = _death_evidence(asked, death, nodeid=None, tests=())
+        evidence = death_evidence(asked, death, nodeid=None, tests=())
     return Judgement(verdict=Verdict.FAILED, evidence=(evidence,), exit_code=record.exit_status)
 
 
 def _unexplained(asked: Asked, record: SessionRecord, judgement: Judgement) -> Judgement:
     if record.exit_status is None:
         death = record.deaths[-1] if record.deaths else None
-        how = _how(death) if death else "no exit status"
+        how = how_it_ended(death) if death else "no exit status"
         headline = f"the tests passed, and then the session ended with {how}"
     else:
         headline = f"the tests passed, and the session still returned {record.exit_status}"
     judgement.verdict = Verdict.FAILED
     judgement.reason = headline
-    judgement.evidence = (_session_evidence(asked, record, headline=headline),)
+    judgement.evidence = (session_evidence(asked, record, headline=headline),)
     return judgement
-
-
-def _session_evidence(asked: Asked, record: SessionRecord, *, headline: str | None = None) -> Evidence:
-    said = [*record.usage_errors, *record.internal_errors, *([record.stopped] if record.stopped else [])]
-    last = said[-1].strip() if said else ""
-    death = record.deaths[-1] if record.deaths else None
-    default = (
-        last.splitlines()[-1] if last else f"the session returned {record.exit_status} and ran no test"
-    )
-    return Evidence(
-        kind=EvidenceKind.SESSION,
-        check_id=asked.check_id,
-        phase=Phase.SESSION,
-        headline=headline or default,
-        longrepr=last,
-        stderr_tail=death.output[-4_000:] if death else "",
-        process=ProcessEnd(
-            exit_code=record.exit_status if death is None else death.exited.code,
-            signal=None
-            if death is None or death.exited.signal is None
-            else signal_name(death.exited.signal),
-            complete=record.exit_status is not None,
-        ),
-        contract_path=asked.contract_path,
-    )
 
 
 def _why_unfinished(record: SessionRecord) -> str:
     if record.stopped:
         return record.stopped
     if record.deaths:
-        return f"the session ended with {_how(record.deaths[-1])}"
+        return f"the session ended with {how_it_ended(record.deaths[-1])}"
     return "the session ended before them"
 
 

@@ -87,7 +87,7 @@ class SessionRecord:
         self.not_found: list[str] = []
         self.leaks: list[Leak] = []
         self.late_failures: list[TestRecord] = []
-        """Tests that failed when they were torn down, which may be the end of what others share with them."""
+        """Tests that failed when they were torn down: perhaps the end of what others share with them."""
         self.conflicts: frozenset[str] = frozenset()
         self.metrics: list[Record] = []
         self.fixtures_used: dict[str, set[str]] = {}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from planner.model.outcome import CheckKind, Isolation, Verdict, Witness
 from planner.rules.dependencies import blockers
 from pytest_planverify.confirmation import confirm_alone, confirm_shared
+from pytest_planverify.supervision.asked import Asked
 from pytest_planverify.supervision.check_runs import (
     CheckRun,
     PlanResult,
@@ -16,7 +17,7 @@ from pytest_planverify.supervision.check_runs import (
     of_skip,
     of_tests,
 )
-from pytest_planverify.supervision.judging import Asked, judge_alone, judge_shared
+from pytest_planverify.supervision.judging import judge_alone, judge_shared
 from pytest_planverify.supervision.records import SessionRecord
 from pytest_planverify.supervision.schedule import Fold, Job, Stage, schedule
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from pytest_planverify.supervision.sessions import Sessions
 
 LEFT_OUT = "left out of this run"
+TESTS_FAILED = 1
+"""pytest's exit status where tests failed or files could not be collected; a red explains no other."""
 
 
 class PlanRun:
@@ -130,6 +133,8 @@ class PlanRun:
     def _is_unexplained(self, record: SessionRecord, judgements: Sequence[Judgement]) -> bool:
         if record.exit_status in (0, 5, None) or self._settings.collect_only:
             return False
+        if record.exit_status != TESTS_FAILED:
+            return True
         return not any(judgement.is_red for judgement in judgements) and not record.collection_failures
 
     def _settle(self, job: Job, first: Judgement, fold: Fold, record: SessionRecord) -> None:

@@ -58,7 +58,7 @@ class Job:
 
     @property
     def launcher(self) -> tuple[str, ...]:
-        """What starts pytest in a process of its own; the running interpreter where the command means that."""
+        """What starts pytest in a process of its own: the running interpreter, or the one named."""
         command = self.criterion.command
         assert command is not None
         assert command.pytest is not None

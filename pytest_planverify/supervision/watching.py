@@ -37,6 +37,9 @@ _STACK_LIMIT = 20_000
 class Listener(Protocol):
     """Is told what happens while a session runs."""
 
+    def tick(self) -> None:
+        """Time has passed."""
+
     def collected(self, count: int) -> None:
         """So many tests will run."""
 
@@ -124,6 +127,7 @@ class SessionRunner:
                 self._meanwhile = None
             while (exited := self._server.poll(_TICK)) is None:
                 self._drain(spec, record)
+                self._listener.tick()
                 overdue = None if interactive else _overdue(record, limits, started)
                 if overdue is not None:
                     timed_out, ended_by_limit = overdue.running, True
@@ -131,7 +135,7 @@ class SessionRunner:
                     exited = self._wait_for_end(pid)
                     break
         except (KeyboardInterrupt, ForkServerDied):
-            _end_tree(pid)
+            self._end_tree(pid)
             with contextlib.suppress(ForkServerDied):
                 self._server.poll(5)
             self._drain(spec, record)
@@ -143,6 +147,7 @@ class SessionRunner:
             and not (ended_by_limit)
         ):
             return self._stray(spec, record)
+        self._end_tree(pid)
         return self._bury(spec, record, exited, timed_out, ended_by_limit)
 
     def _drain(self, spec: SessionSpec, record: SessionRecord) -> None:
@@ -164,15 +169,23 @@ class SessionRunner:
         deadline = time.monotonic() + DUMP_SECONDS
         while time.monotonic() < deadline and _alive(target):
             time.sleep(0.02)
-        _end_tree(pid)
+        self._end_tree(pid)
 
     def _wait_for_end(self, pid: int) -> Exited:
         for _ in range(3):
             exited = self._server.poll(5)
             if exited is not None:
                 return exited
-            _end_tree(pid)
+            self._end_tree(pid)
         raise ForkServerDied(f"process {pid} cannot be ended")
+
+    def _end_tree(self, pid: int) -> None:
+        """End the session's processes, and what they left behind for the server to inherit."""
+        # Imported late: the forked sessions must not inherit psutil, which may be what a project tests.
+        from pytest_planverify.processes import end_descendants, end_process_tree
+
+        end_process_tree(pid)
+        end_descendants(self._server.pid)
 
     def _stray(self, spec: SessionSpec, record: SessionRecord) -> Death | None:
         """A session that ended in order, and still left a started test without a result."""
@@ -236,13 +249,6 @@ def _overdue(record: SessionRecord, limits: Limits, started: float) -> _Overdue 
         if now > since + limits.step + GRACE_SECONDS:
             return _Overdue(None)
     return None
-
-
-def _end_tree(pid: int) -> None:
-    # Imported late: the forked sessions must not inherit psutil, which may be what a project tests.
-    from pytest_planverify.processes import end_process_tree
-
-    end_process_tree(pid)
 
 
 def _alive(pid: int) -> bool:

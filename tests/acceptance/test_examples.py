@@ -177,7 +177,7 @@ def test_the_diagnosis_of_the_wrong_rsi_says_what_where_and_who(rsi_bug: Verifie
     assert evidence["stack_trace_head"].startswith(head)
     test_file = (rsi_bug.root / "tests/test_indicators.py").read_text(encoding="utf-8").splitlines()
     location: dict[str, Any] = evidence["location"]
-    assert (location["path"], location["function"]) == ("tests/test_indicators.py", "test_rsi_values")
+    assert (location["path"], location["function"]) == ("indicators/rsi.py", "compute_rsi")
     line: int = location["line"]
     assert test_file[line - 1].strip() == "assert got == pytest.approx(wanted, abs=tolerance), message"
 

@@ -1,0 +1,35 @@
+"""What a criterion asks of a session, as far as its verdict is concerned."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What of a criterion matters for its verdict."""
+
+    key: str
+    check_id: str
+    limit_seconds: float
+    selections: tuple[str, ...]
+    contract_path: str | None = None
+
+    def concerns(self, nodeid: str) -> bool:
+        """Whether what failed to be collected lies in what the criterion names, or around it."""
+        if not self.selections:
+            return True
+        failed = nodeid.partition("[")[0].split("::")[0].strip("/")
+        for selection in self.selections:
+            named = file_of(selection)
+            if named in ("", ".") or failed == named or failed.startswith(named + "/"):
+                return True
+            if failed in ("", ".") or named.startswith(failed + "/"):
+                return True
+        return False
+
+
+def file_of(selection: str) -> str:
+    """The file or folder that an argument of pytest names, without detours."""
+    return posixpath.normpath(selection.partition("[")[0].split("::")[0].replace("\\", "/"))

@@ -1,0 +1,82 @@
+"""From the plans of a run that is over to its outcome document, and the failure reports beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from planner.model.outcome import OutcomeDocument, PlanRef
+from pytest_planverify.supervision.assembling import Assembler, summary_of
+from pytest_planverify.supervision.exit_status import ExitStatus, counting, exit_status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from planner.model.evidence import Evidence
+    from planner.model.outcome import Diagnosis, Outcome, RunInfo
+    from planner.model.plan import Todo
+    from pytest_planverify.options import Scope
+    from pytest_planverify.supervision.prepared import Prepared
+
+
+class Longreprs(dict[tuple[str, str, str], list[tuple[str, str]]]):
+    """Titles and texts of pytest's own failure reports, by plan, todo and check."""
+
+
+@dataclass(slots=True)
+class Found:
+    """All that a run found."""
+
+    outcomes: list[Outcome] = field(default_factory=list["Outcome"])
+    longreprs: Longreprs = field(default_factory=Longreprs)
+    todos: dict[tuple[str | None, str], Todo] = field(default_factory=dict[tuple[str | None, str], "Todo"])
+    """By plan and id."""
+
+    def status(self, scope: Scope, *, interrupted: bool) -> ExitStatus:
+        """The exit status that follows."""
+        return exit_status(counting(self.outcomes, self.todos, scope), interrupted=interrupted)
+
+
+def find_outcomes(
+    prepared: Sequence[Prepared], first_opinion: Callable[[Evidence], Diagnosis | None]
+) -> Found:
+    """The outcome of each todo; a failed one's report is written on the way."""
+    found = Found()
+    for each in prepared:
+        found.todos |= {(each.plan.plan.todo_list_id, todo.id): todo for todo in each.todos}
+        assembler = Assembler(
+            each.run.result, shown_path=each.shown, changes=each.changes, first_opinion=first_opinion
+        )
+        for outcome, evidence in assembler.outcomes():
+            found.outcomes.append(outcome)
+            _keep_texts(found, each, outcome, evidence)
+            if outcome.failure_evidence is not None and not outcome.blocked_by:
+                _write_report(each, outcome, evidence)
+    return found
+
+
+def document_of(prepared: Sequence[Prepared], found: Found, run: RunInfo) -> OutcomeDocument:
+    """The document as it is written to the outcome file."""
+    return OutcomeDocument(
+        plans=tuple(
+            PlanRef(todo_list_id=each.plan.plan.todo_list_id, path=each.shown, digest=each.plan.digest)
+            for each in prepared
+        ),
+        run=run,
+        summary=summary_of(found.outcomes),
+        outcomes=tuple(found.outcomes),
+    )
+
+
+def _keep_texts(found: Found, each: Prepared, outcome: Outcome, evidence: Sequence[Evidence]) -> None:
+    for piece in evidence:
+        if piece.longrepr:
+            key = (each.plan.plan.todo_list_id, outcome.todo_id, piece.check_id)
+            texts = found.longreprs.setdefault(key, [])
+            texts.append((piece.nodeid or piece.check_id, piece.longrepr))
+
+
+def _write_report(each: Prepared, outcome: Outcome, evidence: Sequence[Evidence]) -> None:
+    from pytest_planverify.reports.failure_report import failure_report, write_failure_report
+
+    write_failure_report(failure_report(outcome, evidence, plan=each.plan), root=each.plan.root)
