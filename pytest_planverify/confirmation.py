@@ -71,7 +71,7 @@ def confirm_shared(
     while runs.count < attempts and budget.allows():
         alone = runs.alone()
         if alone.is_red:
-            return Confirmed(judgement=_flaky(alone, first, runs), alone=True)
+            return Confirmed(judgement=_flaky(alone, _told(first, "company"), *runs.told), alone=True)
     company = run_company()
     if company.is_red:
         alone.reason = (
@@ -79,7 +79,7 @@ def confirm_shared(
             "what runs alone counts"
         )
         return Confirmed(judgement=alone, alone=True)
-    return Confirmed(judgement=_flaky(first, first, runs), alone=True)
+    return Confirmed(judgement=_flaky(first, _told(first, "company"), *runs.told), alone=True)
 
 
 def confirm_alone(
@@ -92,7 +92,7 @@ def confirm_alone(
     again = runs.alone()
     if again.is_red:
         return Confirmed(judgement=_with(again, _told(first, "alone"), *runs.told), alone=True)
-    return Confirmed(judgement=_flaky(first, first, runs), alone=True)
+    return Confirmed(judgement=_flaky(first, _told(first, "alone"), *runs.told), alone=True)
 
 
 class _Runs:
@@ -122,7 +122,7 @@ def _settle_doubt(alone: Judgement, runs: _Runs) -> Confirmed:
     again = runs.alone()
     if again.is_red:
         return Confirmed(judgement=_with(again, *runs.told), alone=True)
-    return Confirmed(judgement=_flaky(alone, alone, runs), alone=True)
+    return Confirmed(judgement=_flaky(alone, *runs.told), alone=True)
 
 
 def _told(judgement: Judgement, where: str) -> Confirmation:
@@ -138,10 +138,9 @@ def _confirmed(evidence: Evidence, confirmations: tuple[Confirmation, ...]) -> E
     return evidence.model_copy(update={"confirmations": (*evidence.confirmations, *confirmations)})
 
 
-def _flaky(red: Judgement, first: Judgement, runs: _Runs) -> Judgement:
+def _flaky(red: Judgement, *told: Confirmation) -> Judgement:
     """The judgement of a check that gave both answers; its evidence is that of a red run."""
-    green = sum(each.passed for each in runs.told)
-    told = [_told(first, "company"), *runs.told] if first.is_red else runs.told
+    green = sum(each.passed for each in told)
     red = _with(red, *told)
     red.verdict = Verdict.FLAKY
     red.reason = f"the same code gave both answers: green {green} of {len(told)} times"

@@ -7,6 +7,7 @@ parent does itself, and what every session is passed.
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -135,9 +136,20 @@ def take_over(early_config: pytest.Config, args: list[str]) -> None:
         early_config.known_args_namespace.planverify = False
         return
     known = early_config.known_args_namespace
+    _spare_rewriting(early_config)
     early_config.stash[GIVEN] = Given(tuple(known.file_or_dir), dict(vars(known)))
     known.noconftest = True
     args[:] = ["--planverify", *_display_args(early_config.invocation_params.args)]
+
+
+def _spare_rewriting(config: pytest.Config) -> None:
+    """Import this plugin's modules as any others: the parent runs no test whose asserts need rewriting."""
+    from _pytest.assertion.rewrite import assertstate_key
+
+    state = config.stash.get(assertstate_key, None)
+    hook = getattr(state, "hook", None)
+    if hook in sys.meta_path:
+        sys.meta_path.remove(hook)
 
 
 def read_settings(config: pytest.Config) -> Settings:

@@ -1,12 +1,13 @@
-"""The tool catalog: which commands a plan may run, how to take them apart and how to read their output."""
+"""The tool catalog: which commands a plan may run, and how to take them apart.
+
+How to read what a tool prints stands in :mod:`.findings` and :mod:`.vacuity`, imported by who needs them.
+"""
 
 from __future__ import annotations
 
 from planner.catalog.commands import Command, parse_command
-from planner.catalog.findings import read_findings
 from planner.catalog.pytest_arguments import PytestInvocation
 from planner.catalog.tools import RECIPES, TOOLS, Purpose, Tool
-from planner.catalog.vacuity import proves_nothing
 
 __all__ = [
     "RECIPES",
@@ -16,6 +17,4 @@ __all__ = [
     "PytestInvocation",
     "Tool",
     "parse_command",
-    "proves_nothing",
-    "read_findings",
 ]

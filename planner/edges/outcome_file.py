@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -53,8 +52,6 @@ def write_outcomes(document: OutcomeDocument, path: Path) -> None:
     try:
         with open(handle, "w", encoding="utf-8") as file:
             file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
         Path(beside).replace(path)
     except BaseException:
         with suppress(OSError):

@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.catalog import Command, proves_nothing, read_findings
+from planner.catalog import Command
+from planner.catalog.findings import read_findings
+from planner.catalog.vacuity import proves_nothing
 from planner.model.evidence import CommandFact, Evidence, EvidenceKind, Finding, ProcessEnd
 from planner.model.outcome import Verdict
 from planner.text.sanitizing import clean

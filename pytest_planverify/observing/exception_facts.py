@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.model.kinds import Side
+from planner.text.python_messages import callee_of
 from pytest_planverify.observing import facts
 from pytest_planverify.observing.hostile import code_of, guarded, module_name, readable, within_limit
 
@@ -234,8 +235,6 @@ def _name_error(exception: NameError, project: ProjectMap) -> dict[str, Any]:
 
 def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
     """Whose the function is that a call did not fit, looked up by the name in the message."""
-    # The rules are loaded only for the errors that need one of their readings.
-    from planner.text.python_messages import callee_of
 
     callee = callee_of(message_of(exception))
     traceback = exception.__traceback__

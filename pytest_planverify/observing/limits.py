@@ -6,6 +6,8 @@ interpreter, fixtures, imports) the parent ends with the whole process.
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 
@@ -16,7 +18,13 @@ def set_soft_limit(item: pytest.Item, seconds: float) -> None:
     own = _own_limit(item)
     if own is not None and 0 < own <= seconds:
         return
-    item.add_marker(pytest.mark.timeout(seconds, method="signal", func_only=True), append=False)
+    item.add_marker(_marker(seconds), append=False)
+
+
+@cache
+def _marker(seconds: float) -> pytest.MarkDecorator:
+    """One marker for all tests of a limit: there may be very many."""
+    return pytest.mark.timeout(seconds, method="signal", func_only=True)
 
 
 def _own_limit(item: pytest.Item) -> float | None:

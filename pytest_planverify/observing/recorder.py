@@ -6,6 +6,7 @@ gather evidence; only the process that reports are sent to writes down results.
 
 from __future__ import annotations
 
+import dataclasses
 import faulthandler
 import json
 import os
@@ -15,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_planverify.observing import limits
+from pytest_planverify.observing.choosing import Choosing
 from pytest_planverify.observing.import_paths import import_path
 from pytest_planverify.observing.leaks import LeakWatch
 from pytest_planverify.observing.live_fixtures import LiveFixtures
 from pytest_planverify.observing.nodeids import NodeIds
 from pytest_planverify.observing.results import EVIDENCE, ResultLedger
-from pytest_planverify.observing.selection import ItemFacts, Selection, Selector, asking_for
-from pytest_planverify.observing.spec import Wanted
+from pytest_planverify.observing.selection import asking_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator
 
     from pytest_planverify.journal import JournalWriter
     from pytest_planverify.observing.evidence import ProjectMap
@@ -99,7 +100,7 @@ class Recorder:
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         name = self.spec.stacks + (f".{self.worker}" if self.worker else "")
-        self._stacks = open(name, "w")
+        self._stacks = open(name, "w")  # noqa: SIM115  # faulthandler writes there until the process ends
         faulthandler.enable(self._stacks)
         if self.spec.collect_only:
             config.option.collectonly = True
@@ -198,132 +199,18 @@ class Recorder:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
-        if self.spec.verbatim:
-            yield
-            self._keep_verbatim(config, items)
-        else:
-            selectors = [self._selector(wanted) for wanted in self.spec.wanted]
-            collected = [ItemFacts(item, self._nodeids.of(item.nodeid)) for item in items]
-            named = {
-                selector.key: [facts for facts in collected if selector.might_want(facts)]
-                for selector in selectors
-            }
-            union = {id(facts.item) for entries in named.values() for facts in entries}
-            _deselect(config, items, union)
-            yield
-            self._select(config, items, selectors, named, collected)
-        self._prepare_running(items)
-
-    def _selector(self, wanted: Wanted) -> Selector:
-        return Selector(
-            wanted,
-            self._root,
-            fallback_keyword=self._native_keyword,
-            fallback_markexpr=self._native_markexpr,
-        )
-
-    def _keep_verbatim(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        (wanted,) = self.spec.wanted
-        selection = Selection(wanted.key)
-        kept: list[pytest.Item] = []
-        narrow = self._narrowing()
-        for item in items:
-            facts = ItemFacts(item, self._nodeids.of(item.nodeid))
-            if facts.nodeid in self.spec.skip:
-                selection.nodeids.append(facts.nodeid)
-            elif narrow(facts):
-                selection.nodeids.append(facts.nodeid)
-                kept.append(item)
-            else:
-                selection.narrowed.append(facts.nodeid)
-        self._finish_selection(config, items, kept, [selection])
-
-    def _select(
-        self,
-        config: pytest.Config,
-        items: list[pytest.Item],
-        selectors: list[Selector],
-        named: dict[str, list[ItemFacts]],
-        collected: list[ItemFacts],
-    ) -> None:
-        narrow = self._narrowing()
-        remaining = {id(item): item for item in items}
-        chosen: dict[int, None] = {}
-        selections: list[Selection] = []
-        for selector in selectors:
-            selection = Selection(selector.key)
-            selection.problems = selector.problems + selector.unmatched(collected, self._failed_files)
-            if not selector.problems:
-                for facts in named[selector.key]:
-                    if id(facts.item) not in remaining or not selector.wants(facts):
-                        continue
-                    if not narrow(facts):
-                        selection.narrowed.append(facts.nodeid)
-                        continue
-                    selection.nodeids.append(facts.nodeid)
-                    if facts.nodeid not in self._skipped_ids:
-                        chosen[id(facts.item)] = None
-            if named[selector.key] and not selection.nodeids and not selection.narrowed:
-                expression = selector.expression_text()
-                if expression and not selection.problems:
-                    selection.problems.append({"text": expression, "problem": "no_match", "nearest": []})
-            selections.append(selection)
-        self._finish_selection(config, items, [item for item in items if id(item) in chosen], selections)
-
-    @property
-    def _skipped_ids(self) -> frozenset[str]:
-        return frozenset(self.spec.skip)
-
-    def _narrowing(self) -> Callable[[ItemFacts], bool]:
-        narrowing = self.spec.narrowing
-        if narrowing == type(narrowing)():
-            return _accept
-        selector = Selector(
-            Wanted(
-                key="narrowing",
-                keyword=narrowing.keyword,
-                markexpr=narrowing.markexpr,
-                deselect=narrowing.deselect,
-            ),
-            self._root,
-            fallback_keyword="",
-            fallback_markexpr="",
-        )
-        only = None if narrowing.only is None else frozenset(narrowing.only)
-
-        def accepts(facts: ItemFacts) -> bool:
-            return (only is None or facts.nodeid in only) and selector.wants(facts)
-
-        return accepts
-
-    def _finish_selection(
-        self,
-        config: pytest.Config,
-        items: list[pytest.Item],
-        kept: list[pytest.Item],
-        selections: list[Selection],
-    ) -> None:
-        keep = {id(item) for item in kept}
-        _deselect(config, items, keep)
-        groups: dict[str, list[str]] = {}
-        for selection in selections:
-            for nodeid in selection.nodeids:
-                groups.setdefault(nodeid, []).append(selection.key)
-        self._groups = {nodeid: tuple(keys) for nodeid, keys in groups.items()}
+        choosing = Choosing(self.spec, self._nodeids, self._native_keyword, self._native_markexpr)
+        choosing.before_other_plugins(config, items)
+        yield
+        selections = choosing.after_other_plugins(config, items, self._failed_files)
+        self._groups = choosing.groups
         self.journal.write(
             "collected",
             worker=self.worker,
             planned=[self._nodeids.of(item.nodeid) for item in items],
-            selections=[
-                {
-                    "key": selection.key,
-                    "nodeids": selection.nodeids,
-                    "narrowed": selection.narrowed,
-                    "problems": selection.problems,
-                }
-                for selection in selections
-            ],
+            selections=[dataclasses.asdict(selection) for selection in selections],
         )
+        self._prepare_running(items)
 
     # -- running ---------------------------------------------------------------------------------
 
@@ -449,18 +336,6 @@ def _conftest_paths(config: pytest.Config) -> set[str]:
     """What pytest has put on ``sys.path`` for the conftests that are loaded by now."""
     files = (getattr(plugin, "__file__", None) or "" for plugin in config.pluginmanager.get_plugins())
     return {import_path(file) for file in files if os.path.basename(file) == "conftest.py"}
-
-
-def _accept(facts: ItemFacts) -> bool:
-    return True
-
-
-def _deselect(config: pytest.Config, items: list[pytest.Item], keep: set[int]) -> None:
-    """Leave out the items that are not among those kept, by identity."""
-    dropped = [item for item in items if id(item) not in keep]
-    if dropped:
-        config.hook.pytest_deselected(items=dropped)
-        items[:] = [item for item in items if id(item) in keep]
 
 
 def _demands_coverage(config: pytest.Config) -> bool:

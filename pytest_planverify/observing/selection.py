@@ -98,7 +98,9 @@ class Selector:
         self, wanted: Wanted, root: Path, *, fallback_keyword: str, fallback_markexpr: str
     ) -> None:
         self.key = wanted.key
-        self._targets = [Target.parse(text, root) for text in wanted.selections]
+        self.targets = [Target.parse(text, root) for text in wanted.selections]
+        self.matched: set[Target] = set()
+        """The targets that name at least one item."""
         self._deselect = wanted.deselect
         self._expressions: list[tuple[str, str, Callable[[pytest.Item], bool]]] = []
         self.problems: list[Problem] = []
@@ -116,12 +118,6 @@ class Selector:
             return
         self._expressions.append((option, text, lambda item: bool(compiled.evaluate(matcher(item)))))
 
-    def might_want(self, facts: ItemFacts) -> bool:
-        """Whether the arguments name the item; expressions are asked after the project's own hooks."""
-        if not self._targets:
-            return True
-        return any(target.accepts(facts.path, facts.chain) for target in self._targets)
-
     def wants(self, facts: ItemFacts) -> bool:
         """Whether the item passes ``-k``, ``-m`` and ``--deselect``."""
         if facts.item.nodeid.startswith(self._deselect):
@@ -129,11 +125,14 @@ class Selector:
         return all(accepts(facts.item) for _, _, accepts in self._expressions)
 
     def unmatched(self, items: Sequence[ItemFacts], blamed: Iterable[Path]) -> list[Problem]:
-        """The arguments that name nothing, with what looks alike; files that failed to load are passed."""
+        """The arguments that name nothing, with what looks alike; files that failed to load are passed.
+
+        To be asked after :func:`named_items`.
+        """
         failed = list(blamed)
         problems: list[Problem] = []
-        for target in self._targets:
-            if any(target.accepts(facts.path, facts.chain) for facts in items):
+        for target in self.targets:
+            if target in self.matched:
                 continue
             if not target.path.exists():
                 problems.append(
@@ -156,6 +155,47 @@ class Selector:
         texts = [f"{option} {text!r}" for option, text, _ in self._expressions]
         texts += [f"--deselect {prefix}" for prefix in self._deselect]
         return " ".join(texts)
+
+
+def named_items(
+    selectors: Sequence[Selector], items: Sequence[ItemFacts]
+) -> dict[str, list[ItemFacts]]:
+    """The items that each selector's arguments name, by key; a command without arguments names all.
+
+    Expressions are asked later, after the project's own hooks. The cost grows with the items and with the
+    matches, not with their product.
+    """
+    named: dict[str, list[ItemFacts]] = {selector.key: [] for selector in selectors}
+    everything = [selector for selector in selectors if not selector.targets]
+    by_path: dict[Path, list[tuple[Selector, Target]]] = {}
+    for selector in selectors:
+        for target in selector.targets:
+            by_path.setdefault(target.path, []).append((selector, target))
+    by_name: dict[tuple[Path, str], list[tuple[Selector, Target]]] = {}
+    around: dict[Path, list[tuple[Selector, Target]]] = {}
+    for facts in items:
+        if facts.path not in around:
+            around[facts.path] = [
+                pair
+                for folder in (facts.path, *facts.path.parents)
+                for pair in by_path.get(folder, ())
+                if not pair[1].names
+            ]
+            for pair in by_path.get(facts.path, ()):
+                if pair[1].names:
+                    by_name.setdefault((facts.path, pair[1].names[0]), []).append(pair)
+        first = facts.chain[0] if facts.chain else ""
+        candidates = around[facts.path] + by_name.get((facts.path, first.split("[")[0]), [])
+        if "[" in first:
+            candidates = candidates + by_name.get((facts.path, first), [])
+        wanting = dict.fromkeys(everything)
+        for selector, target in candidates:
+            if target.accepts(facts.path, facts.chain):
+                selector.matched.add(target)
+                wanting[selector] = None
+        for selector in wanting:
+            named[selector.key].append(facts)
+    return named
 
 
 def asking_for(file: Path, wanted: Iterable[Wanted], root: Path) -> list[str]:

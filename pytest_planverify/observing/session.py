@@ -122,6 +122,8 @@ def _enter(spec: SessionSpec) -> None:
     sys.meta_path[:] = [
         finder for finder in sys.meta_path if not isinstance(finder, AssertionRewritingHook)
     ]
+    for name in [name for name in sys.modules if name.partition(".")[0] == "planner"]:
+        del sys.modules[name]  # the project may have a package of that name; everything needed is loaded
 
 
 def _search_path(entries: Sequence[str], spec: SessionSpec) -> list[str]:

@@ -111,7 +111,8 @@ class Folding:
 
     def _setup(self, invocation: PytestInvocation) -> tuple[str, str | None]:
         """The rootdir and ini file that pytest itself would choose."""
-        paths = tuple(sorted({_file_part(text) for text in invocation.selections}))
+        folders = {_folder_of(self.root, _file_part(text)) for text in invocation.selections}
+        paths = tuple(sorted(folder for folder in folders if folder is not None))
         return _determine_setup(str(self.root), paths, invocation.session_options)
 
     def _around(self, invocation: PytestInvocation) -> Surroundings:
@@ -154,6 +155,15 @@ def _file_part(selection: str) -> str:
 
 
 @cache
+def _folder_of(root: Path, path: str) -> str | None:
+    """The folder that a command's path lies in, which is all that pytest looks at; a missing one is nothing."""
+    full = os.path.join(root, path)
+    if os.path.isdir(full):
+        return full
+    return os.path.dirname(full) if os.path.exists(full) else None
+
+
+@cache
 def _determine_setup(
     root: str, paths: tuple[str, ...], session_options: tuple[str, ...]
 ) -> tuple[str, str | None]:
@@ -164,9 +174,8 @@ def _determine_setup(
             options["inifile"] = os.path.join(root, value)
         elif name == "--rootdir":
             options["rootdir_cmd_arg"] = os.path.join(root, value)
-    existing = [os.path.join(root, path) for path in paths if os.path.exists(os.path.join(root, path))]
     try:
-        found: Any = determine_setup(args=existing, invocation_dir=Path(root), **options)
+        found: Any = determine_setup(args=paths, invocation_dir=Path(root), **options)
     except Exception as error:  # whatever pytest says of a broken ini file, it will say in the session
         return root, f"unusable: {type(error).__name__}"
     return str(found[0]), None if found[1] is None else str(found[1])

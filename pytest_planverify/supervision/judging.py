@@ -24,6 +24,7 @@ from pytest_planverify.supervision.judging_evidence import (
     test_evidence,
     vacuous_evidence,
 )
+from pytest_planverify.supervision.records import PROVING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from planner.model.evidence import Evidence
     from pytest_planverify.supervision.asked import Asked
     from pytest_planverify.supervision.records import SessionRecord, TestRecord
-
-_PROVING = ("passed", "xpassed")
-_GREEN = (*_PROVING, "skipped", "xfailed")
 
 
 def judge_shared(asked: Asked, record: SessionRecord, *, narrowed_run: bool = False) -> Judgement:
@@ -92,10 +90,7 @@ def _judge_tests(
         properties=_properties(record, found),
     )
     evidence += [
-        piece
-        for result in found
-        if result.outcome not in _GREEN
-        for piece in test_evidence(asked, record, result)
+        piece for result in found if result.is_red for piece in test_evidence(asked, record, result)
     ]
     slow = over_limit(asked, found)
     missing = sum(result is None for result in results)
@@ -114,7 +109,7 @@ def _judge_tests(
         judgement.verdict = Verdict.FLAKY
         judgement.evidence = tuple(rerun_evidence(asked, record, result) for result in reruns)
         judgement.reason = "passed only when it was run again"
-    elif not any(result.outcome in _PROVING for result in found):
+    elif not any(result.outcome in PROVING for result in found):
         if selection["narrowed"]:
             judgement.verdict = Verdict.NOT_RUN
         else:

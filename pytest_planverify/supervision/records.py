@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 
 RawEvidence = dict[str, Any]
 
+PROVING = ("passed", "xpassed")
+"""Outcomes of tests that ran and held."""
+GREEN = (*PROVING, "skipped", "xfailed")
+"""Outcomes that nobody has to answer for."""
+
 
 @dataclass(slots=True)
 class TestRecord:
@@ -29,6 +34,11 @@ class TestRecord:
     evidence: list[RawEvidence] = field(default_factory=list[RawEvidence])
     position: int = 0
     """How many tests were over before it."""
+
+    @property
+    def is_red(self) -> bool:
+        """Whether it failed, or something failed while it ran."""
+        return self.outcome not in GREEN or bool(self.evidence)
 
 
 @dataclass(slots=True)
@@ -230,7 +240,7 @@ class SessionRecord:
 
 def _worse(earlier: TestRecord | None, later: TestRecord) -> TestRecord:
     """Of two results under one node id, the one that counts: a pass never covers a failure."""
-    return earlier if earlier is not None and earlier.evidence and not later.evidence else later
+    return earlier if earlier is not None and earlier.is_red and not later.is_red else later
 
 
 _HANDLERS: dict[str, Callable[[SessionRecord, Record], TestRecord | None]] = {

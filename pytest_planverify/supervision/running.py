@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from planner.model.outcome import CheckKind, Isolation, Verdict, Witness
-from planner.rules.dependencies import blockers
+from planner.rules.dependencies import blockers, dependency_order
 from pytest_planverify.confirmation import confirm_alone, confirm_shared
 from pytest_planverify.supervision.asked import Asked
 from pytest_planverify.supervision.check_runs import (
@@ -22,7 +23,7 @@ from pytest_planverify.supervision.records import SessionRecord
 from pytest_planverify.supervision.schedule import Fold, Job, Stage, schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from planner.edges.plan_file import LoadedPlan
     from planner.model.plan import Todo
@@ -36,6 +37,18 @@ if TYPE_CHECKING:
     from pytest_planverify.supervision.sessions import Sessions
 
 LEFT_OUT = "left out of this run"
+
+
+@dataclass(slots=True)
+class _Unsettled:
+    """A command, and what its shared session says of it."""
+
+    job: Job
+    judgement: Judgement
+    fold: Fold
+    record: SessionRecord
+
+
 TESTS_FAILED = 1
 """pytest's exit status where tests failed or files could not be collected; a red explains no other."""
 
@@ -60,6 +73,7 @@ class PlanRun:
         self._progress = progress
         self._budget = budget
         self._by_id = {todo.id: todo for todo in todos}
+        self._order = [todo.id for todo in dependency_order(todos)]
         self._failed: set[str] = set()
         self.reds = 0
         """How many criteria of the run are red by now; set by the caller where a plan went before."""
@@ -96,13 +110,18 @@ class PlanRun:
             except KeyboardInterrupt:
                 self._keep_interrupted(records)
                 raise
-        for fold, record in records:
-            self._judge_fold(fold, record)
-        for job in stage.singles:
-            if not self._is_blocked(job.todo) and not self._is_over():
-                self._run_single(job)
-        for todo in stage.todos:
-            self._finish_todo(todo)
+        judged = self._judge_folds(records)
+        self._settle_reds(judged)
+        finishing = {todo.id for todo in stage.todos}
+        for todo_id in self._order:
+            for unsettled in judged.get(todo_id, ()):
+                if not unsettled.judgement.is_red:
+                    self._settle(unsettled)
+            for job in stage.singles:
+                if job.todo.id == todo_id and not self._is_blocked(job.todo) and not self._is_over():
+                    self._run_single(job)
+            if todo_id in finishing:
+                self._finish_todo(self._by_id[todo_id])
 
     def _without_blocked(self, fold: Fold) -> Fold:
         return Fold(fold.key, [job for job in fold.jobs if not self._is_blocked(job.todo)])
@@ -118,17 +137,41 @@ class PlanRun:
 
     # -- shared sessions -------------------------------------------------------------------------
 
-    def _judge_fold(self, fold: Fold, record: SessionRecord) -> None:
-        judgements = [
-            judge_shared(self._asked(job), record, narrowed_run=self._settings.narrows) for job in fold.jobs
-        ]
-        if self._is_unexplained(record, judgements):
-            for judgement in judgements:
-                judgement.doubt = judgement.doubt or (
-                    f"the shared session returned {record.exit_status}, which no test explains"
+    def _judge_folds(self, records: Sequence[tuple[Fold, SessionRecord]]) -> dict[str, list[_Unsettled]]:
+        """What the stage's shared sessions say of each of their commands, by todo."""
+        judged: dict[str, list[_Unsettled]] = {}
+        for fold, record in records:
+            judgements = [
+                judge_shared(self._asked(job), record, narrowed_run=self._settings.narrows)
+                for job in fold.jobs
+            ]
+            if self._is_unexplained(record, judgements):
+                _put_in_doubt(
+                    judgements, f"the shared session returned {record.exit_status}, which no test explains"
                 )
-        for job, judgement in zip(fold.jobs, judgements, strict=True):
-            self._settle(job, judgement, fold, record)
+            for job, judgement in zip(fold.jobs, judgements, strict=True):
+                judged.setdefault(job.todo.id, []).append(_Unsettled(job, judgement, fold, record))
+        return judged
+
+    def _settle_reds(self, judged: Mapping[str, Sequence[_Unsettled]]) -> None:
+        """Confirm what is red, before what is green is believed.
+
+        A failure that does not show alone was some other test's, so the greens of its session are put in
+        doubt; a failure that does, blocks what depends on its todo.
+        """
+        everything = [each for entries in judged.values() for each in entries]
+        for todo_id in self._order:
+            for unsettled in judged.get(todo_id, ()):
+                if not unsettled.judgement.is_red:
+                    continue
+                verdict = self._settle(unsettled)
+                if verdict is not None and verdict.is_red:
+                    self._failed.add(todo_id)
+                elif verdict is not None:
+                    beside = [each.judgement for each in everything if each.record is unsettled.record]
+                    _put_in_doubt(
+                        beside, f"a failure of {unsettled.job.spec.cmd!r} beside it did not show alone"
+                    )
 
     def _is_unexplained(self, record: SessionRecord, judgements: Sequence[Judgement]) -> bool:
         if record.exit_status in (0, 5, None) or self._settings.collect_only:
@@ -137,22 +180,24 @@ class PlanRun:
             return True
         return not any(judgement.is_red for judgement in judgements) and not record.collection_failures
 
-    def _settle(self, job: Job, first: Judgement, fold: Fold, record: SessionRecord) -> None:
+    def _settle(self, unsettled: _Unsettled) -> Verdict | None:
+        """Decide on a command of a shared session; ``None`` if it is left blocked."""
+        job, first, record = unsettled.job, unsettled.judgement, unsettled.record
         if first.verdict is Verdict.INCONCLUSIVE and self._settings.maxfail and record.stopped:
             first.verdict, first.reason = Verdict.NOT_RUN, f"the run stopped: {record.stopped}"
         in_question = first.is_red or first.verdict is Verdict.INCONCLUSIVE or first.doubt is not None
         settled = first.verdict is Verdict.NOT_RUN or not in_question or not _worth_repeating(first)
         if settled or self._settings.collect_only:
             self._keep(job, first, isolation=Isolation.SESSION)
-            return
+            return first.verdict
         if self._is_blocked(job.todo):
-            return
+            return None
         reason = first.doubt or "the shared session's red was confirmed alone"
         confirmed = confirm_shared(
             first,
             lambda: self._confirm(job),
             lambda: judge_shared(
-                self._asked(job), self._sessions.run_fold(fold, SessionRecord(), again=True)
+                self._asked(job), self._sessions.run_fold(unsettled.fold, SessionRecord(), again=True)
             ),
             attempts=self._settings.confirmations,
             budget=self._budget,
@@ -162,6 +207,7 @@ class PlanRun:
             judgement.reason = f"green beside the other tests of the run, red alone; {reason}"
         isolation = Isolation.FORKED if confirmed.alone else Isolation.SESSION
         self._keep(job, judgement, isolation=isolation, reason=reason)
+        return judgement.verdict
 
     def _confirm(self, job: Job) -> Judgement:
         self._progress.confirming(job.spec.cmd, 1, self._settings.confirmations)
@@ -296,6 +342,11 @@ class PlanRun:
                     self._add(todo, _unreached(criterion, blocked))
                 elif blocked and not self._settings.keep_going:
                     runs[criterion.id] = masked(runs[criterion.id], blocked)
+
+
+def _put_in_doubt(judgements: Sequence[Judgement], reason: str) -> None:
+    for judgement in judgements:
+        judgement.doubt = judgement.doubt or reason
 
 
 def _unreached(criterion: Criterion, blocked: Sequence[str]) -> CheckRun:

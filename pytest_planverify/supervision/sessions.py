@@ -143,7 +143,7 @@ class Sessions:
             narrowing=self._narrowing,
             maxfail=maxfail,
             distributed=distributed,
-            soft_limits=not self._settings.debugger,
+            soft_limits=not self._settings.debugger and not verbatim,
             collect_only=self._settings.collect_only,
             planned=_planned_paths(jobs[0].plan.plan.items),
         )

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.catalog import TOOLS, Purpose, parse_command, proves_nothing, read_findings
-from planner.catalog.findings import FORMATS, MAX_FINDINGS
+from planner.catalog import TOOLS, Purpose, parse_command
+from planner.catalog.findings import FORMATS, MAX_FINDINGS, read_findings
+from planner.catalog.vacuity import proves_nothing
 
 RUFF = """F401 [*] `os` imported but unused
  --> pkg/bad.py:1:8

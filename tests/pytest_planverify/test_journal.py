@@ -1,0 +1,156 @@
+"""The journal: what is read is exactly what was written, however the writing ended."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_planverify.journal import JournalTail, JournalWriter, read_journal
+
+ODD = 'é "quoted" \\ \x00 \x1b[31m \u2028 \n\r\t 🦜 \ud800'
+
+
+def write_many(path: str, session: str, count: int) -> None:
+    journal = JournalWriter(path, session)
+    for number in range(count):
+        journal.write("entry", number=number, padding="x" * 300)
+    journal.close()
+
+
+def test_a_record_carries_its_tag_its_session_and_its_time(tmp_path: Path):
+    path = tmp_path / "journal.jsonl"
+    journal = JournalWriter(path, 's"1')
+
+    journal.write("test_started", nodeid="a::b")
+    journal.write("empty")
+
+    first, second = read_journal(path)
+    assert (first["record"], first["session"], first["nodeid"]) == ("test_started", 's"1', "a::b")
+    assert isinstance(first["at"], float)
+    assert set(second) == {"record", "session", "at"}
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_was_prepared_as_json_is_written_as_it_is(tmp_path: Path):
+    path = tmp_path / "journal.jsonl"
+
+    JournalWriter(path, "s1").write_raw("test_finished", '"nodeid": "a", "duration_ms": 1.5')
+
+    (record,) = read_journal(path)
+    assert record["duration_ms"] == 1.5
+
+
+def test_odd_characters_come_back_and_never_break_a_line(tmp_path: Path):
+    path = tmp_path / "journal.jsonl"
+    journal = JournalWriter(path, "s1")
+
+    journal.write("odd", text=ODD, path=Path("/somewhere"))
+    journal.write_raw("raw", f'"text": {json.dumps(ODD, ensure_ascii=False)}')
+
+    first, second = read_journal(path)
+    assert first["text"] == ODD
+    assert first["path"] == "/somewhere"
+    assert second["text"].startswith("é")
+    assert path.read_bytes().count(b"\n") == 2
+
+
+def test_a_torn_last_line_waits_until_it_is_whole(tmp_path: Path):
+    path = tmp_path / "journal.jsonl"
+    tail = JournalTail(path)
+    assert list(tail.read()) == []  # there is no file yet
+
+    path.write_bytes(b'{"record": "a"}\n{"record": "b"')
+    assert [record["record"] for record in tail.read()] == ["a"]
+    assert list(tail.read()) == []
+
+    with path.open("ab") as stream:
+        stream.write(b', "n": 1}\n{"record": "c"}\n')
+    assert [record["record"] for record in tail.read()] == ["b", "c"]
+    assert [record["record"] for record in read_journal(path)] == ["a", "b", "c"]
+
+
+def test_a_killed_writer_costs_no_more_than_its_own_line(tmp_path: Path):
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"record": "a"}\n{"record": "to')
+
+    JournalWriter(path, "s2").write("b")
+    JournalWriter(path, "s2").write("c")
+
+    assert [record["record"] for record in read_journal(path)][0] == "a"
+    assert [record["record"] for record in read_journal(path)][-1] == "c"
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"null", b"[]", b"3", b'{"no": "tag"}', b"{", b"\xff\xfe", b"plain text", b'"record"']
+)
+def test_lines_that_are_no_records_are_passed_over(line: bytes, tmp_path: Path):
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"record": "a"}\n' + line + b'\n{"record": "b"}\n')
+
+    assert [record["record"] for record in read_journal(path)] == ["a", "b"]
+
+
+def test_a_tail_from_the_end_sees_only_what_comes(tmp_path: Path):
+    path = tmp_path / "journal.jsonl"
+    journal = JournalWriter(path, "s1")
+    journal.write("old")
+
+    tail = JournalTail(path, from_end=True)
+    journal.write("new")
+
+    assert [record["record"] for record in tail.read()] == ["new"]
+    assert list(JournalTail(tmp_path / "none", from_end=True).read()) == []
+
+
+def test_a_closed_journal_is_not_written_to(tmp_path: Path):
+    journal = JournalWriter(tmp_path / "journal.jsonl", "s1")
+    journal.close()
+
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        journal.write("late")
+
+
+def test_several_processes_may_append_at_once(tmp_path: Path):
+    path = tmp_path / "journal.jsonl"
+    context = multiprocessing.get_context("fork")
+    writers = [
+        context.Process(target=write_many, args=(str(path), f"s{number}", 200)) for number in range(4)
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+
+    records = read_journal(path)
+    assert len(records) == path.read_bytes().count(b"\n") == 800
+    for number in range(4):
+        own = [record["number"] for record in records if record["session"] == f"s{number}"]
+        assert own == list(range(200))
+
+
+@settings(max_examples=60)
+@given(cuts=st.lists(st.integers(0, 400), max_size=6), texts=st.lists(st.text(), min_size=1, max_size=6))
+def test_how_a_file_is_read_in_pieces_does_not_matter(cuts: list[int], texts: list[str], tmp_path_factory):
+    path = tmp_path_factory.mktemp("journal") / "journal.jsonl"
+    journal = JournalWriter(path, "s1")
+    for text in texts:
+        journal.write("entry", text=text)
+    journal.close()
+    data = path.read_bytes()
+
+    path.write_bytes(b"")
+    tail = JournalTail(path)
+    seen: list[str] = []
+    start = 0
+    for cut in [*sorted(min(cut, len(data)) for cut in cuts), len(data)]:
+        with path.open("ab") as stream:
+            stream.write(data[start:cut])
+        start = max(start, cut)
+        seen += [record["text"] for record in tail.read()]
+
+    assert seen == texts

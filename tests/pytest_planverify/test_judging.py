@@ -1,0 +1,477 @@
+"""Verdicts: every row of the table from what was seen of a session to what a criterion says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from session_samples import FAILURE, KEY, Told, asked
+
+from planner.model.evidence import EvidenceKind
+from planner.model.outcome import TestOutcome, Verdict
+from pytest_planverify.supervision.asked import file_of
+from pytest_planverify.supervision.judging import judge_alone, judge_shared
+from pytest_planverify.supervision.records import SessionRecord
+
+OTHER = {"key": "other", "nodeids": ["o.py::1"], "narrowed": [], "problems": []}
+
+
+def told(*outcomes: str) -> Told:
+    """A session that collected one test an outcome; `-` is a test that never ran."""
+    session = Told().collected(*(f"a.py::{number}" for number in range(len(outcomes))))
+    for number, outcome in enumerate(outcomes):
+        if outcome != "-":
+            session.test(f"a.py::{number}", outcome)
+    return session
+
+
+VERDICTS: list[tuple[tuple[str, ...], Verdict]] = [
+    (("passed",), Verdict.PASSED),
+    (("passed", "passed"), Verdict.PASSED),
+    (("passed", "skipped", "xfailed"), Verdict.PASSED),
+    (("xpassed",), Verdict.PASSED),
+    (("failed",), Verdict.FAILED),
+    (("error",), Verdict.FAILED),
+    (("crashed",), Verdict.FAILED),
+    (("timeout",), Verdict.FAILED),
+    (("passed", "failed"), Verdict.FAILED),
+    (("failed", "-"), Verdict.FAILED),
+    (("skipped",), Verdict.FAILED),
+    (("xfailed",), Verdict.FAILED),
+    (("skipped", "xfailed"), Verdict.FAILED),
+    ((), Verdict.FAILED),
+    (("-",), Verdict.INCONCLUSIVE),
+    (("passed", "-"), Verdict.INCONCLUSIVE),
+    (("skipped", "-"), Verdict.INCONCLUSIVE),
+]
+
+
+@pytest.mark.parametrize(("outcomes", "verdict"), VERDICTS, ids=lambda value: "+".join(value) or "none")
+def test_the_verdict_follows_from_the_outcomes_of_the_tests(outcomes: tuple[str, ...], verdict: Verdict):
+    judgement = judge_shared(asked("a.py"), told(*outcomes).ended(0))
+
+    assert judgement.verdict is verdict
+    assert judgement.is_red == bool(judgement.evidence)
+    assert [test.outcome for test in judgement.tests] == [
+        TestOutcome.NOT_RUN if outcome == "-" else TestOutcome(outcome) for outcome in outcomes
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "vacuous"),
+    [
+        ((), "nothing_collected"),
+        (("skipped",), "all_skipped"),
+        (("xfailed",), "only_xfailed"),
+        (("skipped", "xfailed"), "only_xfailed"),
+    ],
+)
+def test_a_check_that_proves_nothing_says_why(outcomes: tuple[str, ...], vacuous: str):
+    (evidence,) = judge_shared(asked("a.py"), told(*outcomes).ended(0)).evidence
+
+    assert evidence.vacuous == vacuous
+    assert evidence.kind is EvidenceKind.SELECTION
+
+
+def test_the_reason_for_a_skip_is_told():
+    session = Told().collected("a.py::0").test("a.py::0", "skipped", reason="needs a GPU")
+    session.tell("file_skipped", nodeid="b.py", reason="needs numpy")
+
+    (evidence,) = judge_shared(asked("a.py", "b.py"), session.ended(0)).evidence
+    assert evidence.headline == "no test ran: all were skipped (needs a GPU)"
+    assert evidence.skip_reasons == ("needs a GPU", "needs numpy")
+
+    (elsewhere,) = judge_shared(asked("c.py"), Told().collected().ended(0)).evidence
+    assert elsewhere.vacuous == "nothing_collected"
+
+
+def test_a_file_that_skips_itself_is_all_skipped():
+    session = Told().collected().tell("file_skipped", nodeid="b.py", reason="needs numpy")
+
+    (evidence,) = judge_shared(asked("b.py"), session.ended(5)).evidence
+    assert evidence.vacuous == "all_skipped"
+
+
+def test_tests_that_take_longer_than_the_criterion_allows_fail_it():
+    session = Told().collected("a", "b").test("a", duration_ms=700).test("b", duration_ms=600)
+
+    judgement = judge_shared(asked(limit_seconds=1), session.record)
+
+    assert judgement.verdict is Verdict.FAILED
+    assert judgement.reason == "took 1.3 s of the 1 s allowed"
+    (evidence,) = judgement.evidence
+    assert (evidence.timed_out, evidence.swallowed_timeout, evidence.nodeid) == (True, False, "a")
+
+
+def test_one_test_that_outlives_its_limit_had_swallowed_it():
+    session = Told().collected("a").test("a", duration_ms=1700)
+
+    (evidence,) = judge_shared(asked(limit_seconds=1), session.record).evidence
+
+    assert evidence.swallowed_timeout
+
+
+def test_a_soft_limit_shows_as_a_timeout_of_the_test():
+    session = Told().collected("a").test("a", "failed", evidence=[{**FAILURE, "timed_out": True}])
+
+    (test,) = judge_shared(asked(), session.record).tests
+
+    assert test.outcome is TestOutcome.TIMEOUT
+
+
+def test_a_test_that_passed_only_when_run_again_is_flaky():
+    session = Told().collected("a").tell("test_failure", nodeid="a", attempt=1, evidence=FAILURE)
+    judgement = judge_shared(asked(), session.test("a", reruns=1).ended(0))
+
+    assert judgement.verdict is Verdict.FLAKY
+    (evidence,) = judgement.evidence
+    assert [each.passed for each in evidence.confirmations] == [False, True]
+    assert evidence.headline == FAILURE["headline"]
+
+
+def test_a_rerun_whose_first_attempt_left_nothing_is_still_flaky():
+    assert judge_shared(asked(), Told().collected("a").test("a", reruns=1).ended(0)).verdict is Verdict.FLAKY
+
+
+@pytest.mark.parametrize(
+    ("problem", "text", "said"),
+    [
+        ("missing_file", "nowhere.py", "nowhere.py does not exist"),
+        ("missing_id", "a.py::gone", "a.py::gone names no test of that file"),
+        ("no_match", "-k 'never'", "-k 'never' selects no test"),
+        ("bad_expression", "-k ((", "-k (( is no valid expression"),
+        ("empty", "a.py", "a.py holds no test"),
+    ],
+)
+def test_what_a_command_names_in_vain_fails_it_even_beside_a_pass(problem: str, text: str, said: str):
+    problems = [{"text": text, "problem": problem, "nearest": ["near"]}]
+    session = Told().collected("a.py::0", problems=problems).test("a.py::0")
+
+    judgement = judge_shared(asked("a.py::0", text), session.ended(0))
+
+    assert judgement.verdict is Verdict.FAILED
+    (evidence,) = judgement.evidence
+    assert evidence.headline == said
+    assert evidence.selectors[0].nearest == ("near",)
+
+
+CONCERNS: list[tuple[tuple[str, ...], str, bool]] = [
+    ((), "anything.py", True),
+    (("a.py",), "a.py", True),
+    (("a.py",), "b.py", False),
+    (("a.py::test_x",), "a.py", True),
+    (("a.py::test_x[b.py]",), "b.py", False),
+    (("tests",), "tests/a.py", True),
+    (("tests",), "tests2/a.py", False),
+    (("./tests/",), "tests/a.py", True),
+    (("tests\\a.py",), "tests/a.py", True),
+    (("tests/../tests/a.py",), "tests/a.py", True),
+    (("tests/a.py",), "tests", True),
+    (("tests/a.py",), "", True),
+    (("tests/a.py",), ".", True),
+    ((".",), "x/y.py", True),
+    (("b.py", "a.py"), "a.py", True),
+    (("b.py", "c.py"), "a.py", False),
+]
+
+
+@pytest.mark.parametrize(("selections", "nodeid", "concerned"), CONCERNS)
+def test_a_file_that_cannot_be_collected_concerns_those_who_name_it(
+    selections: tuple[str, ...], nodeid: str, concerned: bool
+):
+    session = Told().tell("collection_failure", nodeid=nodeid, path="/x", evidence={"kind": "collection"})
+    session.collected("t::1").test("t::1")
+
+    judgement = judge_shared(asked(*selections), session.ended(1))
+
+    assert judgement.verdict is (Verdict.FAILED if concerned else Verdict.PASSED)
+
+
+@pytest.mark.parametrize(("selections", "nodeid", "concerned"), CONCERNS)
+def test_a_file_that_ends_the_process_concerns_those_who_name_it(
+    selections: tuple[str, ...], nodeid: str, concerned: bool
+):
+    session = Told().collected("t::1").test("t::1")
+    record = session.died(file=nodeid or "x") if nodeid else session.died(file=".")
+
+    judgement = judge_shared(asked(*selections), record)
+
+    assert judgement.verdict is (Verdict.FAILED if concerned else Verdict.PASSED)
+    if concerned:
+        (evidence,) = judgement.evidence
+        assert evidence.kind is EvidenceKind.COLLECTION
+        assert evidence.process is not None
+        assert evidence.process.signal == "SIGSEGV"
+
+
+def test_file_names_are_told_without_detours():
+    assert file_of("./a//b/../c.py::x[../y]") == "a/c.py"
+
+
+def test_a_test_that_ended_its_process_is_told_with_how_it_ended():
+    session = Told().collected("a", "b").test("a", "crashed").test("b")
+
+    judgement = judge_shared(asked(), session.died(nodeid="a"))
+
+    assert judgement.verdict is Verdict.FAILED
+    (evidence,) = judgement.evidence
+    assert evidence.headline == "a ended the process with SIGSEGV"
+    assert evidence.process is not None
+    assert not evidence.process.complete
+
+
+def test_a_test_that_was_ended_is_told_with_its_limit():
+    session = Told().collected("a").test("a", "timeout")
+
+    (evidence,) = judge_shared(asked(), session.died(nodeid="a", signal=9, timed_out=True)).evidence
+
+    assert evidence.headline == "a was ended after 10 s"
+    assert evidence.timed_out
+
+
+# -- narrowed by the user --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "verdict"),
+    [
+        (("passed",), Verdict.NOT_RUN),
+        (("failed",), Verdict.FAILED),
+        (("skipped",), Verdict.NOT_RUN),
+        (("-",), Verdict.NOT_RUN),
+        ((), Verdict.NOT_RUN),
+    ],
+)
+def test_a_narrowed_criterion_is_red_or_not_run_and_never_green(outcomes: tuple[str, ...], verdict: Verdict):
+    nodeids = [f"a.py::{number}" for number in range(len(outcomes))]
+    session = Told().collected(*nodeids, narrowed=("a.py::left",))
+    for nodeid, outcome in zip(nodeids, outcomes, strict=True):
+        if outcome != "-":
+            session.test(nodeid, outcome)
+
+    judgement = judge_shared(asked("a.py"), session.ended(0), narrowed_run=True)
+
+    assert judgement.verdict is verdict
+
+
+def test_how_many_were_left_out_is_told():
+    session = Told().collected("a", narrowed=("b", "c")).test("a")
+
+    assert judge_shared(asked(), session.ended(0)).reason == "2 of its tests were left out"
+
+
+# -- green in doubt --------------------------------------------------------------------------------
+
+
+def test_a_green_is_in_doubt_after_a_leak_of_others():
+    session = Told().collected("a", "b", others=[OTHER]).test("o.py::1")
+    session.tell("leak", keys=["other"], changed=["sys.path", "environment"])
+
+    judgement = judge_shared(asked(), session.test("a").test("b").ended(0))
+
+    assert judgement.verdict is Verdict.PASSED
+    assert judgement.doubt == "other tests changed sys.path, environment before it"
+
+
+@pytest.mark.parametrize(
+    ("selections", "keys", "before", "doubted"),
+    [
+        (("a.py",), [KEY], True, False),
+        (("a.py", "b.py"), [KEY], True, True),
+        (("a.py",), ["other"], False, False),
+        (("a.py",), [], True, True),
+    ],
+    ids=["its own", "its own, several arguments", "after it", "nobody's"],
+)
+def test_a_leak_counts_if_it_may_have_reached_the_criterion(
+    selections: tuple[str, ...], keys: list[str], before: bool, doubted: bool
+):
+    session = Told().collected("a")
+    if not before:
+        session.test("a")
+    session.tell("leak", keys=keys, changed=["x"])
+    if before:
+        session.test("a")
+
+    assert (judge_shared(asked(*selections), session.ended(0)).doubt is not None) == doubted
+
+
+def test_a_green_is_in_doubt_where_two_criteria_give_its_tests_different_files():
+    session = Told().collected("a").tell("fixture_conflict", keys=[KEY]).test("a")
+
+    doubt = judge_shared(asked(), session.ended(0)).doubt
+    assert doubt == "another criterion gives the same tests another fixture file"
+
+
+def test_a_green_is_in_doubt_when_a_later_test_fails_in_its_teardown():
+    session = Told().collected("a").test("a")
+    session.test("z", "error", evidence=[{**FAILURE, "phase": "teardown"}])
+
+    doubt = judge_shared(asked(), session.ended(1)).doubt
+    assert doubt is not None
+    assert doubt.startswith("z failed when it was torn down")
+
+
+def test_a_green_is_in_doubt_when_the_session_died_outside_any_test():
+    assert judge_shared(asked(), told("passed").died()).doubt == "the shared session ended unexpectedly"
+
+
+def test_a_death_in_a_test_of_others_leaves_no_doubt():
+    assert judge_shared(asked("a.py"), told("passed").died(nodeid="o.py::1")).doubt is None
+
+
+# -- sessions that ran no tests --------------------------------------------------------------------
+
+
+def test_a_session_that_could_not_start_fails_with_what_it_wrote_down():
+    session = Told().tell("startup_failure", evidence={"kind": "session", "headline": "ImportError: conftest"})
+
+    for judge in (judge_shared, judge_alone):
+        judgement = judge(asked("a.py"), session.ended(4))
+        assert judgement.verdict is Verdict.FAILED
+        assert judgement.evidence[0].headline == "ImportError: conftest"
+
+
+def test_a_command_whose_test_is_not_found_names_it():
+    session = Told().tell("not_found", arguments=["/root/a.py::gone"])
+
+    judgement = judge_alone(asked("a.py::gone", "b.py"), session.ended(4))
+
+    (evidence,) = judgement.evidence
+    assert [selector.text for selector in evidence.selectors] == ["a.py::gone"]
+    assert judgement.exit_code == 4
+
+
+def test_a_session_that_refused_its_options_says_what_pytest_said():
+    session = Told().tell("usage_error", message="usage: pytest\nunrecognized arguments: --foo")
+
+    (evidence,) = judge_alone(asked(), session.ended(4)).evidence
+
+    assert evidence.headline == "unrecognized arguments: --foo"
+    assert evidence.kind is EvidenceKind.SESSION
+
+
+def test_a_session_that_said_nothing_at_all_is_red():
+    for judge in (judge_shared, judge_alone):
+        judgement = judge(asked(), SessionRecord())
+        assert judgement.verdict is Verdict.FAILED
+        assert judgement.evidence
+
+
+def test_a_session_that_died_before_it_had_collected_is_red():
+    for judge in (judge_shared, judge_alone):
+        (evidence,) = judge(asked(), Told().died(signal=9, timed_out=True)).evidence
+        assert evidence.timed_out
+        assert evidence.process is not None
+        assert evidence.process.signal == "SIGKILL"
+
+
+def test_a_criterion_that_the_session_did_not_know_is_red():
+    assert judge_shared(asked(key="unknown"), told("passed").ended(0)).verdict is Verdict.FAILED
+    assert judge_alone(asked(key="unknown"), told("passed").ended(0)).verdict is Verdict.FAILED
+
+
+# -- alone -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [1, 2, 3, 4, 5, 70])
+def test_alone_the_exit_status_must_agree(status: int):
+    judgement = judge_alone(asked(), told("passed").ended(status))
+
+    assert judgement.verdict is Verdict.FAILED
+    assert judgement.reason == f"the tests passed, and the session still returned {status}"
+    assert judgement.exit_code == status
+
+
+def test_alone_a_process_that_dies_after_its_tests_is_red():
+    assert judge_alone(asked(), told("passed").died()).reason == (
+        "the tests passed, and then the session ended with SIGSEGV"
+    )
+    assert judge_alone(asked(), told("passed").record).reason == (
+        "the tests passed, and then the session ended with no exit status"
+    )
+
+
+def test_alone_nothing_is_in_doubt():
+    session = Told().collected("a").tell("leak", keys=[], changed=["x"]).test("a")
+
+    judgement = judge_alone(asked(), session.ended(0))
+
+    assert (judgement.verdict, judgement.doubt) == (Verdict.PASSED, None)
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"stopped": "stopping after 1 failures"}, "1 test did not run: stopping after 1 failures"),
+        ({}, "1 test did not run: the session ended before them"),
+    ],
+)
+def test_why_tests_did_not_run_is_told(facts: dict[str, Any], said: str):
+    session = told("passed", "-").tell("session_finished", exit_status=1, **facts)
+
+    assert judge_shared(asked(), session.record).reason == said
+
+
+def test_tests_that_a_death_kept_from_running_are_told_with_it():
+    assert judge_shared(asked(), told("-", "-").died(code=7)).reason == (
+        "2 tests did not run: the session ended with exit status 7"
+    )
+
+
+# -- recorded numbers ------------------------------------------------------------------------------
+
+
+def test_numbers_of_the_tests_and_of_the_fixtures_they_use_are_kept():
+    session = Told().collected("a").tell("fixtures_used", nodeid="a", names=["database"])
+    session.tell("metric", name="rows", value=7, via="database", nodeid=None)
+    session.tell("metric", name="rows", value=8, via=None, nodeid="a")
+    session.tell("metric", name="rows", value=9, via=None, nodeid="elsewhere")
+    session.tell("metric", name="rows", value=10, via="unused", nodeid=None)
+
+    judgement = judge_shared(asked(), session.test("a", properties=[["rows", 6]]).ended(0))
+
+    assert judgement.properties == [("rows", 6), ("rows", 7), ("rows", 8)]
+
+
+# -- what no session may lead to -------------------------------------------------------------------
+
+RESULTS = st.lists(
+    st.sampled_from(["passed", "failed", "error", "skipped", "xfailed", "xpassed", "crashed", "timeout", "-"]),
+    max_size=5,
+)
+
+
+@given(
+    outcomes=RESULTS,
+    status=st.sampled_from([None, 0, 1, 2, 3, 5]),
+    narrowed=st.booleans(),
+    died=st.booleans(),
+    duration=st.sampled_from([1.0, 20_000.0]),
+)
+def test_nothing_passes_that_is_not_proven(
+    outcomes: list[str], status: int | None, narrowed: bool, died: bool, duration: float
+):
+    nodeids = [f"a.py::{number}" for number in range(len(outcomes))]
+    session = Told().collected(*nodeids, narrowed=("left",) if narrowed else ())
+    for nodeid, outcome in zip(nodeids, outcomes, strict=True):
+        if outcome != "-":
+            session.test(nodeid, outcome, duration)
+    if died:
+        session.died()
+    record = session.record if status is None else session.ended(status)
+    proven = (
+        bool({"passed", "xpassed"} & set(outcomes))
+        and not {"failed", "error", "crashed", "timeout", "-"} & set(outcomes)
+        and not narrowed
+        and duration * len(outcomes) <= 10_000
+    )
+
+    shared, alone = judge_shared(asked("a.py"), record), judge_alone(asked("a.py"), record)
+
+    assert (shared.verdict is Verdict.PASSED) == proven
+    assert (alone.verdict is Verdict.PASSED) == (proven and status == 0)
+    for judgement in (shared, alone):
+        assert judgement.is_red == bool(judgement.evidence)
