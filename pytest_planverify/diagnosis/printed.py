@@ -24,6 +24,7 @@ _NO_ATTRIBUTE = re.compile(
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/(?P<package>[^/.]+)")
 _STDLIB = re.compile(r"/lib/python\d\.\d+/|\\Lib\\|^<frozen ")
 _TEST_NAME = re.compile(r"^(?:test_.*|.*_test|conftest)\.py$")
+_SESSION_START = re.compile(r"pytest_planverify[\/\\]observing[\/\\]session\.py$")
 _FRAMEWORK = frozenset({"pytest", "_pytest", "pluggy", "xdist", "execnet"})
 _SYNTAX_ERRORS = frozenset({"SyntaxError", "IndentationError", "TabError"})
 
@@ -79,6 +80,8 @@ def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Fr
             frames = []
             stacks.append((line, frames))
         elif (found := _FILE.match(line)) and found["function"]:
+            if _SESSION_START.search(found["path"]):
+                frames = []  # it and its callers are the verifier, not the code under test
             frames.append(_frame(found, None, first_party))
     stacks = [(header, frames) for header, frames in stacks if frames]
     if not stacks:

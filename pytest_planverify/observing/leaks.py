@@ -118,7 +118,7 @@ class LeakWatch:
             module = sys.modules.get(name)
             if module is not None:
                 members = list(vars(module).items())
-                state[name] = [id(value) for key, value in members if key not in _MADE_ON_USE]
+                state[name] = [_stamp(value) for key, value in members if key not in _MADE_ON_USE]
         walk = _Walk()
         for name, module in self._modules.first_party.items():
             shape = self._shape(name, vars(module))
@@ -175,17 +175,37 @@ class _Modules:
     def _sort(self, name: str, module: object) -> None:
         self._seen[name] = id(module)
         if not isinstance(module, types.ModuleType) or vars(module).get("__spec__") is None:
-            if name != "__main__":
+            if not self._comes_with_a_library(name):
                 self.stand_ins[name] = id(module)
             return
         file = vars(module).get("__file__")
         if isinstance(file, str) and self._is_first_party(file):
             self.first_party[name] = module
 
+    def _comes_with_a_library(self, name: str) -> bool:
+        """Whether a library made the entry as it was imported: ``six.moves``, what Cython shares."""
+        top, dot, _ = name.partition(".")
+        if name == "__main__" or top.startswith(_MADE_BY_EXTENSIONS):
+            return True
+        owner = vars(sys.modules[top]) if dot and isinstance(sys.modules.get(top), types.ModuleType) else {}
+        file = owner.get("__file__") or ""
+        return owner.get("__spec__") is not None and not self._is_first_party(file)
+
     def _forget(self, name: str) -> None:
         self._seen.pop(name, None)
         self.first_party.pop(name, None)
         self.stand_ins.pop(name, None)
+
+
+_MADE_BY_EXTENSIONS = ("_cython_", "cython_runtime")
+
+
+def _stamp(value: object) -> object:
+    """Numbers and texts by what they are, for some are made anew; all else by identity."""
+    if isinstance(value, tuple):
+        plain = all(isinstance(each, _NUMBERS) for each in cast("tuple[object, ...]", value))
+        return cast("object", value if plain else id(cast("object", value)))
+    return value if isinstance(value, _NUMBERS) else id(value)
 
 
 def fingerprint_of(value: object) -> object:

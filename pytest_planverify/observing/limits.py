@@ -13,7 +13,8 @@ import pytest
 
 def set_soft_limit(item: pytest.Item, seconds: float) -> None:
     """Limit the test's call, unless the project itself sets a tighter limit."""
-    if not item.config.pluginmanager.hasplugin("timeout"):
+    has_plugin = item.config.pluginmanager.hasplugin
+    if not has_plugin("timeout") and not has_plugin("pytest_timeout"):  # the latter is how -p names it
         return
     own = _own_limit(item)
     if own is not None and 0 < own <= seconds:

@@ -63,6 +63,8 @@ class ResultLedger:
             running.outcome = "xpassed" if hasattr(report, "wasxfail") else "passed"
             if running.outcome == "xpassed":
                 running.reason = str(report.wasxfail)  # pyright: ignore
+        if report.when == "teardown" and running.reruns and not running.outcome:
+            return  # of an attempt that is followed by another
         if report.when == "teardown" or report.when not in ("setup", "call", "teardown"):
             self._finish(report, running)
 

@@ -73,6 +73,11 @@ class Folding:
     root: Path
     _surroundings: dict[str, Surroundings] = field(default_factory=dict[str, Surroundings])
 
+    def __post_init__(self) -> None:
+        # A process may verify plans more than once, and the tree may have changed since.
+        for cached in (_folder_of, _determine_setup, _in_package, _offers_modules, import_path):
+            cached.cache_clear()
+
     def keys(
         self, commands: Iterable[tuple[PytestInvocation, tuple[tuple[str, str], ...]]]
     ) -> list[FoldKey]:
@@ -156,7 +161,7 @@ def _file_part(selection: str) -> str:
 
 @cache
 def _folder_of(root: Path, path: str) -> str | None:
-    """The folder that a command's path lies in, which is all that pytest looks at; a missing one is nothing."""
+    """The folder that a command's path lies in, which is all that pytest looks at, if it is there."""
     full = os.path.join(root, path)
     if os.path.isdir(full):
         return full

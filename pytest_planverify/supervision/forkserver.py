@@ -29,6 +29,10 @@ _HEADER = struct.Struct("!I")
 PRELOAD = (
     "pytest_planverify.observing.session",
     "pytest_planverify.observing.evidence",
+    "email.feedparser",
+    "email.parser",
+    "pdb",
+    "tomllib",
 )
 """What every session imports anyhow."""
 

@@ -77,7 +77,11 @@ class Sessions:
         limits = {job.key: job.spec.timeout_seconds for job in fold.jobs}
         self._runner.run(
             spec,
-            Limits(step=max(limits.values()), by_key=limits),
+            Limits(
+                step=max(limits.values()),
+                by_key=limits,
+                paths={job.key: _named_paths(job) for job in fold.jobs},
+            ),
             record,
             resume=True,
             interactive=interactive,
@@ -253,6 +257,15 @@ def _paths(fold: Fold) -> list[str]:
 def _argument(path: str, names: set[str | None]) -> str:
     (name,) = names if len(names) == 1 else (None,)
     return f"{path}::{name}" if name else path
+
+
+def _named_paths(job: Job) -> tuple[str, ...]:
+    command = job.criterion.command
+    assert command is not None
+    assert command.pytest is not None
+    return tuple(
+        os.path.normpath(text.partition("[")[0].split("::")[0] or ".") for text in command.pytest.selections
+    )
 
 
 def _covers(folder: str, path: str) -> bool:

@@ -54,14 +54,27 @@ class Limits:
     session: float | None = None
     """The whole session: a command that runs alone has its criterion's limit."""
     step: float | None = None
-    """Each test file's import, and the session's own end."""
+    """What is neither a test nor the import of a file that a criterion names: the session's own end."""
     by_key: Mapping[str, float] = field(default_factory=dict[str, float])
     """Each criterion's limit; a test has the largest of those that want it."""
+    paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """The files and folders that each criterion names, relative to the plan's root."""
 
     def of_test(self, nodeid: str, record: SessionRecord) -> float | None:
         """The limit of one test."""
         return max(
             (self.by_key[key] for key in record.wanted_by(nodeid) if key in self.by_key),
+            default=self.step,
+        )
+
+    def of_file(self, file: str) -> float | None:
+        """The limit of a test file's import: the largest of the criteria that name it or a folder of it."""
+        return max(
+            (
+                self.by_key[key]
+                for key, paths in self.paths.items()
+                if any(path in (".", file) or file.startswith(f"{path}/") for path in paths)
+            ),
             default=self.step,
         )
 
@@ -244,9 +257,10 @@ def _overdue(record: SessionRecord, limits: Limits, started: float) -> _Overdue 
         limit = limits.of_test(running.nodeid, record)
         if limit is not None and now > running.at + limit + GRACE_SECONDS:
             return _Overdue(running)
-    if not record.running and limits.step is not None:
-        since = max(record.last_at, started)
-        if now > since + limits.step + GRACE_SECONDS:
+    if not record.running:
+        file = next(iter(record.collecting.values()), None)
+        limit = limits.step if file is None else limits.of_file(file)
+        if limit is not None and now > max(record.last_at, started) + limit + GRACE_SECONDS:
             return _Overdue(None)
     return None
 
@@ -266,11 +280,12 @@ def _alive(pid: int) -> bool:
 
 
 def _last_words(spec: SessionSpec) -> tuple[str, str]:
-    """The stacks that faulthandler wrote and the end of the session's own output."""
+    """The stacks that faulthandler wrote, with paths below the root, and the end of the session's output."""
     folder = Path(spec.stacks).parent
     stacks = [_tail(path) for path in sorted(folder.glob(Path(spec.stacks).name + "*"))]
     output = _tail(Path(spec.log)) if spec.log else ""
-    return "\n".join(filter(None, stacks)), output
+    shown = "\n".join(filter(None, stacks)).replace(f'"{spec.root}/', '"')
+    return shown, output
 
 
 def _tail(path: Path) -> str:

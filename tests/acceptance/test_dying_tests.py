@@ -57,7 +57,7 @@ def an_example(folder) -> Example:  # type: ignore[no-untyped-def]
 def dying(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Verified:
     example = an_example(tmp_path_factory.mktemp(request.param))
     options = {"folded": ("--planverify-confirm=1",), "workers": ("-p", "xdist", "-n2", "--planverify-confirm=1")}
-    return example.verify(*options[request.param], timeout_seconds=300)
+    return example.verify(*options[request.param], timeout_seconds=90)
 
 
 def test_a_test_that_ends_its_process_is_never_green(dying: Verified):

@@ -21,15 +21,11 @@ def flaky(tmp_path_factory: pytest.TempPathFactory) -> Verified:
         tmp_path_factory.mktemp("flaky"),
         {
             "test_alternates.py": ALTERNATES.format(1),
-            "test_own_session.py": ALTERNATES.format(1),
-            "test_reruns.py": ALTERNATES.format(1),
             "test_steady.py": "def test_it(): pass\n",
         },
     )
     example.plan(
         todo("alternates", "pytest test_alternates.py"),
-        todo("own_session", "FOO=1 pytest test_own_session.py --no-such-option-of-anyone"),
-        todo("reruns", "pytest test_reruns.py"),
         todo("steady", "pytest test_steady.py"),
         todo("depends", "pytest test_steady.py", after=("alternates",)),
     )

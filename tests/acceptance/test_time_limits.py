@@ -38,7 +38,7 @@ def hanging(tmp_path_factory: pytest.TempPathFactory) -> Verified:
         todo("last", "pytest test_healthy.py::test_last"),
     ]
     example.plan(*todos)
-    return example.verify("-p", "pytest_timeout", "--planverify-confirm=1", timeout_seconds=300)
+    return example.verify("-p", "pytest_timeout", "--planverify-confirm=1", timeout_seconds=90)
 
 
 @pytest.mark.parametrize("name", [*HANGS, "command"])
@@ -47,6 +47,15 @@ def test_what_takes_too_long_fails_as_a_timeout(name: str, hanging: Verified):
 
     assert hanging.check(name, check_id)["verdict"] == "failed", str(hanging)
     assert hanging.category(name) == "TEST_TIMEOUT", str(hanging)
+
+
+def test_where_the_test_was_when_it_was_ended_is_told(hanging: Verified):
+    names = ("python_loop", "holds_the_interpreter", "set_up", "at_import")
+
+    evidence = {name: hanging.outcomes[name]["failure_evidence"] for name in names}
+    assert {name: evidence[name]["location"]["path"] for name in names} == {
+        name: f"test_{name}.py" for name in names
+    }
 
 
 def test_the_run_goes_on_after_it(hanging: Verified):

@@ -1,0 +1,72 @@
+"""With -n the verdicts are the same; ways of distribution that lose tests are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from example_project import Example, todo
+
+XDIST = ("-p", "xdist")
+
+
+def an_example(folder: Path) -> Example:
+    example = Example(
+        folder,
+        {
+            "test_mixed.py": """\
+                import pytest
+                @pytest.mark.parametrize("n", range(6))
+                def test_green(n, record_property, planverify):
+                    record_property("seen", n)
+                    planverify.metric("twice", 2 * n)
+                def test_red(): assert 1 == 2
+                @pytest.mark.skip
+                def test_skipped(): pass
+                @pytest.mark.xfail
+                def test_expected(): assert 0
+            """,
+            "test_broken.py": "import no_such_module\n",
+        },
+    )
+    example.plan(
+        todo(
+            "green",
+            "pytest test_mixed.py -k green",
+            metrics=[
+                {"name": "seen", "operator": "<", "value": 6},
+                {"name": "twice", "operator": "<=", "value": 10},
+            ],
+        ),
+        todo("red", "pytest test_mixed.py::test_red"),
+        todo("skipped", "pytest test_mixed.py::test_skipped"),
+        todo("expected", "pytest test_mixed.py::test_expected"),
+        todo("broken", "pytest test_broken.py"),
+        todo("missing", "pytest test_mixed.py::test_no"),
+        todo("blocked", "pytest test_mixed.py -k green", after=("red",)),
+    )
+    return example
+
+
+def test_workers_come_to_the_same_verdicts_and_values(tmp_path: Path):
+    example = an_example(tmp_path)
+
+    one = example.verify()
+    two = example.verify(*XDIST, "-n", "2")
+    stealing = example.verify(*XDIST, "-n2", "--dist", "worksteal")
+
+    assert one.verdicts == two.verdicts == stealing.verdicts, f"{one}\n{two}\n{stealing}"
+    assert one.verdicts["green"] == {"tests[0]": "passed", "metrics[0]": "passed", "metrics[1]": "passed"}
+    assert [run.exit_code for run in (one, two, stealing)] == [1, 1, 1]
+    assert sorted(two.outcomes["green"]["recorded"]["seen"]) == one.outcomes["green"]["recorded"]["seen"]
+    assert {run.category("red") for run in (one, two)} == {"TEST_REGRESSION"}
+
+
+@pytest.mark.parametrize("distribution", ["loadscope", "loadfile", "loadgroup", "each"])
+def test_a_distribution_that_loses_tests_is_refused_with_the_reason(distribution: str, tmp_path: Path):
+    run = an_example(tmp_path).verify(*XDIST, "-n2", f"--dist={distribution}")
+
+    assert run.exit_code == 4, str(run)
+    assert f"--dist {distribution} cannot be used with --planverify" in run.output
+    assert "use --dist load or worksteal" in run.output
+    assert run.document is None

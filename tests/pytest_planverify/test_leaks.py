@@ -1,0 +1,371 @@
+"""Leaks: every change that reaches the next test is seen, ordinary use of a module is not one."""
+
+from __future__ import annotations
+
+import collections
+import importlib
+import logging
+import os
+import signal
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_planverify.observing import leaks
+from pytest_planverify.observing.leaks import LeakWatch, fingerprint_of
+
+MODULE = """
+import functools, logging
+import collections
+
+log = logging.getLogger(__name__)
+COUNT = 0
+NAMES = ["a"]
+TABLE = {"k": [1]}
+PAIR = (1, ["x"])
+SEEN = {1}
+QUEUE = collections.deque([1])
+BUFFER = bytearray(b"x")
+NAN = float("nan")
+
+class Registry:
+    entries = []
+    def __init__(self): self.items = {}
+    def method(self): return 1
+
+REGISTRY = Registry()
+
+@functools.lru_cache
+def cached(n): return n
+
+def plain(): log.warning("said"); return NAMES
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
+    """An imported package of the project under test."""
+    package = tmp_path / "leaky"
+    package.mkdir()
+    (package / "__init__.py").write_text(MODULE)
+    (package / "stateful.py").write_text("STATE = []\n")
+    (package / "stateless.py").write_text("LIMIT = 3\nNAMES = ('a', 1)\ndef f(): pass\n")
+    (package / "empty.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield importlib.import_module("leaky")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "leaky"]:
+        del sys.modules[name]
+
+
+class Live:
+    """The fixtures that are alive."""
+
+    def __init__(self) -> None:
+        self.values: list[tuple[str, Any, object]] = []
+
+    def __call__(self) -> list[tuple[str, Any, object]]:
+        return self.values
+
+
+@pytest.fixture
+def live() -> Live:
+    return Live()
+
+
+@pytest.fixture
+def watch(project: types.ModuleType, live: Live) -> LeakWatch:
+    root = os.path.dirname(str(project.__file__))
+    watch = LeakWatch(lambda file: file.startswith(root), live, lambda entry: entry == "/expected")
+    watch.start()
+    return watch
+
+
+CHANGES: dict[str, tuple[Callable[[Any], object], list[str]]] = {
+    "a rebound global": (lambda m: setattr(m, "COUNT", 1), ["module leaky"]),
+    "a new global": (lambda m: setattr(m, "NEW", 1), ["module leaky"]),
+    "a deleted global": (lambda m: delattr(m, "COUNT"), ["module leaky"]),
+    "a replaced function": (lambda m: setattr(m, "plain", lambda: None), ["module leaky"]),
+    "an appended list": (lambda m: m.NAMES.append("b"), ["module leaky"]),
+    "a nested list": (lambda m: m.TABLE["k"].append(2), ["module leaky"]),
+    "a dict's key": (lambda m: m.TABLE.pop("k"), ["module leaky"]),
+    "a list in a tuple": (lambda m: m.PAIR[1].append("y"), ["module leaky"]),
+    "a set": (lambda m: m.SEEN.add(2), ["module leaky"]),
+    "a deque": (lambda m: m.QUEUE.append(2), ["module leaky"]),
+    "a bytearray": (lambda m: m.BUFFER.extend(b"y"), ["module leaky"]),
+    "an instance's attribute": (lambda m: m.REGISTRY.items.update(a=1), ["module leaky"]),
+    "a class's list": (lambda m: m.Registry.entries.append(1), ["module leaky"]),
+    "a class's method": (lambda m: setattr(m.Registry, "method", None), ["module leaky"]),
+    "a reloaded module": (lambda m: importlib.reload(m), ["module leaky"]),
+    "a module that is gone": (lambda m: sys.modules.pop("leaky"), ["module leaky"]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_the_project_is_seen_once(change: str, project: types.ModuleType, watch: LeakWatch):
+    make, seen = CHANGES[change]
+
+    make(project)
+
+    assert watch.changes(imports_count=True) == seen
+    assert watch.changes(imports_count=True) == []
+
+
+def setting_signal(patch: pytest.MonkeyPatch) -> None:
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+
+PROCESS: dict[str, tuple[Callable[[pytest.MonkeyPatch], object], str]] = {
+    "a path": (lambda patch: patch.setattr(sys, "path", [*sys.path, "/unexpected"]), "sys.path"),
+    "a variable": (lambda patch: patch.setenv("LEAKS_TEST", "1"), "environment"),
+    "the folder": (lambda patch: patch.chdir("/"), "working directory"),
+    "a signal": (setting_signal, "signal handlers"),
+    "a filter": (lambda patch: warnings.filterwarnings("ignore", "said so"), "warning filters"),
+    "the root level": (lambda patch: patch.setattr(logging.root, "level", 3), "logging"),
+    "a handler": (lambda patch: logging.root.addHandler(logging.NullHandler()), "logging"),
+    "disabled logging": (lambda patch: logging.disable(logging.CRITICAL), "logging"),
+    "a stand-in": (
+        lambda patch: patch.setitem(sys.modules, "no_such_thing", types.ModuleType("x")),
+        "stand-ins for modules",
+    ),
+    "no module at all": (
+        lambda patch: patch.setitem(sys.modules, "no_such_thing", None),
+        "stand-ins for modules",
+    ),
+    "time": (lambda patch: patch.setattr("time.time", lambda: 0.0), "time"),
+    "os": (lambda patch: patch.setattr(os, "listdir", lambda path="": []), "os"),
+}
+
+
+@pytest.mark.parametrize("change", PROCESS)
+@pytest.mark.filterwarnings("default")  # the filters that a test adds go with it
+def test_a_change_of_the_process_is_seen(change: str, watch: LeakWatch, monkeypatch: pytest.MonkeyPatch):
+    make, seen = PROCESS[change]
+    handlers, handler = list(logging.root.handlers), signal.getsignal(signal.SIGUSR1)
+    try:
+        make(monkeypatch)
+        changed = watch.changes(imports_count=True)
+    finally:
+        monkeypatch.undo()
+        logging.disable(logging.NOTSET)
+        logging.root.handlers[:] = handlers
+        signal.signal(signal.SIGUSR1, handler)
+
+    assert changed == [seen]
+
+
+def test_a_working_directory_that_is_gone_is_a_change(
+    watch: LeakWatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    assert watch.changes(imports_count=True) == ["working directory"]
+
+    (tmp_path / "gone").rmdir()
+    assert watch.changes(imports_count=True) == ["working directory"]
+
+
+USES: dict[str, Callable[[Any], object]] = {
+    "nothing": lambda module: None,
+    "a call": lambda module: module.plain(),
+    "a cache that fills": lambda module: [module.cached(n) for n in range(5)],
+    "a submodule without state": lambda module: importlib.import_module("leaky.stateless"),
+    "an empty submodule": lambda module: importlib.import_module("leaky.empty"),
+    "a library": lambda module: importlib.import_module("wave"),
+    "a warning": lambda module: warnings.warn("said so", stacklevel=2),
+    "a logger": lambda module: logging.getLogger("another.one").info("x"),
+    "an abstract check": lambda module: isinstance(module.REGISTRY, collections.abc.Iterable),
+    "an expected path": lambda module: sys.path.append("/expected"),
+    "the running test": lambda module: os.environ.update(PYTEST_CURRENT_TEST="x"),
+    "pytest's log handler": lambda module: logging.root.addHandler(log_capture_handler()),
+}
+
+
+def log_capture_handler() -> logging.Handler:
+    from _pytest.logging import LogCaptureHandler
+
+    return LogCaptureHandler()
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.filterwarnings("ignore:said so")
+def test_ordinary_use_is_no_leak(use: str, project: types.ModuleType, watch: LeakWatch):
+    handlers, current = list(logging.root.handlers), os.environ.get("PYTEST_CURRENT_TEST", "")
+    try:
+        USES[use](project)
+        assert watch.changes(imports_count=True) == []
+    finally:
+        logging.root.handlers[:] = handlers
+        os.environ["PYTEST_CURRENT_TEST"] = current
+        while "/expected" in sys.path:
+            sys.path.remove("/expected")
+
+
+def test_a_first_import_that_brings_state_counts_where_it_is_asked(watch: LeakWatch):
+    importlib.import_module("leaky.stateful")
+    assert watch.changes(imports_count=True) == ["module leaky.stateful (first imported)"]
+
+    del sys.modules["leaky.stateful"]
+    watch.start()
+    importlib.import_module("leaky.stateful")
+    assert watch.changes(imports_count=False) == []
+
+
+def test_two_looks_without_a_start_find_nothing(live: Live):
+    watch = LeakWatch(lambda file: False, live, lambda entry: False)
+
+    assert watch.changes(imports_count=True) == []
+
+
+# -- fixtures that outlive a test ------------------------------------------------------------------
+
+
+def test_a_wide_fixture_that_a_test_changed_is_a_leak(watch: LeakWatch, live: Live):
+    value = {"rows": [1]}
+    live.values = [("database 1", value, fingerprint_of(value))]
+    assert watch.changes(imports_count=True) == []
+
+    value["rows"].append(2)
+    assert watch.changes(imports_count=True) == ["fixture database 1"]
+
+
+def test_a_new_fixture_that_was_changed_at_once_is_a_leak(watch: LeakWatch, live: Live):
+    value = [1]
+    live.values = [("database 1", value, fingerprint_of(value))]
+    value.append(2)
+
+    assert watch.changes(imports_count=True) == ["fixture database 1"]
+
+
+def test_a_fixture_that_ends_is_no_leak(watch: LeakWatch, live: Live):
+    live.values = [("database 1", [1], fingerprint_of([1]))]
+    watch.start()
+    live.values = []
+
+    assert watch.changes(imports_count=True) == []
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+
+class Raising(type):
+    def __eq__(cls, other: object) -> bool:
+        raise RuntimeError("metaclass")
+
+    def __hash__(cls) -> int:
+        raise RuntimeError("metaclass")
+
+    def __getattribute__(cls, name: str) -> Any:
+        raise RuntimeError("metaclass")
+
+
+class Hostile:
+    """Whatever is asked of it, it raises."""
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("eq")
+
+    def __hash__(self) -> int:
+        raise RuntimeError("hash")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("repr")
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("getattr")
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError("getattribute")
+
+
+class OwnDict:
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("dict")
+
+
+class Lazy:
+    """A stand-in for something that must not be woken up."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "woken", False)
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        object.__setattr__(self, "woken", True)
+        return str
+
+    def __getattr__(self, name: str) -> Any:
+        object.__setattr__(self, "woken", True)
+        raise AttributeError(name)
+
+
+def strangers() -> list[Any]:
+    class WithSlots:
+        __slots__ = ("a",)
+
+    return [
+        Hostile(), OwnDict(), Raising("Odd", (), {}), type.__call__(Raising("Odd", (), {})), WithSlots(),
+        object(), type, Lazy(), types.SimpleNamespace(a=1), iter([1]), lambda: 1, sys,
+        collections.namedtuple("Point", "x")(1), Exception("x"), memoryview(b"x"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(strangers())))
+def test_no_object_breaks_the_comparison(number: int, project: Any, watch: LeakWatch, live: Live):
+    stranger = strangers()[number]
+    live.values = [("stranger 1", stranger, fingerprint_of(stranger))]
+    project.STRANGER = stranger
+    project.TABLE["stranger"] = [stranger, {"x": stranger}]
+    if number != 0:
+        project.PAIR = (stranger,)
+
+    assert watch.changes(imports_count=True) == ["module leaky"]
+    assert watch.changes(imports_count=True) == []
+
+
+def test_a_lazy_object_is_not_woken_up(project: Any, watch: LeakWatch):
+    lazy = Lazy()
+    project.LAZY = lazy
+
+    watch.changes(imports_count=True)
+
+    assert not object.__getattribute__(lazy, "woken")
+
+
+def test_modules_that_raise_are_told_apart_all_the_same(watch: LeakWatch, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "no_such_thing", Hostile())
+
+    assert watch.changes(imports_count=True) == ["stand-ins for modules"]
+
+
+def test_equal_values_are_equal_and_others_are_not():
+    value: dict[str, Any] = {"a": [1, 2.0, None, float("nan")], "b": {"c": (1, "x")}}
+    assert fingerprint_of(value) == fingerprint_of(value)
+
+    before = fingerprint_of(value)
+    value["b"]["c"] = (1, "y")
+    assert fingerprint_of(value) != before
+
+
+def test_a_value_that_holds_itself_ends():
+    value: list[Any] = []
+    value.append(value)
+
+    assert fingerprint_of(value) == fingerprint_of(value)
+
+
+def test_a_huge_value_costs_no_more_than_its_bound():
+    huge = [[number] for number in range(10 * leaks.MAX_VALUES)]
+    before = fingerprint_of(huge)
+
+    huge[0].append(1)
+    assert fingerprint_of(huge) != before
+
+    after = fingerprint_of(huge)
+    huge[-1].append(1)
+    assert fingerprint_of(huge) == after  # beyond the bound: not looked at
