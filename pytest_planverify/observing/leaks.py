@@ -19,7 +19,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 MAX_DEPTH = 4
 MAX_VALUES = 20_000
@@ -117,11 +117,11 @@ class LeakWatch:
         for name in _OFTEN_PATCHED:
             module = sys.modules.get(name)
             if module is not None:
-                members = list(vars(module).items())
+                members = list(_members_of(module).items())
                 state[name] = [_stamp(value) for key, value in members if key not in _MADE_ON_USE]
         walk = _Walk()
         for name, module in self._modules.first_party.items():
-            shape = self._shape(name, vars(module))
+            shape = self._shape(name, _members_of(module))
             values = tuple(walk.value(value, 1) for _, value in shape.mutable)
             state[f"module {name}"] = (id(module), shape.bindings, values)
         made: Fingerprint = {}
@@ -145,6 +145,10 @@ class LeakWatch:
         self._shapes[name] = shape
         return shape
 
+
+_class_members: Callable[[object], Mapping[str, Any]] = type.__dict__["__dict__"].__get__
+_module_members: Callable[[object], dict[str, Any]] = _class_members(types.ModuleType)["__dict__"].__get__
+"""What a namespace holds, past any ``__getattribute__`` by which it would answer for itself."""
 
 _NO_SHAPE = _ModuleShape((), (), (), ())
 
@@ -174,20 +178,21 @@ class _Modules:
 
     def _sort(self, name: str, module: object) -> None:
         self._seen[name] = id(module)
-        if not isinstance(module, types.ModuleType) or vars(module).get("__spec__") is None:
+        members = _members_of(module)
+        if members.get("__spec__") is None:
             if not self._comes_with_a_library(name):
                 self.stand_ins[name] = id(module)
             return
-        file = vars(module).get("__file__")
+        file = members.get("__file__")
         if isinstance(file, str) and self._is_first_party(file):
-            self.first_party[name] = module
+            self.first_party[name] = cast("types.ModuleType", module)
 
     def _comes_with_a_library(self, name: str) -> bool:
         """Whether a library made the entry as it was imported: ``six.moves``, what Cython shares."""
         top, dot, _ = name.partition(".")
         if name == "__main__" or top.startswith(_MADE_BY_EXTENSIONS):
             return True
-        owner = vars(sys.modules[top]) if dot and isinstance(sys.modules.get(top), types.ModuleType) else {}
+        owner = _members_of(sys.modules.get(top)) if dot else {}
         file = owner.get("__file__") or ""
         return owner.get("__spec__") is not None and not self._is_first_party(file)
 
@@ -202,10 +207,10 @@ _MADE_BY_EXTENSIONS = ("_cython_", "cython_runtime")
 
 def _stamp(value: object) -> object:
     """Numbers and texts by what they are, for some are made anew; all else by identity."""
-    if isinstance(value, tuple):
-        plain = all(isinstance(each, _NUMBERS) for each in cast("tuple[object, ...]", value))
-        return cast("object", value if plain else id(cast("object", value)))
-    return value if isinstance(value, _NUMBERS) else id(value)
+    kind = type(value)
+    if issubclass(kind, tuple):
+        return value if _is_plain(cast("tuple[object, ...]", value)) else id(value)
+    return value if issubclass(kind, _NUMBERS) else id(value)
 
 
 def fingerprint_of(value: object) -> object:
@@ -213,23 +218,30 @@ def fingerprint_of(value: object) -> object:
     return _Walk().value(value, 0)
 
 
+def _members_of(module: object) -> dict[str, Any]:
+    """What a module binds; nothing where something else stands in for one."""
+    return _module_members(module) if issubclass(type(module), types.ModuleType) else {}
+
+
 def _is_noise(module: str, name: str, value: object) -> bool:
     """What comes and goes by itself: import machinery, and submodules that somebody imports."""
     if name in _MODULE_NOISE or name.startswith("@"):
         return True
-    if not issubclass(type(value), types.ModuleType):
-        return False
-    return vars(cast("types.ModuleType", value)).get("__name__") == f"{module}.{name}"
+    return _members_of(value).get("__name__") == f"{module}.{name}"
 
 
 def _has_state(module: str, value: object) -> bool:
     kind = type(value)
     if issubclass(kind, type):
-        return vars(cast("type", value)).get("__module__") == module
+        return _class_members(value).get("__module__") == module
     if issubclass(kind, tuple):
-        members = tuple[object, ...].__iter__(cast("tuple[object, ...]", value))
-        return not all(issubclass(type(each), _NUMBERS) for each in members)
+        return not _is_plain(cast("tuple[object, ...]", value))
     return not issubclass(kind, _WITHOUT_STATE)
+
+
+def _is_plain(members: tuple[object, ...]) -> bool:
+    """Whether nothing in a tuple can change; asked past an ``__iter__`` of its own."""
+    return all(issubclass(type(each), _NUMBERS) for each in tuple[object, ...].__iter__(members))
 
 
 class _Walk:
@@ -285,7 +297,7 @@ class _Walk:
     def _class(self, value: type, depth: int) -> object:
         if depth > 1 or self._budget <= 0:
             return id(value)
-        members = vars(value)
+        members = _class_members(value)
         states = [
             (name, self.value(member, MAX_DEPTH - 2))
             for name, member in list(members.items())

@@ -23,6 +23,7 @@ from pytest_planverify.observing.live_fixtures import LiveFixtures
 from pytest_planverify.observing.nodeids import NodeIds
 from pytest_planverify.observing.results import EVIDENCE, ResultLedger
 from pytest_planverify.observing.selection import asking_for
+from pytest_planverify.observing.spec import COVERAGE_DEMAND
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -181,7 +182,7 @@ class Recorder:
             if _demands_coverage(self._config) and not any(
                 "--cov-fail-under" in arg for arg in self.spec.args
             ):
-                self._write_leak([], ["what --cov-fail-under measures"])
+                self._write_leak([], [COVERAGE_DEMAND])
             self._leaks = LeakWatch(
                 lambda file: self.project.side(file) in ("product", "test"),
                 self.live_fixtures.values,

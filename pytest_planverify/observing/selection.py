@@ -157,9 +157,7 @@ class Selector:
         return " ".join(texts)
 
 
-def named_items(
-    selectors: Sequence[Selector], items: Sequence[ItemFacts]
-) -> dict[str, list[ItemFacts]]:
+def named_items(selectors: Sequence[Selector], items: Sequence[ItemFacts]) -> dict[str, list[ItemFacts]]:
     """The items that each selector's arguments name, by key; a command without arguments names all.
 
     Expressions are asked later, after the project's own hooks. The cost grows with the items and with the

@@ -9,6 +9,8 @@ from typing import Any, cast
 
 FOLLOWED_VARIABLES = frozenset({"PYTHONPATH"})
 """Variables that an interpreter reads when it starts, which a forked session follows by itself."""
+COVERAGE_DEMAND = "what --cov-fail-under measures"
+"""What all tests of a session have in common where pytest-cov fails a run that covers too little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,8 @@ class Asked:
     check_id: str
     limit_seconds: float
     selections: tuple[str, ...]
+    expression: str = ""
+    """``-k``, ``-m`` and ``--deselect`` as the command gives them."""
     contract_path: str | None = None
 
     def concerns(self, nodeid: str) -> bool:

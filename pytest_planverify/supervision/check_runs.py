@@ -41,6 +41,8 @@ class PlanResult:
     blocked: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """By todo id, the failed todos in its way."""
     notes: list[str] = field(default_factory=list[str])
+    unexplained: str | None = None
+    """Why the run is not accepted though no criterion is red: an option of the user's asks for more."""
 
 
 def of_tests(

@@ -31,10 +31,13 @@ class Found:
     longreprs: Longreprs = field(default_factory=Longreprs)
     todos: dict[tuple[str | None, str], Todo] = field(default_factory=dict[tuple[str | None, str], "Todo"])
     """By plan and id."""
+    unexplained: bool = False
+    """A session failed for no test's reason."""
 
     def status(self, scope: Scope, *, interrupted: bool) -> ExitStatus:
         """The exit status that follows."""
-        return exit_status(counting(self.outcomes, self.todos, scope), interrupted=interrupted)
+        counted = counting(self.outcomes, self.todos, scope)
+        return exit_status(counted, interrupted=interrupted, unexplained=self.unexplained)
 
 
 def find_outcomes(
@@ -43,6 +46,7 @@ def find_outcomes(
     """The outcome of each todo; a failed one's report is written on the way."""
     found = Found()
     for each in prepared:
+        found.unexplained |= each.run.result.unexplained is not None
         found.todos |= {(each.plan.plan.todo_list_id, todo.id): todo for todo in each.todos}
         assembler = Assembler(
             each.run.result, shown_path=each.shown, changes=each.changes, first_opinion=first_opinion

@@ -34,8 +34,12 @@ def exit_status(
     outcomes: Iterable[Outcome],
     *,
     interrupted: bool = False,
+    unexplained: bool = False,
 ) -> ExitStatus:
-    """The status that follows from the outcomes that count."""
+    """The status that follows from the outcomes that count.
+
+    ``unexplained`` says that a session failed for no test's reason: what would be 0 is then 1.
+    """
     if interrupted:
         return ExitStatus.INTERRUPTED
     entries = list(outcomes)
@@ -50,7 +54,7 @@ def exit_status(
         return ExitStatus.HUMAN_NEEDED
     if Verdict.PASSED not in verdicts:
         return ExitStatus.NOTHING_TO_VERIFY
-    return ExitStatus.ACCEPTED
+    return ExitStatus.FAILED if unexplained else ExitStatus.ACCEPTED
 
 
 def counting(

@@ -8,6 +8,7 @@ the same importable modules beside them. What a command merely displays does not
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -37,6 +38,12 @@ _SKIPPED_FOLDERS = (
     "__pycache__",
 )
 _MAX_FOLDERS = 5_000
+_READS_SELECTION = re.compile(
+    r"\.(?:keyword|markexpr)\b"
+    r"|(?:getoption|getvalue|getattr)\([^)]*[\"'](?:-k|-m|keyword|markexpr)[\"']"
+)
+_NAMES_PLUGINS = re.compile(r"^\s*pytest_plugins\b", re.MULTILINE)
+_MODULE_NAME = re.compile(r"[\"']([A-Za-z_][\w.]*)[\"']")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +82,7 @@ class Folding:
 
     def __post_init__(self) -> None:
         # A process may verify plans more than once, and the tree may have changed since.
-        for cached in (_folder_of, _determine_setup, _in_package, _offers_modules, import_path):
+        for cached in (_folder_of, _determine_setup, _in_package, _offers_modules, _text_of, import_path):
             cached.cache_clear()
 
     def keys(
@@ -90,6 +97,20 @@ class Folding:
             self._key(invocation, env, each, ambiguous)
             for (invocation, env), each in zip(entries, around, strict=True)
         ]
+
+    def reads_selection(self, invocation: PytestInvocation) -> bool:
+        """Whether a conftest of the command, or a plugin file that it names, looks at ``-k`` or ``-m``."""
+        conftests = self._around(invocation).conftests
+        plugins = {file for conftest in conftests for file in self._plugin_files(conftest)}
+        return any(_READS_SELECTION.search(_text_of(file)) for file in (*conftests, *plugins))
+
+    def _plugin_files(self, conftest: str) -> Iterator[str]:
+        text = _text_of(conftest)
+        if not _NAMES_PLUGINS.search(text):
+            return
+        for name in _MODULE_NAME.findall(text):
+            for folder in (str(self.root), os.path.dirname(conftest)):
+                yield os.path.join(folder, *name.split(".")) + ".py"
 
     def _key(
         self,
@@ -215,6 +236,14 @@ def _is_test_file(name: str) -> bool:
 @cache
 def _in_package(file: str) -> bool:
     return os.path.exists(os.path.join(os.path.dirname(file), "__init__.py"))
+
+
+@cache
+def _text_of(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 @cache

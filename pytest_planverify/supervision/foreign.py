@@ -7,21 +7,35 @@ the JUnit XML that pytest itself writes.
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.model.evidence import Evidence, EvidenceKind, Phase, ProcessEnd
+from planner.model.evidence import (
+    CommandFact,
+    Confirmation,
+    Evidence,
+    EvidenceKind,
+    ExceptionFact,
+    Frame,
+    Phase,
+    ProcessEnd,
+    Selector,
+    Side,
+)
 from planner.model.outcome import TestOutcome, TestResult, Verdict, Witness
+from pytest_planverify.diagnosis.printed import read_traceback
 from pytest_planverify.judgement import Judgement
 from pytest_planverify.processes import ProcessResult, run_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from pytest_planverify.supervision.asked import Asked
 
+COLLECTION_ERRORS = 2
 USAGE_ERROR = 4
 
 
@@ -57,9 +71,12 @@ def run_foreign(
     result: ProcessResult | None = None
     for witness, extra, file, read in attempts:
         file.unlink(missing_ok=True)
-        result = run_process(
-            [*launcher, *plain, *extra], cwd=root, env=env, timeout_seconds=asked.limit_seconds
-        )
+        try:
+            result = run_process(
+                [*launcher, *plain, *extra], cwd=root, env=env, timeout_seconds=asked.limit_seconds
+            )
+        except OSError as error:
+            return _not_started(asked, launcher, args, error), Witness.EXIT_CODE
         reading = _read(read, file, asked)
         if reading is not None:
             return _judge(asked, result, reading), witness
@@ -86,12 +103,19 @@ def _judge(asked: Asked, result: ProcessResult, reading: Reading) -> Judgement:
         properties=list(reading.properties),
     )
     proving = sum(test.outcome in (TestOutcome.PASSED, TestOutcome.XPASSED) for test in reading.tests)
+    uncollected = any(piece.kind is EvidenceKind.COLLECTION for piece in reading.evidence)
+    explained = (0, 1, COLLECTION_ERRORS, USAGE_ERROR) if uncollected else (0, 1)
+    rerun = tuple(test for test in reading.tests if test.outcome.is_red)
     if (
         result.timed_out
-        or result.exit_code not in (0, 1)
+        or result.exit_code not in explained
         or (result.exit_code == 1 and not reading.evidence)
     ):
         judgement.evidence = (*reading.evidence, _process_evidence(asked, result))
+    elif result.exit_code == 0 and not reading.evidence and rerun:
+        judgement.verdict = Verdict.FLAKY
+        judgement.evidence = tuple(_rerun_evidence(asked, test) for test in rerun)
+        judgement.reason = "passed only when it was run again"
     elif result.exit_code == 0 and not reading.evidence and proving:
         judgement.verdict = Verdict.PASSED
     elif not reading.evidence:
@@ -99,6 +123,25 @@ def _judge(asked: Asked, result: ProcessResult, reading: Reading) -> Judgement:
     if judgement.verdict is Verdict.FAILED and judgement.evidence:
         judgement.reason = judgement.evidence[0].headline
     return judgement
+
+
+def _rerun_evidence(asked: Asked, test: TestResult) -> Evidence:
+    return Evidence(
+        kind=EvidenceKind.TEST,
+        check_id=asked.check_id,
+        phase=Phase.CALL,
+        nodeid=test.nodeid,
+        headline=f"{test.nodeid} passed only when it was run again",
+        tests=(test.nodeid,),
+        confirmations=tuple(Confirmation(where="alone", passed=passed) for passed in (False, True)),
+    )
+
+
+def _not_started(asked: Asked, launcher: Sequence[str], args: Sequence[str], error: OSError) -> Judgement:
+    reason = f"{launcher[0]} cannot be started: {error.strerror or error}"
+    fact = CommandFact(argv=(*launcher, *args), tool="pytest", purpose="test", found=False)
+    evidence = Evidence(kind=EvidenceKind.COMMAND, check_id=asked.check_id, headline=reason, command=fact)
+    return Judgement(verdict=Verdict.INCONCLUSIVE, reason=reason, evidence=(evidence,))
 
 
 def _process_evidence(asked: Asked, result: ProcessResult) -> Evidence:
@@ -113,7 +156,7 @@ def _process_evidence(asked: Asked, result: ProcessResult) -> Evidence:
         kind=EvidenceKind.SESSION,
         check_id=asked.check_id,
         phase=Phase.SESSION,
-        headline=f"the command {how}" + (f": {said[-1].strip()}" if said else ""),
+        headline=f"the command {how}" + (f": {said[-1].strip(' =')}" if said else ""),
         stdout_tail=result.stdout[-8_000:],
         stderr_tail=result.stderr[-8_000:],
         limit_seconds=asked.limit_seconds,
@@ -137,6 +180,7 @@ def _vacuous(asked: Asked, tests: Sequence[TestResult]) -> Evidence:
         vacuous=kind,
         headline="no test passed" if tests else "no test was collected",
         skip_reasons=reasons,
+        selectors=tuple(Selector(text=text, problem="empty") for text in asked.selections),
         tests=tuple(test.nodeid for test in tests),
     )
 
@@ -190,7 +234,7 @@ def _reported(
         check_id=asked.check_id,
         phase=phase,
         nodeid=nodeid,
-        exceptions=tuple(_exception(message, crash)),
+        exceptions=(_exception(message, _frames(longrepr, crash, nodeid)),),
         headline=message.splitlines()[0] if message else "failed",
         longrepr=longrepr[-20_000:],
         stdout_tail=str(entry.get("stdout") or "")[-8_000:],
@@ -205,25 +249,50 @@ def _last_error(longrepr: str) -> str:
     return marked[-1] if marked else longrepr.strip().splitlines()[-1] if longrepr.strip() else ""
 
 
-def _exception(message: str, crash: Mapping[str, Any]) -> list[Any]:
-    from planner.model.evidence import ExceptionFact, Frame, Side
+_PLACE = re.compile(r"^(?P<path>[^\s:][^:\n]*\.py):(?P<line>\d+):(?: in (?P<function>\S+))?", re.MULTILINE)
+"""A line of pytest's own failure report that says where a call stands."""
 
+
+def _frames(longrepr: str, crash: Mapping[str, Any], nodeid: str) -> tuple[Frame, ...]:
+    """The calls that the failure report shows, the outermost first; else the place that raised."""
+    file, _, names = nodeid.partition("::")
+    test = names.rpartition("::")[2].partition("[")[0]
+    frames = tuple(
+        Frame(
+            path=found["path"],
+            line=int(found["line"]),
+            function=found["function"] or (test if found["path"] == file else ""),
+            side=_side(found["path"], file),
+        )
+        for found in _PLACE.finditer(longrepr)
+    )
+    if frames or "path" not in crash:
+        return frames
+    return (
+        Frame(path=str(crash["path"]), line=int(crash.get("lineno", 0)), function=test, side=Side.TEST),
+    )
+
+
+def _side(path: str, test_file: str) -> Side:
+    if "site-packages/" in path or Path(path).is_absolute() or path.startswith(".."):
+        return Side.THIRD_PARTY
+    name = Path(path).name
+    is_test = (
+        path == test_file or name == "conftest.py" or name.startswith("test_") or name.endswith("_test.py")
+    )
+    return Side.TEST if is_test else Side.PRODUCT
+
+
+def _exception(message: str, frames: tuple[Frame, ...]) -> ExceptionFact:
     name, separator, text = message.partition(":")
     if not separator or not name.replace(".", "").replace("_", "").isalnum():
         name, text = "AssertionError", message
-    frames = (
-        Frame(path=str(crash["path"]), line=int(crash.get("lineno", 0)), function="", side=Side.TEST)
-        if "path" in crash
-        else None
-    )
-    return [
-        ExceptionFact(
-            type=name.rpartition(".")[2],
-            qualified=name,
-            message=text.strip(),
-            frames=() if frames is None else (frames,),
-        )
-    ]
+    calls = "".join(f'  File "{each.path}", line {each.line}, in {each.function}\n' for each in frames)
+    # Reads what such an exception tells beside its message, as the name of the module that is missing.
+    told = read_traceback(f"Traceback (most recent call last):\n{calls}{name}: {text.strip()}")
+    if told is not None:
+        return told.model_copy(update={"frames": frames})
+    return ExceptionFact(type=name.rpartition(".")[2], qualified=name, message=text.strip(), frames=frames)
 
 
 _JUNIT_OUTCOMES = {
@@ -231,6 +300,14 @@ _JUNIT_OUTCOMES = {
     "error": TestOutcome.ERROR,
     "skipped": TestOutcome.SKIPPED,
 }
+
+
+_JUNIT_PHASES = {
+    "collection failure": Phase.COLLECT,
+    "failed on setup": Phase.SETUP,
+    "failed on teardown": Phase.TEARDOWN,
+}
+"""How the message of an error begins that is not of a test's call."""
 
 
 def read_junit(file: Path, asked: Asked) -> Reading:
@@ -259,12 +336,14 @@ def read_junit(file: Path, asked: Asked) -> Reading:
             (str(each.get("name")), _number(each.get("value"))) for each in case.iter("property")
         ]
         if found is not None and outcome.is_red:
-            entry = {"longrepr": found.text, "crash": {"message": found.get("message") or ""}}
-            collecting = (found.get("message") or "").startswith("collection failure")
-            kind = EvidenceKind.COLLECTION if collecting else EvidenceKind.TEST
-            evidence.append(
-                _reported(asked, kind, Phase.COLLECT if collecting else Phase.CALL, nodeid, entry)
+            message = found.get("message") or ""
+            phase = next(
+                (phase for begin, phase in _JUNIT_PHASES.items() if message.startswith(begin)), None
             )
+            crash = {"message": message if phase is None else ""}  # of other phases it says only which
+            kind = EvidenceKind.COLLECTION if phase is Phase.COLLECT else EvidenceKind.TEST
+            entry = {"longrepr": found.text, "crash": crash}
+            evidence.append(_reported(asked, kind, phase or Phase.CALL, nodeid, entry))
     return Reading(tuple(tests), tuple(evidence), tuple(properties))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.model.outcome import TestOutcome, TestResult, Verdict
 from pytest_planverify.judgement import Judgement
+from pytest_planverify.observing.spec import COVERAGE_DEMAND
 from pytest_planverify.supervision.asked import file_of
 from pytest_planverify.supervision.judging_evidence import (
     collection_evidence,
@@ -158,6 +159,8 @@ def _doubt(asked: Asked, record: SessionRecord, nodeids: Sequence[str]) -> str |
     several = len(asked.selections) > 1  # which the command alone might run in another order
     for leak in record.leaks:
         if leak.position < last and (several or asked.key not in leak.keys):
+            if COVERAGE_DEMAND in leak.changed:
+                return f"{COVERAGE_DEMAND} depends on the other tests"
             return f"other tests changed {', '.join(leak.changed[:3])} before it"
     for late in record.late_failures:
         if late.position > first:

@@ -158,8 +158,12 @@ def vacuous_evidence(asked: Asked, record: SessionRecord, results: Sequence[Test
     """Why no test proves anything: none was collected, or none did pass."""
     reasons = [result.reason for result in results if result.reason]
     skipped = {nodeid: reason for nodeid, reason in record.skipped_files.items() if asked.concerns(nodeid)}
+    selectors = tuple(Selector(text=text, problem="empty") for text in asked.selections)
     if not results and not skipped:
         kind, headline = "nothing_collected", "no test was collected"
+        if asked.expression:
+            selectors = (Selector(text=asked.expression, problem="no_match"),)
+            headline = f"{asked.expression} {_PROBLEMS['no_match']}"
     elif any(result.outcome == "xfailed" for result in results):
         kind, headline = "only_xfailed", "no test passed: all are expected to fail, or skipped"
     else:
@@ -174,7 +178,7 @@ def vacuous_evidence(asked: Asked, record: SessionRecord, results: Sequence[Test
         vacuous=kind,
         headline=headline,
         skip_reasons=tuple(dict.fromkeys(reasons)),
-        selectors=tuple(Selector(text=text, problem="empty") for text in asked.selections),
+        selectors=selectors,
         tests=tuple(result.nodeid for result in results),
     )
 

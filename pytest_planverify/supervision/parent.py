@@ -8,6 +8,7 @@ import platform
 import signal
 import sys
 import time
+import traceback
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -74,6 +75,12 @@ def _verify(config: pytest.Config, settings: Settings, server: ForkServer, paths
         return ExitStatus.USAGE_ERROR
     except ForkServerDied as error:
         tw.line(f"internal error: {error}; nothing was accepted", red=True)
+        return ExitStatus.INTERNAL_ERROR
+    except pytest.UsageError:
+        raise
+    except Exception as error:  # a fault of the verifier must not look like a failed criterion
+        tw.line("".join(traceback.format_exception(error)))
+        tw.line("internal error: this is a fault of pytest-planverify; nothing was accepted", red=True)
         return ExitStatus.INTERNAL_ERROR
 
 
@@ -292,13 +299,18 @@ class _Run:
             )
         for each in prepared:
             yield from each.run.result.notes
+            if each.run.result.unexplained is not None:
+                yield f"not accepted: {each.run.result.unexplained}"
 
     def _echo_summaries(self, sessions: Sessions) -> None:
         """What other plugins say at the end of a session, such as a coverage table."""
-        for log, start, end in sessions.summaries:
+        last = len(sessions.summaries) - 1
+        for number, (log, start, end) in enumerate(sessions.summaries):
             with open(log, "rb") as stream:
                 stream.seek(start)
                 text = stream.read(end - start).decode("utf-8", "replace").strip("\n")
+            if number < last:
+                text = _without_coverage(text)
             if text and self._settings.verbosity >= 0:
                 self._tw.line(text)
 
@@ -310,6 +322,18 @@ class _Run:
         parts = [part for each in prepared for part in each.sessions.junit_parts if part.exists()]
         for problem in merge_junit(parts, self._settings.junit):
             self._tw.line(problem, yellow=True)
+
+
+def _without_coverage(text: str) -> str:
+    """A session's summary without its coverage report: the last session's tells of all of them."""
+    kept: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        if line.startswith("===") and line.endswith("==="):
+            inside = " tests coverage " in line
+        if not inside:
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def _require_place(file: Path | None) -> None:

@@ -25,6 +25,7 @@ from pytest_planverify.supervision.schedule import Fold, Job, Stage, schedule
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from planner.catalog import PytestInvocation
     from planner.edges.plan_file import LoadedPlan
     from planner.model.plan import Todo
     from planner.rules.criteria import Criterion
@@ -79,6 +80,9 @@ class PlanRun:
         """How many criteria of the run are red by now; set by the caller where a plan went before."""
         self.stages = schedule(plan, self._by_id, isolate=settings.isolate)
         self.result = PlanResult(plan, list(todos), {todo.id: {} for todo in todos})
+        demanded = any(word.startswith("--cov-fail-under") for word in settings.shared_args)
+        if demanded and not any(stage.folds for stage in self.stages):
+            self.result.unexplained = "--cov-fail-under is measured in shared sessions, and none is run"
 
     def run(self) -> None:
         """Run all stages. After ``KeyboardInterrupt`` the result holds what was known by then."""
@@ -145,10 +149,13 @@ class PlanRun:
                 judge_shared(self._asked(job), record, narrowed_run=self._settings.narrows)
                 for job in fold.jobs
             ]
+            unexplained = None
             if self._is_unexplained(record, judgements):
-                _put_in_doubt(
-                    judgements, f"the shared session returned {record.exit_status}, which no test explains"
-                )
+                unexplained = f"the shared session returned {record.exit_status}, which no test explains"
+                _put_in_doubt(judgements, unexplained)
+            if self._settings.shared_args:  # seen by shared sessions only; the last has all coverage data
+                because = "a coverage that is too low, perhaps"
+                self.result.unexplained = f"{unexplained}: {because}" if unexplained else None
             for job, judgement in zip(fold.jobs, judgements, strict=True):
                 judged.setdefault(job.todo.id, []).append(_Unsettled(job, judgement, fold, record))
         return judged
@@ -227,6 +234,7 @@ class PlanRun:
             check_id=job.criterion.id,
             limit_seconds=job.spec.timeout_seconds,
             selections=() if invocation is None else invocation.selections,
+            expression="" if invocation is None else _expression(invocation),
             contract_path=job.todo.contract_path,
         )
 
@@ -353,6 +361,12 @@ def _unreached(criterion: Criterion, blocked: Sequence[str]) -> CheckRun:
     if blocked:
         return of_skip(criterion, blocked_reason(blocked), Verdict.BLOCKED)
     return of_skip(criterion, "not reached", Verdict.NOT_RUN)
+
+
+def _expression(invocation: PytestInvocation) -> str:
+    given = (("-k", invocation.keyword), ("-m", invocation.markexpr))
+    texts = [f"{option} {text!r}" for option, text in given if text and text.strip()]
+    return " ".join([*texts, *(f"--deselect {prefix}" for prefix in invocation.deselect)])
 
 
 def _title(jobs: Sequence[Job]) -> str:

@@ -100,22 +100,25 @@ def schedule(plan: LoadedPlan, todo_ids: Iterable[str], *, isolate: bool) -> lis
     """The stages of one plan, for the todos named. The plan's order decides among equals."""
     wanted = set(todo_ids)
     order = [todo for todo in dependency_order(plan.plan.items) if todo.id in wanted]
+    folding = Folding(plan.root)
     jobs: list[Job] = []
     ends: dict[str, int] = {}
     lasts: dict[str, int] = {}
     for todo in order:
         start = max((ends[name] for name in todo.dependencies if name in ends), default=0)
-        found, last, end = _jobs_of(plan, todo, start, isolate=isolate)
+        found, last, end = _jobs_of(plan, todo, start, folding, isolate=isolate)
         jobs += found
         lasts[todo.id], ends[todo.id] = last, end
     stages = [Stage() for _ in range(max(lasts.values(), default=-1) + 1)]
     for todo in order:
         stages[lasts[todo.id]].todos.append(todo)
-    _fold(plan, jobs, stages)
+    _fold(folding, jobs, stages)
     return stages
 
 
-def _jobs_of(plan: LoadedPlan, todo: Todo, start: int, *, isolate: bool) -> tuple[list[Job], int, int]:
+def _jobs_of(
+    plan: LoadedPlan, todo: Todo, start: int, folding: Folding, *, isolate: bool
+) -> tuple[list[Job], int, int]:
     """The todo's jobs, the stage of its last one, and the stage in which those after it may begin."""
     stage = start
     after_effect = False
@@ -128,7 +131,7 @@ def _jobs_of(plan: LoadedPlan, todo: Todo, start: int, *, isolate: bool) -> tupl
             todo=todo,
             criterion=criterion,
             stage=stage,
-            own_session=_own_session(criterion, isolate=isolate),
+            own_session=_own_session(criterion, folding, isolate=isolate),
         )
         if job.is_pytest and after_effect:
             stage, after_effect = stage + 1, False
@@ -138,7 +141,7 @@ def _jobs_of(plan: LoadedPlan, todo: Todo, start: int, *, isolate: bool) -> tupl
     return jobs, stage, stage + 1 if after_effect else stage
 
 
-def _own_session(criterion: Criterion, *, isolate: bool) -> str | None:
+def _own_session(criterion: Criterion, folding: Folding, *, isolate: bool) -> str | None:
     command = criterion.command
     if command is None or command.pytest is None:
         return "it is no pytest command"
@@ -149,7 +152,11 @@ def _own_session(criterion: Criterion, *, isolate: bool) -> str | None:
         return f"{variable} is read when an interpreter starts"
     if command.pytest.alone is not None:
         return command.pytest.alone
-    return "asked for by --planverify-isolate" if isolate else None
+    if isolate:
+        return "asked for by --planverify-isolate"
+    selects = command.pytest.keyword or command.pytest.markexpr
+    # A shared session has neither: what each command selects is decided after the conftests were asked.
+    return "its conftest reads -k or -m" if selects and folding.reads_selection(command.pytest) else None
 
 
 def _start_variable(command: Command) -> str | None:
@@ -157,8 +164,7 @@ def _start_variable(command: Command) -> str | None:
     return next((name for name in names if name.startswith(_START_VARIABLES)), None)
 
 
-def _fold(plan: LoadedPlan, jobs: Sequence[Job], stages: Sequence[Stage]) -> None:
-    folding = Folding(plan.root)
+def _fold(folding: Folding, jobs: Sequence[Job], stages: Sequence[Stage]) -> None:
     shared = [job for job in jobs if job.own_session is None]
     keys = _keys(folding, shared)
     for job in jobs:

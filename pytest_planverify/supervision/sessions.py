@@ -100,7 +100,7 @@ class Sessions:
         args = [*command.pytest.args, *self._settings.session_args]
         interactive = first and self._settings.interactive
         if first:
-            args += self._coverage(_without_workers(self._settings.shared_args))
+            args += self._coverage(_for_one_command(self._settings.shared_args))
             args += self._junit()
         spec = self._spec(
             [job],
@@ -297,12 +297,16 @@ def _nothing_there(fold: Fold, record: SessionRecord) -> SessionRecord:
     return record
 
 
-def _without_workers(args: Sequence[str]) -> list[str]:
+_FOR_COMPANY = ("-n", "--numprocesses", "--dist", "--maxprocesses", "--tx", "--cov-fail-under")
+"""Options for a session of many tests; one command alone reaches no coverage of the whole."""
+
+
+def _for_one_command(args: Sequence[str]) -> list[str]:
     kept: list[str] = []
     words = iter(args)
     for word in words:
-        if word in ("-n", "--numprocesses", "--dist", "--maxprocesses", "--tx"):
+        if word in _FOR_COMPANY:
             next(words, None)
-        elif not word.startswith(("-n", "--numprocesses=", "--dist=", "--maxprocesses=", "--tx=")):
+        elif not word.startswith(("-n", *(f"{name}=" for name in _FOR_COMPANY))):
             kept.append(word)
     return kept

@@ -280,7 +280,7 @@ def _alive(pid: int) -> bool:
 
 
 def _last_words(spec: SessionSpec) -> tuple[str, str]:
-    """The stacks that faulthandler wrote, with paths below the root, and the end of the session's output."""
+    """The stacks that faulthandler wrote, with paths below the root, and the end of its output."""
     folder = Path(spec.stacks).parent
     stacks = [_tail(path) for path in sorted(folder.glob(Path(spec.stacks).name + "*"))]
     output = _tail(Path(spec.log)) if spec.log else ""

@@ -106,7 +106,11 @@ class Example:
             options = [*ONLY_THIS_PLUGIN, *options]
             settings["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         done = run_pytest(
-            *options, cwd=cwd or self.root, env=settings, timeout_seconds=timeout_seconds, as_module=as_module
+            *options,
+            cwd=cwd or self.root,
+            env=settings,
+            timeout_seconds=timeout_seconds,
+            as_module=as_module,
         )
         return self.verified(done, mark, outcomes)
 
@@ -131,7 +135,9 @@ class Example:
         return sorted((self.root / ".planverify" / "runs").iterdir())
 
 
-def todo(todo_id: str, *commands: str | dict[str, Any], after: tuple[str, ...] = (), **keys: Any) -> dict[str, Any]:
+def todo(
+    todo_id: str, *commands: str | dict[str, Any], after: tuple[str, ...] = (), **keys: Any
+) -> dict[str, Any]:
     """A todo whose tests are these commands; keys that no todo has are criteria."""
     criteria = {
         name: keys.pop(name) for name in ("expected_artifacts", "metrics", "manual") if name in keys

@@ -45,7 +45,13 @@ def tree(example: Example) -> Verified:
 
 def test_the_tree_shows_todos_criteria_and_node_ids(tree: Verified):
     assert tree.exit_code == 0, str(tree)
-    for text in ("draw", "paint", "pytest test_it.py -k 1", "test_it.py::test_it[1]", "test_it.py::test_it[2]"):
+    for text in (
+        "draw",
+        "paint",
+        "pytest test_it.py -k 1",
+        "test_it.py::test_it[1]",
+        "test_it.py::test_it[2]",
+    ):
         assert text in tree.output
     for text in ("python -m compileall .", "out.txt", "n > 1", "2 todos, 2 tests"):
         assert text in tree.output

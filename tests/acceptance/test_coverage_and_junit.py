@@ -11,7 +11,8 @@ from example_project import Example, Verified, todo
 
 FILES = {
     "shop/__init__.py": "",
-    "shop/prices.py": "def price():\n    return 1\n\ndef discount():\n    return 2\n\ndef unused():\n    return 3\n",
+    "shop/prices.py": "def price():\n    return 1\n\ndef discount():\n    return 2\n\n"
+    "def unused():\n    return 3\n",
     "conftest.py": "",
     "tests/test_price.py": "from shop.prices import price\ndef test_price(): assert price() == 1\n",
     "tests/test_discount.py": "import os\nfrom shop.prices import discount\n"
@@ -20,7 +21,9 @@ FILES = {
 
 
 @pytest.fixture(scope="module", params=[(), ("-p", "xdist", "-n2")], ids=["alone", "workers"])
-def covered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, Verified]:
+def covered(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Example, Verified]:
     example = Example(tmp_path_factory.mktemp("covered") / "project", FILES)
     example.plan(
         todo("price", "pytest tests/test_price.py"),
@@ -45,7 +48,9 @@ def test_the_report_is_shown(covered: tuple[Example, Verified]):
 
 def test_the_data_file_holds_what_every_session_ran(covered: tuple[Example, Verified]):
     example, run = covered
-    files = [path for path in (example.root / ".coverage", example.root.parent / ".coverage") if path.exists()]
+    files = [
+        path for path in (example.root / ".coverage", example.root.parent / ".coverage") if path.exists()
+    ]
 
     assert files, str(run)
     data = coverage.CoverageData(basename=str(files[0]))
@@ -60,7 +65,10 @@ def test_one_junit_file_tells_of_every_test_once(covered: tuple[Example, Verifie
 
     assert path.is_file(), str(run)
     root = ET.parse(path).getroot()
-    assert sorted(str(case.get("name")) for case in root.iter("testcase")) == ["test_discount", "test_price"]
+    assert sorted(str(case.get("name")) for case in root.iter("testcase")) == [
+        "test_discount",
+        "test_price",
+    ]
     assert root.get("tests") == "2"
 
 
@@ -82,6 +90,13 @@ def test_a_coverage_that_is_too_low_turns_green_into_red(tmp_path: Path):
     low = example.verify("-p", "pytest_cov", "--cov=shop", "--cov-fail-under=99")
     enough = example.verify("-p", "pytest_cov", "--cov=shop", "--cov-fail-under=10")
 
+    unmeasured = example.verify(
+        "-p", "pytest_cov", "--cov=shop", "--cov-fail-under=10", "--planverify-isolate"
+    )
+
     assert low.exit_code == 1, str(low)
+    assert low.verdicts == unmeasured.verdicts == {"price": "passed"}, str(unmeasured)
+    assert unmeasured.exit_code == 1
+    assert "not accepted: --cov-fail-under" in unmeasured.output
     assert "99" in low.output
     assert enough.exit_code == 0, str(enough)

@@ -37,7 +37,9 @@ def an_example(folder) -> Example:  # type: ignore[no-untyped-def]
     for name, statement in ENDINGS.items():
         example.write({f"test_{name}.py": a_file_that_ends_by(statement)})
         todos.append(todo(name, f"pytest test_{name}.py::test_dies"))
-        todos.append(todo(f"beside_{name}", f"pytest test_{name}.py::test_before test_{name}.py::test_after"))
+        todos.append(
+            todo(f"beside_{name}", f"pytest test_{name}.py::test_before test_{name}.py::test_after")
+        )
     for name, statement in AT_IMPORT.items():
         example.write({f"test_{name}.py": f"{statement}\ndef test_it(): pass\n"})
         todos.append(todo(name, f"pytest test_{name}.py"))
@@ -48,7 +50,10 @@ def an_example(folder) -> Example:  # type: ignore[no-untyped-def]
             "below/test_it.py": "def test_it(): pass\n",
         }
     )
-    todos += [todo("conftest_exit", "pytest below/test_it.py"), todo("last", "pytest test_healthy.py::test_last")]
+    todos += [
+        todo("conftest_exit", "pytest below/test_it.py"),
+        todo("last", "pytest test_healthy.py::test_last"),
+    ]
     example.plan(*todos)
     return example
 
@@ -56,7 +61,10 @@ def an_example(folder) -> Example:  # type: ignore[no-untyped-def]
 @pytest.fixture(scope="module", params=["folded", "workers"])
 def dying(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Verified:
     example = an_example(tmp_path_factory.mktemp(request.param))
-    options = {"folded": ("--planverify-confirm=1",), "workers": ("-p", "xdist", "-n2", "--planverify-confirm=1")}
+    options = {
+        "folded": ("--planverify-confirm=1",),
+        "workers": ("-p", "xdist", "-n2", "--planverify-confirm=1"),
+    }
     return example.verify(*options[request.param], timeout_seconds=90)
 
 

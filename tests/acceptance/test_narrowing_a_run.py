@@ -1,4 +1,4 @@
-"""What the user leaves out by -k, -m, --deselect, -x, --maxfail or --lf is not run: never green, never failed."""
+"""What the user leaves out by -k, -m, --deselect, -x or --lf is not run: never green, never failed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,12 @@ def an_example(folder: Path) -> Example:
 
 @pytest.mark.parametrize(
     "options",
-    [("-k", "fast"), ("-kfast",), ("-m", "not slow", "-k", "not other"), ("--deselect=test_one.py::test_slow", "--deselect=test_two.py")],
+    [
+        ("-k", "fast"),
+        ("-kfast",),
+        ("-m", "not slow", "-k", "not other"),
+        ("--deselect=test_one.py::test_slow", "--deselect=test_two.py"),
+    ],
     ids=" ".join,
 )
 def test_a_test_that_the_user_left_out_is_not_run(options: tuple[str, ...], tmp_path: Path):
@@ -111,9 +116,7 @@ NUMBERED = ((1, "green"), (2, "red"), (3, "green"), (4, "red"), (5, "green"))
     [(("-x",), 2), (("--exitfirst",), 2), (("--maxfail=2",), 4), (("--maxfail", "1"), 2)],
     ids=["-x", "--exitfirst", "--maxfail=2", "--maxfail 1"],
 )
-def test_after_so_many_failures_the_rest_is_not_run(
-    options: tuple[str, ...], reached: int, tmp_path: Path
-):
+def test_after_so_many_failures_the_rest_is_not_run(options: tuple[str, ...], reached: int, tmp_path: Path):
     run = an_example_with_reds(tmp_path).verify(*options)
 
     colours = ["passed", "failed", "passed", "failed", "passed"]
@@ -128,7 +131,13 @@ def test_after_so_many_failures_the_rest_is_not_run(
 def test_the_last_failures_are_run_again_and_nothing_else(tmp_path: Path):
     example = an_example_with_reds(tmp_path)
     example.verify()
-    example.write({"test_reds.py": REDS["test_reds.py"].replace("def test_2_red(): assert False", "def test_2_red(): pass")})
+    example.write(
+        {
+            "test_reds.py": REDS["test_reds.py"].replace(
+                "def test_2_red(): assert False", "def test_2_red(): pass"
+            )
+        }
+    )
 
     run = example.verify("--lf")
 
@@ -142,7 +151,9 @@ def test_without_last_failures_everything_runs(tmp_path: Path):
     never_run = example.verify("--lf")
     all_green = example.verify("--lf")
 
-    assert never_run.states == all_green.states == {"both": "done", "fast": "done", "other": "done"}, str(never_run)
+    assert never_run.states == all_green.states == {"both": "done", "fast": "done", "other": "done"}, str(
+        never_run
+    )
     assert never_run.exit_code == all_green.exit_code == 0
 
 

@@ -1,4 +1,4 @@
-"""What runs leave in .planverify: records of the last runs, apart from one another, out of version control."""
+"""What runs leave in .planverify: records of the last runs, kept apart, out of version control."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def test_two_runs_at_once_keep_their_journals_apart_and_the_outcomes_whole(tmp_p
 
     assert [run.exit_code for run in runs] == [1, 1], str(runs[0]) + str(runs[1])
     assert example.verify("--collect-only").document is not None
-    journals = [run / "journal.jsonl" for run in example.runs if (run / "journal.jsonl").read_text().count("\n") > 2]
+    journals = [
+        run / "journal.jsonl" for run in example.runs if (run / "journal.jsonl").read_text().count("\n") > 2
+    ]
     for journal in journals[:2]:
         records = [json.loads(line) for line in journal.read_text().splitlines()]
         assert len({record["run_id"] for record in records if "run_id" in record}) == 1
@@ -92,7 +94,9 @@ def test_an_outcome_file_may_lie_in_a_folder_that_does_not_exist_yet(tmp_path: P
     example = an_example(tmp_path)
     path = tmp_path / "build/reports/outcomes.json"
 
-    run = example.verify("plan.yaml::draw", "--planverify-outcomes", "build/reports/outcomes.json", outcomes=path)
+    run = example.verify(
+        "plan.yaml::draw", "--planverify-outcomes", "build/reports/outcomes.json", outcomes=path
+    )
 
     assert run.exit_code == 0, str(run)
     assert run.states == {"draw": "done"}

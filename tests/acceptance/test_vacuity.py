@@ -10,7 +10,8 @@ EMPTY = {
     "all_skipped": "import pytest\n@pytest.mark.skip(reason='not today')\ndef test_it(): pass\n",
     "skipped_inside": "import pytest\ndef test_it(): pytest.skip('no database')\n",
     "expected_failure": "import pytest\n@pytest.mark.xfail(reason='known')\ndef test_it(): assert 0\n",
-    "skipped_module": "import pytest\npytest.skip('no service', allow_module_level=True)\ndef test_it(): pass\n",
+    "skipped_module": "import pytest\npytest.skip('no service', allow_module_level=True)\n"
+    "def test_it(): pass\n",
     "missing_import": "import pytest\npytest.importorskip('no_such_module')\ndef test_it(): pass\n",
 }
 
@@ -19,7 +20,12 @@ EMPTY = {
 def empty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Verified:
     example = Example(tmp_path_factory.mktemp("empty"))
     example.write({f"test_{name}.py": text for name, text in EMPTY.items()})
-    example.write({"test_real.py": "import pytest\ndef test_it(): pass\n@pytest.mark.skip\ndef test_skipped(): pass\n"})
+    example.write(
+        {
+            "test_real.py": "import pytest\ndef test_it(): pass\n"
+            "@pytest.mark.skip\ndef test_skipped(): pass\n"
+        }
+    )
     example.plan(
         *(todo(name, f"pytest test_{name}.py") for name in EMPTY),
         todo("no_match", "pytest test_real.py -k nothing_like_it"),

@@ -24,6 +24,12 @@ def keys(root: Path, *commands: str) -> list[FoldKey]:
     return Folding(root).keys([(each.pytest, each.env) for each in parsed if each.pytest])
 
 
+def reads_selection(root: Path, command: str) -> bool:
+    invocation = parse_command(command).pytest
+    assert invocation is not None
+    return Folding(root).reads_selection(invocation)
+
+
 def share(root: Path, *commands: str) -> bool:
     return len(set(keys(root, *commands))) == 1
 
@@ -151,6 +157,41 @@ def test_test_files_of_one_name_in_packages_may_share(tmp_path: Path):
     write(tmp_path, "a/__init__.py", "a/test_same.py", "b/__init__.py", "b/test_same.py")
 
     assert share(tmp_path, "pytest a/test_same.py", "pytest b/test_same.py")
+
+
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("config.option.keyword", True),
+        ("config.option.markexpr", True),
+        ("config.getoption('-k')", True),
+        ('config.getoption(\n    "keyword", default="")', True),
+        ("config.getoption('-m')", True),
+        ("config.getvalue('markexpr')", True),
+        ("getattr(config.option, 'markexpr', '')", True),
+        ("item.keywords", False),
+        ("config.getoption('--slow')", False),
+        ("subprocess.run([sys.executable, '-m', 'build'])", False),
+        ("", False),
+    ],
+)
+def test_a_conftest_that_looks_at_the_selecting_expressions_is_told(text: str, reads: bool, tmp_path: Path):
+    write(tmp_path, "a/test_a.py", "b/test_b.py")
+    (tmp_path / "a/conftest.py").write_text(text)
+
+    assert reads_selection(tmp_path, "pytest a/test_a.py") is reads
+    assert reads_selection(tmp_path, "pytest .") is reads
+    assert not reads_selection(tmp_path, "pytest b/test_b.py")
+
+
+@pytest.mark.parametrize("plugin", ["tests/support/slow.py", "support/slow.py"])
+def test_a_plugin_file_that_a_conftest_names_is_read_too(plugin: str, tmp_path: Path):
+    write(tmp_path, "tests/test_a.py", plugin)
+    (tmp_path / "tests/conftest.py").write_text("pytest_plugins = ['support.slow', 'pytester']\n")
+    assert not reads_selection(tmp_path, "pytest tests")
+
+    (tmp_path / plugin).write_text("def pytest_configure(config): config.option.keyword\n")
+    assert reads_selection(tmp_path, "pytest tests")
 
 
 def test_folders_that_pytest_passes_over_are_not_looked_into(tmp_path: Path):

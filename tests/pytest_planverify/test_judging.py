@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -85,6 +86,15 @@ def test_the_reason_for_a_skip_is_told():
 
     (elsewhere,) = judge_shared(asked("c.py"), Told().collected().ended(0)).evidence
     assert elsewhere.vacuous == "nothing_collected"
+
+
+def test_an_expression_that_leaves_no_test_is_named_rather_than_the_file():
+    wanted = dataclasses.replace(asked("a.py"), expression="-k 'not test'")
+
+    (evidence,) = judge_alone(wanted, Told().collected().ended(5)).evidence
+
+    assert evidence.headline == "-k 'not test' selects no test"
+    assert [(each.text, each.problem) for each in evidence.selectors] == [("-k 'not test'", "no_match")]
 
 
 def test_a_file_that_skips_itself_is_all_skipped():
@@ -273,6 +283,14 @@ def test_a_green_is_in_doubt_after_a_leak_of_others():
 
     assert judgement.verdict is Verdict.PASSED
     assert judgement.doubt == "other tests changed sys.path, environment before it"
+
+
+def test_a_green_is_in_doubt_where_the_coverage_of_all_tests_counts():
+    session = Told().collected("a").tell("leak", keys=[], changed=["what --cov-fail-under measures"])
+
+    judgement = judge_shared(asked(), session.test("a").ended(0))
+
+    assert judgement.doubt == "what --cov-fail-under measures depends on the other tests"
 
 
 @pytest.mark.parametrize(

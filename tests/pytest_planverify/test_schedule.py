@@ -149,6 +149,19 @@ def test_why_a_command_shares_no_session_is_said(command: str, reason: str, fork
     assert job.is_pytest is forked
 
 
+READS_SELECTION = "def pytest_collection_modifyitems(config, items): return config.option.keyword\n"
+
+
+def test_commands_with_an_expression_that_a_conftest_reads_run_by_themselves(tmp_path: Path):
+    (tmp_path / "conftest.py").write_text(READS_SELECTION)
+    commands = ("pytest test_a.py", "pytest test_a.py -k it", "pytest test_a.py -m x", "pytest test_b.py")
+
+    stages = stages_of(plan_of(tmp_path, todo("a", *commands)))
+
+    assert shape(stages) == [([["a.0", "a.3"]], ["a.1", "a.2"], ["a"])]
+    assert {job.own_session for job in stages[0].singles} == {"its conftest reads -k or -m"}
+
+
 def test_the_search_path_of_a_command_is_followed_without_a_new_interpreter(tmp_path: Path):
     stages = stages_of(plan_of(tmp_path, todo("a", "PYTHONPATH=src pytest test_a.py")))
 

@@ -1,0 +1,1010 @@
+"""Small projects, each odd in one way in which a shared session could differ from a command run alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class OddProject:
+    """A project, and what each of its commands says when it is run alone."""
+
+    name: str
+    why: str
+    """What is odd about it."""
+    files: dict[str, str]
+    """Text by path; it may be indented."""
+    verdicts: dict[str, str]
+    """By command, in the order of the plan: `passed` or `failed`."""
+    plugins: tuple[str, ...] = ()
+    """Modules of the pytest plugins that it needs."""
+
+
+NAMED_LIKE_OURS = {
+    "conftest.py": "",
+    "yaml/__init__.py": "MINE = 1\n",
+    "psutil/__init__.py": "MINE = 1\n",
+    "jsonschema/__init__.py": "MINE = 1\n",
+    "pydantic/__init__.py": "MINE = 1\n",
+    "typing_inspection.py": "MINE = 1\n",
+}
+"""Packages that the verifier imports, too; the root's conftest puts them first on `sys.path`."""
+
+ODD_PROJECTS: tuple[OddProject, ...] = (
+    OddProject(
+        "session_fixture_teardown",
+        "a session fixture's teardown fails, which pytest blames on whatever test ran last",
+        files={
+            "tests/conftest.py": """
+            import pytest
+            @pytest.fixture(scope='session')
+            def db():
+                yield 1
+                raise RuntimeError('teardown')
+            """,
+            "tests/test_a.py": """
+            def test_1(db): pass
+            def test_2(db): pass
+            """,
+            "tests/test_b.py": "def test_b(): pass\n",
+        },
+        verdicts={
+            "pytest tests/test_a.py::test_1": "failed",
+            "pytest tests/test_a.py::test_2": "failed",
+            "pytest tests/test_b.py": "passed",
+        },
+    ),
+    OddProject(
+        "module_teardown",
+        "a module's teardown fails, which pytest blames on the module's last test",
+        files={
+            "tests/test_a.py": """
+            def teardown_module():
+                raise RuntimeError('x')
+            def test_1(): pass
+            def test_2(): pass
+            """,
+            "tests/test_b.py": "def test_b(): pass\n",
+        },
+        verdicts={
+            "pytest tests/test_a.py::test_1": "failed",
+            "pytest tests/test_a.py::test_2": "failed",
+            "pytest tests/test_b.py": "passed",
+        },
+    ),
+    OddProject(
+        "class_teardown",
+        "tearDownClass fails, which pytest blames on the class's last test",
+        files={
+            "tests/test_a.py": """
+            import unittest
+            class T(unittest.TestCase):
+                @classmethod
+                def tearDownClass(cls): raise RuntimeError('x')
+                def test_1(self): pass
+                def test_2(self): pass
+            """,
+            "tests/test_b.py": "def test_b(): pass\n",
+        },
+        verdicts={
+            "pytest tests/test_a.py::T::test_1": "failed",
+            "pytest tests/test_a.py::T::test_2": "failed",
+            "pytest tests/test_b.py": "passed",
+        },
+    ),
+    OddProject(
+        "sys_path_at_import",
+        "importing one test file puts a folder on sys.path that another file needs",
+        files={
+            "tests/test_a.py": """
+            import os
+            import sys
+
+            sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+            import thing
+
+            def test_a():
+                assert thing.X == 1
+            """,
+            "tests/test_b.py": """
+            def test_b():
+                import thing
+            """,
+            "lib/thing.py": "X = 1\n",
+        },
+        verdicts={
+            "pytest tests/test_a.py": "passed",
+            "pytest tests/test_b.py": "failed",
+        },
+    ),
+    OddProject(
+        "environ_at_import",
+        "importing one test file sets a variable that another file needs",
+        files={
+            "tests/test_a.py": """
+            import os
+            os.environ['ZZ'] = '1'
+            def test_a(): pass
+            """,
+            "tests/test_b.py": """
+            import os
+            def test_b(): assert os.environ['ZZ'] == '1'
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py": "passed",
+            "pytest tests/test_b.py": "failed",
+        },
+    ),
+    OddProject(
+        "stand_in_module",
+        "a test puts a stand-in into sys.modules that another test imports",
+        files={
+            "tests/test_a.py": """
+            import sys, types
+            def test_a(): sys.modules['optional_dep'] = types.ModuleType('optional_dep')
+            """,
+            "tests/test_b.py": """
+            def test_b():
+                import optional_dep
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py": "passed",
+            "pytest tests/test_b.py": "failed",
+        },
+    ),
+    OddProject(
+        "stand_in_module_at_import",
+        "importing one test file puts a stand-in into sys.modules",
+        files={
+            "tests/test_a.py": """
+            import sys, types
+            sys.modules['optional_dep'] = types.ModuleType('optional_dep')
+            def test_a(): pass
+            """,
+            "tests/test_b.py": """
+            def test_b():
+                import optional_dep
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py": "passed",
+            "pytest tests/test_b.py": "failed",
+        },
+    ),
+    OddProject(
+        "module_first_imported",
+        "a module that a test imports first keeps what that test put into it",
+        files={
+            "tests/test_a.py": """
+            def test_a():
+                import reg
+                reg.R.append(1)
+            """,
+            "tests/test_b.py": """
+            def test_b():
+                import reg
+                assert reg.R == [1]
+            """,
+            "reg.py": "R = []\n",
+            "conftest.py": "",
+        },
+        verdicts={
+            "pytest tests/test_a.py": "passed",
+            "pytest tests/test_b.py": "failed",
+        },
+    ),
+    OddProject(
+        "patched_library",
+        "a test leaves an attribute on a module of the standard library",
+        files={
+            "tests/test_a.py": """
+            import time
+            def test_a(): time.zz = 1
+            """,
+            "tests/test_b.py": """
+            import time
+            def test_b(): assert time.zz == 1
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py": "passed",
+            "pytest tests/test_b.py": "failed",
+        },
+    ),
+    OddProject(
+        "slots_state",
+        "a test changes what has no __dict__ and is neither list nor dictionary",
+        files={
+            "tests/test_a.py": """
+            import prod
+            def test_a():
+                prod.s.x = 2
+                prod.d.append(1)
+                prod.c['a'] = 1
+            """,
+            "tests/test_b.py": """
+            import prod
+            def test_b(): assert prod.s.x == 2
+            def test_c(): assert prod.d
+            def test_d(): assert prod.c['a']
+            """,
+            "prod.py": """
+            import collections
+
+            class S:
+                __slots__ = ("x",)
+
+                def __init__(self):
+                    self.x = 1
+
+            s = S()
+            d = collections.deque()
+            c = collections.defaultdict(int)
+            """,
+            "conftest.py": "",
+        },
+        verdicts={
+            "pytest tests/test_a.py": "passed",
+            "pytest tests/test_b.py::test_b": "failed",
+            "pytest tests/test_b.py::test_c": "failed",
+            "pytest tests/test_b.py::test_d": "failed",
+        },
+    ),
+    OddProject(
+        "atexit_exit",
+        "a test registers a function that ends the process with an exit status at its end",
+        files={
+            "tests/test_a.py": """
+            import atexit, os
+            def test_a(): atexit.register(lambda: os._exit(3))
+            """,
+            "tests/test_b.py": "def test_b(): pass\n",
+        },
+        verdicts={
+            "pytest tests/test_a.py": "failed",
+            "pytest tests/test_b.py": "passed",
+        },
+    ),
+    OddProject(
+        "late_warning",
+        "one test's garbage warns while another test runs, and warnings are errors",
+        files={
+            "tests/test_a.py": """
+            class L: pass
+            def test_a():
+                l = L(); l.me = l; l.f = open(__file__)
+            """,
+            "tests/test_b.py": """
+            import gc
+            def test_b(): gc.collect()
+            """,
+            "tests/test_c.py": "def test_c(): pass\n",
+        },
+        verdicts={
+            "pytest -W error tests/test_a.py": "failed",
+            "pytest -W error tests/test_b.py": "passed",
+            "pytest -W error tests/test_c.py": "passed",
+        },
+    ),
+    OddProject(
+        "late_thread_error",
+        "one test's thread fails while another test runs, and warnings are errors",
+        files={
+            "tests/test_a.py": """
+            import threading, time
+            def f():
+                time.sleep(.05); raise ValueError
+            def test_a():
+                threading.Thread(target=f).start()
+            """,
+            "tests/test_b.py": """
+            import time
+            def test_b(): time.sleep(.2)
+            """,
+            "tests/test_c.py": "def test_c(): pass\n",
+        },
+        verdicts={
+            "pytest -W error tests/test_a.py": "passed",
+            "pytest -W error tests/test_b.py": "passed",
+            "pytest -W error tests/test_c.py": "passed",
+        },
+    ),
+    OddProject(
+        "odd_named_file",
+        "a test file whose name pytest collects only when it is named",
+        files={
+            "tests/checks.py": "def test_a(): pass\n",
+            "tests/data.txt": "",
+        },
+        verdicts={
+            "pytest tests": "failed",
+            "pytest tests/checks.py": "passed",
+        },
+    ),
+    OddProject(
+        "cov_fail_under",
+        "the ini file demands a coverage that only all tests together reach",
+        files={
+            "pyproject.toml": """
+            [tool.pytest.ini_options]
+            addopts='--cov=prod --cov-fail-under=95'
+            pythonpath=['.']
+            """,
+            "prod.py": """
+            def f():
+                x = 1
+                x = 2
+                return x
+
+            def g():
+                x = 1
+                x = 2
+                return x
+            """,
+            "tests/test_a.py": """
+            import prod
+            def test_a(): prod.f()
+            """,
+            "tests/test_b.py": """
+            import prod
+            def test_b(): prod.g()
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py": "failed",
+            "pytest tests/test_b.py": "failed",
+            "pytest tests": "passed",
+        },
+        plugins=("pytest_cov.plugin",),
+    ),
+    OddProject(
+        "expressions_in_the_ini_file",
+        "the ini file gives -k and -m, which a command's own replace even when they are empty",
+        files={
+            "pyproject.toml": """
+            [tool.pytest.ini_options]
+            addopts='-k test_a -m "not slow"'
+            markers=['slow']
+            """,
+            "tests/test_it.py": """
+            import pytest
+            def test_a(): pass
+            def test_b(): assert 0
+            @pytest.mark.slow
+            def test_a_slow(): assert 0
+            """,
+        },
+        verdicts={
+            "pytest tests": "passed",
+            "pytest tests -k ''": "failed",
+            "pytest tests -k test_b": "failed",
+            "pytest tests -m ''": "failed",
+        },
+    ),
+    OddProject(
+        "conftest_reads_k",
+        "a conftest skips slow tests unless -k or -m was given",
+        files={
+            "tests/conftest.py": """
+            import pytest
+            def pytest_configure(config): config.addinivalue_line('markers','slow: x')
+            def pytest_collection_modifyitems(config, items):
+                if config.option.keyword or config.option.markexpr: return
+                for i in items:
+                    if 'slow' in i.keywords: i.add_marker(pytest.mark.skip)
+            """,
+            "tests/test_a.py": """
+            import pytest
+            def test_foo(): pass
+            @pytest.mark.slow
+            def test_foo_slow(): assert 0
+            def test_bar(): pass
+            """,
+        },
+        verdicts={
+            "pytest tests -k foo": "failed",
+            "pytest tests": "passed",
+            "pytest tests -m slow": "failed",
+        },
+    ),
+    OddProject(
+        "conftest_reorder",
+        "a conftest reverses the order of tests that depend on it",
+        files={
+            "tests/conftest.py": "def pytest_collection_modifyitems(config, items): items.reverse()\n",
+            "tests/test_a.py": """
+            S=[]
+            def test_1(): S.append(1)
+            def test_2(): assert S
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py": "failed",
+            "pytest tests": "failed",
+            "pytest tests/test_a.py::test_1": "passed",
+        },
+    ),
+    OddProject(
+        "conftest_reorder_needed",
+        "a conftest reverses the order of tests that need it reversed",
+        files={
+            "tests/conftest.py": "def pytest_collection_modifyitems(config, items): items.reverse()\n",
+            "tests/test_a.py": """
+            S=[]
+            def test_1(): assert S
+            def test_2(): S.append(1)
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py": "passed",
+            "pytest tests": "passed",
+        },
+    ),
+    OddProject(
+        "order_of_paths",
+        "a test passes only after that of a file which its command names later",
+        files={
+            "st.py": "S=[]\n",
+            "conftest.py": "",
+            "tests/test_a.py": """
+            import st
+            def test_1(): st.S.append(1)
+            """,
+            "tests/test_b.py": """
+            import st
+            def test_2(): assert st.S
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py": "passed",
+            "pytest tests/test_b.py tests/test_a.py": "failed",
+        },
+    ),
+    OddProject(
+        "param_fixture_order",
+        "a session fixture counts how often it is set up, once for each parameter",
+        files={
+            "tests/conftest.py": """
+            import pytest
+            N=[]
+            @pytest.fixture(scope='session', params=['a','b'])
+            def db(request):
+                N.append(request.param)
+                assert len(N) <= 2, N
+                return request.param
+            """,
+            "tests/test_a.py": """
+            def test_1(db): pass
+            def test_2(db): pass
+            def test_3(db): pass
+            """,
+        },
+        verdicts={
+            "pytest tests": "passed",
+            "pytest tests/test_a.py::test_1": "passed",
+        },
+    ),
+    OddProject(
+        "subtests_that_pass",
+        "a subtest is skipped, or expected to fail, inside a test that passes",
+        files={
+            "tests/test_b.py": """
+            import pytest
+
+            def test_xfail(subtests):
+                with subtests.test():
+                    pytest.xfail("x")
+                with subtests.test():
+                    pass
+
+            def test_skip(subtests):
+                with subtests.test():
+                    pytest.skip("x")
+            """,
+        },
+        verdicts={
+            "pytest tests/test_b.py": "passed",
+            "pytest tests/test_b.py::test_skip": "passed",
+        },
+    ),
+    OddProject(
+        "subtests_that_fail",
+        "subtests that pass, fail and are skipped",
+        files={
+            "tests/test_a.py": """
+            import unittest
+
+            class T(unittest.TestCase):
+                def test_1(self):
+                    for i in range(3):
+                        with self.subTest(i=i):
+                            if i == 1:
+                                self.skipTest("x")
+
+                def test_2(self):
+                    with self.subTest():
+                        self.fail("x")
+
+                def test_3(self):
+                    with self.subTest():
+                        pass
+            """,
+            "tests/test_b.py": """
+            def test_s(subtests):
+                with subtests.test(): assert 0
+                with subtests.test(): pass
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py::T::test_1": "passed",
+            "pytest tests/test_a.py::T::test_2": "failed",
+            "pytest tests/test_a.py::T::test_3": "passed",
+            "pytest tests/test_b.py": "failed",
+        },
+    ),
+    OddProject(
+        "pythonpath_env",
+        "a module is found only where the command gives PYTHONPATH",
+        files={
+            "lib/thing2.py": "",
+            "tests/test_a.py": """
+            import thing2
+            def test_a(): pass
+            """,
+        },
+        verdicts={
+            "PYTHONPATH=lib pytest tests/test_a.py": "passed",
+            "pytest tests/test_a.py": "failed",
+            "PYTHONPATH=lib python -m pytest tests/test_a.py::test_a": "passed",
+        },
+    ),
+    OddProject(
+        "start_variables",
+        "variables that the interpreter, pytest or the C library read when they start",
+        files={
+            "scratch/.keep": "",
+            "tests/test_a.py": """
+            import os
+            import sys
+            import tempfile
+            import time
+
+            def test_opt(): assert sys.flags.optimize == 1
+            def test_hash(): assert sys.flags.hash_randomization == 0
+            def test_tz(): assert time.timezone == -9 * 3600
+            def test_warn_env(): assert sys.warnoptions
+            def test_tmp(): assert tempfile.gettempdir() == os.path.abspath("scratch")
+            def test_addopts(): pass
+            """,
+        },
+        verdicts={
+            "PYTHONOPTIMIZE=1 pytest tests/test_a.py::test_opt": "passed",
+            "PYTHONHASHSEED=0 pytest tests/test_a.py::test_hash": "passed",
+            "TZ=Asia/Tokyo pytest tests/test_a.py::test_tz": "passed",
+            "PYTHONWARNINGS=error pytest tests/test_a.py::test_warn_env": "passed",
+            "TMPDIR=scratch pytest tests/test_a.py::test_tmp": "passed",
+            "PYTEST_ADDOPTS='-k opt' pytest tests/test_a.py": "failed",
+            "PYTEST_ADDOPTS='-k addopts' pytest tests/test_a.py": "passed",
+        },
+    ),
+    OddProject(
+        "argv",
+        "tests look at sys.argv",
+        files={
+            "tests/test_a.py": """
+            import os
+            import sys
+
+            def test_prog():
+                assert os.path.isabs(sys.argv[0])
+                assert sys.argv[0].endswith("bin/pytest")
+
+            def test_prog_m():
+                assert sys.argv[0].endswith("__main__.py")
+
+            def test_args():
+                assert sys.argv[1:] == ["tests/test_a.py::test_args", "-q"]
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py::test_prog": "passed",
+            "python -m pytest tests/test_a.py::test_prog_m": "passed",
+            "pytest tests/test_a.py::test_args -q": "passed",
+        },
+    ),
+    OddProject(
+        "alarm_signal",
+        "tests look at the alarm signal and at marks of time limits",
+        files={
+            "tests/test_a.py": """
+            import signal
+
+            def test_a():
+                assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+            def test_b():
+                assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+            """,
+            "tests/test_b.py": """
+            def test_m(request):
+                assert request.node.get_closest_marker('timeout') is None
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py": "passed",
+            "pytest tests/test_b.py": "passed",
+        },
+        plugins=("pytest_timeout",),
+    ),
+    OddProject(
+        "option_of_a_deep_conftest",
+        "a conftest far below the root adds an option",
+        files={
+            "src/pkg/checks/conftest.py": """
+            def pytest_addoption(parser):
+                parser.addoption('--zz', default='1')
+            """,
+            "src/pkg/checks/test_a.py": """
+            def test_a(request):
+                assert request.config.getoption('--zz') == '1'
+            """,
+        },
+        verdicts={
+            "pytest . -k test_a": "passed",
+            "pytest src/pkg/checks/test_a.py": "passed",
+        },
+    ),
+    OddProject(
+        "same_basename",
+        "two test files of one name in folders that are no packages",
+        files={
+            "a/test_x.py": "def test_a(): pass\n",
+            "b/test_x.py": "def test_b(): pass\n",
+        },
+        verdicts={
+            "pytest a/test_x.py": "passed",
+            "pytest b/test_x.py": "passed",
+            "pytest a b": "failed",
+            "pytest .": "failed",
+            "pytest a": "passed",
+        },
+    ),
+    OddProject(
+        "helper_clash",
+        "two modules of one name beside test files that import them",
+        files={
+            "a/test_x.py": """
+            import helper
+            def test_a(): assert helper.X==1
+            """,
+            "a/helper.py": "X=1\n",
+            "b/test_y.py": """
+            import helper
+            def test_b(): assert helper.X==2
+            """,
+            "b/helper.py": "X=2\n",
+            "c/test_z.py": """
+            import helper
+            def test_z(): pass
+            """,
+        },
+        verdicts={
+            "pytest a/test_x.py": "passed",
+            "pytest b/test_y.py": "passed",
+            "pytest a b": "failed",
+            "pytest c/test_z.py": "failed",
+        },
+    ),
+    OddProject(
+        "packages_named_like_ours",
+        "the project has packages named like those that the verifier imports",
+        files={
+            **NAMED_LIKE_OURS,
+            "tests/test_y.py": """
+            import yaml
+            def test_y(): assert yaml.MINE
+            """,
+            "tests/test_p.py": """
+            import psutil
+            def test_p(): assert psutil.MINE
+            """,
+            "tests/test_j.py": """
+            import jsonschema
+            def test_j(): assert jsonschema.MINE
+            """,
+            "tests/test_pd.py": """
+            import pydantic
+            def test_p(): assert pydantic.MINE
+            """,
+            "tests/test_t.py": """
+            import typing_inspection
+            def test_t(): assert typing_inspection.MINE
+            """,
+        },
+        verdicts={
+            "pytest tests/test_y.py": "passed",
+            "pytest tests/test_p.py": "passed",
+            "pytest tests/test_j.py": "passed",
+            "pytest tests/test_pd.py": "passed",
+            "pytest tests/test_t.py": "passed",
+            "python -m pytest tests": "passed",
+        },
+    ),
+    OddProject(
+        "failing_packages_named_like_ours",
+        "tests fail in a project whose packages are named like those that the verifier imports",
+        files={
+            **NAMED_LIKE_OURS,
+            "tests/test_y.py": """
+            import yaml, planner
+            def test_y(): assert yaml.MINE == 2
+            def test_o(): assert planner.MINE
+            """,
+            "tests/test_pd.py": """
+            import pydantic
+            def test_p(): assert pydantic.MINE
+            def test_fail(): assert pydantic.MINE == 2
+            """,
+            "planner/__init__.py": "MINE=1\n",
+        },
+        verdicts={
+            "pytest tests/test_y.py": "failed",
+            "pytest tests/test_pd.py": "failed",
+            "pytest tests/test_pd.py::test_p": "passed",
+        },
+    ),
+    OddProject(
+        "package_named_planner",
+        "the project has a package named planner",
+        files={
+            "conftest.py": "",
+            "planner/__init__.py": "MINE=1\n",
+            "planner/model.py": "",
+            "tests/test_o.py": """
+            import planner
+            def test_o(): assert planner.MINE
+            def test_f(): assert planner.MINE == 2
+            """,
+        },
+        verdicts={
+            "pytest tests/test_o.py": "failed",
+            "pytest tests/test_o.py::test_o": "passed",
+            "python -m pytest tests/test_o.py::test_f": "failed",
+        },
+    ),
+    OddProject(
+        "duplicate_ids",
+        "two items of one file have one node id, and only the second passes",
+        files={
+            "tests/conftest.py": """
+            import pytest
+
+            class Item(pytest.Item):
+                def __init__(self, *, ok, **kwargs):
+                    super().__init__(**kwargs)
+                    self.ok = ok
+
+                def runtest(self):
+                    assert self.ok
+
+            class File(pytest.File):
+                def collect(self):
+                    yield Item.from_parent(self, name="x", ok=False)
+                    yield Item.from_parent(self, name="x", ok=True)
+
+            def pytest_collect_file(file_path, parent):
+                if file_path.suffix == ".zz":
+                    return File.from_parent(parent, path=file_path)
+            """,
+            "tests/a.zz": "",
+            "tests/test_a.py": "def test_a(): pass\n",
+        },
+        verdicts={
+            "pytest tests": "failed",
+            "pytest tests/a.zz": "failed",
+            "pytest tests/test_a.py": "passed",
+        },
+    ),
+    OddProject(
+        "sessionfinish_status",
+        "a conftest changes the exit status of the session after one test",
+        files={
+            "tests/conftest.py": """
+            BAD=[]
+            def pytest_runtest_teardown(item):
+                if item.name=='test_a': BAD.append(1)
+            def pytest_sessionfinish(session):
+                if BAD: session.exitstatus = 9
+            """,
+            "tests/test_a.py": "def test_a(): pass\n",
+            "tests/test_b.py": "def test_b(): assert 0\n",
+            "tests/test_c.py": "def test_c(): pass\n",
+        },
+        verdicts={
+            "pytest tests/test_a.py": "failed",
+            "pytest tests/test_b.py": "failed",
+            "pytest tests/test_c.py": "passed",
+        },
+    ),
+    OddProject(
+        "skip_module_with_id",
+        "a file skips itself as a whole, and a command names a test of it",
+        files={
+            "tests/test_a.py": """
+            import pytest
+            pytest.skip('x', allow_module_level=True)
+            def test_x(): pass
+            """,
+            "tests/test_b.py": "def test_b(): pass\n",
+        },
+        verdicts={
+            "pytest tests/test_a.py::test_x tests/test_b.py": "failed",
+            "pytest tests/test_a.py tests/test_b.py": "passed",
+            "pytest tests/test_a.py": "failed",
+            "pytest tests/test_b.py::test_b": "passed",
+        },
+    ),
+    OddProject(
+        "endings_of_the_process",
+        "tests end the process in every way there is",
+        files={
+            "tests/test_a.py": """
+            import os, sys, ctypes, pytest
+            def test_1(): os._exit(0)
+            def test_2(): sys.exit(0)
+            def test_3(): ctypes.string_at(0)
+            def test_4(): pytest.exit('bye', returncode=0)
+            def test_5(): raise KeyboardInterrupt
+            def test_6(): os.kill(os.getpid(), 9)
+            def test_7(): pass
+            """,
+            "tests/test_b.py": "def test_b(): pass\n",
+        },
+        verdicts={
+            "pytest tests/test_a.py::test_1": "failed",
+            "pytest tests/test_a.py::test_2": "failed",
+            "pytest tests/test_a.py::test_3": "failed",
+            "pytest tests/test_a.py::test_4": "failed",
+            "pytest tests/test_a.py::test_5": "failed",
+            "pytest tests/test_a.py::test_6": "failed",
+            "pytest tests/test_a.py::test_7": "passed",
+            "pytest tests/test_b.py": "passed",
+            "pytest tests/test_a.py -k test_1": "failed",
+        },
+    ),
+    OddProject(
+        "exit_at_import",
+        "importing test files ends the process",
+        files={
+            "tests/test_a.py": "import os; os._exit(0)\n",
+            "tests/test_b.py": "import sys; sys.exit(0)\n",
+            "tests/test_c.py": "import pytest; pytest.exit('x', 0)\n",
+            "tests/test_d.py": "def test_d(): pass\n",
+        },
+        verdicts={
+            "pytest tests/test_a.py": "failed",
+            "pytest tests/test_b.py": "failed",
+            "pytest tests/test_c.py": "failed",
+            "pytest tests/test_d.py": "passed",
+            "pytest tests": "failed",
+        },
+    ),
+    OddProject(
+        "odd_parameters",
+        "parameters whose ids look like paths, options and parts of node ids",
+        files={
+            "tests/test_a.py": r"""
+            import pytest
+            @pytest.mark.parametrize('x', ['a::b','x/y[z]',' ','\u2713','','-k',"it's"])
+            def test_a(x): pass
+            @pytest.mark.parametrize('p',[1,2])
+            class TestX:
+                def test_m(self,p): assert p==1
+            """,
+        },
+        verdicts={
+            "pytest 'tests/test_a.py::test_a[a::b]'": "passed",
+            "pytest 'tests/test_a.py::test_a[x/y[z]]'": "passed",
+            "pytest 'tests/test_a.py::test_a[ ]'": "passed",
+            "pytest 'tests/test_a.py::test_a[\\u2713]'": "passed",
+            "pytest 'tests/test_a.py::test_a[]'": "passed",
+            "pytest 'tests/test_a.py::test_a[-k]'": "passed",
+            'pytest "tests/test_a.py::test_a[it\'s]"': "passed",
+            "pytest tests/test_a.py -k 'test_a and z'": "failed",
+            "pytest 'tests/test_a.py::TestX[1]::test_m'": "failed",
+            "pytest 'tests/test_a.py::TestX::test_m[1]'": "passed",
+            "pytest tests/test_a.py::TestX::test_m": "failed",
+            "pytest 'tests/test_a.py::TestX::test_m[1' ": "failed",
+        },
+    ),
+    OddProject(
+        "chdir_in_test",
+        "a test leaves the process in another folder",
+        files={
+            "tests/test_a.py": """
+            import os
+            def test_a(): os.chdir('/')
+            """,
+            "tests/test_b.py": """
+            import os
+            def test_b(): assert os.getcwd()=='/'
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py": "passed",
+            "pytest tests/test_b.py": "failed",
+        },
+    ),
+    OddProject(
+        "broken_conftest",
+        "one folder's conftest cannot be imported",
+        files={
+            "tests/a/conftest.py": "import nope_nope\n",
+            "tests/a/test_a.py": "def test_a(): pass\n",
+            "tests/b/test_b.py": "def test_b(): pass\n",
+        },
+        verdicts={
+            "pytest tests/a": "failed",
+            "pytest tests/b/test_b.py": "passed",
+            "pytest tests": "failed",
+            "pytest tests/a/test_a.py": "failed",
+        },
+    ),
+    OddProject(
+        "broken_test_file",
+        "one of two test files cannot be imported",
+        files={
+            "tests/test_a.py": "import nope_nope\n",
+            "tests/test_b.py": "def test_b(): pass\n",
+        },
+        verdicts={
+            "pytest tests": "failed",
+            "pytest tests/test_b.py": "passed",
+            "pytest tests -k test_b": "failed",
+            "pytest tests/test_a.py tests/test_b.py::test_b": "failed",
+            "pytest tests --continue-on-collection-errors": "failed",
+        },
+    ),
+    OddProject(
+        "folders_passed_over",
+        "test files in folders that pytest passes over unless they are named",
+        files={
+            "build/test_x.py": "def test_x(): pass\n",
+            ".hid/test_h.py": "def test_h(): pass\n",
+            "test_ok.py": "def test_ok(): pass\n",
+        },
+        verdicts={
+            "pytest .": "passed",
+            "pytest build/test_x.py": "passed",
+            "pytest .hid/test_h.py": "passed",
+            "pytest build": "passed",
+        },
+    ),
+    OddProject(
+        "doctest",
+        "doctests are selected by the names of what they document",
+        files={
+            "pkg/__init__.py": "",
+            "pkg/m.py": """
+            def f():
+                '''
+                >>> 1
+                1
+                '''
+            def g():
+                '''
+                >>> 1
+                2
+                '''
+            """,
+        },
+        verdicts={
+            "pytest --doctest-modules pkg": "failed",
+            "pytest --doctest-modules pkg/m.py::pkg.m.f": "passed",
+            "pytest --doctest-modules pkg/m.py::pkg.m.g": "failed",
+            "pytest pkg": "failed",
+        },
+    ),
+)

@@ -1,0 +1,89 @@
+"""A plan that is wrong is refused on one screen: exit status 4, every fault, and nothing is run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from example_project import Example, Verified
+
+PLANS = Path(__file__).resolve().parents[2] / "fixtures/plans/invalid"
+NAMES = sorted(path.name for path in PLANS.iterdir() if path.name != "expected.json")
+SCREEN = 60
+"""Lines that a person can take in at once."""
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Example, Verified]]:
+    examples: dict[str, Example] = {}
+    for name in NAMES:
+        folder = tmp_path_factory.mktemp("bad")
+        examples[name] = Example(folder, {"test_it.py": "open('ran', 'w')\ndef test_it(): pass\n"})
+        shutil.copy(PLANS / name, folder / name)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = pool.map(lambda name: examples[name].verify(name), NAMES)
+    return {name: (examples[name], run) for name, run in zip(NAMES, runs, strict=True)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_bad_plan_is_refused_on_one_screen(name: str, refused: dict[str, tuple[Example, Verified]]):
+    example, run = refused[name]
+
+    assert run.exit_code == 4, str(run)
+    assert name in run.output
+    assert "Traceback" not in run.output
+    assert len(run.output.splitlines()) <= SCREEN, str(run)
+    assert max(map(len, run.output.splitlines())) <= 1000
+    assert sorted(path.name for path in example.root.iterdir()) == sorted([name, "test_it.py"])
+
+
+def written(folder: Path, kind: str) -> None:
+    plan = folder / "plan.yaml"
+    if kind == "folder":
+        plan.mkdir()
+    elif kind == "binary":
+        plan.write_bytes(bytes(range(256)) * 40)
+    elif kind == "empty":
+        plan.write_text("")
+    elif kind == "pipe":
+        os.mkfifo(plan)
+    elif kind == "dangling link":
+        plan.symlink_to("nowhere.yaml")
+    elif kind == "leads outside":
+        (folder / "link").symlink_to("/etc")
+        plan.write_text(
+            "todo_list_id: p\n"
+            "items: [{id: a, title: A, acceptance_criteria: {expected_artifacts: [link/passwd]}}]\n"
+        )
+    elif kind == "huge":
+        plan.write_text("[" * 1_000_000)
+
+
+@pytest.mark.parametrize(
+    "kind", ["missing", "folder", "binary", "empty", "pipe", "dangling link", "leads outside", "huge"]
+)
+def test_what_is_no_plan_is_refused_too(kind: str, tmp_path: Path):
+    example = Example(tmp_path)
+    written(tmp_path, kind)
+
+    run = example.verify("plan.yaml", timeout_seconds=20)
+
+    assert run.exit_code == 4, str(run)
+    assert "plan.yaml" in run.output
+    assert "Traceback" not in run.output
+    assert not (tmp_path / ".planverify").exists()
+
+
+def test_of_several_plans_every_bad_one_is_told(tmp_path: Path):
+    example = Example(tmp_path)
+    for name in ("no_todos.yaml", "duplicate_ids.yaml"):
+        shutil.copy(PLANS / name, tmp_path / name)
+
+    run = example.verify("no_todos.yaml", "duplicate_ids.yaml", "--planverify-outcomes=all.json")
+
+    assert run.exit_code == 4, str(run)
+    assert "no_todos.yaml" in run.output
+    assert "duplicate_ids.yaml" in run.output

@@ -1,0 +1,82 @@
+"""Ctrl-C and SIGTERM end the run in order: what was found is written, and no process is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from example_project import ONLY_THIS_PLUGIN, RUN_MARK, Example, Verified, todo
+from real_command import PLAIN_TERMINAL, Finished
+
+FILES = {
+    "test_quick.py": "def test_it(): pass\n",
+    "test_slow.py": """\
+        import pathlib, subprocess, time
+        def test_it():
+            pathlib.Path("started").write_text("")
+            subprocess.run(["sleep", "50"])
+    """,
+    "slow.py": "import pathlib, time\npathlib.Path('started').write_text('')\ntime.sleep(50)\n",
+}
+
+PLANS = {
+    "test": [todo("quick", "pytest test_quick.py"), todo("slow", "pytest test_slow.py")],
+    "command": [todo("quick", "pytest test_quick.py"), todo("slow", "python slow.py", after=("quick",))],
+}
+
+
+def interrupted(folder: Path, plan: str, sent: signal.Signals, *options: str) -> Verified:
+    """Run the plan, send the signal once the slow part has begun, and wait for the end."""
+    example = Example(folder, FILES)
+    example.plan(*PLANS[plan])
+    mark = uuid.uuid4().hex
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify", *options],
+        cwd=folder,
+        env=env | PLAIN_TERMINAL | {RUN_MARK: mark, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 30
+    while not (folder / "started").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.2)
+    process.send_signal(sent)
+    output, _ = process.communicate(timeout=20)
+    return example.verified(Finished(exit_code=process.returncode, output=output), mark)
+
+
+@pytest.mark.parametrize(
+    ("plan", "sent", "options"),
+    [
+        ("test", signal.SIGINT, ()),
+        ("test", signal.SIGTERM, ()),
+        ("command", signal.SIGINT, ()),
+        ("test", signal.SIGINT, ("-p", "xdist", "-n2")),
+        ("test", signal.SIGINT, ("--planverify-isolate",)),
+    ],
+    ids=["Ctrl-C", "SIGTERM", "Ctrl-C in a command", "Ctrl-C with workers", "Ctrl-C isolated"],
+)
+def test_an_interrupted_run_writes_what_it_found_and_leaves_no_process(
+    plan: str, sent: signal.Signals, options: tuple[str, ...], tmp_path: Path
+):
+    run = interrupted(tmp_path, plan, sent, *options)
+
+    assert run.exit_code == 2, str(run)
+    assert "Traceback" not in run.output, str(run)
+    assert run.document is not None, str(run)
+    assert run.document["run"]["interrupted"] is True
+    assert run.document["run"]["exit_status"] == 2
+    assert run.verdicts == {"quick": "passed", "slow": "not_run"}, str(run)
+    assert run.states["slow"] == "pending"
+    assert not run.left_running

@@ -1,0 +1,67 @@
+"""Odd projects, each a way in which a shared session could differ: the folded plan says what is true."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from example_project import Example, todo
+from odd_projects import ODD_PROJECTS, OddProject
+from real_command import run_pytest
+
+PLAIN_READING = {"passed": "passed", "failed": "failed", "inconclusive": "failed"}
+"""What the table calls a verdict; any other (`flaky`, `blocked`, `not_run` …) is wrong here."""
+
+SOMETHING_PASSED = re.compile(r"\b[1-9]\d* x?passed\b.* in \d")
+"""The last line of a session in which a test truly passed; subtests are counted by another word."""
+
+
+@pytest.mark.parametrize("project", ODD_PROJECTS, ids=lambda project: project.name)
+def test_a_shared_session_says_of_an_odd_project_what_its_commands_say_alone(
+    project: OddProject, tmp_path: Path
+):
+    example = Example(tmp_path, project.files)
+    example.plan(*(todo(f"t{number}", command) for number, command in enumerate(project.verdicts)))
+
+    run = example.verify(autoload=True, env=only_plugins("pytest_planverify.plugin", *project.plugins))
+
+    checks = [run.check(f"t{number}") for number, _ in enumerate(project.verdicts)]
+    said = {check["cmd"]: PLAIN_READING.get(check["verdict"], check["verdict"]) for check in checks}
+    assert said == project.verdicts, f"{project.why}\n{run}"
+
+
+def test_the_verdicts_of_odd_projects_are_those_of_each_command_alone(tmp_path: Path):
+    roots = {project.name: Example(tmp_path / project.name, project.files).root for project in ODD_PROJECTS}
+    commands = [(project, command) for project in ODD_PROJECTS for command in project.verdicts]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        said = pool.map(lambda each: run_alone(each[1], roots[each[0].name], each[0].plugins), commands)
+        wrong = [
+            f"{project.name}: {command}: {verdict}"
+            for (project, command), verdict in zip(commands, said, strict=True)
+            if verdict != project.verdicts[command]
+        ]
+
+    assert not wrong, "\n".join(wrong)
+
+
+def run_alone(command: str, root: Path, plugins: tuple[str, ...]) -> str:
+    """What the command supports alone: exit code 0 and at least one test that truly passed, or not."""
+    words = shlex.split(command)
+    env = only_plugins(*plugins)
+    env["COVERAGE_FILE"] = str(root / f".coverage.{abs(hash(command))}")  # several run at a time
+    while re.match(r"[A-Z_]+=", words[0]):
+        variable, _, value = words.pop(0).partition("=")
+        env[variable] = value
+    as_module = words[:3] == ["python", "-m", "pytest"]
+    run = run_pytest(*words[3 if as_module else 1 :], cwd=root, as_module=as_module, env=env)
+    return "passed" if run.exit_code == 0 and SOMETHING_PASSED.search(run.output) else "failed"
+
+
+def only_plugins(*modules: str) -> dict[str, str]:
+    """Variables by which pytest loads these plugins and no others, and the command line stays as it is."""
+    return {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": ",".join(modules)}

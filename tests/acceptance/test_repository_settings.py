@@ -1,0 +1,119 @@
+"""Options that the repository or the environment sets mean in a plan's sessions what they mean alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from example_project import Example, todo
+
+FILES = {
+    "test_it.py": """\
+        import pytest
+        def test_fast(): pass
+        @pytest.mark.slow
+        def test_slow(): pass
+    """,
+    "shop.py": "def price(): return 1\n",
+}
+
+
+def an_example(folder: Path, addopts: str, more: str = "") -> Example:
+    example = Example(
+        folder, {**FILES, "pytest.ini": f"[pytest]\nmarkers = slow\naddopts = {addopts}\n{more}"}
+    )
+    example.plan(todo("all", "pytest test_it.py"), todo("slow", "pytest test_it.py::test_slow"))
+    return example
+
+
+@pytest.mark.parametrize(
+    "addopts",
+    [
+        "-q",
+        "-v --tb=short",
+        "--strict-markers --strict-config",
+        "-p xdist -n 2",
+        "-p pytest_cov --cov=shop",
+        "-x --durations=3",
+        "--import-mode=importlib",
+        "-p no:cacheprovider -p no:doctest",
+        "--junitxml=junit.xml",
+        "-p pytest_jsonreport.plugin --json-report",
+        "-s",
+        "-W error",
+        "-p pytest_timeout --timeout=20",
+        "-p randomly -p xdist -n2",
+    ],
+)
+def test_options_of_the_ini_file_change_no_verdict(addopts: str, tmp_path: Path):
+    run = an_example(tmp_path, addopts.replace("-p randomly", "-p pytest_randomly")).verify()
+
+    assert run.exit_code == 0, str(run)
+    assert run.states == {"all": "done", "slow": "done"}
+    assert run.tests("all") == {"test_it.py::test_fast": "passed", "test_it.py::test_slow": "passed"}
+
+
+@pytest.mark.parametrize("addopts", ['-m "not slow"', "-k fast"])
+def test_a_selection_of_the_ini_file_selects_as_it_does_alone(addopts: str, tmp_path: Path):
+    run = an_example(tmp_path, addopts).verify()
+
+    assert run.verdicts == {"all": "passed", "slow": "failed"}, str(run)
+    assert run.tests("all") == {"test_it.py::test_fast": "passed"}
+
+
+def test_a_marker_expression_of_the_command_goes_before_that_of_the_ini_file(tmp_path: Path):
+    example = an_example(tmp_path, '-m "not slow"')
+    example.plan(todo("all", 'pytest test_it.py -m "slow or not slow"'))
+
+    run = example.verify()
+
+    assert run.tests("all") == {"test_it.py::test_fast": "passed", "test_it.py::test_slow": "passed"}, str(
+        run
+    )
+
+
+def test_an_unknown_marker_fails_where_markers_are_strict(tmp_path: Path):
+    example = an_example(tmp_path, "--strict-markers")
+    example.write({"pytest.ini": "[pytest]\naddopts = --strict-markers\n"})
+
+    run = example.verify()
+
+    assert run.verdicts == {"all": "failed", "slow": "failed"}, str(run)
+    assert "'slow' not found in `markers`" in run.output
+
+
+def test_options_of_the_environment_reach_the_sessions(tmp_path: Path):
+    example = an_example(tmp_path, "")
+    example.write(
+        {"test_it.py": "def test_it(pytestconfig): assert pytestconfig.option.tbstyle == 'line'\n"}
+    )
+    example.plan(todo("all", "pytest test_it.py"))
+
+    given = example.verify(env={"PYTEST_ADDOPTS": "--tb=line"})
+    without = example.verify()
+
+    assert (given.exit_code, without.exit_code) == (0, 1), f"{given}\n{without}"
+
+
+def test_a_selection_of_the_environment_selects_as_it_does_alone(tmp_path: Path):
+    run = an_example(tmp_path, "").verify(env={"PYTEST_ADDOPTS": "-k fast --color=no"})
+
+    assert run.verdicts == {"all": "passed", "slow": "failed"}, str(run)
+
+
+def test_a_conftest_with_options_and_plugins_works(tmp_path: Path):
+    example = an_example(tmp_path, "--flavour=sweet")
+    example.write(
+        {
+            "conftest.py": "pytest_plugins = ['own_plugin']\n"
+            "def pytest_addoption(parser): parser.addoption('--flavour')\n",
+            "own_plugin.py": "import pytest\n@pytest.fixture\ndef flavour(pytestconfig):\n"
+            "    return pytestconfig.getoption('flavour')\n",
+            "test_it.py": "def test_it(flavour): assert flavour == 'sweet'\n",
+        }
+    )
+    example.plan(todo("all", "pytest test_it.py"), todo("sour", "pytest test_it.py --flavour=sour"))
+
+    run = example.verify(autoload=True)
+
+    assert run.verdicts == {"all": "passed", "sour": "failed"}, str(run)

@@ -1,0 +1,115 @@
+"""Which todos decide, in which order they run, and what a failed dependency means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from example_project import Example, Verified, todo
+
+FILES = {
+    "test_green.py": "import pathlib\ndef test_it():\n"
+    "    with open('ran', 'a') as file: file.write('green ')\n",
+    "test_red.py": "def test_it(): assert 0\n",
+}
+GREEN, RED = "pytest test_green.py", "pytest test_red.py"
+
+
+def an_example(folder: Path) -> Example:
+    example = Example(folder, FILES)
+    example.plan(
+        todo("last", GREEN, after=("middle",), expected_artifacts=["test_green.py"]),
+        todo("middle", GREEN, after=("first",)),
+        todo("first", RED),
+        todo("beside", GREEN, status="claimed"),
+    )
+    return example
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    return an_example(tmp_path_factory.mktemp("blocked")).verify()
+
+
+def test_what_depends_on_a_failed_todo_is_blocked_all_the_way(failed: Verified):
+    assert failed.states == {
+        "last": "blocked",
+        "middle": "blocked",
+        "first": "test_failed",
+        "beside": "done",
+    }, str(failed)
+    assert failed.verdicts["last"] == {"tests[0]": "blocked", "expected_artifacts[0]": "blocked"}
+    assert failed.outcomes["middle"]["blocked_by"] == ["first"]
+    assert failed.outcomes["middle"]["failure_evidence"] is None
+    assert failed.exit_code == 1
+
+
+def test_keep_going_shows_what_lies_beneath(tmp_path: Path):
+    run = an_example(tmp_path).verify("--planverify-keep-going")
+
+    assert run.verdicts["middle"] == "passed", str(run)
+    assert run.verdicts["last"] == {"tests[0]": "passed", "expected_artifacts[0]": "passed"}
+    assert run.states["middle"] == run.states["last"] == "blocked"
+    assert run.exit_code == 1
+
+
+def test_in_the_scope_of_claims_only_claims_decide(tmp_path: Path):
+    example = an_example(tmp_path)
+
+    true_claims = example.verify("--planverify-scope", "claimed")
+    example.plan(todo("beside", GREEN), todo("lie", RED, status="claimed"))
+    false_claims = example.verify("--planverify-scope=claimed")
+
+    assert true_claims.exit_code == 0, str(true_claims)
+    assert false_claims.exit_code == 1, str(false_claims)
+
+
+def test_in_the_scope_of_what_is_ready_blocked_todos_do_not_decide(tmp_path: Path):
+    example = Example(tmp_path, FILES)
+    example.plan(todo("first", GREEN), todo("second", GREEN, after=("first",)))
+    green = example.verify("--planverify-scope=ready")
+    example.plan(todo("first", RED), todo("second", GREEN, after=("first",)))
+    red = example.verify("--planverify-scope=ready")
+
+    assert (green.exit_code, red.exit_code) == (0, 1), f"{green}\n{red}"
+
+
+def test_an_unknown_scope_is_a_usage_error(tmp_path: Path):
+    run = an_example(tmp_path).verify("--planverify-scope=some")
+
+    assert run.exit_code == 4, str(run)
+    assert "claimed" in run.output
+
+
+def test_where_no_todo_is_in_scope_there_is_nothing_to_verify(tmp_path: Path):
+    example = Example(tmp_path, FILES)
+    example.plan(todo("first", GREEN))
+
+    run = example.verify("--planverify-scope=claimed")
+
+    assert run.exit_code == 5, str(run)
+
+
+# -- shared tests --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "times"), [((), 1), (("--planverify-isolate",), 5)], ids=["shared", "isolated"]
+)
+def test_a_test_that_five_todos_need_runs_once(options: tuple[str, ...], times: int, tmp_path: Path):
+    example = Example(tmp_path, FILES)
+    spellings = (
+        GREEN,
+        "pytest test_green.py::test_it",
+        "pytest -q ./test_green.py",
+        "pytest . -k test_green",
+        GREEN,
+    )
+    example.plan(*(todo(f"t{number}", command) for number, command in enumerate(spellings)))
+
+    run = example.verify(*options)
+
+    assert set(run.verdicts.values()) == {"passed"}, str(run)
+    assert (tmp_path / "ran").read_text().split() == ["green"] * times
+    expected = "forked" if options else "session"
+    assert {run.check(name)["isolation"] for name in run.outcomes} == {expected}

@@ -1,0 +1,148 @@
+"""What a person sees: quiet, verbose, narrow, coloured or not, with -s, and at the debugger's prompt."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from example_project import ONLY_THIS_PLUGIN, Example, Verified, todo
+
+ESCAPE = re.compile(r"\x1b\[")
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Example:
+    example = Example(
+        tmp_path_factory.mktemp("shown"),
+        {
+            "test_it.py": """\
+                def test_green():
+                    print("said by the green test")
+                def test_red():
+                    total = 1
+                    assert total == 2, "the total is wrong"
+            """
+        },
+    )
+    example.plan(
+        todo("green", "pytest test_it.py::test_green"),
+        todo("red", "pytest test_it.py::test_red"),
+        todo("blocked", "pytest test_it.py::test_green", after=("red",)),
+    )
+    return example
+
+
+@pytest.fixture(scope="module")
+def plain(example: Example) -> Verified:
+    return example.verify()
+
+
+def test_each_todo_has_a_line_and_a_failed_one_its_diagnosis(plain: Verified):
+    assert plain.exit_code == 1
+    for text in ("green", "TEST_REGRESSION", "test_it.py::test_red", "assert 1 == 2", "the total is wrong"):
+        assert text in plain.output, str(plain)
+    assert "pytest --planverify plan.yaml::red" in plain.output
+    assert "by red" in plain.output
+    assert "said by the green test" not in plain.output
+
+
+@pytest.mark.parametrize(
+    ("options", "env", "coloured"),
+    [
+        ((), {}, False),
+        (("--color=yes",), {"NO_COLOR": ""}, True),
+        (("--color=no",), {"NO_COLOR": "", "FORCE_COLOR": "1"}, False),
+        ((), {"NO_COLOR": "", "FORCE_COLOR": "1"}, True),
+    ],
+    ids=["no terminal", "--color=yes", "--color=no", "FORCE_COLOR"],
+)
+def test_colour_is_as_pytest_has_it(
+    options: tuple[str, ...], env: dict[str, str], coloured: bool, example: Example
+):
+    run = example.verify("plan.yaml::green", *options, env=env)
+
+    assert run.exit_code == 0, str(run)
+    assert bool(ESCAPE.search(run.output)) is coloured, repr(run.output)
+
+
+def test_a_narrow_terminal_cuts_no_line_in_two(example: Example):
+    run = example.verify("-v", env={"COLUMNS": "40"})
+
+    too_long = [line for line in run.output.splitlines() if len(line) > 40]
+    # what is to be copied and pasted stays whole
+    assert not [
+        line for line in too_long if "pytest " not in line and "::" not in line and "/" not in line
+    ], str(run)
+
+
+def test_quiet_says_less_and_verbose_more(example: Example, plain: Verified):
+    quiet = example.verify("-q")
+    verbose = example.verify("-v")
+    very = example.verify("-vv")
+
+    lengths = [len(run.output.splitlines()) for run in (quiet, plain, verbose, very)]
+    assert lengths == sorted(lengths), str(lengths)
+    assert lengths[0] < lengths[1] < lengths[2]
+    assert "red: TEST_REGRESSION" in quiet.output
+    assert "PASSED" in verbose.output or "passed  tests[0]" in verbose.output, str(verbose)
+    assert {run.exit_code for run in (quiet, verbose, very)} == {1}
+
+
+def test_uncaptured_output_appears(example: Example):
+    run = example.verify("-s", "plan.yaml::green")
+
+    assert run.exit_code == 0, str(run)
+    assert "said by the green test" in run.output
+
+
+def test_the_debugger_has_the_terminal(tmp_path: Path):
+    example = Example(
+        tmp_path, {"test_it.py": "def test_red():\n    secret = 6 * 7\n    assert not secret\n"}
+    )
+    example.plan(todo("red", "pytest test_it.py"))
+
+    output, exit_code = at_a_terminal(example, "--pdb", says=["p secret * 1000", "q"])
+
+    assert "(Pdb)" in output, output
+    assert "42000" in output, output
+    assert exit_code in (1, 2), output
+    assert "done" not in output.splitlines()[-1]
+
+
+def at_a_terminal(example: Example, *options: str, says: list[str]) -> tuple[str, int]:
+    """Run the command at a terminal of its own, and type a line at each prompt."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    env |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(example.root)
+        command = [sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify", *options]
+        os.execve(sys.executable, command, env)
+    output = b""
+    answers = list(says)
+    deadline = time.monotonic() + 40
+    while time.monotonic() < deadline:
+        ready, _, _ = select.select([terminal], [], [], 1)
+        if not ready:
+            continue
+        try:
+            chunk = os.read(terminal, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        output += chunk
+        if answers and output.rstrip().endswith(b"(Pdb)"):
+            os.write(terminal, answers.pop(0).encode() + b"\n")
+            output += b"\n"
+    else:
+        os.kill(pid, 9)
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    return output.decode("utf-8", "replace"), os.waitstatus_to_exitcode(status)

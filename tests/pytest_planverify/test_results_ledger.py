@@ -1,0 +1,162 @@
+"""The ledger of results: from pytest's reports to one record for each test that is over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_planverify.journal import JournalWriter, Record, read_journal
+from pytest_planverify.observing.nodeids import NodeIds
+from pytest_planverify.observing.results import EVIDENCE, ResultLedger
+
+
+def report(when: str, outcome: str = "passed", *, nodeid: str = "a.py::t", **more: Any) -> Any:
+    return SimpleNamespace(
+        nodeid=nodeid,
+        when=when,
+        outcome=outcome,
+        duration=more.pop("duration", 0.25),
+        longrepr=more.pop("longrepr", None),
+        user_properties=more.pop("user_properties", []),
+        **more,
+    )
+
+
+def told(folder: Path, *reports: Any, root: str = "/r") -> list[Record]:
+    path = folder / "journal.jsonl"
+    path.unlink(missing_ok=True)
+    ledger = ResultLedger(JournalWriter(path, "s1"), NodeIds("/r", root))
+    for each in reports:
+        ledger.add(each)
+    return read_journal(path)
+
+
+def finished(folder: Path, *reports: Any) -> Record:
+    (record,) = [record for record in told(folder, *reports) if record["record"] == "test_finished"]
+    return record
+
+
+OUTCOMES: dict[str, tuple[list[Any], str]] = {
+    "passed": ([report("setup"), report("call"), report("teardown")], "passed"),
+    "failed": ([report("setup"), report("call", "failed"), report("teardown")], "failed"),
+    "error in setup": ([report("setup", "failed"), report("teardown")], "error"),
+    "error in teardown": ([report("setup"), report("call"), report("teardown", "failed")], "error"),
+    "both": ([report("setup"), report("call", "failed"), report("teardown", "failed")], "failed"),
+    "skipped": ([report("setup", "skipped", longrepr=("f", 1, "Skipped: no")), report("teardown")], "skipped"),
+    "skipped inside": ([report("setup"), report("call", "skipped"), report("teardown")], "skipped"),
+    "skipped, then a bad teardown": ([report("setup", "skipped"), report("teardown", "failed")], "error"),
+    "xfailed": ([report("setup"), report("call", "skipped", wasxfail="bug"), report("teardown")], "xfailed"),
+    "xpassed": ([report("setup"), report("call", wasxfail="bug"), report("teardown")], "xpassed"),
+    "xpassed, then a bad teardown": (
+        [report("setup"), report("call", wasxfail=""), report("teardown", "failed")],
+        "error",
+    ),
+    "skipped in teardown": ([report("setup"), report("call"), report("teardown", "skipped")], "skipped"),
+    "failed, then skipped in teardown": (
+        [report("setup"), report("call", "failed"), report("teardown", "skipped")],
+        "failed",
+    ),
+    "a worker that crashed": ([report("setup"), report("???", "failed")], "crashed"),
+    "a subtest that failed": (
+        [report("setup"), report("call", "failed", context=1), report("call"), report("teardown")],
+        "failed",
+    ),
+    "a subtest that passed": (
+        [report("setup"), report("call", context=1), report("call"), report("teardown")],
+        "passed",
+    ),
+    "a subtest that was skipped": (
+        [report("setup"), report("call", "skipped", context=1), report("call"), report("teardown")],
+        "passed",
+    ),
+    "run again until it passed": (
+        [report("setup"), report("call", "rerun"), report("setup"), report("call"), report("teardown")],
+        "passed",
+    ),
+    "run again in vain": (
+        [report("setup"), report("call", "rerun"), report("setup"), report("call", "failed"), report("teardown")],
+        "failed",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OUTCOMES)
+def test_the_phases_of_a_test_make_one_outcome(what: str, tmp_path: Path):
+    reports, outcome = OUTCOMES[what]
+
+    assert finished(tmp_path, *reports)["outcome"] == outcome
+
+
+def test_times_add_up_and_a_subtest_is_part_of_its_test(tmp_path: Path):
+    subtest = report("call", context=1, duration=9)
+
+    assert finished(tmp_path, report("setup"), subtest, report("call"), report("teardown"))["duration_ms"] == 750
+
+
+def test_a_failure_is_written_when_it_is_reported(tmp_path: Path):
+    first, second = told(tmp_path, report("call", "failed", **{EVIDENCE: json.dumps({"kind": "test"})})), None
+
+    assert [record["record"] for record in first] == ["test_failure"]
+    assert first[0]["evidence"] == {"kind": "test"}
+    assert (first[0]["when"], first[0]["attempt"], second) == ("call", None, None)
+
+
+def test_a_report_without_evidence_says_the_little_it_knows(tmp_path: Path):
+    (crash, over) = told(tmp_path, report("???", "failed", longrepr="\nworker 'gw0' crashed\nmore", duration=None))
+
+    assert crash["evidence"]["headline"] == "worker 'gw0' crashed"
+    assert crash["evidence"]["phase"] is None
+    assert over["outcome"] == "crashed"
+
+
+def test_an_attempt_is_told_with_its_number(tmp_path: Path):
+    journal = told(tmp_path, report("call", "rerun"), report("call", "rerun"), report("call"), report("teardown"))
+
+    assert [record.get("attempt") for record in journal] == [1, 2, None]
+    assert journal[-1]["reruns"] == 2
+
+
+def test_reasons_and_properties_come_along(tmp_path: Path):
+    properties = [("rows", 3), ("odd", object()), ("t", (1, 2))]
+
+    skip = finished(tmp_path, report("setup", "skipped", longrepr=("f", 1, "Skipped: no")), report("teardown"))
+    xfail = finished(tmp_path, report("call", "skipped", wasxfail="reason: bug"), report("teardown"))
+    xpass = finished(tmp_path, report("call", wasxfail="bug" * 900), report("teardown"))
+    recorded = finished(tmp_path, report("call"), report("teardown", user_properties=properties))
+
+    assert (skip["reason"], xfail["reason"], len(xpass["reason"])) == ("no", "reason: bug", 500)
+    assert recorded["properties"][0] == ["rows", 3]
+    assert recorded["properties"][1][1].startswith("<object object")
+
+
+def test_ids_are_those_of_the_plans_root(tmp_path: Path):
+    journal = told(tmp_path, report("teardown", nodeid="sub/a.py::t"), root="/r/sub")
+
+    assert [record["nodeid"] for record in journal] == ["a.py::t"]
+
+
+@given(
+    reports=st.lists(
+        st.tuples(
+            st.sampled_from(["setup", "call", "teardown", "???"]),
+            st.sampled_from(["passed", "failed", "skipped", "rerun"]),
+            st.sampled_from(["a", 'b["x"]\u2028', "c\ud800"]),
+        ),
+        max_size=12,
+    )
+)
+def test_whatever_is_reported_every_failure_is_on_record(reports: list[tuple[str, str, str]], tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ledger")
+
+    journal = told(folder, *(report(when, outcome, nodeid=nodeid) for when, outcome, nodeid in reports))
+
+    failures = [record for record in journal if record["record"] == "test_failure"]
+    assert len(failures) == sum(outcome in ("failed", "rerun") for _, outcome, _ in reports)
+    ends = [record for record in journal if record["record"] == "test_finished"]
+    assert len(ends) == sum(when in ("teardown", "???") and outcome != "rerun" for when, outcome, _ in reports)

@@ -1,0 +1,278 @@
+"""Sessions in real processes: however one ends, the record says so and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pytest_planverify.observing.spec import SessionSpec, Wanted
+from pytest_planverify.supervision import watching
+from pytest_planverify.supervision.forkserver import Exited, ForkServer, ForkServerDied
+from pytest_planverify.supervision.records import SessionRecord
+from pytest_planverify.supervision.watching import Limits, SessionRunner
+
+TESTS: dict[str, str] = {
+    "normal": "def test_1(): pass\ndef test_2(): pass\n",
+    "segfault": "import os, signal\ndef test_1(): os.kill(os.getpid(), signal.SIGSEGV)\ndef test_2(): pass\n",
+    "exit": "import os\ndef test_1(): os._exit(0)\ndef test_2(): pass\n",
+    "system exit": "import sys\ndef test_1(): sys.exit(0)\ndef test_2(): pass\n",
+    "killed": "import os\ndef test_1(): os.kill(os.getpid(), 9)\ndef test_2(): pass\n",
+    "loop": "def test_1():\n    while True: pass\ndef test_2(): pass\n",
+    "deaf": (
+        "import signal, time\ndef test_1():\n    signal.signal(signal.SIGABRT, signal.SIG_IGN)\n    time.sleep(60)\n"
+        "def test_2(): pass\n"
+    ),
+    "import": "import time\ntime.sleep(60)\ndef test_1(): pass\n",
+    "import dies": "import os\nos._exit(3)\ndef test_1(): pass\n",
+    "setup": (
+        "import pytest, time\n@pytest.fixture\ndef slow(): time.sleep(60)\ndef test_1(slow): pass\ndef test_2(): pass\n"
+    ),
+    "late": "import atexit, os\ndef test_1(): pass\ndef test_2(): atexit.register(os._exit, 3)\n",
+    "grandchild": (
+        "import subprocess, sys\ndef test_1():\n"
+        "    subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD'], start_new_session=True)\n"
+        "    while True: pass\n"
+    ),
+    "conftest": "def test_1(): pass\n",
+}
+
+
+class Heard:
+    """What a listener is told."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.tests: list[tuple[str, str]] = []
+
+    def collected(self, count: int) -> None:
+        self.count = count
+
+    def test_finished(self, nodeid: str, outcome: str, duration_ms: int) -> None:
+        self.tests.append((nodeid, outcome))
+
+
+class Bench:
+    """One fork server, and sessions over tiny files."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.server = ForkServer()
+        self.heard = Heard()
+        self.journal = root / "journal.jsonl"
+        self.runner = SessionRunner(self.server, self.journal, self.heard)
+
+    def spec(self, what: str, **more: object) -> SessionSpec:
+        (self.root / "test_x.py").write_text(TESTS[what])
+        settings: dict[str, object] = {
+            "session_id": "s1",
+            "root": str(self.root),
+            "args": ("-p", "no:cacheprovider", "test_x.py"),
+            "wanted": (Wanted(key="k", selections=("test_x.py",)),),
+            "journal": str(self.journal),
+            "log": str(self.root / "s1.log"),
+            "stacks": str(self.root / "s1.stacks"),
+            "soft_limits": False,
+        }
+        return SessionSpec(**{**settings, **more})  # type: ignore[arg-type]
+
+    def run(self, what: str, *, seconds: float = 20, resume: bool = True, **more: object) -> SessionRecord:
+        record = SessionRecord()
+        self.runner.run(self.spec(what, **more), Limits(step=seconds), record, resume=resume)
+        return record
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setattr(watching, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(watching, "DUMP_SECONDS", 0.3)
+    bench = Bench(tmp_path)
+    yield bench
+    bench.server.close()
+
+
+def outcomes(record: SessionRecord) -> list[str]:
+    return [record.results[f"test_x.py::test_{number}"].outcome for number in (1, 2)]
+
+
+def test_a_session_that_ends_in_order(bench: Bench):
+    record = bench.run("normal")
+
+    assert outcomes(record) == ["passed", "passed"]
+    assert (record.exit_status, record.deaths) == (0, [])
+    assert bench.heard.count == 2
+    assert bench.heard.tests == [("test_x.py::test_1", "passed"), ("test_x.py::test_2", "passed")]
+
+
+@pytest.mark.parametrize(
+    ("what", "exited"),
+    [
+        ("segfault", Exited(None, signal.SIGSEGV)),
+        ("exit", Exited(0, None)),
+        ("killed", Exited(None, signal.SIGKILL)),
+    ],
+)
+def test_a_test_that_ends_its_process_costs_itself_only(what: str, exited: Exited, bench: Bench):
+    record = bench.run(what)
+
+    assert outcomes(record) == ["crashed", "passed"]
+    (death,) = record.deaths
+    assert (death.nodeid, death.exited, death.timed_out) == ("test_x.py::test_1", exited, False)
+    assert record.exit_status == 0  # of the process that took up the rest
+
+
+def test_a_test_that_raises_system_exit_is_an_ordinary_failure(bench: Bench):
+    record = bench.run("system exit")
+
+    assert outcomes(record) == ["failed", "passed"]
+    assert record.deaths == []
+
+
+@pytest.mark.parametrize("what", ["loop", "deaf", "setup"])
+def test_a_test_that_does_not_end_is_ended(what: str, bench: Bench):
+    record = bench.run(what, seconds=0.6)
+
+    assert outcomes(record) == ["timeout", "passed"]
+    (death,) = record.deaths
+    assert death.timed_out
+    if what == "loop":
+        assert "test_x.py" in death.stack
+
+
+def test_an_import_that_does_not_end_is_ended_with_its_file(bench: Bench):
+    record = bench.run("import", seconds=0.6)
+
+    (death,) = record.deaths
+    assert (death.file, death.nodeid, death.timed_out) == ("test_x.py", None, True)
+
+
+def test_an_import_that_ends_the_process_is_told_with_its_file(bench: Bench):
+    record = bench.run("import dies")
+
+    (death,) = record.deaths
+    assert (death.file, death.exited) == ("test_x.py", Exited(3, None))
+    assert record.collected  # by the process that passed over the file
+
+
+def test_a_process_that_says_zero_and_dies_otherwise_is_not_believed(bench: Bench):
+    (bench.root / "conftest.py").write_text(
+        "import os\ndef pytest_unconfigure(): os._exit(0)\n"  # before the session itself has said so
+    )
+
+    record = bench.run("normal")
+
+    assert outcomes(record) == ["passed", "passed"]
+    assert record.exit_status is None
+    (death,) = record.deaths
+    assert (death.nodeid, death.file) == (None, None)
+
+
+def test_without_resuming_a_death_is_the_end(bench: Bench):
+    record = bench.run("segfault", resume=False)
+
+    assert record.unfinished == ["test_x.py::test_2"]
+    assert record.exit_status is None
+
+
+def test_the_whole_session_has_a_limit_of_its_own(bench: Bench):
+    record = SessionRecord()
+
+    bench.runner.run(bench.spec("setup"), Limits(session=0.6), record, resume=False)
+
+    (death,) = record.deaths
+    assert (death.nodeid, death.timed_out) == ("test_x.py::test_1", True)
+
+
+def test_what_a_session_started_ends_with_it(bench: Bench):
+    bench.run("grandchild", seconds=0.8)
+
+    left = [process for process in psutil.process_iter(["cmdline"]) if "GRANDCHILD" in (process.info["cmdline"] or [])]
+    assert left == []
+
+
+def test_an_interrupt_of_the_parent_ends_the_session_and_keeps_what_was_seen(bench: Bench):
+    bench.spec("loop")
+    record = SessionRecord()
+    main = threading.main_thread().ident
+    assert main is not None
+    timer = threading.Timer(0.8, signal.pthread_kill, (main, signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        bench.runner.run(bench.spec("loop"), Limits(step=30), record, resume=True)
+
+    assert record.collected
+    assert record.results == {}
+    children = psutil.Process(bench.server.pid).children(recursive=True)
+    assert [child for child in children if child.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_a_server_that_is_gone_is_an_error_and_never_a_result(bench: Bench):
+    record = SessionRecord()
+    timer = threading.Timer(0.8, os.kill, (bench.server.pid, signal.SIGKILL))
+    timer.start()
+
+    with pytest.raises(ForkServerDied):
+        bench.runner.run(bench.spec("loop"), Limits(step=30), record, resume=True)
+    assert record.results == {}
+
+    os.waitpid(bench.server.pid, 0)
+    with pytest.raises(ForkServerDied):
+        bench.run("normal")
+
+
+def test_what_is_to_be_done_meanwhile_is_done_once(bench: Bench):
+    done: list[int] = []
+    bench.runner = SessionRunner(bench.server, bench.journal, bench.heard, lambda: done.append(1))
+
+    bench.run("normal")
+    bench.run("normal", session_id="s2")
+
+    assert done == [1]
+
+
+def test_the_limit_of_a_test_is_the_largest_of_those_who_want_it():
+    record = SessionRecord()
+    selections = [{"key": key, "nodeids": ["a"], "narrowed": [], "problems": []} for key in ("x", "y")]
+    record.feed({"record": "collected", "session": "s", "at": 1, "planned": ["a"], "selections": selections})
+    limits = Limits(step=1, by_key={"x": 3, "y": 7, "z": 9})
+
+    assert (limits.of_test("a", record), limits.of_test("b", record)) == (7, 1)
+
+
+def test_a_session_that_cannot_be_set_up_says_why(bench: Bench):
+    record = bench.run("normal", root=str(bench.root / "missing"))
+
+    assert record.exit_status == 70
+    assert "FileNotFoundError" in record.internal_errors[0]
+    assert not record.collected
+
+
+def test_the_server_reports_that_a_session_still_runs(bench: Bench):
+    pid = bench.server.start(bench.spec("loop"), own_session=True)
+
+    assert bench.server.poll(0) is None
+    assert os.getsid(pid) == pid or time.sleep(0.2) is None
+    os.kill(pid, signal.SIGKILL)
+    assert bench.server.poll(10) == Exited(None, signal.SIGKILL)
+
+
+def test_the_server_starts_without_the_libraries_that_the_parent_uses():
+    code = (
+        "import sys, pytest, pytest_planverify.plugin\n"
+        "from pytest_planverify.supervision.forkserver import ForkServer, _preload\n"
+        "_preload()\n"
+        "print([name for name in ('pydantic', 'yaml', 'psutil', 'planner.model') if name in sys.modules])\n"
+    )
+    import subprocess
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"
