@@ -11,6 +11,8 @@ from __future__ import annotations
 import json
 import os
 import time
+from json import dumps  # as it is now: tests may replace the functions of these modules for a while
+from os import write as write_bytes
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,18 +30,18 @@ class JournalWriter:
 
     def __init__(self, path: str | Path, session: str) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._session = json.dumps(session)
+        self._session = dumps(session)
 
     def write(self, record: str, **facts: object) -> None:
         """Append one record with the time of now."""
-        body = json.dumps(facts, default=str)
+        body = dumps(facts, default=str)
         self.write_raw(record, body[1:-1])
 
     def write_raw(self, record: str, body: str) -> None:
         """Append one record whose further members are already JSON: ``"a": 1, "b": 2``."""
         line = f'{{"record": "{record}", "session": {self._session}, "at": {time.time():.6f}, {body}'
         line = line.rstrip(", ") + "}\n"
-        os.write(self._descriptor, line.encode("utf-8", "backslashreplace"))
+        write_bytes(self._descriptor, line.encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:
         """Close the file; writing again is an error."""
@@ -58,9 +60,12 @@ class JournalTail:
         """Yield each complete record that has been written since; a torn last line waits."""
         try:
             with open(self._path, "rb") as stream:
+                if os.fstat(stream.fileno()).st_size < self._offset:
+                    self._begin_anew()
                 stream.seek(self._offset)
                 data = stream.read()
         except FileNotFoundError:
+            self._begin_anew()
             return
         if not data:
             return
@@ -71,6 +76,10 @@ class JournalTail:
             record = _parse(line)
             if record is not None:
                 yield record
+
+    def _begin_anew(self) -> None:
+        """The file was removed or cut by what ran; what comes next stands in a file that is new."""
+        self._offset, self._rest = 0, b""
 
 
 def read_journal(path: str | Path) -> list[Record]:

@@ -33,6 +33,8 @@ class PytestInvocation:
     deselect: tuple[str, ...] = ()
     session_options: tuple[str, ...] = ()
     """Options that shape a whole session, each as one word, or a short option and its value."""
+    option_paths: tuple[tuple[str, str], ...] = ()
+    """Files and folders that options name, each with its option; the null device is not told."""
     alone: str | None = None
     """One clause on why it can share no session, else ``None``."""
 
@@ -64,6 +66,7 @@ def parse_pytest_arguments(
         markexpr=reading.markexpr,
         deselect=tuple(reading.deselect),
         session_options=tuple(reading.kept),
+        option_paths=tuple(reading.paths),
         alone=reading.alone,
     )
 
@@ -205,6 +208,16 @@ _SHORT: dict[str, _Option] = {
 """``-d`` and ``-f`` are xdist's."""
 
 _LONG_NAMES = {"-o": "--override-ini", "-c": "--config-file", "-W": "--pythonwarnings"}
+_NULL_DEVICE = "/dev/null"
+_NAME_PATHS = frozenset(
+    """-c --config-file --rootdir --confcutdir --basetemp --ignore --junitxml --junit-xml --log-file
+    --report-log --html --csv --ctrf --json-report-file --cov-config --rsyncdir --debug
+    --metadata-from-json-file""".split()
+)
+_PATH_SETTINGS = frozenset({"cache_dir", "log_file", "pythonpath", "testpaths"})
+"""Ini options that hold paths, several apart by blanks."""
+_COVERAGE_FILES = frozenset({"html", "xml", "json", "lcov", "annotate", "markdown"})
+"""Reports that ``--cov-report KIND:PATH`` writes."""
 _DEFAULT_JSON_REPORT = frozenset({".report.json", "none", ""})
 _OWN_PLUGIN = frozenset({"no:planverify", "no:pytest_planverify", "no:pytest_planverify.plugin"})
 
@@ -219,6 +232,7 @@ class _Reading:
     keyword: str | None = None
     markexpr: str | None = None
     alone: str | None = None
+    paths: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def set_apart(self, because: str) -> None:
         self.alone = self.alone or because
@@ -227,6 +241,7 @@ class _Reading:
         self.set_apart(f"it names an option that is not known: {name}")
 
     def take(self, option: _Option, name: str, value: str | None) -> None:
+        self.paths.extend((name, path) for path in _paths_of(name, value or "") if path != _NULL_DEVICE)
         match option.effect:
             case _Effect.DISPLAY:
                 if name == "--json-report-file" and value not in _DEFAULT_JSON_REPORT:
@@ -263,6 +278,19 @@ class _Reading:
             self.kept.extend((name, value))
 
 
+def _paths_of(name: str, value: str) -> tuple[str, ...]:
+    """The paths that an option's value names."""
+    if name in _NAME_PATHS:
+        return (value,) if value else ()
+    if name in ("-o", "--override-ini"):
+        setting, _, text = value.partition("=")
+        return tuple(text.split()) if setting.strip() in _PATH_SETTINGS else ()
+    if name == "--cov-report":
+        kind, _, path = value.partition(":")
+        return (path,) if path and kind in _COVERAGE_FILES else ()
+    return ()
+
+
 def _read_long(word: str, words: deque[str], reading: _Reading) -> None:
     name, equals, value = word.partition("=")
     option = _LONG.get(name)
@@ -280,7 +308,7 @@ def _read_long(word: str, words: deque[str], reading: _Reading) -> None:
                 reading.kept.append(_value(name, words))
         case _Value.OPTIONAL:
             if not equals and words and not words[0].startswith("-"):
-                words.popleft()
+                value = words.popleft()
             reading.take(option, name, value)
 
 

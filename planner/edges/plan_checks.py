@@ -142,6 +142,10 @@ def _paths(
             problem = confinement.fault(selection.partition("::")[0])
             if problem is not None and criterion.id != "test_file":
                 yield (*loc, *_place_of(criterion.id)), f"the command selects outside: {problem}"
+        for option, path in criterion.command.pytest.option_paths:
+            problem = confinement.fault(path)
+            if problem is not None:
+                yield (*loc, *_place_of(criterion.id)), f"the command's {option} leads outside: {problem}"
 
 
 def _named_paths(todo: Todo) -> Iterator[tuple[Loc, str]]:

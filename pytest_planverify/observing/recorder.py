@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import faulthandler
-import json
 import os
+from json import dumps  # as it is now: a test may have replaced it while its failure is reported
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import pytest
 
 from pytest_planverify.observing import limits
 from pytest_planverify.observing.choosing import Choosing
+from pytest_planverify.observing.hostile import guarded
 from pytest_planverify.observing.import_paths import import_path
 from pytest_planverify.observing.leaks import LeakWatch
 from pytest_planverify.observing.live_fixtures import LiveFixtures
@@ -259,7 +260,7 @@ class Recorder:
         self.running = nodeid
         if "record_testsuite_property" in getattr(item, "fixturenames", ()):
             self.journal.write("fixtures_used", nodeid=nodeid, names=list(item.fixturenames))  # type: ignore[attr-defined]
-        body = f'"nodeid": {json.dumps(nodeid)}'
+        body = f'"nodeid": {dumps(nodeid)}'
         if self.worker:
             body += f', "worker": "{self.worker}", "pid": {os.getpid()}'
         self.journal.write_raw("test_started", body)
@@ -282,8 +283,11 @@ class Recorder:
         if report.outcome == "failed" or report.outcome == "rerun":  # type: ignore[comparison-overlap]
             from pytest_planverify.observing.evidence import test_evidence
 
-            evidence = test_evidence(item, call, report, self.project)
-            setattr(report, EVIDENCE, json.dumps(evidence, default=str))
+            # What the test has replaced for itself, such as os.path.exists, is still replaced here.
+            evidence = guarded(
+                lambda: dumps(test_evidence(item, call, report, self.project), default=str), None
+            )
+            setattr(report, EVIDENCE, evidence)
         return report
 
     @property

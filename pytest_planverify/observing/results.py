@@ -6,7 +6,7 @@ not taken the failure with it.
 
 from __future__ import annotations
 
-import json
+from json import dumps  # as it is now: a test may have replaced it while its failure is reported
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -85,22 +85,25 @@ class ResultLedger:
         evidence = getattr(report, EVIDENCE, None)
         self._journal.write_raw(
             "test_failure",
-            f'"nodeid": {json.dumps(self._nodeids.of(report.nodeid))}, "when": {json.dumps(report.when)}, '
-            f'"attempt": {json.dumps(attempt)}, "evidence": {evidence or json.dumps(_bare(report))}',
+            f'"nodeid": {dumps(self._nodeids.of(report.nodeid))}, "when": {dumps(report.when)}, '
+            f'"attempt": {dumps(attempt)}, "evidence": {evidence or dumps(_bare(report))}',
         )
 
     def _finish(self, report: pytest.TestReport, running: _Running) -> None:
         self._running.pop(report.nodeid, None)
+        if not running.outcome:
+            # No report of a call: pytest was told to set up only, and a body that never ran proves nothing.
+            running.outcome, running.reason = "skipped", "its body was not run, only its fixtures"
         body = (
-            f'"nodeid": {json.dumps(self._nodeids.of(report.nodeid))}, '
-            f'"outcome": "{running.outcome or "passed"}", "duration_ms": {running.duration * 1000:.1f}'
+            f'"nodeid": {dumps(self._nodeids.of(report.nodeid))}, '
+            f'"outcome": "{running.outcome}", "duration_ms": {running.duration * 1000:.1f}'
         )
         if running.reason:
-            body += f', "reason": {json.dumps(running.reason[:500])}'
+            body += f', "reason": {dumps(running.reason[:500])}'
         if running.reruns:
             body += f', "reruns": {running.reruns}'
         if report.user_properties:
-            body += f', "properties": {json.dumps(_properties(report.user_properties), default=str)}'
+            body += f', "properties": {dumps(_properties(report.user_properties), default=str)}'
         self._journal.write_raw("test_finished", body)
 
 

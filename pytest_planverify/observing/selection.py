@@ -104,8 +104,11 @@ class Selector:
         self._deselect = wanted.deselect
         self._expressions: list[tuple[str, str, Callable[[pytest.Item], bool]]] = []
         self.problems: list[Problem] = []
-        self._add_expression("-k", wanted.keyword or fallback_keyword, KeywordMatcher.from_item)
-        self._add_expression("-m", wanted.markexpr or fallback_markexpr, _marks_of)
+        keyword, markexpr = wanted.keyword, wanted.markexpr  # empty ones replace those of the ini file, too
+        keyword = fallback_keyword if keyword is None else keyword
+        markexpr = fallback_markexpr if markexpr is None else markexpr
+        self._add_expression("-k", keyword, KeywordMatcher.from_item)
+        self._add_expression("-m", markexpr, _marks_of)
 
     def _add_expression(self, option: str, text: str | None, matcher: Callable[[pytest.Item], Any]) -> None:
         if not text or not text.strip():

@@ -251,6 +251,7 @@ class _Run:
         from pytest_planverify.reports.terminal import render_summary
 
         for each in prepared:
+            each.folder.restore()
             self._echo_summaries(each.sessions)
         document, longreprs = self._document(prepared)
         path = self._settings.outcomes or prepared[0].folder.outcomes
@@ -306,6 +307,8 @@ class _Run:
         """What other plugins say at the end of a session, such as a coverage table."""
         last = len(sessions.summaries) - 1
         for number, (log, start, end) in enumerate(sessions.summaries):
+            if not log.exists():  # removed by what ran
+                continue
             with open(log, "rb") as stream:
                 stream.seek(start)
                 text = stream.read(end - start).decode("utf-8", "replace").strip("\n")

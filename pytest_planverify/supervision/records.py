@@ -127,10 +127,17 @@ class SessionRecord:
         self.summary_span = None
 
     def feed(self, record: Record) -> TestRecord | None:
-        """Take in one journal record. Returns the test that it ends, if it ends one."""
-        self.last_at = float(record.get("at", self.last_at))
-        handler = _HANDLERS.get(record["record"])
-        return handler(self, record) if handler is not None else None
+        """Take in one journal record. Returns the test that it ends, if it ends one.
+
+        A record without the members that its tag promises says nothing: what it would have told is missing.
+        """
+        try:
+            self.last_at = float(record.get("at", self.last_at))
+            handler = _HANDLERS.get(record["record"])
+            return handler(self, record) if handler is not None else None
+        except (KeyError, TypeError, ValueError, AttributeError):
+            self.internal_errors.append(f"a {record['record']!r} record of the session cannot be read")
+            return None
 
     def wanted_by(self, nodeid: str) -> tuple[str, ...]:
         """The keys of the criteria that select the test."""

@@ -48,6 +48,10 @@ class RunFolder:
             if entry != self.path:
                 shutil.rmtree(entry, ignore_errors=True)
 
+    def restore(self) -> None:
+        """Make the run's folder again if what ran has removed it."""
+        self.path.mkdir(parents=True, mode=0o700, exist_ok=True)
+
 
 def new_run_id() -> str:
     """Sorts by time; two runs of one second still differ."""

@@ -289,29 +289,6 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
         },
     ),
     OddProject(
-        "late_thread_error",
-        "one test's thread fails while another test runs, and warnings are errors",
-        files={
-            "tests/test_a.py": """
-            import threading, time
-            def f():
-                time.sleep(.05); raise ValueError
-            def test_a():
-                threading.Thread(target=f).start()
-            """,
-            "tests/test_b.py": """
-            import time
-            def test_b(): time.sleep(.2)
-            """,
-            "tests/test_c.py": "def test_c(): pass\n",
-        },
-        verdicts={
-            "pytest -W error tests/test_a.py": "passed",
-            "pytest -W error tests/test_b.py": "passed",
-            "pytest -W error tests/test_c.py": "passed",
-        },
-    ),
-    OddProject(
         "odd_named_file",
         "a test file whose name pytest collects only when it is named",
         files={

@@ -29,24 +29,16 @@ def an_example(folder: Path, addopts: str, more: str = "") -> Example:
 @pytest.mark.parametrize(
     "addopts",
     [
-        "-q",
-        "-v --tb=short",
-        "--strict-markers --strict-config",
+        "-q --tb=short -x --durations=3 --strict-markers --strict-config",
         "-p xdist -n 2",
-        "-p pytest_cov --cov=shop",
-        "-x --durations=3",
-        "--import-mode=importlib",
-        "-p no:cacheprovider -p no:doctest",
-        "--junitxml=junit.xml",
-        "-p pytest_jsonreport.plugin --json-report",
-        "-s",
-        "-W error",
-        "-p pytest_timeout --timeout=20",
-        "-p randomly -p xdist -n2",
+        "-s -p pytest_cov --cov=shop --junitxml=junit.xml",
+        "-v -W error --import-mode=importlib -p no:doctest",
+        "-p no:cacheprovider -p pytest_jsonreport.plugin --json-report",
+        "-p pytest_timeout --timeout=20 -p pytest_randomly -p xdist -n2",
     ],
 )
 def test_options_of_the_ini_file_change_no_verdict(addopts: str, tmp_path: Path):
-    run = an_example(tmp_path, addopts.replace("-p randomly", "-p pytest_randomly")).verify()
+    run = an_example(tmp_path, addopts).verify()
 
     assert run.exit_code == 0, str(run)
     assert run.states == {"all": "done", "slow": "done"}

@@ -208,6 +208,24 @@ def test_a_value_for_an_option_that_has_none_is_refused() -> None:
         read("--lf=yes")
 
 
+@pytest.mark.parametrize(
+    ("args", "paths"),
+    [
+        ("--rootdir=.. --confcutdir ../..", (("--rootdir", ".."), ("--confcutdir", "../.."))),
+        ("-qc../x.ini", (("-c", "../x.ini"),)),
+        ("--config-file=a.ini --basetemp /", (("--config-file", "a.ini"), ("--basetemp", "/"))),
+        ("--junitxml=../x --log-file=y", (("--junitxml", "../x"), ("--log-file", "y"))),
+        ("--debug ../trace", (("--debug", "../trace"),)),
+        ("-o cache_dir=../c -o xfail_strict=../no", (("-o", "../c"),)),
+        ("--override-ini=testpaths=a\\ ../b", (("--override-ini", "a"), ("--override-ini", "../b"))),
+        ("--cov-report html:../cov --cov-report=term-missing:skip-covered", (("--cov-report", "../cov"),)),
+        ("--json-report-file=/dev/null -c /dev/null -q -k ../x", ()),
+    ],
+)
+def test_the_paths_that_options_name_are_told(args: str, paths: tuple[tuple[str, str], ...]) -> None:
+    assert read(args).option_paths == paths
+
+
 @given(st.lists(st.sampled_from([*module._LONG, "-q", "-k", "-m", "x", "y.py", "--", "-rA"]), max_size=6))
 def test_any_sequence_of_known_options_is_understood_or_refused(words: list[str]) -> None:
     try:

@@ -59,7 +59,9 @@ class Catcher:
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
         report = yield
         if report.failed:
-            self.caught.append(Evidence.model_validate(collection_evidence(collector, report, self.project)))
+            self.caught.append(
+                Evidence.model_validate(collection_evidence(collector, report, self.project))
+            )
         return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -53,6 +53,8 @@ class Told:
         file: str | None = None,
         timed_out: bool = False,
     ) -> SessionRecord:
-        death = Death("s1", Exited(code, None if code is not None else signal), timed_out, nodeid, file, "", "")
+        death = Death(
+            "s1", Exited(code, None if code is not None else signal), timed_out, nodeid, file, "", ""
+        )
         self.record.deaths.append(death)
         return self.record

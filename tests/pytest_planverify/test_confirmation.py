@@ -117,7 +117,9 @@ def test_a_doubt_is_settled_by_what_runs_alone(first: str, alone: str, verdict: 
     assert runs.count == len(alone.split())
     assert others.count == 0
     if verdict.is_red:
-        assert told(confirmed) == " ".join(f"alone:{'-' if each == 'red' else '+'}" for each in alone.split())
+        assert told(confirmed) == " ".join(
+            f"alone:{'-' if each == 'red' else '+'}" for each in alone.split()
+        )
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,9 @@ def test_packages_beside_the_tests_count_as_modules(offered: str, tmp_path: Path
     assert not share(tmp_path, "pytest a/test_a.py", "pytest b/test_b.py")
 
 
-@pytest.mark.parametrize("beside", ["b/data/x.json", "b/test_other.py", "b/.hidden.py", "b/__pycache__/x.py"])
+@pytest.mark.parametrize(
+    "beside", ["b/data/x.json", "b/test_other.py", "b/.hidden.py", "b/__pycache__/x.py"]
+)
 def test_what_cannot_be_imported_by_name_does_not_count(beside: str, tmp_path: Path):
     write(tmp_path, "a/test_a.py", "b/test_b.py", beside)
 

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from session_samples import FAILURE, KEY, Told, asked
 
@@ -142,7 +142,9 @@ def test_a_test_that_passed_only_when_run_again_is_flaky():
 
 
 def test_a_rerun_whose_first_attempt_left_nothing_is_still_flaky():
-    assert judge_shared(asked(), Told().collected("a").test("a", reruns=1).ended(0)).verdict is Verdict.FLAKY
+    assert (
+        judge_shared(asked(), Told().collected("a").test("a", reruns=1).ended(0)).verdict is Verdict.FLAKY
+    )
 
 
 @pytest.mark.parametrize(
@@ -254,7 +256,9 @@ def test_a_test_that_was_ended_is_told_with_its_limit():
         ((), Verdict.NOT_RUN),
     ],
 )
-def test_a_narrowed_criterion_is_red_or_not_run_and_never_green(outcomes: tuple[str, ...], verdict: Verdict):
+def test_a_narrowed_criterion_is_red_or_not_run_and_never_green(
+    outcomes: tuple[str, ...], verdict: Verdict
+):
     nodeids = [f"a.py::{number}" for number in range(len(outcomes))]
     session = Told().collected(*nodeids, narrowed=("a.py::left",))
     for nodeid, outcome in zip(nodeids, outcomes, strict=True):
@@ -344,7 +348,9 @@ def test_a_death_in_a_test_of_others_leaves_no_doubt():
 
 
 def test_a_session_that_could_not_start_fails_with_what_it_wrote_down():
-    session = Told().tell("startup_failure", evidence={"kind": "session", "headline": "ImportError: conftest"})
+    session = Told().tell(
+        "startup_failure", evidence={"kind": "session", "headline": "ImportError: conftest"}
+    )
 
     for judge in (judge_shared, judge_alone):
         judgement = judge(asked("a.py"), session.ended(4))
@@ -457,11 +463,14 @@ def test_numbers_of_the_tests_and_of_the_fixtures_they_use_are_kept():
 # -- what no session may lead to -------------------------------------------------------------------
 
 RESULTS = st.lists(
-    st.sampled_from(["passed", "failed", "error", "skipped", "xfailed", "xpassed", "crashed", "timeout", "-"]),
+    st.sampled_from(
+        ["passed", "failed", "error", "skipped", "xfailed", "xpassed", "crashed", "timeout", "-"]
+    ),
     max_size=5,
 )
 
 
+@settings(deadline=None)
 @given(
     outcomes=RESULTS,
     status=st.sampled_from([None, 0, 1, 2, 3, 5]),

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_planverify.journal import JournalWriter, Record, read_journal
@@ -48,10 +48,16 @@ OUTCOMES: dict[str, tuple[list[Any], str]] = {
     "error in setup": ([report("setup", "failed"), report("teardown")], "error"),
     "error in teardown": ([report("setup"), report("call"), report("teardown", "failed")], "error"),
     "both": ([report("setup"), report("call", "failed"), report("teardown", "failed")], "failed"),
-    "skipped": ([report("setup", "skipped", longrepr=("f", 1, "Skipped: no")), report("teardown")], "skipped"),
+    "skipped": (
+        [report("setup", "skipped", longrepr=("f", 1, "Skipped: no")), report("teardown")],
+        "skipped",
+    ),
     "skipped inside": ([report("setup"), report("call", "skipped"), report("teardown")], "skipped"),
     "skipped, then a bad teardown": ([report("setup", "skipped"), report("teardown", "failed")], "error"),
-    "xfailed": ([report("setup"), report("call", "skipped", wasxfail="bug"), report("teardown")], "xfailed"),
+    "xfailed": (
+        [report("setup"), report("call", "skipped", wasxfail="bug"), report("teardown")],
+        "xfailed",
+    ),
     "xpassed": ([report("setup"), report("call", wasxfail="bug"), report("teardown")], "xpassed"),
     "xpassed, then a bad teardown": (
         [report("setup"), report("call", wasxfail=""), report("teardown", "failed")],
@@ -80,7 +86,13 @@ OUTCOMES: dict[str, tuple[list[Any], str]] = {
         "passed",
     ),
     "run again in vain": (
-        [report("setup"), report("call", "rerun"), report("setup"), report("call", "failed"), report("teardown")],
+        [
+            report("setup"),
+            report("call", "rerun"),
+            report("setup"),
+            report("call", "failed"),
+            report("teardown"),
+        ],
         "failed",
     ),
 }
@@ -96,11 +108,17 @@ def test_the_phases_of_a_test_make_one_outcome(what: str, tmp_path: Path):
 def test_times_add_up_and_a_subtest_is_part_of_its_test(tmp_path: Path):
     subtest = report("call", context=1, duration=9)
 
-    assert finished(tmp_path, report("setup"), subtest, report("call"), report("teardown"))["duration_ms"] == 750
+    assert (
+        finished(tmp_path, report("setup"), subtest, report("call"), report("teardown"))["duration_ms"]
+        == 750
+    )
 
 
 def test_a_failure_is_written_when_it_is_reported(tmp_path: Path):
-    first, second = told(tmp_path, report("call", "failed", **{EVIDENCE: json.dumps({"kind": "test"})})), None
+    first, second = (
+        told(tmp_path, report("call", "failed", **{EVIDENCE: json.dumps({"kind": "test"})})),
+        None,
+    )
 
     assert [record["record"] for record in first] == ["test_failure"]
     assert first[0]["evidence"] == {"kind": "test"}
@@ -108,7 +126,9 @@ def test_a_failure_is_written_when_it_is_reported(tmp_path: Path):
 
 
 def test_a_report_without_evidence_says_the_little_it_knows(tmp_path: Path):
-    (crash, over) = told(tmp_path, report("???", "failed", longrepr="\nworker 'gw0' crashed\nmore", duration=None))
+    (crash, over) = told(
+        tmp_path, report("???", "failed", longrepr="\nworker 'gw0' crashed\nmore", duration=None)
+    )
 
     assert crash["evidence"]["headline"] == "worker 'gw0' crashed"
     assert crash["evidence"]["phase"] is None
@@ -116,7 +136,9 @@ def test_a_report_without_evidence_says_the_little_it_knows(tmp_path: Path):
 
 
 def test_an_attempt_is_told_with_its_number(tmp_path: Path):
-    journal = told(tmp_path, report("call", "rerun"), report("call", "rerun"), report("call"), report("teardown"))
+    journal = told(
+        tmp_path, report("call", "rerun"), report("call", "rerun"), report("call"), report("teardown")
+    )
 
     assert [record.get("attempt") for record in journal] == [1, 2, None]
     assert journal[-1]["reruns"] == 2
@@ -125,7 +147,9 @@ def test_an_attempt_is_told_with_its_number(tmp_path: Path):
 def test_reasons_and_properties_come_along(tmp_path: Path):
     properties = [("rows", 3), ("odd", object()), ("t", (1, 2))]
 
-    skip = finished(tmp_path, report("setup", "skipped", longrepr=("f", 1, "Skipped: no")), report("teardown"))
+    skip = finished(
+        tmp_path, report("setup", "skipped", longrepr=("f", 1, "Skipped: no")), report("teardown")
+    )
     xfail = finished(tmp_path, report("call", "skipped", wasxfail="reason: bug"), report("teardown"))
     xpass = finished(tmp_path, report("call", wasxfail="bug" * 900), report("teardown"))
     recorded = finished(tmp_path, report("call"), report("teardown", user_properties=properties))
@@ -141,6 +165,7 @@ def test_ids_are_those_of_the_plans_root(tmp_path: Path):
     assert [record["nodeid"] for record in journal] == ["a.py::t"]
 
 
+@settings(deadline=None)
 @given(
     reports=st.lists(
         st.tuples(
@@ -151,7 +176,9 @@ def test_ids_are_those_of_the_plans_root(tmp_path: Path):
         max_size=12,
     )
 )
-def test_whatever_is_reported_every_failure_is_on_record(reports: list[tuple[str, str, str]], tmp_path_factory):
+def test_whatever_is_reported_every_failure_is_on_record(
+    reports: list[tuple[str, str, str]], tmp_path_factory
+):
     folder = tmp_path_factory.mktemp("ledger")
 
     journal = told(folder, *(report(when, outcome, nodeid=nodeid) for when, outcome, nodeid in reports))
@@ -159,4 +186,6 @@ def test_whatever_is_reported_every_failure_is_on_record(reports: list[tuple[str
     failures = [record for record in journal if record["record"] == "test_failure"]
     assert len(failures) == sum(outcome in ("failed", "rerun") for _, outcome, _ in reports)
     ends = [record for record in journal if record["record"] == "test_finished"]
-    assert len(ends) == sum(when in ("teardown", "???") and outcome != "rerun" for when, outcome, _ in reports)
+    assert len(ends) == sum(
+        when in ("teardown", "???") and outcome != "rerun" for when, outcome, _ in reports
+    )

@@ -55,7 +55,9 @@ def single(stages: list[Stage]) -> Job:
 
 def test_pytest_commands_of_all_todos_share_one_session(tmp_path: Path):
     plan = plan_of(
-        tmp_path, todo("a", "pytest test_a.py"), todo("b", "pytest test_b.py", "pytest test_a.py", after=("a",))
+        tmp_path,
+        todo("a", "pytest test_a.py"),
+        todo("b", "pytest test_b.py", "pytest test_a.py", after=("a",)),
     )
 
     assert shape(stages_of(plan)) == [([["a.0", "b.0", "b.1"]], [], ["a", "b"])]
@@ -136,7 +138,11 @@ def test_isolated_every_command_has_a_session_of_its_own(tmp_path: Path):
     ("command", "reason", "forked"),
     [
         ("ruff check .", "it is no pytest command", False),
-        (".venv/bin/python -m pytest test_a.py", ".venv/bin/python -m pytest is another interpreter", False),
+        (
+            ".venv/bin/python -m pytest test_a.py",
+            ".venv/bin/python -m pytest is another interpreter",
+            False,
+        ),
         ("PYTHONHASHSEED=1 pytest test_a.py", "PYTHONHASHSEED is read when an interpreter starts", False),
         ("LC_ALL=C pytest test_a.py", "LC_ALL is read when an interpreter starts", False),
         ("pytest --frobnicate test_a.py", "--frobnicate", True),

@@ -38,7 +38,9 @@ class TestC:
         @pytest.mark.parametrize("n", [1, 2])
         def test_deep(self, n): pass
 
-@pytest.mark.parametrize("text", ["1", "2-x", "a/b", "x::y", "[z]", "é", "with space", "", "tests/test_one.py"])
+@pytest.mark.parametrize(
+    "text", ["1", "2-x", "a/b", "x::y", "[z]", "é", "with space", "", "tests/test_one.py"]
+)
 def test_p(text): pass
 
 @pytest.mark.parametrize("left", ["l", "r"])
@@ -150,7 +152,9 @@ def selections(project: Path) -> dict[str, dict]:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command or "no arguments")
-def test_a_folded_command_selects_what_pytest_does(command: str, project: Path, selections: dict[str, dict]):
+def test_a_folded_command_selects_what_pytest_does(
+    command: str, project: Path, selections: dict[str, dict]
+):
     status, nodeids = plain_pytest(project, *shlex.split(command))
     selection = selections[command]
 
@@ -210,7 +214,9 @@ def test_random_projects_and_arguments_agree_too(tmp_path: Path):
         ("-k nothing_at_all", "no_match", []),
     ],
 )
-def test_what_selects_nothing_says_how(command: str, problem: str, nearest: list[str] | None, project: Path):
+def test_what_selects_nothing_says_how(
+    command: str, problem: str, nearest: list[str] | None, project: Path
+):
     (found,) = folded(project, command)[command]["problems"]
 
     assert found["problem"] == problem
@@ -258,7 +264,10 @@ def test_what_the_user_leaves_out_is_narrowed_not_missing(project: Path):
     only = ("tests/sub/test_two.py::test_a", "test_top.py::TestCase::test_u")
     cases: list[tuple[Narrowing, list[str]]] = [
         (Narrowing(keyword="other"), ["tests/sub/test_two.py::test_a"]),
-        (Narrowing(markexpr="slow"), ["tests/sub/test_two.py::test_a", "tests/sub/test_two.py::test_other"]),
+        (
+            Narrowing(markexpr="slow"),
+            ["tests/sub/test_two.py::test_a", "tests/sub/test_two.py::test_other"],
+        ),
         (Narrowing(deselect=("tests/sub/test_two.py::test_o",)), ["tests/sub/test_two.py::test_other"]),
         (Narrowing(only=only), ["tests/sub/test_two.py::test_other"]),
     ]
@@ -284,7 +293,11 @@ def test_what_an_earlier_process_has_finished_is_selected_and_not_run_again(proj
     command = "tests/sub/test_two.py"
     for verbatim in (False, True):
         journal = session(
-            project, *([command] if verbatim else []), wanted=(wanted_by(command),), skip=done, verbatim=verbatim
+            project,
+            *([command] if verbatim else []),
+            wanted=(wanted_by(command),),
+            skip=done,
+            verbatim=verbatim,
         )
         (collected,) = records(journal, "collected")
         assert collected["selections"][0]["nodeids"] == [*done, "tests/sub/test_two.py::test_other"]
@@ -320,7 +333,11 @@ def test_a_folder_accepts_all_below_it():
 
 
 def test_who_imports_a_file_when_it_runs_alone():
-    wanted = [Wanted(key="all"), Wanted(key="file", selections=("a/x.py::t",)), Wanted(key="other", selections=("b",))]
+    wanted = [
+        Wanted(key="all"),
+        Wanted(key="file", selections=("a/x.py::t",)),
+        Wanted(key="other", selections=("b",)),
+    ]
 
     assert asking_for(Path("/root/a/x.py"), wanted, ROOT) == ["all", "file"]
 

@@ -99,14 +99,20 @@ TestSessions.settings = settings(max_examples=60, stateful_step_count=30, deadli
 
 
 def test_a_failing_phase_is_kept_for_a_test_that_never_ends():
-    record = Told().tell("test_started", nodeid="a").tell("test_failure", nodeid="a", evidence=FAILURE).record
+    record = (
+        Told().tell("test_started", nodeid="a").tell("test_failure", nodeid="a", evidence=FAILURE).record
+    )
 
     assert record.failures == {"a": [FAILURE]}
     assert list(record.running) == ["a"]
 
 
 def test_an_attempt_that_is_run_again_is_no_failure_of_the_test():
-    told = Told().tell("test_started", nodeid="a").tell("test_failure", nodeid="a", attempt=1, evidence=FAILURE)
+    told = (
+        Told()
+        .tell("test_started", nodeid="a")
+        .tell("test_failure", nodeid="a", attempt=1, evidence=FAILURE)
+    )
     record = told.tell("test_finished", nodeid="a", outcome="passed", reruns=1).record
 
     assert record.attempts == {"a": [FAILURE]}

@@ -1,0 +1,280 @@
+"""From checks to outcomes: the state of a todo, its failures by root cause, which todos were asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.edges.plan_file import LoadedPlan, load_plan
+from planner.errors import PlannerError
+from planner.model.evidence import Evidence, EvidenceKind
+from planner.model.outcome import Check, CheckKind, Diagnosis, TodoState, Verdict
+from planner.model.plan import Todo
+from planner.model.taxonomy import Category, Owner, Role
+from pytest_planverify.options import PlanArgument
+from pytest_planverify.supervision.assembling import Assembler, summary_of, todo_state
+from pytest_planverify.supervision.changes import Changes
+from pytest_planverify.supervision.check_runs import CheckRun, PlanResult, masked, title_of
+from pytest_planverify.supervision.chosen import ChosenPlan, last_failed, load_plans, todos_in_scope
+
+PASSED, FAILED, FLAKY = Verdict.PASSED, Verdict.FAILED, Verdict.FLAKY
+INCONCLUSIVE, NOT_RUN, HUMAN = Verdict.INCONCLUSIVE, Verdict.NOT_RUN, Verdict.NEEDS_HUMAN
+
+
+def plan_of(root: Path, *items: dict[str, Any], path: str = "plan.yaml", plan_id: str = "p") -> LoadedPlan:
+    (root / path).write_text(json.dumps({"todo_list_id": plan_id, "items": list(items)}))
+    return load_plan(root / path)
+
+
+def todo(todo_id: str, *commands: str, **more: Any) -> dict[str, Any]:
+    criteria = {"tests": [{"cmd": command} for command in commands], **more.pop("criteria", {})}
+    return {"id": todo_id, "title": todo_id, "acceptance_criteria": criteria, **more}
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "state"),
+    [
+        ((PASSED,), TodoState.DONE),
+        ((PASSED, PASSED), TodoState.DONE),
+        ((PASSED, FAILED), TodoState.TEST_FAILED),
+        ((FLAKY,), TodoState.TEST_FAILED),
+        ((FAILED, HUMAN, NOT_RUN), TodoState.TEST_FAILED),
+        ((PASSED, HUMAN), TodoState.TESTING),
+        ((PASSED, INCONCLUSIVE), TodoState.TESTING),
+        ((PASSED, NOT_RUN), TodoState.TESTING),
+        ((Verdict.STALE,), TodoState.TESTING),
+        ((NOT_RUN, NOT_RUN), TodoState.PENDING),
+        ((), TodoState.PENDING),
+    ],
+)
+def test_the_state_follows_from_the_verdicts(verdicts: tuple[Verdict, ...], state: TodoState):
+    item = Todo(id="a", title="a")
+
+    assert todo_state(item, verdicts, blocked=False) is state
+    assert todo_state(item, verdicts, blocked=True) is TodoState.BLOCKED
+
+
+@pytest.mark.parametrize(
+    ("keys", "state"),
+    [
+        ({"status": "claimed", "requires_testing": False}, TodoState.DONE),
+        ({"status": "claimed", "requires_testing": True}, TodoState.PENDING),
+        ({"status": "open", "requires_testing": False}, TodoState.PENDING),
+        ({"status": "claimed", "requires_testing": False, "sub_plan": "x.yaml"}, TodoState.PENDING),
+    ],
+)
+def test_a_todo_without_criteria_is_done_only_by_its_word(keys: dict[str, Any], state: TodoState):
+    assert todo_state(Todo(id="a", title="a", **keys), [], blocked=False) is state
+
+
+def check_run(check_id: str, verdict: Verdict, *headlines: str, **more: Any) -> CheckRun:
+    check = Check(id=check_id, kind=CheckKind.TEST, verdict=verdict, cmd="pytest", duration_ms=5)
+    evidence = tuple(
+        Evidence(kind=EvidenceKind.TEST, check_id=check_id, headline=text, tests=(f"{check_id}::{number}",))
+        for number, text in enumerate(headlines)
+    )
+    return CheckRun(check=check, evidence=evidence, **more)
+
+
+def opinion(evidence: Evidence) -> Diagnosis | None:
+    """The category and the signature are what the headline says: `CATEGORY confidence signature`."""
+    category, confidence, signature = evidence.headline.split()
+    return Diagnosis(
+        category=Category(category),
+        owner=Owner.PRODUCT,
+        confidence=float(confidence),
+        rule="test",
+        because="it says so",
+        signature=signature,
+        suggestion="look",
+    )
+
+
+def outcomes_of(
+    root: Path, item: dict[str, Any], *runs: CheckRun, blocked: tuple[str, ...] = (), ask=opinion
+):
+    plan = plan_of(root, item)
+    result = PlanResult(plan, list(plan.plan.items), {"a": {run.check.id: run for run in runs}})
+    if blocked:
+        result.blocked["a"] = blocked
+    assembler = Assembler(result, shown_path="my plan.yaml", changes=Changes(root), first_opinion=ask)
+    ((outcome, evidence),) = assembler.outcomes()
+    return outcome, evidence
+
+
+TWO = todo("a", "pytest x.py", "pytest y.py")
+
+
+def test_failures_of_one_cause_are_one(tmp_path: Path):
+    outcome, evidence = outcomes_of(
+        tmp_path,
+        TWO,
+        check_run("tests[0]", FAILED, "TEST_REGRESSION 0.9 s1", "TEST_REGRESSION 0.9 s2"),
+        check_run("tests[1]", FAILED, "TEST_REGRESSION 0.9 s1"),
+    )
+
+    assert [failure.signature for failure in outcome.failures] == ["s1", "s2"]
+    assert outcome.failures[0].tests == ("tests[0]::0", "tests[1]::0")
+    assert len(evidence) == 3
+    assert outcome.failures[0].rerun == "pytest --planverify 'my plan.yaml::a'"
+
+
+@pytest.mark.parametrize(
+    ("headlines", "first"),
+    [
+        (("TEST_REGRESSION 0.9 s1", "IMPORT_ERROR 0.5 s2"), "s2"),
+        (("TEST_REGRESSION 0.5 s1", "TEST_CRASH 0.9 s2"), "s2"),
+        (("IMPORT_ERROR 0.9 s1", "ENVIRONMENT_ERROR 0.1 s2"), "s2"),
+        (("SANDBOX_VIOLATION 0.1 s1", "ENVIRONMENT_ERROR 0.9 s2"), "s1"),
+        (("UNKNOWN 1.0 s1", "FLAKY_TEST 0.1 s2"), "s2"),
+    ],
+)
+def test_the_most_severe_and_then_the_surest_failure_decides(headlines, first: str, tmp_path: Path):
+    outcome, _ = outcomes_of(tmp_path, TWO, check_run("tests[0]", FAILED, *headlines))
+
+    assert outcome.failure_evidence is not None
+    assert outcome.failure_evidence.signature == first
+
+
+def test_who_is_asked_to_act_is_what_the_plan_routes_to(tmp_path: Path):
+    item = {**TWO, "failure_routing": {"implementation_bug": "architect"}}
+
+    outcome, _ = outcomes_of(tmp_path, item, check_run("tests[0]", FAILED, "TEST_REGRESSION 0.9 s1"))
+
+    assert outcome.failures[0].target_agent is Role.ARCHITECT
+
+
+def test_without_an_opinion_the_built_in_rules_are_asked(tmp_path: Path):
+    outcome, _ = outcomes_of(
+        tmp_path, TWO, check_run("tests[0]", FAILED, "it broke"), ask=lambda evidence: None
+    )
+
+    assert outcome.failures[0].rule != "test"
+
+
+def test_a_blocked_todo_has_no_failures(tmp_path: Path):
+    run = masked(check_run("tests[0]", FAILED, "TEST_REGRESSION 0.9 s1"), ["b"])
+
+    outcome, evidence = outcomes_of(tmp_path, TWO, run, blocked=("b",))
+
+    assert (outcome.state, outcome.blocked_by, outcome.failures) == (TodoState.BLOCKED, ("b",), ())
+    assert outcome.checks[0].reason == "blocked by b"
+    assert not outcome.verified
+    assert evidence == ()
+
+
+def test_numbers_are_kept_and_texts_only_where_a_metric_asks(tmp_path: Path):
+    item = todo("a", "pytest x.py", criteria={"metrics": [{"name": "asked", "operator": ">=", "value": 1}]})
+    properties = [("asked", "odd"), ("asked", True), ("free", 3), ("free", "x"), ("free", float("nan"))]
+
+    outcome, _ = outcomes_of(tmp_path, item, check_run("tests[0]", PASSED, properties=properties))
+
+    assert outcome.recorded == {"asked": ("odd", "True"), "free": (3.0,)}
+    assert outcome.tests_passed
+    assert outcome.metrics.duration_ms == 5
+
+
+def test_the_summary_counts_todos_and_criteria(tmp_path: Path):
+    outcome, _ = outcomes_of(tmp_path, TWO, check_run("tests[0]", PASSED), check_run("tests[1]", NOT_RUN))
+
+    summary = summary_of([outcome, outcome])
+
+    assert summary.todos == {TodoState.TESTING: 2}
+    assert summary.criteria == {PASSED: 2, NOT_RUN: 2}
+
+
+def test_criteria_have_titles(tmp_path: Path):
+    criteria = {
+        "metrics": [{"name": "rows", "operator": ">=", "value": 10}],
+        "manual": [{"question": "Right?"}],
+        "expected_artifacts": ["x.json"],
+    }
+    plan = plan_of(tmp_path, todo("a", "pytest x.py", criteria=criteria, contract_path="c.json"))
+
+    titles = [title_of(criterion) for criterion in plan.criteria["a"]]
+
+    assert titles == ["pytest x.py", "x.json", "rows >= 10", "Right?", "c.json"]
+
+
+# -- what was asked for ----------------------------------------------------------------------------
+
+
+def argument(path: Path, todo_id: str | None = None) -> PlanArgument:
+    return PlanArgument(path, path.name, todo_id, path.parent)
+
+
+def test_a_plan_is_loaded_once_with_the_todos_asked_for(tmp_path: Path):
+    path = plan_of(
+        tmp_path, todo("a", "pytest x.py"), todo("b", "pytest y.py"), todo("c", "pytest z.py")
+    ).path
+
+    (some,) = load_plans([argument(path, "c"), argument(path, "a")])
+    (whole,) = load_plans([argument(path, "c"), argument(path)])
+
+    assert [each.id for each in todos_in_scope(some, "claimed")] == ["a", "c"]
+    assert [each.id for each in todos_in_scope(whole, "all")] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("todo_id", "hint"), [("alpa", "did you mean plan.yaml::alpha?"), ("zz", "it has alpha")]
+)
+def test_a_todo_that_is_not_there_is_refused_even_beside_the_whole_plan(
+    todo_id: str, hint: str, tmp_path: Path
+):
+    path = plan_of(tmp_path, todo("alpha", "pytest x.py")).path
+
+    for arguments in ([argument(path, todo_id)], [argument(path), argument(path, todo_id)]):
+        with pytest.raises(pytest.UsageError) as refused:
+            load_plans(arguments)
+        assert f"plan.yaml: the plan has no todo {todo_id!r}; {hint}" in str(refused.value)
+
+
+def test_the_faults_of_all_plans_are_told_at_once(tmp_path: Path):
+    for name in ("one.yaml", "two.yaml"):
+        (tmp_path / name).write_text("items: 3\n")
+
+    with pytest.raises(PlannerError) as refused:
+        load_plans(
+            [
+                argument(tmp_path / "one.yaml"),
+                argument(tmp_path / "two.yaml"),
+                argument(tmp_path / "one.yaml"),
+            ]
+        )
+
+    assert str(refused.value).count("one.yaml") == str(refused.value).count("two.yaml")
+
+
+def test_two_plans_of_one_run_have_different_ids(tmp_path: Path):
+    paths = [
+        plan_of(tmp_path, todo("a", "pytest x.py"), path=name).path for name in ("one.yaml", "two.yaml")
+    ]
+
+    with pytest.raises(pytest.UsageError, match="are both 'p': give each plan"):
+        load_plans([argument(path) for path in paths])
+
+
+def test_claimed_todos_bring_what_they_depend_on(tmp_path: Path):
+    plan = plan_of(
+        tmp_path,
+        todo("a", "pytest x.py"),
+        todo("b", "pytest x.py", dependencies=["a"]),
+        todo("c", "pytest x.py", dependencies=["b"], status="claimed"),
+        todo("d", "pytest x.py"),
+    )
+    chosen = ChosenPlan(plan, "plan.yaml", None)
+
+    assert [each.id for each in todos_in_scope(chosen, "claimed")] == ["a", "b", "c"]
+    assert len(todos_in_scope(chosen, "ready")) == 4
+
+
+def test_an_outcome_file_that_cannot_be_read_is_a_usage_error(tmp_path: Path):
+    plan = plan_of(tmp_path, todo("a", "pytest x.py"))
+    assert last_failed(tmp_path / "none.json", plan) == ()
+
+    (tmp_path / "bad.json").write_text("{")
+    with pytest.raises(pytest.UsageError, match="--lf: "):
+        last_failed(tmp_path / "bad.json", plan)

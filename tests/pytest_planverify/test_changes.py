@@ -1,0 +1,117 @@
+"""What the work tree has that the last commit has not."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pytest_planverify.supervision import changes
+from pytest_planverify.supervision.changes import Changes
+
+
+def git(folder: Path, *args: str) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", *identity, *args], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    (tmp_path / "sub").mkdir()
+    for name in ("a.py", "b.py", "sub/c.py"):
+        (tmp_path / name).write_text("1\n")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    return tmp_path
+
+
+def test_a_clean_tree_has_no_changes(repository: Path):
+    files, digest = Changes(repository).of(None)
+
+    assert files == ()
+    assert (digest or "").startswith("sha256:")
+
+
+def test_changed_new_and_deleted_files_are_told(repository: Path):
+    clean = Changes(repository).of(None)[1]
+    (repository / "a.py").write_text("2\n")
+    (repository / "b.py").unlink()
+    (repository / "sub/né w.py").write_text("3\n")
+
+    files, digest = Changes(repository).of(None)
+
+    assert files == ("a.py", "b.py", "sub/né w.py")
+    assert digest != clean
+
+
+def test_below_a_folder_only_its_own_files_count(repository: Path):
+    (repository / "a.py").write_text("2\n")
+    (repository / "sub/c.py").write_text("2\n")
+
+    assert Changes(repository / "sub").of(None)[0] == ("c.py",)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "touched"),
+    [
+        ((), ()),
+        (("sub/**",), ("sub/deep/d.py",)),
+        (("*.py",), ("a.py", "sub/deep/d.py")),
+        (("a.py",), ("a.py",)),
+    ],
+)
+def test_a_todo_is_told_what_it_may_touch(
+    allowed: tuple[str, ...], touched: tuple[str, ...], repository: Path
+):
+    (repository / "sub/deep").mkdir()
+    (repository / "sub/deep/d.py").touch()
+    (repository / "a.py").write_text("2\n")
+
+    assert Changes(repository).of(allowed)[0] == touched
+
+
+def test_what_the_plugin_itself_writes_is_no_change(repository: Path):
+    for name in (".planverify/outcomes.json", "diagnostics/a_failure_report.json"):
+        (repository / name).parent.mkdir()
+        (repository / name).touch()
+
+    assert Changes(repository).of(None)[0] == ()
+
+
+def test_the_content_of_a_new_file_counts(repository: Path):
+    (repository / "new.py").write_text("1")
+    first = Changes(repository).of(None)[1]
+    changes._cached_digest.cache_clear()
+    (repository / "new.py").write_text("2")
+
+    assert Changes(repository).of(None)[1] != first
+
+
+def test_without_a_repository_nothing_is_known(tmp_path: Path):
+    assert Changes(tmp_path).of(None) == ((), None)
+
+
+def test_without_git_nothing_is_known(repository: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", "")
+
+    assert Changes(repository).of(None) == ((), None)
+
+
+def test_a_git_that_does_not_answer_is_ended(repository: Path, monkeypatch: pytest.MonkeyPatch):
+    (repository / "bin").mkdir()
+    slow = repository / "bin/git"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{repository / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setattr(changes, "_TIMEOUT_SECONDS", 0.1)
+
+    assert Changes(repository).of(None)[0] == ()
+
+
+def test_a_repository_without_a_commit_still_tells_its_files(tmp_path: Path):
+    git(tmp_path, "init", "-q")
+    (tmp_path / "a.py").touch()
+
+    assert Changes(tmp_path).of(None)[0] == ("a.py",)

@@ -1,0 +1,129 @@
+"""The command line: every word goes where it belongs."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_planverify.command_line import CommandLine, looks_like_plan
+
+HERE = Path("/here")
+
+
+def sort(line: str, *positional: str, folder: Path = HERE) -> CommandLine:
+    return CommandLine(shlex.split(line), folder, positional or ("plan.yaml",)).sort()
+
+
+def told(line: CommandLine) -> dict[str, Any]:
+    """What differs from an empty command line."""
+    usual = vars(CommandLine([], HERE, []))
+    return {
+        name: value
+        for name, value in vars(line).items()
+        if not name.startswith("_") and value != usual[name]
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("", {}),
+        ("plan.yaml b.json::todo c.yml", {"plans": ["plan.yaml", "b.json::todo", "c.yml"]}),
+        ("-- plan.yaml", {"plans": ["plan.yaml"]}),
+        ("--planverify --planverify-isolate --planverify-keep-going", {}),
+        ("--planverify-scope claimed --planverify-outcomes=o.json --planverify-confirm 3", {}),
+        ("-k 'a or b'", {"keyword": "a or b"}),
+        ("-ka", {"keyword": "a"}),
+        ("-k=a", {"keyword": "a"}),
+        ("-k a -k b", {"keyword": "b"}),
+        ("-m 'not slow'", {"markexpr": "not slow"}),
+        ("--deselect a --deselect=b", {"deselect": ["a", "b"]}),
+        ("-x", {"maxfail": 1}),
+        ("--exitfirst", {"maxfail": 1}),
+        ("--maxfail=3", {"maxfail": 3}),
+        ("--maxfail 3 -x", {"maxfail": 1}),
+        ("--lf", {"last_failed": True}),
+        ("--last-failed", {"last_failed": True}),
+        ("--co", {"collect_only": True}),
+        ("--collect-only", {"collect_only": True}),
+        ("--junitxml=j.xml", {"junit": "j.xml"}),
+        ("--junit-xml j.xml", {"junit": "j.xml"}),
+        ("--ff --nf --sw --stepwise-skip --cache-clear --continue-on-collection-errors", {}),
+        ("-v", {"every": ["-v"]}),
+        ("-vvq", {"every": ["-v", "-v", "-q"]}),
+        ("-vx", {"every": ["-v"], "maxfail": 1}),
+        ("-vxk a", {"every": ["-v"], "maxfail": 1, "keyword": "a"}),
+        ("-s", {"every": ["-s"], "interactive": True}),
+        ("--capture=no", {"every": ["--capture=no"], "interactive": True}),
+        ("--capture no", {"every": ["--capture", "no"], "interactive": True}),
+        ("--capture=fd", {"every": ["--capture=fd"]}),
+        ("--pdb", {"shared": ["--pdb"], "interactive": True, "debugger": True}),
+        ("--trace", {"shared": ["--trace"], "interactive": True, "debugger": True}),
+        ("-p no:x -pfoo", {"every": ["-p", "no:x", "-p", "foo"]}),
+        ("-o a=b -W error -rA", {"every": ["-o", "a=b", "-W", "error", "-r", "A"]}),
+        ("--tb short", {"every": ["--tb", "short"]}),
+        ("--tb=short", {"every": ["--tb=short"]}),
+        ("-c conf.ini", {"every": ["-c", "/here/conf.ini"]}),
+        ("-c=conf.ini", {"every": ["-c", "/here/conf.ini"]}),
+        ("--rootdir sub", {"every": ["--rootdir=/here/sub"]}),
+        ("--rootdir=/abs", {"every": ["--rootdir=/abs"]}),
+        ("-n 2", {"shared": ["-n", "2"], "distributed": True}),
+        ("-n2", {"shared": ["-n", "2"], "distributed": True}),
+        ("-nauto", {"shared": ["-n", "auto"], "distributed": True}),
+        ("--numprocesses=2", {"shared": ["--numprocesses=2"], "distributed": True}),
+        ("--dist load", {"shared": ["--dist", "load"], "distributed": True}),
+        ("--dist=worksteal", {"shared": ["--dist=worksteal"], "distributed": True}),
+        ("--cov=pkg --cov-report term", {"shared": ["--cov=pkg", "--cov-report", "term"]}),
+        ("--cov pkg", {"shared": ["--cov", "pkg"]}),
+        ("--cov plan.yaml", {"shared": ["--cov"], "plans": ["plan.yaml"]}),
+        ("--no-cov", {"shared": ["--no-cov"]}),
+        ("--foo", {"every": ["--foo"]}),
+        ("--foo=bar", {"every": ["--foo=bar"]}),
+        ("--foo bar", {"every": ["--foo", "bar"]}),
+        ("--foo plan.yaml", {"every": ["--foo"], "plans": ["plan.yaml"]}),
+        ("--foo other.yaml", {"every": ["--foo", "other.yaml"]}),
+        ("--foo -v", {"every": ["--foo", "-v"]}),
+        ("-y", {"every": ["-y"]}),
+        ("plan.yaml --foo", {"every": ["--foo"], "plans": ["plan.yaml"]}),
+    ],
+)
+def test_each_word_goes_where_it_belongs(line: str, found: dict[str, Any]):
+    assert told(sort(line)) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("-k", "-k needs a value"),
+        ("--maxfail", "--maxfail needs a value"),
+        ("--maxfail=many", "--maxfail: 'many' is no number"),
+        ("--rootdir", "--rootdir needs a value"),
+        ("-n", "-n needs a value"),
+        ("--planverify-scope", "--planverify-scope needs a value"),
+        ("tests/test_x.py", "tests/test_x.py: no such plan; --planverify takes plan files"),
+        ("--dist loadscope", "--dist loadscope cannot be used with --planverify: it loses tests"),
+        ("--dist=loadfile", "use --dist load or worksteal"),
+        ("--dist=loadgroup", "a group may be spread over several workers"),
+        ("--dist=each", "it runs every test once a worker"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_the_remedy(line: str, said: str):
+    with pytest.raises(pytest.UsageError) as refused:
+        sort(line)
+
+    assert said in str(refused.value)
+
+
+def test_a_file_of_any_name_may_be_a_plan_if_it_is_there(tmp_path: Path):
+    (tmp_path / "todo.txt").touch()
+
+    assert sort("todo.txt::a", folder=tmp_path).plans == ["todo.txt::a"]
+
+
+def test_what_looks_like_a_plan():
+    assert [looks_like_plan(word) for word in ("a.yaml", "a.yml::x", "a.json", "a.py", "a.yaml/b")] == [
+        True, True, True, False, False
+    ]  # fmt: skip

@@ -1,0 +1,126 @@
+"""Settings: what is read from the command line and the ini file, and which plans are meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_planverify.options import GIVEN, Settings, read_settings
+
+
+@pytest.fixture
+def settings(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
+    """Read the settings that a command line leads to, in a folder that holds three plans."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    for name in ("plan.yaml", "other.yaml", "todo.yaml"):
+        (pytester.path / name).touch()
+
+    def read(*args: str) -> Settings:
+        config = pytester.parseconfig("-p", "pytest_planverify.plugin", "--planverify", *args)
+        assert GIVEN in config.stash
+        return read_settings(config)
+
+    return read
+
+
+def test_what_holds_when_nothing_is_said(settings, pytester: pytest.Pytester):
+    found = settings("plan.yaml")
+
+    assert [plan.path for plan in found.plans] == [pytester.path / "plan.yaml"]
+    assert (found.plans[0].shown, found.plans[0].todo_id) == ("plan.yaml", None)
+    assert (found.scope, found.confirmations, found.maxfail, found.verbosity) == ("all", 5, 0, 0)
+    assert not (found.isolate)
+    assert not (found.keep_going)
+    assert not (found.collect_only)
+    assert not (found.narrows)
+    assert not (found.distributed)
+    assert (found.outcomes, found.junit) == (None, None)
+    assert found.session_args[:2] == ("-p", "pytest_planverify.plugin")
+
+
+def test_what_is_said_is_kept(settings, pytester: pytest.Pytester):
+    found = settings(
+        "plan.yaml::a", "--planverify-isolate", "--planverify-keep-going", "--planverify-scope=ready",
+        "--planverify-outcomes=out/o.json", "--planverify-confirm=9", "--junitxml", "j.xml", "-vv",
+    )  # fmt: skip
+
+    assert found.plans[0].todo_id == "a"
+    assert (found.isolate, found.keep_going, found.scope, found.confirmations) == (True, True, "ready", 9)
+    assert found.outcomes == pytester.path / "out/o.json"
+    assert found.junit == pytester.path / "j.xml"
+    assert found.verbosity == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "narrows"),
+    [("-kx", True), ("-mx", True), ("--deselect=x", True), ("--lf", True), ("-x", False), ("-v", False)],
+)
+def test_what_leaves_something_out_narrows(option: str, narrows: bool, settings):
+    assert settings("plan.yaml", option).narrows is narrows
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("plan.yaml", "--planverify-confirm=0"), "--planverify-confirm: 0 is no number from 1 to 1000"),
+        (("plan.yaml", "--planverify-confirm=1001"), "1001 is no number from 1 to 1000"),
+        (("plan.yaml", "other.yaml"), "several plans share one outcome file"),
+        (("plan.yaml", "-k", "(("), "-k: '((' is no expression"),
+        (("plan.yaml", "-m", "a b"), "-m: 'a b' is no expression"),
+        (("gone.txt",), "gone.txt: no such plan"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(args: tuple[str, ...], said: str, settings):
+    with pytest.raises(pytest.UsageError) as refused:
+        settings(*args)
+
+    assert said in str(refused.value)
+
+
+def test_several_plans_may_be_listed_or_written_elsewhere(settings):
+    assert len(settings("plan.yaml", "other.yaml", "--collect-only").plans) == 2
+    assert len(settings("plan.yaml", "other.yaml", "--planverify-outcomes=o.json").plans) == 2
+    assert len(settings("plan.yaml::a", "plan.yaml::b").plans) == 2
+
+
+def test_an_empty_expression_narrows_nothing(settings):
+    assert not settings("plan.yaml", "-k", " ").narrows
+
+
+def test_without_an_argument_the_ini_file_names_the_plan(settings, pytester: pytest.Pytester):
+    pytester.makeini("[pytest]\nplanverify_plan = todo.yaml::x\n")
+
+    assert [(plan.shown, plan.todo_id) for plan in settings().plans] == [("todo.yaml", "x")]
+
+
+def test_without_any_hint_the_usual_names_are_looked_for(settings, pytester: pytest.Pytester):
+    assert settings().plans[0].shown == "plan.yaml"
+
+    (pytester.path / "planverify.yaml").touch()
+    assert settings().plans[0].shown == "planverify.yaml"
+
+    for plan in pytester.path.glob("*.yaml"):
+        plan.unlink()
+    with pytest.raises(pytest.UsageError, match="there is no plan to verify; name one"):
+        settings()
+
+
+def test_a_plans_root_may_not_leave_the_widest_folder_around_it(settings, pytester: pytest.Pytester):
+    (pytester.path / "sub").mkdir()
+    (pytester.path / "sub/plan.yaml").touch()
+    outside = pytester.path.parent / "outside.yaml"
+    outside.touch()
+    pytester.makeini("[pytest]\n")
+
+    assert settings("sub/plan.yaml").plans[0].boundary == pytester.path
+    assert settings(str(outside)).plans[0].boundary == outside.parent
+    assert settings(str(outside)).plans[0].shown == str(Path("..") / "outside.yaml")
+    outside.unlink()
+
+
+def test_without_the_option_nothing_is_put_aside(pytester: pytest.Pytester):
+    config = pytester.parseconfig()
+
+    assert GIVEN not in config.stash
+    assert not config.option.planverify
