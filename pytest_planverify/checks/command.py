@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.catalog import Command
 from planner.catalog.findings import read_findings
 from planner.catalog.vacuity import proves_nothing
 from planner.model.evidence import CommandFact, Evidence, EvidenceKind, Finding, ProcessEnd
@@ -20,6 +19,8 @@ from pytest_planverify.processes import ProcessResult, run_process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from planner.catalog import Command
 
 OUTPUT_CHARACTERS = 8_000
 """How much of the output of a failed command is kept as evidence."""

@@ -22,7 +22,7 @@ from pytest_planverify.observing.import_paths import import_path
 from pytest_planverify.observing.leaks import LeakWatch
 from pytest_planverify.observing.live_fixtures import LiveFixtures
 from pytest_planverify.observing.nodeids import NodeIds
-from pytest_planverify.observing.results import EVIDENCE, ResultLedger
+from pytest_planverify.observing.results import EVIDENCE, ResultLedger, writable
 from pytest_planverify.observing.selection import asking_for
 from pytest_planverify.observing.spec import COVERAGE_DEMAND
 
@@ -251,7 +251,8 @@ class Recorder:
         """Write down a number recorded for the suite: by a wide fixture, or else by the running test."""
         via = self.live_fixtures.starting
         nodeid = None if via else self.running
-        self.journal.write("metric", worker=self.worker, name=name, value=value, via=via, nodeid=nodeid)
+        kept = writable(value)
+        self.journal.write("metric", worker=self.worker, name=str(name), value=kept, via=via, nodeid=nodeid)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:

@@ -6,7 +6,7 @@ not taken the failure with it.
 
 from __future__ import annotations
 
-from json import dumps  # as it is now: a test may have replaced it while its failure is reported
+from json import dumps, loads  # as they are now: a test may have replaced them while it is reported
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
 EVIDENCE = "planverify_evidence"
 """Attribute of a report that carries its evidence, as one string of JSON so that it survives xdist."""
+
+
+def writable(value: object) -> Any:
+    """A recorded value as a record can hold it; one that can be neither written nor shown is said to be one."""
+    try:
+        return loads(dumps(value, default=str))
+    except BaseException:  # a test's own object may do anything when it is shown, even end the program
+        return f"a {type(value).__name__} that cannot be shown"
 
 
 class _Running:
@@ -103,7 +111,7 @@ class ResultLedger:
         if running.reruns:
             body += f', "reruns": {running.reruns}'
         if report.user_properties:
-            body += f', "properties": {dumps(_properties(report.user_properties), default=str)}'
+            body += f', "properties": {dumps(_properties(report.user_properties))}'
         self._journal.write_raw("test_finished", body)
 
 
@@ -114,7 +122,7 @@ def _skip_reason(report: pytest.TestReport) -> str:
 
 
 def _properties(properties: list[tuple[str, object]]) -> list[list[Any]]:
-    return [[str(name), value] for name, value in properties]
+    return [[str(name), writable(value)] for name, value in properties]
 
 
 def _bare(report: pytest.TestReport) -> dict[str, Any]:

@@ -175,4 +175,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _plain(value: Any) -> float | str:
-    return float(value) if _is_number(value) else str(value)
+    try:
+        return float(value) if _is_number(value) else str(value)
+    except OverflowError:  # a whole number that is larger than any float
+        return str(value)

@@ -256,7 +256,7 @@ def _offers_modules(folder: str) -> bool:
     for entry in entries:
         if entry.name.startswith((".", "__")):
             continue
-        if entry.is_dir():
+        if os.path.isdir(entry.path):  # which a link that leads to itself cannot break
             if any(name.endswith(".py") for name in _names(entry.path)):
                 return True
         elif entry.name.endswith(".py") and entry.name != "conftest.py" and not _is_test_file(entry.name):

@@ -17,6 +17,7 @@ import signal
 import struct
 import sys
 import threading
+import time
 import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pytest_planverify.observing.spec import SessionSpec
 
 _HEADER = struct.Struct("!I")
+_CLOSING_SECONDS = 2.0
+"""How long an idle server may take to notice that it is no longer needed."""
 
 PRELOAD = (
     "pytest_planverify.observing.session",
@@ -90,11 +93,19 @@ class ForkServer:
         return self._receive() if ready else None
 
     def close(self) -> None:
-        """End the server and reap it."""
+        """End the server and reap it, together with a session that an interrupt left without a watcher."""
         with contextlib.suppress(OSError):
             os.close(self._requests)
         with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
+            deadline = time.monotonic() + _CLOSING_SECONDS
+            while not os.waitpid(self.pid, os.WNOHANG)[0]:
+                if time.monotonic() > deadline:
+                    from pytest_planverify.processes import end_process_tree
+
+                    end_process_tree(self.pid)
+                    os.waitpid(self.pid, 0)
+                    break
+                time.sleep(0.005)
         with contextlib.suppress(OSError):
             os.close(self._replies)
 

@@ -132,7 +132,6 @@ class Sessions:
     ) -> SessionSpec:
         self._count += 1
         name = f"s{self._count}"
-        self._folder.restore()
         return SessionSpec(
             session_id=name,
             root=str(jobs[0].plan.root),

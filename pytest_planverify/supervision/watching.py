@@ -131,6 +131,8 @@ class SessionRunner:
         self, spec: SessionSpec, limits: Limits, record: SessionRecord, *, interactive: bool
     ) -> Death | None:
         started = time.time()
+        # What ran before may have removed the run's folder.
+        os.makedirs(os.path.dirname(spec.journal), mode=0o700, exist_ok=True)
         pid = self._server.start(spec, own_session=not interactive)
         timed_out: Running | None = None
         ended_by_limit = False

@@ -333,6 +333,30 @@ def test_a_plan_is_a_value() -> None:
         plan.todo("nobody")
 
 
+@pytest.mark.parametrize(
+    ("option", "name", "path"),
+    [
+        ("--rootdir=..", "--rootdir", ".."),
+        ("-c ../x.ini", "-c", "../x.ini"),
+        ("--junitxml=../x.xml", "--junitxml", "../x.xml"),
+        ("--confcutdir a/../..", "--confcutdir", "a/../.."),
+        ("-o cache_dir=../cache", "-o", "../cache"),
+        ("--cov=shop --cov-report=html:../cov", "--cov-report", "../cov"),
+    ],
+)
+def test_an_option_of_a_command_may_not_lead_out_of_the_root(
+    tmp_path: Path, option: str, name: str, path: str
+) -> None:
+    shown = faults_of(write(tmp_path, todo(f"verify: pytest a {option}")))
+    assert f"items[0].verify: the command's {name} leads outside: '{path}' leaves the plan's root" in shown
+
+
+def test_an_option_of_a_command_may_name_what_is_under_the_root(tmp_path: Path) -> None:
+    command = "pytest a --rootdir=. -c cfg/x.ini --basetemp=tmp --junitxml=out/x.xml --json-report-file=/dev/null"
+    assert load_plan(write(tmp_path, todo(f"verify: {command}")))
+    assert "'/' is an absolute path" in faults_of(write(tmp_path, todo("verify: pytest a --basetemp=/")))
+
+
 def test_a_glob_may_not_climb_out_behind_its_wildcard(tmp_path: Path) -> None:
     shown = faults_of(write(tmp_path, todo("allowed_files: ['**/../x', 'a/../b', '*/../../x']")))
     assert "allowed_files[0]: '**/../x' mixes wildcards with '..'" in shown

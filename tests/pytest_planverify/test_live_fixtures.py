@@ -23,7 +23,8 @@ def test_what_outlives_a_test_is_alive_until_it_is_finalized(pytester: pytest.Py
             return next(plugin for plugin in plugins if type(plugin).__name__ == "LiveFixtures")
 
         def alive(request):
-            return {name.split()[0]: str(value) for name, value, _ in live(request).values() if name.startswith(OWN)}
+            values = live(request).values()
+            return {name.split()[0]: str(value) for name, value, _ in values if name.startswith(OWN)}
 
         @pytest.fixture(scope="module")
         def outer(inner): return {"rows": [inner]}

@@ -87,6 +87,12 @@ class Bench:
         }
         return SessionSpec(**{**settings, **more})  # type: ignore[arg-type]
 
+    def wait_for_a_test(self) -> None:
+        """Return when a test has been running for a moment."""
+        while not self.journal.exists() or b"test_started" not in self.journal.read_bytes():
+            time.sleep(0.02)
+        time.sleep(0.3)
+
     def run(self, what: str, *, seconds: float = 20, resume: bool = True, **more: object) -> SessionRecord:
         record = SessionRecord()
         self.runner.run(self.spec(what, **more), Limits(step=seconds), record, resume=resume)
@@ -142,7 +148,7 @@ def test_a_test_that_raises_system_exit_is_an_ordinary_failure(bench: Bench):
 
 @pytest.mark.parametrize("what", ["loop", "deaf", "setup"])
 def test_a_test_that_does_not_end_is_ended(what: str, bench: Bench):
-    record = bench.run(what, seconds=0.6)
+    record = bench.run(what, seconds=1.5)
 
     assert outcomes(record) == ["timeout", "passed"]
     (death,) = record.deaths
@@ -152,7 +158,7 @@ def test_a_test_that_does_not_end_is_ended(what: str, bench: Bench):
 
 
 def test_an_import_that_does_not_end_is_ended_with_its_file(bench: Bench):
-    record = bench.run("import", seconds=0.6)
+    record = bench.run("import", seconds=1.5)
 
     (death,) = record.deaths
     assert (death.file, death.nodeid, death.timed_out) == ("test_x.py", None, True)
@@ -189,14 +195,14 @@ def test_without_resuming_a_death_is_the_end(bench: Bench):
 def test_the_whole_session_has_a_limit_of_its_own(bench: Bench):
     record = SessionRecord()
 
-    bench.runner.run(bench.spec("setup"), Limits(session=0.6), record, resume=False)
+    bench.runner.run(bench.spec("setup"), Limits(session=1.5), record, resume=False)
 
     (death,) = record.deaths
     assert (death.nodeid, death.timed_out) == ("test_x.py::test_1", True)
 
 
 def test_what_a_session_started_ends_with_it(bench: Bench):
-    bench.run("grandchild", seconds=0.8)
+    bench.run("grandchild", seconds=1.5)
 
     left = [
         process
@@ -211,8 +217,9 @@ def test_an_interrupt_of_the_parent_ends_the_session_and_keeps_what_was_seen(ben
     record = SessionRecord()
     main = threading.main_thread().ident
     assert main is not None
-    timer = threading.Timer(0.8, signal.pthread_kill, (main, signal.SIGINT))
-    timer.start()
+    threading.Thread(
+        target=lambda: (bench.wait_for_a_test(), signal.pthread_kill(main, signal.SIGINT))
+    ).start()
     with pytest.raises(KeyboardInterrupt):
         bench.runner.run(bench.spec("loop"), Limits(step=30), record, resume=True)
 
@@ -224,8 +231,9 @@ def test_an_interrupt_of_the_parent_ends_the_session_and_keeps_what_was_seen(ben
 
 def test_a_server_that_is_gone_is_an_error_and_never_a_result(bench: Bench):
     record = SessionRecord()
-    timer = threading.Timer(0.8, os.kill, (bench.server.pid, signal.SIGKILL))
-    timer.start()
+    threading.Thread(
+        target=lambda: (bench.wait_for_a_test(), os.kill(bench.server.pid, signal.SIGKILL))
+    ).start()
 
     with pytest.raises(ForkServerDied):
         bench.runner.run(bench.spec("loop"), Limits(step=30), record, resume=True)
@@ -286,3 +294,14 @@ def test_the_server_starts_without_the_libraries_that_the_parent_uses():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+def test_closing_ends_a_session_that_nobody_watches(bench: Bench):
+    pid = bench.server.start(bench.spec("loop"), own_session=True)
+    bench.wait_for_a_test()
+
+    bench.server.close()
+
+    assert not psutil.pid_exists(bench.server.pid)
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    bench.server = ForkServer()
