@@ -210,9 +210,9 @@ _SHORT: dict[str, _Option] = {
 _LONG_NAMES = {"-o": "--override-ini", "-c": "--config-file", "-W": "--pythonwarnings"}
 _NULL_DEVICE = "/dev/null"
 _NAME_PATHS = frozenset(
-    """-c --config-file --rootdir --confcutdir --basetemp --ignore --junitxml --junit-xml --log-file
-    --report-log --html --csv --ctrf --json-report-file --cov-config --rsyncdir --debug
-    --metadata-from-json-file""".split()
+    {"-c", "--config-file", "--rootdir", "--confcutdir", "--basetemp", "--ignore", "--junitxml"}
+    | {"--junit-xml", "--log-file", "--report-log", "--html", "--csv", "--ctrf", "--json-report-file"}
+    | {"--cov-config", "--rsyncdir", "--debug", "--metadata-from-json-file"}
 )
 _PATH_SETTINGS = frozenset({"cache_dir", "log_file", "pythonpath", "testpaths"})
 """Ini options that hold paths, several apart by blanks."""

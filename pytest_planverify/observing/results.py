@@ -20,7 +20,7 @@ EVIDENCE = "planverify_evidence"
 
 
 def writable(value: object) -> Any:
-    """A recorded value as a record can hold it; one that can be neither written nor shown is said to be one."""
+    """A recorded value as a record can hold it, or a word on one that can be neither written nor shown."""
     try:
         return loads(dumps(value, default=str))
     except BaseException:  # a test's own object may do anything when it is shown, even end the program

@@ -25,7 +25,7 @@ from pytest_planverify.supervision.judging_evidence import (
     test_evidence,
     vacuous_evidence,
 )
-from pytest_planverify.supervision.records import PROVING
+from pytest_planverify.supervision.records import GREEN, PROVING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -137,11 +137,13 @@ def _test_result(nodeid: str, result: TestRecord | None) -> TestResult:
 
 
 def _properties(record: SessionRecord, results: Iterable[TestRecord]) -> list[tuple[str, Any]]:
-    """Metrics of these tests, those of the wider fixtures that they use included."""
+    """Metrics of these tests, none of them skipped, those of the wider fixtures that they use included."""
     values: list[tuple[str, Any]] = []
     nodeids: set[str] = set()
     used: set[str] = set()
     for result in results:
+        if result.outcome in GREEN and result.outcome not in PROVING:
+            continue
         values += result.properties
         nodeids.add(result.nodeid)
         used |= record.fixtures_used.get(result.nodeid, set())

@@ -130,10 +130,10 @@ class SessionRunner:
     def _run_once(
         self, spec: SessionSpec, limits: Limits, record: SessionRecord, *, interactive: bool
     ) -> Death | None:
-        started = time.time()
         # What ran before may have removed the run's folder.
         os.makedirs(os.path.dirname(spec.journal), mode=0o700, exist_ok=True)
         pid = self._server.start(spec, own_session=not interactive)
+        started = time.time()  # what the server needed to get ready is nobody's time
         timed_out: Running | None = None
         ended_by_limit = False
         try:

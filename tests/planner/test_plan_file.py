@@ -352,7 +352,9 @@ def test_an_option_of_a_command_may_not_lead_out_of_the_root(
 
 
 def test_an_option_of_a_command_may_name_what_is_under_the_root(tmp_path: Path) -> None:
-    command = "pytest a --rootdir=. -c cfg/x.ini --basetemp=tmp --junitxml=out/x.xml --json-report-file=/dev/null"
+    command = (
+        "pytest a --rootdir=. -c cfg/x.ini --basetemp=tmp --junitxml=out/x.xml --json-report-file=/dev/null"
+    )
     assert load_plan(write(tmp_path, todo(f"verify: {command}")))
     assert "'/' is an absolute path" in faults_of(write(tmp_path, todo("verify: pytest a --basetemp=/")))
 

@@ -39,7 +39,7 @@ TESTS: dict[str, str] = {
     ),
     "grandchild": (
         "import subprocess, sys\ndef test_1():\n"
-        "    command = [sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD']\n"
+        "    command = [sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD' + __file__]\n"
         "    subprocess.Popen(command, start_new_session=True)\n"
         "    while True: pass\n"
     ),
@@ -202,14 +202,11 @@ def test_the_whole_session_has_a_limit_of_its_own(bench: Bench):
 
 
 def test_what_a_session_started_ends_with_it(bench: Bench):
-    bench.run("grandchild", seconds=1.5)
+    bench.run("grandchild", seconds=3)
 
-    left = [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if "GRANDCHILD" in (process.info["cmdline"] or [])
-    ]
-    assert left == []
+    mark = f"GRANDCHILD{bench.root / 'test_x.py'}"
+    everything = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
+    assert [words for words in everything if mark in words] == []
 
 
 def test_an_interrupt_of_the_parent_ends_the_session_and_keeps_what_was_seen(bench: Bench):
