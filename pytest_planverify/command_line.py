@@ -141,6 +141,9 @@ class CommandLine:
             elif name in ("-k", "-m"):
                 self._select(name, rest.removeprefix("=") or self._value(name))
                 return
+            elif name == "-d":
+                self.distributed = True
+                self.shared.append(name)
             elif name == "-n":
                 self.distributed = True
                 self.shared += ["-n", rest.removeprefix("=") or self._value(name)]

@@ -307,6 +307,6 @@ def _for_one_command(args: Sequence[str]) -> list[str]:
     for word in words:
         if word in _FOR_COMPANY:
             next(words, None)
-        elif not word.startswith(("-n", *(f"{name}=" for name in _FOR_COMPANY))):
+        elif word != "-d" and not word.startswith(("-n", *(f"{name}=" for name in _FOR_COMPANY))):
             kept.append(word)
     return kept

@@ -34,7 +34,7 @@ def an_example(folder: Path, addopts: str, more: str = "") -> Example:
         "-s -p pytest_cov --cov=shop --junitxml=junit.xml",
         "-v -W error --import-mode=importlib -p no:doctest",
         "-p no:cacheprovider -p pytest_jsonreport.plugin --json-report",
-        "-p pytest_timeout --timeout=20 -p pytest_randomly -p xdist -n2",
+        "-p pytest_timeout --timeout=20 -p xdist -n2",
     ],
 )
 def test_options_of_the_ini_file_change_no_verdict(addopts: str, tmp_path: Path):

@@ -68,7 +68,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_rubbish(
     def fail(*_: object) -> None:
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("os.fsync", fail)
+    monkeypatch.setattr(Path, "replace", fail)
     with pytest.raises(OSError, match="disk is full"):
         write_outcomes(DOCUMENT.model_copy(update={"outcomes": ()}), path)
     assert path.read_bytes() == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,9 @@ from pytest_planverify.observing.evidence import (
     startup_evidence,
     test_evidence,
 )
+
+IMPORTED_BEFORE = (asyncio,)
+"""A run in this process forgets what it imported, and asyncio does not survive being imported twice."""
 
 QUIET = ("-q", "-p", "no:cacheprovider", "-p", "pytest_timeout")
 

@@ -72,6 +72,7 @@ def told(line: CommandLine) -> dict[str, Any]:
         ("--rootdir=/abs", {"every": ["--rootdir=/abs"]}),
         ("-n 2", {"shared": ["-n", "2"], "distributed": True}),
         ("-n2", {"shared": ["-n", "2"], "distributed": True}),
+        ("-d", {"shared": ["-d"], "distributed": True}),
         ("-nauto", {"shared": ["-n", "auto"], "distributed": True}),
         ("--numprocesses=2", {"shared": ["--numprocesses=2"], "distributed": True}),
         ("--dist load", {"shared": ["--dist", "load"], "distributed": True}),
