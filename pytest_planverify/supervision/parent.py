@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import platform
 import signal
@@ -47,7 +48,7 @@ def supervise(config: pytest.Config) -> int:
     server = ForkServer()
     _put_last(paths)
     try:
-        with _own_interrupts():
+        with _own_interrupts(), _rare_collections():
             return _verify(config, settings, server, paths)
     finally:
         server.close()
@@ -82,6 +83,17 @@ def _verify(config: pytest.Config, settings: Settings, server: ForkServer, paths
         tw.line("".join(traceback.format_exception(error)))
         tw.line("internal error: this is a fault of pytest-planverify; nothing was accepted", red=True)
         return ExitStatus.INTERNAL_ERROR
+
+
+@contextlib.contextmanager
+def _rare_collections() -> Generator[None]:
+    """Let the parent's imports and records, which hardly hold a cycle, not be searched for any."""
+    before = gc.get_threshold()
+    gc.set_threshold(200_000, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 @contextlib.contextmanager
