@@ -55,6 +55,8 @@ class JournalTail:
         self._path = path
         self._offset = os.path.getsize(path) if from_end and os.path.exists(path) else 0
         self._rest = b""
+        self.lost = False
+        """The file was removed or cut off after something had been read of it."""
 
     def read(self) -> Iterator[Record]:
         """Yield each complete record that has been written since; a torn last line waits."""
@@ -79,6 +81,7 @@ class JournalTail:
 
     def _begin_anew(self) -> None:
         """The file was removed or cut by what ran; what comes next stands in a file that is new."""
+        self.lost = self.lost or self._offset > 0
         self._offset, self._rest = 0, b""
 
 

@@ -96,6 +96,8 @@ class SessionRecord:
         self.skipped_files: dict[str, str] = {}
         self.not_found: list[str] = []
         self.leaks: list[Leak] = []
+        self.journal_lost = False
+        """The journal was removed while the session ran, so what it did not tell is no failure."""
         self.late_failures: list[TestRecord] = []
         """Tests that failed when they were torn down: perhaps the end of what others share with them."""
         self.conflicts: frozenset[str] = frozenset()

@@ -150,6 +150,8 @@ class PlanRun:
                 for job in fold.jobs
             ]
             unexplained = None
+            if record.journal_lost:
+                _take_back_reds(judgements)
             if self._is_unexplained(record, judgements):
                 unexplained = f"the shared session returned {record.exit_status}, which no test explains"
                 _put_in_doubt(judgements, unexplained)
@@ -350,6 +352,14 @@ class PlanRun:
                     self._add(todo, _unreached(criterion, blocked))
                 elif blocked and not self._settings.keep_going:
                     runs[criterion.id] = masked(runs[criterion.id], blocked)
+
+
+def _take_back_reds(judgements: Sequence[Judgement]) -> None:
+    """Where records were lost nothing is known for sure: each red is for a run alone to find out."""
+    for judgement in judgements:
+        if judgement.is_red:
+            judgement.verdict = Verdict.INCONCLUSIVE
+            judgement.reason = "the records of the shared session were removed while it ran"
 
 
 def _put_in_doubt(judgements: Sequence[Judgement], reason: str) -> None:

@@ -166,6 +166,11 @@ class SessionRunner:
         return self._bury(spec, record, exited, timed_out, ended_by_limit)
 
     def _drain(self, spec: SessionSpec, record: SessionRecord) -> None:
+        self._read_on(spec, record)
+        record.journal_lost = record.journal_lost or self._tail.lost
+        self._tail.lost = False
+
+    def _read_on(self, spec: SessionSpec, record: SessionRecord) -> None:
         for entry in self._tail.read():
             if entry.get("session") != spec.session_id:
                 continue

@@ -8,7 +8,7 @@ from planner.catalog import RECIPES
 from planner.errors import CommandSyntaxError
 from planner.model.outcome import CheckKind
 from planner.model.plan import AcceptanceCriteria, CommandSpec, ManualSpec, MetricSpec, Operator, Todo
-from planner.rules.criteria import criteria_of, pytest_command, wants_convention
+from planner.rules.criteria import commands_of, criteria_of, pytest_command, wants_convention
 
 
 def test_a_pytest_command_is_a_test_and_any_other_a_command() -> None:
@@ -68,3 +68,9 @@ def test_a_command_that_cannot_run_is_refused() -> None:
 
 def test_a_file_that_begins_with_a_dash_is_no_option() -> None:
     assert pytest_command("-p.py") == "pytest ./-p.py"
+
+
+def test_a_command_whose_fault_is_known_is_not_refused_a_second_time() -> None:
+    todo = Todo.model_construct(id="a", title="a", verify="")
+
+    assert [(where, spec.cmd) for where, spec in commands_of(todo)] == [("verify", "")]

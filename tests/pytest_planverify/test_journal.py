@@ -154,3 +154,15 @@ def test_how_a_file_is_read_in_pieces_does_not_matter(cuts: list[int], texts: li
         seen += [record["text"] for record in tail.read()]
 
     assert seen == texts
+
+
+def test_a_journal_that_is_removed_while_it_is_read_is_known_to_be_lost(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    tail = JournalTail(path)
+    list(tail.read())
+    assert not tail.lost, "it has not been made yet"
+    path.write_text('{"record": "one"}\n', encoding="utf-8")
+    list(tail.read())
+    path.unlink()
+    list(tail.read())
+    assert tail.lost
