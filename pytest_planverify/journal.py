@@ -55,6 +55,7 @@ class JournalTail:
         self._path = path
         self._offset = os.path.getsize(path) if from_end and os.path.exists(path) else 0
         self._rest = b""
+        self._inode = os.stat(path).st_ino if os.path.exists(path) else None
         self.lost = False
         """The file was removed or cut off after something had been read of it."""
 
@@ -62,8 +63,10 @@ class JournalTail:
         """Yield each complete record that has been written since; a torn last line waits."""
         try:
             with open(self._path, "rb") as stream:
-                if os.fstat(stream.fileno()).st_size < self._offset:
+                status = os.fstat(stream.fileno())
+                if status.st_size < self._offset or self._inode not in (None, status.st_ino):
                     self._begin_anew()
+                self._inode = status.st_ino
                 stream.seek(self._offset)
                 data = stream.read()
         except FileNotFoundError:
@@ -81,7 +84,7 @@ class JournalTail:
 
     def _begin_anew(self) -> None:
         """The file was removed or cut by what ran; what comes next stands in a file that is new."""
-        self.lost = self.lost or self._offset > 0
+        self.lost = self.lost or self._inode is not None
         self._offset, self._rest = 0, b""
 
 
