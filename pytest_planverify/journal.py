@@ -13,7 +13,7 @@ import os
 import time
 from json import dumps  # as it is now: tests may replace the functions of these modules for a while
 from os import write as write_bytes
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,29 +49,44 @@ class JournalWriter:
 
 
 class JournalTail:
-    """Reads the records that were appended since the last look."""
+    """Reads the records that were appended since the last look.
 
-    def __init__(self, path: str | Path, *, from_end: bool = False) -> None:
+    It holds the file open: what is written to it is still read when its name has been removed.
+    """
+
+    def __init__(self, path: str | Path) -> None:
         self._path = path
-        self._offset = os.path.getsize(path) if from_end and os.path.exists(path) else 0
+        self._stream: BinaryIO | None = None
+        self._offset = 0
         self._rest = b""
-        self._inode = os.stat(path).st_ino if os.path.exists(path) else None
         self.lost = False
-        """The file was removed or cut off after something had been read of it."""
+        """The file was cut off after something had been read of it."""
+
+    def follow(self, *, create: bool = False) -> None:
+        """Turn to the file that bears the name now, if it is another; ``create`` makes a missing one."""
+        if create:
+            os.close(os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        try:
+            stream = open(self._path, "rb")  # noqa: SIM115  # held until another file bears the name
+        except FileNotFoundError:
+            return
+        if self._stream is not None and os.path.sameopenfile(stream.fileno(), self._stream.fileno()):
+            stream.close()
+            return
+        self.close()
+        self._stream, self._offset, self._rest = stream, 0, b""
 
     def read(self) -> Iterator[Record]:
         """Yield each complete record that has been written since; a torn last line waits."""
-        try:
-            with open(self._path, "rb") as stream:
-                status = os.fstat(stream.fileno())
-                if status.st_size < self._offset or self._inode not in (None, status.st_ino):
-                    self._begin_anew()
-                self._inode = status.st_ino
-                stream.seek(self._offset)
-                data = stream.read()
-        except FileNotFoundError:
-            self._begin_anew()
+        if self._stream is None:
+            self.follow()
+        if self._stream is None:
             return
+        if os.fstat(self._stream.fileno()).st_size < self._offset:
+            self.lost = True
+            self._offset, self._rest = 0, b""
+        self._stream.seek(self._offset)
+        data = self._stream.read()
         if not data:
             return
         self._offset += len(data)
@@ -82,15 +97,20 @@ class JournalTail:
             if record is not None:
                 yield record
 
-    def _begin_anew(self) -> None:
-        """The file was removed or cut by what ran; what comes next stands in a file that is new."""
-        self.lost = self.lost or self._inode is not None
-        self._offset, self._rest = 0, b""
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
 
 
 def read_journal(path: str | Path) -> list[Record]:
     """Every complete record of a journal; lines that are no records are passed over."""
-    return list(JournalTail(path).read())
+    tail = JournalTail(path)
+    try:
+        return list(tail.read())
+    finally:
+        tail.close()
 
 
 def _parse(line: bytes) -> Record | None:

@@ -132,6 +132,7 @@ class SessionRunner:
     ) -> Death | None:
         # What ran before may have removed the run's folder.
         os.makedirs(os.path.dirname(spec.journal), mode=0o700, exist_ok=True)
+        self._tail.follow(create=True)
         pid = self._server.start(spec, own_session=not interactive)
         started = time.time()  # what the server needed to get ready is nobody's time
         timed_out: Running | None = None
