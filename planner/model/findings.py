@@ -1,0 +1,38 @@
+"""Findings: what ``planner validate`` has to say of a plan."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from planner.model.base import ReadValue
+
+
+class Severity(StrEnum):
+    """How much a finding weighs."""
+
+    ERROR = "error"
+    """The plan cannot be proved as it is."""
+    WARNING = "warning"
+    """It can, but not to be trusted or not for long."""
+    ADVICE = "advice"
+    """It would be better otherwise."""
+
+
+class PlanFinding(ReadValue):
+    """One finding, with its place, its reason and what to do."""
+
+    rule: str
+    severity: Severity
+    path: str
+    """The plan file, as the user named it."""
+    line: int | None = None
+    column: int | None = None
+    place: str
+    """Where in the plan: ``items[2].acceptance_criteria.tests[0].cmd``."""
+    todo_id: str | None = None
+    message: str
+    """What is wrong."""
+    why: str
+    """Why it matters."""
+    fix: str
+    """What to do."""
