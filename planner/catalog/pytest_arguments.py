@@ -37,6 +37,8 @@ class PytestInvocation:
     """Files and folders that options name, each with its option; the null device is not told."""
     alone: str | None = None
     """One clause on why it can share no session, else ``None``."""
+    guessed: bool = False
+    """An option is not known, so that what looks like a selection may be its value."""
 
 
 def parse_pytest_arguments(
@@ -68,6 +70,7 @@ def parse_pytest_arguments(
         session_options=tuple(reading.kept),
         option_paths=tuple(reading.paths),
         alone=reading.alone,
+        guessed=reading.guessed,
     )
 
 
@@ -232,12 +235,14 @@ class _Reading:
     keyword: str | None = None
     markexpr: str | None = None
     alone: str | None = None
+    guessed: bool = False
     paths: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def set_apart(self, because: str) -> None:
         self.alone = self.alone or because
 
     def unknown(self, name: str) -> None:
+        self.guessed = True
         self.set_apart(f"it names an option that is not known: {name}")
 
     def take(self, option: _Option, name: str, value: str | None) -> None:

@@ -10,9 +10,12 @@ from planner.model.base import Value
 
 
 def _as_source(value: Any) -> Any:
-    """``14`` and ``null`` in a contract are the source ``14`` and ``None``."""
+    """``14`` and ``true`` in a contract are the source ``14`` and ``True``; ``null`` is as if left out."""
     return value if isinstance(value, str) else repr(value)
 
+
+CONTRACT_VERSION = 1
+"""Of the contract files that this version reads and writes."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[^\W\d]\w*$", max_length=200)]
 DottedName = Annotated[str, StringConstraints(pattern=r"^[^\W\d]\w*(?:\.[^\W\d]\w*)*$", max_length=500)]
@@ -43,11 +46,22 @@ class FunctionContract(Value):
     is_async: bool | None = Field(default=None, alias="async")
 
 
-class ClassContract(Value):
+class PropertyContract(Value):
+    """One property of a class, computed or cached."""
+
     name: Name
+    returns: Source | None = None
+
+
+class ClassContract(Value):
+    """One class. What is left out is not compared."""
+
+    name: DottedName
+    """``Outer.Inner`` for a class that stands in another one."""
     bases: tuple[Source, ...] = ()
     """Base classes that it must name."""
     methods: tuple[FunctionContract, ...] = ()
+    properties: tuple[PropertyContract, ...] = ()
 
 
 class Contract(Value):
@@ -64,3 +78,27 @@ class Contract(Value):
     def is_empty(self) -> bool:
         """Whether it promises nothing."""
         return not (self.functions or self.classes or self.schemas)
+
+
+class ContractDifference(Value):
+    """One promise of a contract that the code does not keep, or of which the source cannot tell."""
+
+    problem: Literal["missing_module", "missing_function", "signature", "unreadable", "unresolved"]
+    message: str
+    """One line: what is promised, what is there, and where."""
+    name: str | None = None
+    """Of the function or class, with its class: ``Strategy.run``."""
+    why: str | None = None
+    """Of a signature, what differs: ``the parameter period is renamed to window``."""
+    expected: str | None = None
+    actual: str | None = None
+    path: str | None = None
+    """Of the module, relative to the root."""
+    line: int | None = None
+    exception: tuple[str, str] | None = None
+    """Type and message of the syntax error that a module has."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether only running the code would tell; such a one is never called broken."""
+        return self.problem == "unresolved"

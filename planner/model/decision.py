@@ -68,6 +68,8 @@ class Repair(ReadValue):
     """What is decided about one todo."""
 
     todo_id: str
+    within: str = ""
+    """The qualified id of the parent whose sub-plan holds it; the ids in the edits are of that plan."""
     state: TodoState | None = None
     move: Move
     rule: str

@@ -38,6 +38,14 @@ class AddTodoBefore(_Edit):
     todo: Todo
 
 
+class AddDependency(_Edit):
+    """Lets a todo wait for another."""
+
+    edit: Literal["add_dependency"] = "add_dependency"
+    todo_id: Id
+    on: Id
+
+
 class NarrowFiles(_Edit):
     """Lets a todo change only these files."""
 
@@ -60,6 +68,8 @@ class Isolate(_Edit):
     edit: Literal["isolate"] = "isolate"
     todo_id: Id
     tests: tuple[CommandSpec, ...]
+    keeps: tuple[str, ...] = ()
+    """Ids of other criteria that stay: ``metrics[0]``, ``contract_path``."""
 
 
 class AddContext(_Edit):
@@ -142,6 +152,7 @@ class RecordAttempt(_Edit):
 Edit: TypeAlias = Annotated[
     AddBranch
     | AddTodoBefore
+    | AddDependency
     | NarrowFiles
     | AddCheck
     | Isolate

@@ -133,6 +133,8 @@ class ContractFact(ReadValue):
     """``missing_module``, ``missing_function``, ``signature``, ``unreadable`` or ``unresolved``."""
     expected: str | None = None
     actual: str | None = None
+    why: str | None = None
+    """Of a signature, what differs: ``the parameter period is renamed to window``."""
     module_path: str | None = None
     line: int | None = None
 
@@ -189,6 +191,8 @@ class Evidence(ReadValue):
     contract: ContractFact | None = None
     contract_path: str | None = None
     """The contract that the todo names, whether or not it was checked."""
+    promised: str | None = None
+    """The signature that this contract promises for the function whose call failed."""
     confirmations: tuple[Confirmation, ...] = ()
     swallowed_timeout: bool = False
     """The test passed, but longer after its limit than a limit allows."""

@@ -145,6 +145,8 @@ class FailureReport(ReadValue):
     """All that one run saw of a failed todo."""
 
     schema_version: int = FAILURE_REPORT_VERSION
+    run_id: str | None = None
+    """The run that saw it: the ``run_id`` of the outcome file."""
     plan: ReportedPlan
     todo: ReportedTodo
     state: TodoState | None = None

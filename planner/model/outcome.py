@@ -232,10 +232,21 @@ class Outcome(ReadValue):
     failures: tuple[Failure, ...] = ()
 
 
+class SubPlanRef(ReadValue):
+    """The plan file of a parent, as it was when it was verified."""
+
+    todo_id: str
+    """The parent."""
+    path: str
+    digest: str
+
+
 class PlanRef(ReadValue):
     todo_list_id: str
     path: str
     digest: str
+    sub_plans: tuple[SubPlanRef, ...] = ()
+    """Those that were loaded, at any depth."""
 
 
 class RunInfo(ReadValue):

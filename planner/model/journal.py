@@ -1,0 +1,293 @@
+"""The journal of a run: one record a line, written as it happens by every process of the run.
+
+Records that this version does not know may stand between those that it does; readers pass over them, and
+over keys that they do not know. A killed run may end in the middle of a line.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from planner.model.base import ReadValue
+from planner.model.evidence import Evidence
+from planner.model.outcome import TestOutcome, TodoState
+
+JOURNAL_VERSION: Literal[1] = 1
+
+Recorded: TypeAlias = Any
+"""A recorded value, whatever it is; what JSON cannot hold was written as text."""
+
+
+class JournalRecord(ReadValue):
+    """What every record holds."""
+
+    session: str
+    """Which session wrote it; ``parent`` for the supervising process."""
+    at: float
+    """Seconds since 1970."""
+
+
+class _OfWorker(JournalRecord):
+    worker: str = ""
+    """Which worker of pytest-xdist wrote it; empty for the session itself."""
+
+
+class RunStarted(JournalRecord):
+    """The first record: which run, plan and version of the format."""
+
+    record: Literal["run_started"]
+    version: int
+    run_id: str
+    plan: str
+    digest: str
+    python: str | None = None
+    pytest: str | None = None
+    argv: tuple[str, ...] = ()
+
+
+class SessionStarted(_OfWorker):
+    """A session, or one of its workers, is there."""
+
+    record: Literal["session_started"]
+    pid: int
+
+
+class StartupFailure(_OfWorker):
+    """A conftest or plugin could not be loaded."""
+
+    record: Literal["startup_failure"]
+    evidence: Evidence
+
+
+class UsageError(_OfWorker):
+    """pytest refused the command line."""
+
+    record: Literal["usage_error"]
+    message: str
+
+
+class CollectionStarted(_OfWorker):
+    record: Literal["collection_started"]
+
+
+class FileCollecting(_OfWorker):
+    """A test file is about to be imported."""
+
+    record: Literal["file_collecting"]
+    nodeid: str
+
+
+class CollectionFailure(_OfWorker):
+    """A test file could not be imported."""
+
+    record: Literal["collection_failure"]
+    nodeid: str
+    path: str
+    evidence: Evidence
+
+
+class FileSkipped(_OfWorker):
+    """A test file asked to be skipped."""
+
+    record: Literal["file_skipped"]
+    nodeid: str
+    reason: str | None = None
+
+
+class NotFound(_OfWorker):
+    """Arguments that name nothing."""
+
+    record: Literal["not_found"]
+    arguments: tuple[str, ...]
+
+
+class SelectionProblem(ReadValue):
+    """A part of a command that selects nothing."""
+
+    text: str
+    problem: str
+    nearest: tuple[str, ...] = ()
+
+
+class CriterionSelection(ReadValue):
+    """What one criterion selects of the tests of a session."""
+
+    key: str
+    """The criterion: plan file, todo and check, apart by ``::``."""
+    nodeids: tuple[str, ...] = ()
+    narrowed: tuple[str, ...] = ()
+    """Selected by the command, left out by the user of the run."""
+    problems: tuple[SelectionProblem, ...] = ()
+
+
+class Collected(_OfWorker):
+    """What will run, and which criterion asked for what."""
+
+    record: Literal["collected"]
+    planned: tuple[str, ...]
+    selections: tuple[CriterionSelection, ...]
+
+
+class FixtureConflict(_OfWorker):
+    """Criteria that name different data files for one test, and so run alone."""
+
+    record: Literal["fixture_conflict"]
+    keys: tuple[str, ...]
+
+
+class FixturesUsed(JournalRecord):
+    """The fixtures of a test, where one of them may have recorded a metric."""
+
+    record: Literal["fixtures_used"]
+    nodeid: str
+    names: tuple[str, ...]
+
+
+class TestStarted(_OfWorker):
+    __test__ = False
+
+    record: Literal["test_started"]
+    nodeid: str
+    pid: int | None = None
+    """Of the worker."""
+
+
+class TestFailure(JournalRecord):
+    """One failing phase or attempt of a test, with its facts."""
+
+    __test__ = False
+
+    record: Literal["test_failure"]
+    nodeid: str
+    when: str | None = None
+    """``setup``, ``call``, ``teardown``, or what a plugin calls it."""
+    attempt: int | None = None
+    """Of an attempt that is followed by another: which one."""
+    evidence: Evidence
+
+
+class TestFinished(JournalRecord):
+    __test__ = False
+
+    record: Literal["test_finished"]
+    nodeid: str
+    outcome: TestOutcome
+    duration_ms: float
+    reason: str | None = None
+    reruns: int = 0
+    properties: tuple[tuple[str, Recorded], ...] = ()
+
+
+class MetricRecorded(_OfWorker):
+    """A number recorded for the whole suite."""
+
+    record: Literal["metric"]
+    name: str
+    value: Recorded
+    via: str | None = None
+    """The fixture that recorded it."""
+    nodeid: str | None = None
+    """The test that recorded it."""
+
+
+class Leak(_OfWorker):
+    """A test changed the process for those after it."""
+
+    record: Literal["leak"]
+    keys: tuple[str, ...]
+    """The criteria whose tests ran before."""
+    changed: tuple[str, ...]
+
+
+class Stopped(_OfWorker):
+    """The session was told to stop."""
+
+    record: Literal["stopped"]
+    reason: str
+
+
+class InternalError(_OfWorker):
+    """pytest or a plugin failed."""
+
+    record: Literal["internal_error"]
+    text: str
+
+
+class SummaryBegins(JournalRecord):
+    """Where the session's own summary begins in its log."""
+
+    record: Literal["summary_begins"]
+    offset: int
+
+
+class SummaryEnds(JournalRecord):
+    record: Literal["summary_ends"]
+    offset: int
+
+
+class SessionFinished(_OfWorker):
+    """pytest came to its own end."""
+
+    record: Literal["session_finished"]
+    exit_status: int
+    stopped: str | None = None
+
+
+class SessionEnded(JournalRecord):
+    """The last record of a session."""
+
+    record: Literal["session_ended"]
+    exit_status: int
+
+
+class TodoJudged(JournalRecord):
+    """What the run said of a todo."""
+
+    record: Literal["todo_judged"]
+    todo_id: str
+    plan: str | None = None
+    state: TodoState | None = None
+    blocked_by: tuple[str, ...] = ()
+
+
+class RunFinished(JournalRecord):
+    """The last record of a run that came to its end."""
+
+    record: Literal["run_finished"]
+    run_id: str | None = None
+    plan: str | None = None
+    exit_status: int
+    interrupted: bool = False
+
+
+Record: TypeAlias = Annotated[
+    RunStarted
+    | SessionStarted
+    | StartupFailure
+    | UsageError
+    | CollectionStarted
+    | FileCollecting
+    | CollectionFailure
+    | FileSkipped
+    | NotFound
+    | Collected
+    | FixtureConflict
+    | FixturesUsed
+    | TestStarted
+    | TestFailure
+    | TestFinished
+    | MetricRecorded
+    | Leak
+    | Stopped
+    | InternalError
+    | SummaryBegins
+    | SummaryEnds
+    | SessionFinished
+    | SessionEnded
+    | TodoJudged
+    | RunFinished,
+    Field(discriminator="record"),
+]
+"""Any record that this version knows; ``record`` tells which."""

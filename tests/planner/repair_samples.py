@@ -1,0 +1,216 @@
+"""Plans, outcomes and reports of failed todos, for the tests of what a repairer is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from planner.edges.plan_file import load_plan
+from planner.model.evidence import EvidenceKind, Frame, Phase, Side
+from planner.model.failure_report import (
+    Comparison,
+    FailureReport,
+    Observation,
+    ReportedException,
+    ReportedFailure,
+    ReportedPlan,
+    ReportedTodo,
+)
+from planner.model.outcome import (
+    Check,
+    CheckKind,
+    Failure,
+    FixtureUse,
+    Location,
+    Outcome,
+    OutcomeDocument,
+    PlanRef,
+    RunInfo,
+    Summary,
+    TestOutcome,
+    TestResult,
+    TodoState,
+    Verdict,
+)
+from planner.model.taxonomy import Category, Owner, Repeatability
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from planner.edges.plan_file import LoadedPlan
+
+PLAN_ID = "shop_001"
+RUN_ID = "20260101T000000-ab12"
+TEST_ID = "tests/test_cart.py::test_total"
+
+PLAN = """\
+todo_list_id: shop_001
+metadata: {protected_files: [secrets.ini], max_debug_attempts: 4}
+items:
+  - id: t1
+    title: The cart
+    intent: A cart that knows its total.
+    contract_path: contracts/cart.json
+    acceptance_criteria:
+      tests:
+        - {cmd: pytest tests/test_cart.py -q, timeout_seconds: 20, fixture: data/orders.json}
+        - {cmd: ruff check shop}
+      expected_artifacts: [{path: out/report.json, schema: schemas/report.json}]
+  - {id: t2, title: Invoices, dependencies: [t1], test_file: tests/test_invoice.py}
+  - {id: t3, title: Letters, dependencies: [t2], test_file: tests/test_letter.py}
+"""
+
+CART = """\
+\"\"\"A cart.\"\"\"
+
+
+def total(orders):
+    return sum(price(order) for order in orders)
+
+
+def price(order):
+    return order["price"]
+
+
+def unused():
+    return None
+"""
+
+TEST_CART = """\
+import json
+
+from shop.cart import total
+
+ORDERS = json.loads("[]")
+
+
+def test_total():
+    assert total(ORDERS) == 3
+
+
+def test_other():
+    assert True
+"""
+
+FILES = {
+    "plan.yaml": PLAN,
+    "shop/__init__.py": "",
+    "shop/cart.py": CART,
+    "tests/test_cart.py": TEST_CART,
+    "tests/test_invoice.py": "def test_invoice(): pass\n",
+    "data/orders.json": '{"orders": [{"price": 1}, {"price": 2}], "currency": "EUR"}',
+    "contracts/cart.json": '{"contract_version": 1, "module": "shop.cart"}',
+    "schemas/report.json": '{"type": "object"}',
+}
+
+
+def project(folder: Path, **files: str) -> LoadedPlan:
+    """The shop, with files added or exchanged."""
+    for path, text in (FILES | files).items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    return load_plan(folder / "plan.yaml", boundary=folder)
+
+
+def failure(category: Category = Category.TEST_REGRESSION, **rest: Any) -> Failure:
+    fields: dict[str, Any] = {
+        "owner": Owner.PRODUCT,
+        "repeatability": Repeatability.DETERMINISTIC,
+        "confidence": 0.95,
+        "rule": "assertion-in-test",
+        "because": "An assertion of a test does not hold.",
+        "signature": "abcdef012345",
+        "check_id": "tests[0]",
+        "phase": Phase.CALL,
+        "top_failing_tests": (TEST_ID,),
+        "tests": (TEST_ID,),
+        "stack_trace_head": "AssertionError: assert 0 == 3",
+        "location": Location(path="shop/cart.py", line=4, function="total"),
+        "suggestion": "total (shop/cart.py:4) gave 0 where test_total expects 3.",
+    }
+    return Failure(category=category, **(fields | rest))
+
+
+def outcome(deciding: Failure | None = None, *others: Failure, **rest: Any) -> Outcome:
+    deciding = deciding or failure()
+    fields: dict[str, Any] = {
+        "todo_id": "t1",
+        "plan": PLAN_ID,
+        "title": "The cart",
+        "state": TodoState.TEST_FAILED,
+        "success": False,
+        "tests_passed": False,
+        "checks": (
+            Check(
+                id="tests[0]",
+                kind=CheckKind.TEST,
+                verdict=Verdict.FAILED,
+                cmd="pytest tests/test_cart.py -q",
+                timeout_seconds=20,
+                tests=(TestResult(nodeid=TEST_ID, outcome=TestOutcome.FAILED),),
+                fixture=FixtureUse(path="data/orders.json", sha256=None),
+            ),
+            Check(id="tests[1]", kind=CheckKind.COMMAND, verdict=Verdict.PASSED, cmd="ruff check shop"),
+        ),
+        "failure_evidence": deciding,
+        "failures": (deciding, *others),
+    }
+    return Outcome(**(fields | rest))
+
+
+def document(*outcomes: Outcome, run_id: str = RUN_ID) -> OutcomeDocument:
+    return OutcomeDocument(
+        plans=(PlanRef(todo_list_id=PLAN_ID, path="plan.yaml", digest="sha256:00"),),
+        run=RunInfo(
+            run_id=run_id,
+            started_at="2026-01-01T00:00:00Z",
+            finished_at="2026-01-01T00:00:01Z",
+            duration_ms=1000,
+            exit_status=1,
+            scope="all",
+            python="3.12.1",
+            pytest="9.0.0",
+        ),
+        summary=Summary(),
+        outcomes=outcomes,
+    )
+
+
+TEST_FRAME = Frame(
+    path="tests/test_cart.py",
+    line=9,
+    function="test_total",
+    side=Side.TEST,
+    source="assert total(ORDERS) == 3",
+)
+CART_FRAME = Frame(
+    path="shop/cart.py", line=9, function="price", side=Side.PRODUCT, source='return order["price"]'
+)
+
+
+def observation(**rest: Any) -> Observation:
+    fields: dict[str, Any] = {
+        "kind": EvidenceKind.TEST,
+        "nodeid": TEST_ID,
+        "phase": Phase.CALL,
+        "headline": "AssertionError: assert 0 == 3",
+        "comparison": Comparison(expected="3", actual="0", operator="=="),
+        "exceptions": (
+            ReportedException(
+                type="builtins.AssertionError", message="assert 0 == 3", frames=(TEST_FRAME,)
+            ),
+        ),
+        "stdout_tail": "counting\n",
+    }
+    return Observation(**(fields | rest))
+
+
+def report(deciding: Failure | None = None, *seen: Observation, **rest: Any) -> FailureReport:
+    fields: dict[str, Any] = {
+        "run_id": RUN_ID,
+        "plan": ReportedPlan(id=PLAN_ID, path="plan.yaml", digest="sha256:00"),
+        "todo": ReportedTodo(id="t1", title="The cart"),
+        "failures": (
+            ReportedFailure(diagnosis=deciding or failure(), observations=seen or (observation(),)),
+        ),
+    }
+    return FailureReport(**(fields | rest))

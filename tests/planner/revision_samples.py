@@ -1,0 +1,188 @@
+"""Plans, outcomes and situations for the tests of edits and revisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.model.context import FailureContext
+from planner.model.edits import AddBranch, Edit
+from planner.model.evidence import Frame
+from planner.model.failure_report import (
+    FailureReport,
+    Observation,
+    ReportedException,
+    ReportedFailure,
+    ReportedPlan,
+    ReportedTodo,
+)
+from planner.model.kinds import EvidenceKind, Side
+from planner.model.outcome import (
+    Check,
+    CheckKind,
+    Failure,
+    Location,
+    Outcome,
+    TestOutcome,
+    TestResult,
+    Verdict,
+)
+from planner.model.plan import Plan, Policy, Todo
+from planner.model.taxonomy import Category, Owner, Role
+from planner.rules.branching import branch_todo
+from planner.rules.editing import Revised, apply_edits
+from planner.rules.revision import Situation, revise
+
+AT = "2026-11-22T10:00:00Z"
+BRANCH = "t2_branch_01"
+
+
+def todo(id: str = "t2", *cmds: str, **fields: Any) -> Todo:
+    tests = [{"cmd": cmd} for cmd in cmds]
+    criteria = fields.pop("criteria", {}) | ({"tests": tests} if tests else {})
+    given = {"acceptance_criteria": criteria} if criteria else {}
+    return Todo.model_validate({"id": id, "title": f"Todo {id}", **given, **fields})
+
+
+def plan(*todos: Todo, **fields: Any) -> Plan:
+    return Plan.model_validate({"todo_list_id": "p", "items": todos, **fields})
+
+
+def check(id: str, cmd: str | None, *red: str, green: tuple[str, ...] = (), **fields: Any) -> Check:
+    results = [TestResult(nodeid=name, outcome=TestOutcome.FAILED) for name in red]
+    results += [TestResult(nodeid=name, outcome=TestOutcome.PASSED) for name in green]
+    kind = CheckKind.TEST if cmd is not None and "pytest" in cmd else CheckKind.COMMAND
+    return Check(
+        id=id,
+        kind=fields.pop("kind", kind),
+        verdict=Verdict.FAILED,
+        cmd=cmd,
+        tests=tuple(results),
+        **fields,
+    )
+
+
+def failure(category: Category, *tests: str, check_id: str | None = "tests[0]", **fields: Any) -> Failure:
+    where = fields.pop("at", None)
+    location = Location(path=where) if where else None
+    return Failure(category=category, check_id=check_id, tests=tests, location=location, **fields)
+
+
+def frame(path: str, side: Side = Side.PRODUCT, **fields: Any) -> Frame:
+    return Frame(path=path, line=fields.pop("line", 3), function="f", side=side, **fields)
+
+
+def raised(type: str, message: str = "", *frames: Frame) -> ReportedException:
+    return ReportedException(type=type, message=message, frames=frames)
+
+
+def context(failed: Failure, *observations: Observation) -> FailureContext:
+    report = FailureReport(
+        plan=ReportedPlan(id="p", path="plan.yaml", digest="sha256:00"),
+        todo=ReportedTodo(id="t2"),
+        failures=(ReportedFailure(diagnosis=failed, observations=observations),),
+    )
+    return FailureContext(todo_id="t2", report=report)
+
+
+def seen(kind: EvidenceKind = EvidenceKind.TEST, **fields: Any) -> Observation:
+    return Observation(kind=kind, **fields)
+
+
+def situation(
+    failed: Failure,
+    item: Todo,
+    *checks: Check,
+    observations: tuple[Observation, ...] | None = None,
+    others: tuple[Todo, ...] = (),
+    metadata: dict[str, Any] | None = None,
+    failures: tuple[Failure, ...] = (),
+    branched: bool = True,
+    touched: tuple[str, ...] = (),
+    **fields: Any,
+) -> Situation:
+    """A situation as the planner meets it: the branch made, nothing revised yet."""
+    given = plan(item, *others, **({"metadata": metadata} if metadata is not None else {}))
+    outcome = Outcome(
+        todo_id=item.id,
+        success=False,
+        tests_passed=False,
+        checks=checks,
+        failure_evidence=failed,
+        failures=(failed, *failures),
+        touched_files=touched,
+    )
+    branch = branch_todo(
+        item,
+        outcome,
+        given.metadata,
+        branch_id=f"{item.id}_branch_01",
+        category=failed.category,
+        role=Role.CODER,
+        depth=1,
+        via=None,
+        opened_at=AT,
+        signature=failed.signature,
+    )
+    return Situation(
+        plan=given,
+        todo=item,
+        outcome=outcome,
+        failure=failed,
+        branch=branch if branched else None,
+        context=None if observations is None else context(failed, *observations),
+        at=AT,
+        **fields,
+    )
+
+
+def edits_of(case: Situation, kind: type[Any]) -> list[Any]:
+    return [edit for edit in revise(case) if isinstance(edit, kind)]
+
+
+def only(case: Situation, kind: type[Any]) -> Any:
+    found = edits_of(case, kind)
+    assert len(found) == 1, revise(case)
+    return found[0]
+
+
+def added(case: Situation) -> list[Edit]:
+    """All edits, the one that adds the branch in front."""
+    if case.branch is None:
+        return list(revise(case))
+    return [
+        AddBranch(rule="failed-todo-gets-a-branch", because="it failed", todo=case.branch),
+        *revise(case),
+    ]
+
+
+def revised(case: Situation) -> Revised:
+    return apply_edits(case.plan, added(case))
+
+
+def commands(item: Todo) -> list[str]:
+    return [spec.cmd for spec in item.acceptance_criteria.tests]
+
+
+__all__ = [
+    "AT",
+    "BRANCH",
+    "Category",
+    "EvidenceKind",
+    "Owner",
+    "Policy",
+    "Side",
+    "added",
+    "check",
+    "commands",
+    "context",
+    "edits_of",
+    "failure",
+    "frame",
+    "only",
+    "plan",
+    "raised",
+    "revised",
+    "seen",
+    "situation",
+    "todo",
+]

@@ -1,0 +1,580 @@
+"""Edits apply to a plan and are taken back; what does not fit is refused and changes nothing."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from revision_samples import commands, plan, todo
+
+from planner.edges.plan_text import render
+from planner.errors import EditConflictError
+from planner.model.edits import (
+    AddBranch,
+    AddCheck,
+    AddContext,
+    AddContract,
+    AddDependency,
+    AddTodoBefore,
+    Edit,
+    Isolate,
+    NameArtifact,
+    NarrowFiles,
+    QuarantineTest,
+    RaiseLimit,
+    RecordAttempt,
+    RetargetCheck,
+    SplitTodo,
+)
+from planner.model.plan import CommandSpec, Plan, Policy, Todo
+from planner.rules.allowed_files import lies_within, widened_by, without_covered
+from planner.rules.dependencies import find_cycle
+from planner.rules.editing import Editing, RemoveTodo, ReplacePolicy, ReplaceTodo, apply_edits, undo
+
+WHY: dict[str, Any] = {"rule": "r", "because": "b"}
+CMD = "pytest tests/test_a.py -q"
+
+
+def branch(id: str = "t2_branch_01", parent: str = "t2", *cmds: str, **fields: Any) -> Todo:
+    return todo(id, *(cmds or (CMD,)), parent_id=parent, **fields)
+
+
+def add_branch(id: str = "t2_branch_01", parent: str = "t2", *cmds: str, **fields: Any) -> AddBranch:
+    return AddBranch(**WHY, todo=branch(id, parent, *cmds, **fields))
+
+
+def sample(**fields: Any) -> Plan:
+    return plan(
+        todo("t1", CMD),
+        todo("t2", CMD, dependencies=["t1"]),
+        todo("t3", CMD, dependencies=["t2"], allowed_files=["pkg/**"]),
+        **fields,
+    )
+
+
+def ids(given: Plan) -> list[str]:
+    return [item.id for item in given.items]
+
+
+def after(*edits: Edit, of: Plan | None = None) -> Plan:
+    """The plan after the edits, having seen that undo gives it back, to the last key."""
+    given = of or sample()
+    revised = apply_edits(given, edits)
+    back = undo(revised.plan, revised.changes)
+    assert back == given
+    assert render(back, format="yaml") == render(given, format="yaml")
+    return revised.plan
+
+
+def refused(*edits: Edit, of: Plan | None = None) -> EditConflictError:
+    with pytest.raises(EditConflictError) as caught:
+        apply_edits(of or sample(), edits)
+    error = caught.value
+    assert "\n" not in str(error)
+    assert error.todo_id in str(error)
+    assert error.edit in str(error)
+    assert str(error).endswith(error.remedy)
+    return error
+
+
+def test_a_branch_stands_behind_its_parent_and_the_parents_other_branches() -> None:
+    edits = [add_branch(), add_branch("t1_branch_01", "t1"), add_branch("t2_branch_02")]
+    assert ids(after(*edits)) == ["t1", "t1_branch_01", "t2", "t2_branch_01", "t2_branch_02", "t3"]
+
+
+def test_a_branch_goes_behind_a_branch_that_the_user_has_moved_away() -> None:
+    given = plan(todo("t1", CMD), todo("t2", CMD), branch("t1_branch_01", "t1"))
+    assert ids(after(add_branch("t1_branch_02", "t1"), of=given))[-1] == "t1_branch_02"
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (add_branch("t1"), "the id is taken"),
+        (add_branch(parent="nobody"), "'nobody' is no todo"),
+        (AddBranch(**WHY, todo=todo("x", CMD)), "no todo of the plan"),
+        (add_branch(dependencies=["nobody"]), "'nobody', which is no todo"),
+        (add_branch(dependencies=["t2_branch_01"]), "'t2_branch_01', which is no todo"),
+    ],
+)
+def test_a_branch_that_does_not_fit_is_refused(edit: AddBranch, said: str) -> None:
+    assert said in refused(edit).problem
+
+
+def test_a_branch_of_a_branch_is_refused_with_the_primary_named() -> None:
+    error = refused(add_branch(), add_branch("deeper", "t2_branch_01"))
+    assert "itself a branch of 't2'" in error.problem
+    assert "make 't2' the parent" in error.remedy
+
+
+def test_a_step_stands_before_the_todo_that_waits_for_it() -> None:
+    step = AddTodoBefore(**WHY, todo_id="t2", todo=todo("step", requires_testing=False))
+    result = after(step)
+    assert ids(result) == ["t1", "step", "t2", "t3"]
+    assert result.todo("t2").dependencies == ("t1", "step")
+
+
+def test_a_step_may_go_before_a_branch_of_the_same_edits() -> None:
+    step = AddTodoBefore(**WHY, todo_id="t2_branch_01", todo=todo("step", requires_testing=False))
+    assert ids(after(add_branch(), step)) == ["t1", "t2", "step", "t2_branch_01", "t3"]
+    assert "no such todo" in refused(step, add_branch()).problem
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (AddTodoBefore(**WHY, todo_id="t2", todo=todo("s", CMD, dependencies=["t3"])), "circle"),
+        (AddTodoBefore(**WHY, todo_id="t2", todo=todo("s", CMD, dependencies=["t2"])), "circle"),
+        (AddTodoBefore(**WHY, todo_id="t2", todo=todo("t3", CMD)), "the id is taken"),
+        (AddTodoBefore(**WHY, todo_id="t9", todo=todo("s", CMD)), "no such todo"),
+        (AddDependency(**WHY, todo_id="t1", on="t3"), "circle"),
+        (AddDependency(**WHY, todo_id="t1", on="t1"), "circle"),
+        (AddDependency(**WHY, todo_id="t3", on="t2"), "already"),
+        (AddDependency(**WHY, todo_id="t3", on="t9"), "no such todo"),
+    ],
+)
+def test_an_order_that_cannot_be_kept_is_refused(edit: Edit, said: str) -> None:
+    assert said in refused(edit).problem
+
+
+def test_a_dependency_is_added_behind_the_others() -> None:
+    assert after(AddDependency(**WHY, todo_id="t3", on="t1")).todo("t3").dependencies == ("t2", "t1")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wider"),
+    [
+        (["pkg/**"], ["pkg/**"], None),
+        (["pkg/**"], ["pkg/a.py", "pkg/sub/**"], None),
+        (["pkg/**"], ["pkg"], "pkg"),
+        (["pkg/**"], ["package/**"], "package/**"),
+        (["pkg/**"], ["**"], "**"),
+        (["pkg/**"], ["pkg/../x.py"], "pkg/../x.py"),
+        (["**"], ["anything/**", "x.py"], None),
+        (["**/*.py"], ["a.py", "pkg/a.py"], None),
+        (["**/*.py"], ["pkg/**"], "pkg/**"),
+        (["*.py"], ["a.py"], None),
+        (["*.py"], ["pkg/a.py"], "pkg/a.py"),
+        (["src/*/a.py"], ["src/x/a.py"], None),
+        (["src/*/a.py"], ["src/**/a.py"], "src/**/a.py"),
+        (["src/*/a.py"], ["src/x/y/a.py"], "src/x/y/a.py"),
+        (["src/t*"], ["src/te*"], "src/te*"),
+        (["./src/"], ["src/a.py"], None),
+        (["pkg/**", "!pkg/x.py"], ["pkg/**"], "!pkg/x.py"),
+        (["pkg/**", "!pkg/x.py"], ["!pkg/x.py", "pkg/**"], "!pkg/x.py"),
+        (["pkg/**", "!pkg/x.py"], ["pkg/a.py", "!pkg/x.py"], None),
+        (["pkg/**"], ["pkg/**", "!pkg/x.py"], None),
+        (["pkg/**", "!pkg/x.py"], [], None),
+        ([], ["a.py"], "a.py"),
+        (["a/**/b/**/c"], ["a/x/b/y/b/c"], None),
+    ],
+)
+def test_an_allowlist_is_widened_by_whatever_may_let_in_more(
+    old: list[str], new: list[str], wider: str | None
+) -> None:
+    assert widened_by(old, new) == wider
+
+
+def test_a_folder_glob_of_many_parts_is_compared_in_bounded_time() -> None:
+    started = time.perf_counter()
+    assert not lies_within("/".join(["a"] * 400), "/".join(["**", "a"] * 200 + ["b"]))
+    assert time.perf_counter() - started < 1
+
+
+def test_patterns_within_others_are_left_out() -> None:
+    assert without_covered(["a/b/**", "a/**", "a/**", "c.py"]) == ("a/**", "c.py")
+
+
+def test_files_are_narrowed_and_never_widened() -> None:
+    def narrow(*files: str, name: str = "t3") -> NarrowFiles:
+        return NarrowFiles(**WHY, todo_id=name, allowed_files=files)
+
+    assert after(narrow("pkg/a.py")).todo("t3").allowed_files == ("pkg/a.py",)
+    assert after(narrow("x/**", name="t1")).todo("t1").allowed_files == ("x/**",)
+    assert "'x/**' is not within its allowed_files (pkg/**)" in refused(narrow("x/**")).problem
+    assert "'pkg/b.py' is not within" in refused(narrow("pkg/a.py"), narrow("pkg/b.py")).problem
+
+
+def test_a_check_goes_first_and_is_not_doubled() -> None:
+    lint = AddCheck(**WHY, todo_id="t1", check=CommandSpec(cmd="ruff check ."))
+    assert commands(after(lint).todo("t1")) == ["ruff check .", CMD]
+    assert "already" in refused(lint, lint).problem
+    verified = plan(todo("t1", verify="ruff  check ."))
+    assert "already" in refused(lint, of=verified).problem
+
+
+def test_a_check_that_cannot_be_run_is_refused() -> None:
+    error = refused(AddCheck(**WHY, todo_id="t1", check=CommandSpec(cmd="rm -rf x")))
+    assert "changes files" in error.problem
+    assert "criterion" in error.remedy
+
+
+def test_a_check_does_not_take_the_tests_of_a_convention_away() -> None:
+    given = plan(todo("t1"))
+    assert (
+        "convention"
+        in refused(AddCheck(**WHY, todo_id="t1", check=CommandSpec(cmd="ruff check .")), of=given).problem
+    )
+    assert (
+        "convention" in refused(AddContract(**WHY, todo_id="t1", contract_path="c.json"), of=given).problem
+    )
+
+
+def isolate(*cmds: str, name: str = "b", **fields: Any) -> Isolate:
+    return Isolate(**WHY, todo_id=name, tests=tuple(CommandSpec(cmd=cmd) for cmd in cmds), **fields)
+
+
+FULL = branch(
+    "b",
+    "t1",
+    criteria={
+        "expected_artifacts": ["a.json", "diagnostics/t1_failure_report.json"],
+        "metrics": [
+            {"name": "m", "operator": ">=", "value": 1},
+            {"name": "n", "operator": ">=", "value": 1},
+        ],
+        "manual": [{"question": "?"}],
+        "extensions": {"x-note": 1},
+    },
+    verify="python-quick",
+    test_command="pytest",
+    test_file="tests/test_x.py",
+    contract_path="c.json",
+)
+
+
+def test_isolation_leaves_a_branch_its_tests_and_the_report_of_its_parent() -> None:
+    given = plan(todo("t1", CMD), FULL)
+    left = after(isolate("pytest a.py::x"), of=given).todo("b")
+    text = render(plan(left), format="yaml")
+    assert commands(left) == ["pytest a.py::x"]
+    assert [each.path for each in left.acceptance_criteria.expected_artifacts] == [
+        "diagnostics/t1_failure_report.json"
+    ]
+    assert left.acceptance_criteria.extensions == {"x-note": 1}
+    for gone in ("verify", "test_command", "test_file", "contract_path", "metrics", "manual"):
+        assert gone not in text
+
+
+def test_isolation_keeps_the_criteria_that_it_is_told_to() -> None:
+    keeps = ("metrics[1]", "expected_artifacts[0]", "manual[0]", "contract_path")
+    left = after(isolate("pytest a.py::x", keeps=keeps), of=plan(todo("t1", CMD), FULL)).todo("b")
+    assert [each.name for each in left.acceptance_criteria.metrics] == ["n"]
+    assert left.acceptance_criteria.expected_artifacts[0].path == "a.json"
+    assert left.acceptance_criteria.manual
+    assert left.contract_path == "c.json"
+
+
+def test_only_branches_are_isolated_and_something_must_be_left() -> None:
+    assert "no branch" in refused(isolate(CMD, name="t1")).problem
+    given = plan(todo("t1", CMD), FULL)
+    assert "nothing would be left" in refused(isolate(), of=given).problem
+    assert "joins two commands" in refused(isolate("pytest && pytest"), of=given).problem
+
+
+def test_context_artifact_and_contract_are_written_into_the_todo() -> None:
+    result = after(
+        AddContext(**WHY, todo_id="t1", text="look"),
+        NameArtifact(**WHY, todo_id="t1", path="a.py", hint="write it"),
+        NameArtifact(**WHY, todo_id="t1", path="b.py"),
+        AddContract(**WHY, todo_id="t1", contract_path="c.json"),
+    ).todo("t1")
+    assert result.debug_instructions == "look"
+    assert result.controller_task_spec is not None
+    assert (result.controller_task_spec.target_file, result.controller_task_spec.hint) == (
+        "b.py",
+        "write it",
+    )
+    assert result.contract_path == "c.json"
+
+
+def test_a_todo_has_one_contract() -> None:
+    edit = AddContract(**WHY, todo_id="t1", contract_path="c.json")
+    assert "held to 'c.json' already" in refused(edit, edit).problem
+
+
+def raise_limit(old: float, new: float, where: str = "tests[0]", name: str = "t1") -> RaiseLimit:
+    return RaiseLimit(**WHY, todo_id=name, check_id=where, from_seconds=old, to_seconds=new)
+
+
+def test_a_limit_is_raised_from_what_it_is() -> None:
+    result = after(raise_limit(300, 600), raise_limit(600, 700)).todo("t1")
+    assert result.acceptance_criteria.tests[0].timeout_seconds == 700
+    assert "is 300 s, not 20 s" in refused(raise_limit(20, 40)).problem
+    assert "no more than it has" in refused(raise_limit(300, 300)).problem
+    assert "no limit of its own" in refused(raise_limit(300, 600, "verify")).problem
+    assert "no limit of its own" in refused(raise_limit(300, 600, "tests[1]")).problem
+
+
+def retarget(where: str, old: str, new: str, name: str = "t1") -> RetargetCheck:
+    return RetargetCheck(**WHY, todo_id=name, check_id=where, from_cmd=old, to_cmd=new)
+
+
+@pytest.mark.parametrize(
+    ("fields", "where", "old"),
+    [
+        (
+            {"criteria": {"tests": [{"cmd": "pytest a.py", "timeout_seconds": 7}]}},
+            "tests[0]",
+            "pytest a.py",
+        ),
+        ({"verify": "pytest a.py"}, "verify", "pytest a.py"),
+        ({"test_command": "pytest a.py"}, "test_command", "pytest a.py"),
+        ({"test_file": "a.py"}, "test_file", "pytest a.py"),
+    ],
+)
+def test_a_command_is_retargeted_wherever_it_stands(fields: dict[str, Any], where: str, old: str) -> None:
+    given = plan(todo("t1", **fields))
+    new = after(retarget(where, old, "pytest b.py"), of=given).todo("t1")
+    assert "b.py" in render(plan(new), format="json")
+    assert "a.py" not in render(plan(new), format="json")
+    assert "not 'pytest c.py'" in refused(retarget(where, "pytest c.py", "pytest b.py"), of=given).problem
+    assert "cannot be run" in refused(retarget(where, old, "nonsense b.py"), of=given).problem
+
+
+def test_commands_that_stand_nowhere_by_themselves_are_not_retargeted() -> None:
+    recipe = plan(todo("t1", verify="python-quick"))
+    assert "recipe" in refused(retarget("verify[1]", "ruff check .", "ruff check a"), of=recipe).problem
+    file = plan(todo("t1", test_file="a.py"))
+    assert (
+        "more than one file"
+        in refused(retarget("test_file", "pytest a.py", "pytest b.py -x"), of=file).problem
+    )
+    assert "has no command" in refused(retarget("tests[0]", "pytest a.py", "pytest b.py"), of=file).problem
+
+
+def split(*parts: Todo, name: str = "t2") -> SplitTodo:
+    return SplitTodo(**WHY, todo_id=name, parts=parts)
+
+
+def test_a_split_todo_waits_for_its_parts_and_keeps_its_name() -> None:
+    given = plan(todo("t1", CMD), todo("t2", "pytest a.py", "pytest b.py", dependencies=["t1"]))
+    parts = todo("t2_part_01", "pytest a.py", dependencies=["t1"]), todo("t2", "pytest b.py")
+    result = after(split(*parts), of=given)
+    assert ids(result) == ["t1", "t2_part_01", "t2"]
+    assert result.todo("t2").dependencies == ("t1", "t2_part_01")
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ((todo("x", CMD), todo("y", CMD)), "the last part is called 'y'"),
+        ((todo("x", "pytest x.py"), todo("t2", "pytest y.py")), "no part keeps tests[0]"),
+        ((todo("t1", CMD), todo("t2", CMD)), "the id is taken"),
+        ((todo("x", CMD, dependencies=["t3"]), todo("t2", CMD)), "circle"),
+        ((todo("x", CMD), todo("t2", CMD, dependencies=["t3"])), "circle"),
+        ((todo("x", CMD), todo("t2", CMD, dependencies=["t9"])), "'t9', which is no todo"),
+    ],
+)
+def test_a_split_that_loses_or_breaks_something_is_refused(parts: tuple[Todo, ...], said: str) -> None:
+    assert said in refused(split(*parts)).problem
+
+
+def test_a_split_loses_no_criterion_of_any_kind() -> None:
+    rich = plan(todo("t1", CMD), FULL.model_copy(update={"parent_id": None}))
+    bare = todo("b", "python -m pytest")
+    for field, said in (
+        ("acceptance_criteria", "tests[0]"),
+        ("contract_path", "contract_path"),
+        ("verify", "verify[0]"),
+    ):
+        rest = rich.items[1].model_copy(update={field: getattr(bare, field)})
+        assert said in refused(split(todo("x", "pytest z.py"), rest, name="b"), of=rich).problem
+    wanted = rich.items[1].acceptance_criteria
+    less = rich.items[1].model_copy(
+        update={"acceptance_criteria": wanted.model_copy(update={"metrics": ()})}
+    )
+    assert "metrics[0]" in refused(split(todo("x", "pytest z.py"), less, name="b"), of=rich).problem
+    by_convention = plan(todo("t1"))
+    parts = todo("x", "pytest z.py"), todo("t1", "pytest z.py")
+    assert "convention" in refused(split(*parts, name="t1"), of=by_convention).problem
+
+
+def quarantine(until: str, test: str = "a.py::x") -> QuarantineTest:
+    return QuarantineTest(**WHY, todo_id="t1", nodeid=test, owner="o", ticket="k", expires=until)
+
+
+@pytest.mark.parametrize("metadata", [None, {}, {"flaky_retry": {"attempts": 3}, "auto_fix_mode": True}])
+def test_a_quarantine_is_written_into_the_policy_and_taken_back(metadata: dict[str, Any] | None) -> None:
+    given = sample() if metadata is None else sample(metadata=metadata)
+    result = after(
+        quarantine("2026-01-01"), quarantine("2026-02-01"), quarantine("2026-01-01", "b.py"), of=given
+    )
+    entries = result.metadata.flaky_retry.quarantine
+    assert [(each.nodeid, each.expires) for each in entries] == [
+        ("a.py::x", "2026-02-01"),
+        ("b.py", "2026-01-01"),
+    ]
+    assert result.metadata.auto_fix_mode == given.metadata.auto_fix_mode
+    assert "borne until 2026-02-01" in refused(quarantine("2026-02-01"), of=result).problem
+    assert "no date" in refused(quarantine("2026-02-31")).problem
+
+
+def test_what_was_tried_is_merged_into_what_the_branch_remembers() -> None:
+    memory = {"x-own": 1, "x-planner": {"opened_at": "T", "attempts": 0}}
+    given = plan(todo("t1", CMD), branch("b", "t1", extensions=memory))
+    edit = RecordAttempt(**WHY, todo_id="b", attempts=1, signature="s")
+    assert after(edit, of=given).todo("b").extensions == {
+        "x-own": 1,
+        "x-planner": {"opened_at": "T", "attempts": 1, "signature": "s"},
+    }
+
+
+def test_a_key_of_the_users_own_is_not_overwritten() -> None:
+    own = todo("t1", CMD).model_copy(update={"extensions": {"x-planner": "mine"}})
+    assert "no mapping" in refused(RecordAttempt(**WHY, todo_id="t1", attempts=1), of=plan(own)).problem
+
+
+def test_nothing_is_applied_when_one_edit_does_not_fit() -> None:
+    editing = Editing(sample())
+    with pytest.raises(EditConflictError):
+        editing.apply([add_branch(), quarantine("2026-01-01"), add_branch()])
+    assert editing.plan() == sample()
+    assert render(editing.plan(), format="yaml") == render(sample(), format="yaml")
+
+
+def test_no_edits_give_the_very_plan_back() -> None:
+    given = sample()
+    assert apply_edits(given, []).plan is given
+
+
+def test_batches_are_applied_and_taken_back_one_by_one() -> None:
+    editing = Editing(sample())
+    first = editing.apply([add_branch()])
+    second = editing.apply([add_branch("t2_branch_02")])
+    assert editing.todo("t2_branch_02") is not None
+    editing.undo(second)
+    editing.undo(first)
+    assert editing.todo("t2_branch_02") is None
+    assert ids(editing.plan()) == ["t1", "t2", "t3"]
+
+
+def test_a_branch_follows_the_last_that_is_left() -> None:
+    editing = Editing(sample())
+    editing.apply([add_branch()])
+    second = editing.apply([add_branch("t2_branch_02")])
+    editing.undo(second)
+    editing.apply([add_branch("t2_branch_03"), add_branch("t3_branch_01", "t3")])
+    assert ids(editing.plan())[1:4] == ["t2", "t2_branch_01", "t2_branch_03"]
+
+
+def test_undo_refuses_a_plan_that_has_gone_on() -> None:
+    revised = apply_edits(sample(), [add_branch(), AddContext(**WHY, todo_id="t1", text="look")])
+    changed = apply_edits(revised.plan, [AddContext(**WHY, todo_id="t1", text="other")]).plan
+    for other in (changed, sample(), plan(*reversed(revised.plan.items))):
+        with pytest.raises(EditConflictError, match=r"^undo of "):
+            undo(other, revised.changes)
+    with pytest.raises(EditConflictError, match="the id is taken"):
+        undo(sample(), [RemoveTodo(0, todo("t1", CMD))])
+    with pytest.raises(EditConflictError, match="no such todo"):
+        undo(sample(), [ReplaceTodo(todo("t8"), todo("t8"))])
+    with pytest.raises(EditConflictError, match="policy"):
+        undo(sample(), [ReplacePolicy(None, Policy(auto_fix_mode=True))])
+    with pytest.raises(EditConflictError, match="no place 9"):
+        undo(sample(), [RemoveTodo(9, todo("new", CMD))])
+
+
+def test_a_plan_with_one_id_twice_is_refused() -> None:
+    with pytest.raises(EditConflictError, match="two todos have this id"):
+        apply_edits(plan(todo("t1", CMD), todo("t1", CMD)), [])
+
+
+def test_a_thousand_edits_of_ten_thousand_todos_take_little_time() -> None:
+    given = plan(*(todo(f"t{n}", CMD, dependencies=[f"t{n - 1}"] if n else []) for n in range(10_000)))
+    edits: list[Edit] = []
+    for n in range(0, 10_000, 20):
+        edits.append(add_branch(f"t{n}_branch_01", f"t{n}"))
+        step = todo(f"t{n}_step_01", requires_testing=False)
+        edits.append(AddTodoBefore(**WHY, todo_id=f"t{n}_branch_01", todo=step))
+    started = time.perf_counter()
+    revised = apply_edits(given, edits)
+    spent = time.perf_counter() - started
+    assert len(revised.plan.items) == 11_000
+    assert spent < 0.3
+    started = time.perf_counter()
+    assert undo(revised.plan, revised.changes).items == given.items
+    assert time.perf_counter() - started < 0.5
+
+
+names = st.sampled_from(["t1", "t2", "t3", "t1_branch_01", "t2_branch_01", "s1", "s2", "t2_part_01"])
+cmds = st.sampled_from([CMD, "pytest a.py::x", "ruff check .", "python -m py_compile a.py", "nonsense"])
+patterns = st.lists(st.sampled_from(["pkg/**", "pkg/a.py", "**", "x.py", "!pkg/b.py"]), max_size=3).map(
+    tuple
+)
+specs = st.lists(cmds.map(lambda cmd: CommandSpec(cmd=cmd)), max_size=2).map(tuple)
+new_todos = st.builds(
+    lambda name, cmd, deps: todo(name, cmd, dependencies=deps),
+    names,
+    cmds,
+    st.lists(names, max_size=2, unique=True),
+)
+edits = st.one_of(
+    st.builds(
+        lambda item, parent: AddBranch(**WHY, todo=item.model_copy(update={"parent_id": parent})),
+        new_todos,
+        names,
+    ),
+    st.builds(AddTodoBefore, todo_id=names, todo=new_todos, rule=st.just("r"), because=st.just("b")),
+    st.builds(lambda a, b: AddDependency(**WHY, todo_id=a, on=b), names, names),
+    st.builds(lambda a, b: NarrowFiles(**WHY, todo_id=a, allowed_files=b), names, patterns),
+    st.builds(lambda a, b: AddCheck(**WHY, todo_id=a, check=CommandSpec(cmd=b)), names, cmds),
+    st.builds(lambda a, b: Isolate(**WHY, todo_id=a, tests=b), names, specs),
+    st.builds(lambda a, b: AddContext(**WHY, todo_id=a, text=b), names, st.text(max_size=3)),
+    st.builds(lambda a: NameArtifact(**WHY, todo_id=a, path="a.py"), names),
+    st.builds(lambda a: AddContract(**WHY, todo_id=a, contract_path="c.json"), names),
+    st.builds(lambda a, b: raise_limit(b, b * 2, name=a), names, st.sampled_from([300, 600])),
+    st.builds(lambda a, b, c: retarget("tests[0]", b, c, name=a), names, cmds, cmds),
+    st.builds(lambda a, b: split(a, b, name=b.id), new_todos, new_todos),
+    st.builds(quarantine, st.sampled_from(["2026-01-01", "2026-02-01", "2026-02-31"])),
+    st.builds(lambda a, b: RecordAttempt(**WHY, todo_id=a, attempts=b), names, st.integers(0, 3)),
+)
+
+
+def applied(given: Plan, batch: list[Edit]) -> tuple[Plan, list[Edit], list[Any]]:
+    """The plan after those of the edits that fit, one by one."""
+    fitting: list[Edit] = []
+    changes: list[Any] = []
+    for edit in batch:
+        try:
+            revised = apply_edits(given, [edit])
+        except EditConflictError:
+            continue
+        given = revised.plan
+        fitting.append(edit)
+        changes.extend(revised.changes)
+    return given, fitting, changes
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(edits, max_size=8), st.sampled_from([None, {}, {"max_debug_attempts": 1}]))
+def test_edits_compose_undo_and_leave_a_sound_plan(
+    batch: list[Edit], metadata: dict[str, Any] | None
+) -> None:
+    start = sample() if metadata is None else sample(metadata=metadata)
+    end, fitting, changes = applied(start, batch)
+    together = apply_edits(start, fitting)
+    assert together.plan == end
+    assert list(together.changes) == changes
+    assert render(together.plan, format="yaml") == render(end, format="yaml")
+    back = undo(end, changes)
+    assert back == start
+    assert render(back, format="yaml") == render(start, format="yaml")
+    found = ids(end)
+    assert len(set(found)) == len(found)
+    assert {name for item in end.items for name in item.dependencies} <= set(found)
+    assert find_cycle(end.items) == ()
+    assert Plan.model_validate(end.model_dump(by_alias=True)) == end
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(edits, min_size=1, max_size=6))
+def test_a_batch_that_conflicts_changes_nothing(batch: list[Edit]) -> None:
+    editing = Editing(sample())
+    try:
+        editing.apply(batch)
+    except EditConflictError:
+        assert editing.plan() == sample()
+        assert render(editing.plan(), format="yaml") == render(sample(), format="yaml")

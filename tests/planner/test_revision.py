@@ -1,0 +1,1034 @@
+"""How the strategies read a failure, and what no revision ever does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from revision_samples import (
+    BRANCH,
+    EvidenceKind,
+    Side,
+    added,
+    check,
+    commands,
+    edits_of,
+    failure,
+    frame,
+    only,
+    raised,
+    revised,
+    seen,
+    situation,
+    todo,
+)
+
+from planner.catalog import parse_command
+from planner.edges.confinement import Confinement
+from planner.edges.plan_checks import judge_plan
+from planner.edges.plan_text import render
+from planner.model.edits import (
+    AddCheck,
+    AddContract,
+    AddTodoBefore,
+    Isolate,
+    NameArtifact,
+    NarrowFiles,
+    QuarantineTest,
+    RaiseLimit,
+    RetargetCheck,
+    SplitTodo,
+)
+from planner.model.evidence import ArtifactFact, CommandFact, Confirmation, ContractFact, Finding, Selector
+from planner.model.outcome import Outcome, Since
+from planner.model.plan import CommandSpec, Todo
+from planner.model.taxonomy import Category, Owner, Repeatability, Role
+from planner.rules.criteria import criteria_of
+from planner.rules.editing import apply_edits, undo
+from planner.rules.revision import STRATEGIES, Situation, revise
+from planner.rules.revision.files import below_root, is_test_file
+from planner.rules.revision.isolating import narrowed_command
+from planner.rules.revision.lint import fixing_command
+from planner.rules.revision.missing_test import near_selection
+from planner.rules.revision.narrowing import narrowed
+from planner.rules.revision.tool_commands import about_files, python_of
+
+RSI = "tests/test_rsi.py::test_values"
+ODD = "tests/test_rsi.py::test_values[a b-'x'-$HOME]"
+FILE = "pytest tests/test_rsi.py -q"
+
+
+def narrow(cmd: str, *nodeids: str) -> str:
+    return narrowed_command(CommandSpec(cmd=cmd), nodeids).cmd
+
+
+@pytest.mark.parametrize(
+    ("cmd", "narrower"),
+    [
+        ("pytest", f"pytest {RSI}"),
+        ("pytest tests", f"pytest {RSI}"),
+        ("pytest ./tests/ -q", f"pytest {RSI} -q"),
+        ("pytest . -x", f"pytest {RSI} -x"),
+        ("pytest -q tests/test_rsi.py --json-report", f"pytest {RSI} -q --json-report"),
+        ("pytest tests/test_rsi.py -k 'values or bands'", f"pytest {RSI} -k 'values or bands'"),
+        ("pytest -m slow -- tests", f"pytest {RSI} -m slow"),
+        (
+            "A='x y' python -m pytest tests -p no:cacheprovider",
+            f"A='x y' python -m pytest {RSI} -p no:cacheprovider",
+        ),
+        (".venv/bin/python -m pytest tests -n 2", f".venv/bin/python -m pytest {RSI} -n 2"),
+        ("uv run pytest tests --cov pkg", f"uv run pytest {RSI} --cov pkg"),
+        ("pytest -p tests tests", f"pytest {RSI} -p tests"),
+        ("pytest tests -p tests", f"pytest {RSI} -p tests"),
+        ("pytest -p tests -q tests", f"pytest {RSI} -p tests -q"),
+        (f"pytest {RSI}", f"pytest {RSI}"),
+    ],
+)
+def test_a_command_is_narrowed_to_the_failing_tests_and_keeps_all_else(cmd: str, narrower: str) -> None:
+    assert narrow(cmd, RSI) == narrower
+
+
+@pytest.mark.parametrize(
+    "cmd",
+    [
+        "pytest tests --unheard-of value",
+        "pytest tests --lf",
+        "pytest --pyargs pkg.tests",
+        "pytest tests --cov=pkg --cov-fail-under=90",
+        "pytest other",
+        "ruff check .",
+    ],
+)
+def test_a_command_that_would_mean_something_else_stays_whole(cmd: str) -> None:
+    assert narrow(cmd, RSI) == cmd
+
+
+def test_odd_ids_are_quoted() -> None:
+    cmd = narrow(FILE, ODD)
+    run = parse_command(cmd).pytest
+    assert run is not None
+    assert run.selections == (ODD,)
+
+
+@pytest.mark.parametrize(
+    "nodeid", ["/etc/a.py::x", "../a.py::x", "tests/test_rsi.py", "", "a\x00.py::x", "-x::y"]
+)
+def test_an_id_that_cannot_be_named_leaves_the_command_whole(nodeid: str) -> None:
+    assert narrow("pytest", nodeid) == "pytest"
+
+
+def test_many_failing_tests_are_named_by_their_files() -> None:
+    ids = [f"tests/test_{n % 2}.py::test_{n}" for n in range(21)]
+    assert narrow("pytest tests", *ids) == "pytest tests/test_0.py tests/test_1.py"
+    assert narrow("pytest tests", *ids[:20]).count("::") == 20
+    named = "pytest " + " ".join(ids)
+    assert narrow(named, *ids) == named
+    files = [f"tests/test_{n}.py::x" for n in range(21)]
+    assert narrow("pytest tests", *files) == "pytest tests"
+    long = [f"tests/test_a.py::test_x[{n}{'y' * 900}]" for n in range(15)]
+    assert narrow("pytest tests", *long) == "pytest tests/test_a.py"
+
+
+def test_ids_told_relative_to_the_folder_of_the_tests_are_completed() -> None:
+    assert narrow("pytest tests/test_auth.py -v", "test_auth.py::test_login") == (
+        "pytest tests/test_auth.py::test_login -v"
+    )
+
+
+def test_limit_and_fixture_of_the_criterion_are_kept() -> None:
+    item = todo("t2", criteria={"tests": [{"cmd": FILE, "timeout_seconds": 7, "fixture": "f.json"}]})
+    case = situation(failure(Category.TEST_REGRESSION, RSI), item, check("tests[0]", FILE, RSI))
+    (spec,) = only(case, Isolate).tests
+    assert (spec.timeout_seconds, spec.fixture) == (7, "f.json")
+
+
+@pytest.mark.parametrize(
+    ("fields", "check_id"),
+    [
+        ({"verify": FILE}, "verify"),
+        ({"test_command": FILE}, "test_command"),
+        ({"test_file": "tests/test_rsi.py"}, "test_file"),
+        ({}, "convention"),
+    ],
+)
+def test_isolation_works_wherever_the_command_stands(fields: dict[str, Any], check_id: str) -> None:
+    cmd = "pytest tests/test_rsi.py" if check_id == "test_file" else FILE
+    shown = check(check_id, cmd, RSI, timeout_seconds=20)
+    case = situation(failure(Category.TEST_REGRESSION, RSI, check_id=check_id), todo("t2", **fields), shown)
+    branch = revised(case).plan.todo(BRANCH)
+    assert [each.id for each in criteria_of(branch) if each.command] == ["tests[0]"]
+    assert commands(branch) == [cmd.replace("tests/test_rsi.py", RSI)]
+    assert branch.acceptance_criteria.tests[0].timeout_seconds == (20 if check_id == "convention" else 300)
+
+
+def test_a_command_of_a_recipe_is_isolated_too() -> None:
+    shown = check("verify[3]", "pytest", RSI)
+    case = situation(
+        failure(Category.TEST_REGRESSION, RSI, check_id="verify[3]"),
+        todo("t2", verify="python-full"),
+        shown,
+    )
+    branch = revised(case).plan.todo(BRANCH)
+    assert commands(branch) == [f"pytest {RSI}"]
+    assert branch.verify is None
+
+
+def test_all_own_failures_of_the_kind_are_isolated_and_those_of_others_are_not() -> None:
+    cmds = [f"pytest tests/test_{name}.py" for name in "abcd"]
+    ids = [f"tests/test_{name}.py::x" for name in "abcd"]
+    first, second, old, other = (
+        failure(Category.TEST_REGRESSION, ids[0], check_id="tests[0]"),
+        failure(Category.TEST_REGRESSION, ids[1], check_id="tests[1]"),
+        failure(Category.TEST_REGRESSION, ids[2], check_id="tests[2]", since=Since.PRE_EXISTING),
+        failure(Category.TEST_TIMEOUT, ids[3], check_id="tests[3]"),
+    )
+    shown = [check(f"tests[{n}]", cmd, ids[n]) for n, cmd in enumerate(cmds)]
+    case = situation(first, todo("t2", *cmds), *shown, failures=(second, old, other))
+    assert [spec.cmd for spec in only(case, Isolate).tests] == [f"pytest {ids[0]}", f"pytest {ids[1]}"]
+
+
+def test_a_test_that_two_criteria_run_is_isolated_in_both() -> None:
+    item = todo("t2", FILE, "python -m pytest tests -x")
+    shown = [check("tests[0]", FILE, RSI), check("tests[1]", "python -m pytest tests -x", RSI)]
+    case = situation(failure(Category.TEST_CRASH, RSI), item, *shown)
+    assert [spec.cmd for spec in only(case, Isolate).tests] == [
+        f"pytest {RSI} -q",
+        f"python -m pytest {RSI} -x",
+    ]
+
+
+def test_an_outcome_that_names_no_criterion_is_isolated_by_what_the_commands_select() -> None:
+    bare = failure(Category.TEST_REGRESSION, check_id=None, top_failing_tests=("test_auth.py::test_login",))
+    case = situation(bare, todo("t2", "ruff check .", verify="pytest tests/test_auth.py -v"))
+    assert [spec.cmd for spec in only(case, Isolate).tests] == ["pytest tests/test_auth.py::test_login -v"]
+    red = situation(
+        bare, todo("t2", FILE, "pytest tests/test_b.py"), check("tests[1]", "pytest tests/test_b.py")
+    )
+    assert [spec.cmd for spec in only(red, Isolate).tests] == ["pytest tests/test_b.py"]
+
+
+def test_a_command_that_is_not_pytest_is_isolated_as_it_is() -> None:
+    item = todo("t2", "python scripts/run.py", "ruff check .")
+    case = situation(
+        failure(Category.TEST_REGRESSION, at="pkg/a.py"), item, check("tests[0]", "python scripts/run.py")
+    )
+    assert [spec.cmd for spec in only(case, Isolate).tests] == ["python scripts/run.py"]
+
+
+@pytest.mark.parametrize(
+    ("old", "files", "new"),
+    [
+        (None, ["pkg/a.py", "pkg/sub/b.py", "c.py"], ("pkg/**", "c.py")),
+        (["pkg/**", "docs/**"], ["pkg/a.py"], ("pkg/**",)),
+        (["src/**"], ["src/pkg/a.py"], ("src/pkg/**",)),
+        (["pkg/**"], ["pkg/a.py"], None),
+        (["docs/**"], ["pkg/a.py"], None),
+        (["pkg/**", "docs/**", "!pkg/x.py"], ["pkg/a.py"], ("pkg/**", "!pkg/x.py")),
+        (["pkg/**", "docs/**", "!pkg/x.py"], ["pkg/x.py"], None),
+        (["*.py", "docs/**"], ["pkg/a.py"], ("*.py",)),
+        (["*.py"], ["pkg/a.py"], None),
+        ([], ["pkg/a.py"], None),
+        (None, ["app/[id]/page.py"], ("app/**",)),
+        (None, ["[id]/page.py"], None),
+        (None, ["[id].py"], None),
+    ],
+)
+def test_the_scope_is_reduced_within_what_was_allowed(
+    old: list[str] | None, files: list[str], new: tuple[str, ...] | None
+) -> None:
+    assert narrowed(None if old is None else tuple(old), files, folders=True) == new
+
+
+def test_a_file_is_named_itself_where_the_allowlist_allows_it() -> None:
+    assert narrowed(("pkg/**",), ["pkg/a.py"], folders=False) == ("pkg/a.py",)
+    assert narrowed(("*.py", "x/**"), ["pkg/a.py", "x/b.py"], folders=False) == ("x/b.py", "*.py")
+    assert narrowed(None, ["!a.py"], folders=False) is None
+    assert narrowed(None, ["x/!a.py", "x/[a].py"], folders=False) == ("x/**",)
+
+
+@pytest.mark.parametrize(
+    ("path", "plain"),
+    [
+        ("./pkg//a.py", "pkg/a.py"),
+        ("/abs/a.py", None),
+        ("../a.py", None),
+        ("a/../b.py", None),
+        ("C:/a.py", None),
+        ("a\\b.py", None),
+        ("~/a.py", None),
+        ("a\nb.py", None),
+        (".venv/lib/a.py", None),
+        ("lib/site-packages/a.py", None),
+        (".planverify/x", None),
+        ("pkg/", None),
+        ("", None),
+        (None, None),
+        ("x" * 5000, None),
+    ],
+)
+def test_only_files_of_the_project_are_believed(path: str | None, plain: str | None) -> None:
+    assert below_root(path) == plain
+
+
+def test_tests_are_known_by_their_names_in_any_language() -> None:
+    for path in (
+        "tests/a.py",
+        "test_a.py",
+        "conftest.py",
+        "pkg/a_test.go",
+        "src/a.test.ts",
+        "a/__tests__/b.js",
+    ):
+        assert is_test_file(path)
+    for path in ("pkg/contest.py", "latest.py", "pkg/testable.py", "src/attest/a.py"):
+        assert not is_test_file(path)
+
+
+def test_a_test_at_fault_may_be_changed_and_the_product_may_not() -> None:
+    failed = failure(Category.TEST_REGRESSION, RSI, at="tests/test_rsi.py", owner=Owner.TEST)
+    case = situation(failed, todo("t2", FILE), check("tests[0]", FILE, RSI), touched=("pkg/a.py",))
+    assert only(case, NarrowFiles).allowed_files == ("tests/**",)
+
+
+@pytest.mark.parametrize("owner", [Owner.PLAN, Owner.ENVIRONMENT, Owner.HARNESS])
+def test_nothing_is_narrowed_where_no_code_is_at_fault(owner: Owner) -> None:
+    failed = failure(Category.TEST_REGRESSION, RSI, at="pkg/a.py", owner=owner)
+    assert edits_of(situation(failed, todo("t2", FILE)), NarrowFiles) == []
+
+
+def test_an_unknown_failure_without_a_file_isolates_instead() -> None:
+    case = situation(failure(Category.UNKNOWN, RSI), todo("t2", FILE), check("tests[0]", FILE, RSI))
+    assert [edit.rule for edit in revise(case)] == ["unknown-isolates"]
+    assert commands(revised(case).plan.todo(BRANCH)) == [f"pytest {RSI} -q"]
+
+
+def test_touched_files_count_where_the_failure_or_the_plan_speaks_of_them() -> None:
+    item = todo("t2", FILE, criteria={"expected_artifacts": ["out/made.py"]})
+    failed = failure(Category.TEST_REGRESSION, RSI, at="pkg/a.py")
+    touched = ("pkg/b.py", "out/made.py", "other/c.py", "tests/test_rsi.py")
+    case = situation(failed, item, check("tests[0]", FILE, RSI), touched=touched)
+    assert only(case, NarrowFiles).allowed_files == ("pkg/**", "out/**")
+
+
+def test_the_file_that_the_todo_names_counts_and_a_protected_one_does_not() -> None:
+    item = todo("t2", FILE, controller_task_spec={"type": "PATCH", "target_file": "core/x.py"})
+    failed = failure(Category.TEST_REGRESSION, RSI, at="pkg/a.py")
+    case = situation(failed, item, check("tests[0]", FILE, RSI), metadata={"protected_files": ["pkg/**"]})
+    assert only(case, NarrowFiles).allowed_files == ("core/**",)
+
+
+def test_where_nothing_is_known_nothing_is_narrowed() -> None:
+    case = situation(failure(Category.TEST_REGRESSION, RSI, at="tests/test_rsi.py"), todo("t2", FILE))
+    assert edits_of(case, NarrowFiles) == []
+
+
+@pytest.mark.parametrize(
+    ("cmd", "check_cmd"),
+    [
+        (".venv/bin/python -m pytest tests", ".venv/bin/python -m py_compile 'a b.py'"),
+        ("uv run pytest tests", "uv run python -m py_compile 'a b.py'"),
+        ("coverage run -m pytest tests", "python -m py_compile 'a b.py'"),
+        ("tox -e py311", "python -m py_compile 'a b.py'"),
+    ],
+)
+def test_the_syntax_is_checked_by_the_interpreter_of_the_tests(cmd: str, check_cmd: str) -> None:
+    case = situation(
+        failure(Category.COMPILATION_ERROR, at="a b.py"), todo("t2", cmd), check("tests[0]", cmd)
+    )
+    assert only(case, AddCheck).check.cmd == check_cmd
+    parse_command(check_cmd)
+
+
+def test_other_languages_are_checked_by_what_the_plan_uses_for_them() -> None:
+    tsc = "npx --no-install tsc --noEmit"
+    failed = failure(Category.COMPILATION_ERROR, at="src/a.ts")
+    case = situation(failed, todo("t2", "npm test"), others=(todo("t1", tsc),))
+    assert only(case, AddCheck).check.cmd == tsc
+    assert edits_of(situation(failed, todo("t2", "npm test")), AddCheck) == []
+    assert edits_of(situation(failed, todo("t2", tsc)), AddCheck) == []
+
+
+def test_every_file_that_does_not_compile_is_checked() -> None:
+    first = failure(Category.COMPILATION_ERROR, at="a.py")
+    second = failure(Category.COMPILATION_ERROR, at="pkg/-b.py")
+    case = situation(first, todo("t2", FILE), failures=(second,))
+    assert only(case, AddCheck).check.cmd == "python -m py_compile a.py pkg/-b.py"
+
+
+def type_case(
+    *cmds: str, at: str | None = "pkg/a.py", elsewhere: str = "ruff check .", **fields: Any
+) -> Situation:
+    return situation(
+        failure(Category.TYPE_ERROR, at=at), todo("t2", *cmds), others=(todo("t1", elsewhere),), **fields
+    )
+
+
+@pytest.mark.parametrize(
+    ("case", "cmd", "approval"),
+    [
+        (type_case("mypy --strict .", elsewhere="pyright"), "mypy --strict pkg/a.py", False),
+        (
+            type_case("A=1 python -m mypy -p pkg --config-file x.ini"),
+            "A=1 python -m mypy --config-file x.ini pkg/a.py",
+            False,
+        ),
+        (type_case(FILE, elsewhere="uv run pyright -p conf"), "uv run pyright pkg/a.py", False),
+        (type_case(FILE, tools=frozenset({"mypy", "pyright"})), "mypy pkg/a.py", False),
+        (type_case(FILE, tools=frozenset({"ruff"})), "mypy pkg/a.py", True),
+        (
+            type_case(FILE, at="src/a.ts", elsewhere="npx --no-install tsc -b"),
+            "npx --no-install tsc -b",
+            False,
+        ),
+        (
+            type_case(FILE, at="src/a.ts", tools=frozenset({"tsc", "mypy"})),
+            "npx --no-install tsc --noEmit",
+            False,
+        ),
+        (type_case(FILE, at=None, elsewhere="mypy ."), "mypy .", False),
+    ],
+)
+def test_the_type_checker_is_the_nearest_that_is_known(case: Situation, cmd: str, approval: bool) -> None:
+    edit = only(case, AddCheck)
+    assert (edit.check.cmd, edit.requires_approval) == (cmd, approval)
+    parse_command(cmd)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        type_case("mypy pkg/a.py"),
+        type_case(FILE, at="src/a.ts"),
+        type_case(FILE, at=None),
+        type_case("mypy .", at=None),
+    ],
+)
+def test_no_type_checker_is_added_twice_or_made_up(case: Situation) -> None:
+    assert revise(case) == ()
+
+
+@pytest.mark.parametrize(
+    ("cmd", "fix"),
+    [
+        ("ruff check pkg --no-fix", "ruff check --fix pkg"),
+        ("uv run ruff check .", "uv run ruff check --fix ."),
+        ("python -m ruff format --check .", "python -m ruff format ."),
+        ("black --check --line-length 100 .", "black --line-length 100 ."),
+        ("isort -c --df pkg", "isort pkg"),
+        ("npx eslint src", "npx eslint --fix src"),
+        ("prettier --check 'src/**'", "prettier --write 'src/**'"),
+        ("cargo clippy -- -D warnings", "cargo clippy --fix --allow-dirty -- -D warnings"),
+        ("cargo fmt --check", "cargo fmt"),
+        ("gofmt -l .", "gofmt -w ."),
+        ("dotnet format --verify-no-changes", "dotnet format"),
+        ("pre-commit run --all-files", "pre-commit run --all-files"),
+        ("A=1 black --check .", "A=1 black ."),
+        ("python -m pre_commit run", "python -m pre_commit run"),
+        ("hatch run lint:ruff check .", None),
+        ("flake8 pkg", None),
+        ("go vet ./...", None),
+        ("cargo test", None),
+        ("make lint", None),
+    ],
+)
+def test_a_linter_that_can_mend_is_asked_to(cmd: str, fix: str | None) -> None:
+    assert fixing_command(parse_command(cmd)) == fix
+
+
+def test_what_no_linter_mends_is_mended_by_hand_or_by_one_that_the_project_has() -> None:
+    finding = Finding(path="pkg/a.py", line=7, code="E501", message="line too long")
+    fact = CommandFact(argv=("flake8",), tool="flake8", purpose="lint", findings=(finding,))
+    given: dict[str, Any] = {"observations": (seen(EvidenceKind.COMMAND, command=fact),)}
+    failed = failure(Category.LINT_ERROR, check_id="tests[0]")
+    item = todo("t2", "flake8 pkg", allowed_files=["pkg/**"])
+    by_hand = only(situation(failed, item, **given), AddTodoBefore).todo
+    assert by_hand.controller_task_spec.type == "FIX"
+    assert "pkg/a.py:7 E501 line too long" in by_hand.controller_task_spec.hint
+    assert by_hand.allowed_files == ("pkg/a.py",)
+    by_ruff = only(situation(failed, item, tools=frozenset({"ruff"}), **given), AddTodoBefore).todo
+    assert "ruff check --fix pkg/a.py" in by_ruff.controller_task_spec.hint
+
+
+def test_a_step_takes_the_next_free_name() -> None:
+    failed = failure(Category.LINT_ERROR)
+    taken = situation(failed, todo("t2", "ruff check ."), others=(todo("t2_step_01", FILE),))
+    assert only(taken, AddTodoBefore).todo.id == "t2_step_02"
+    told = replace(taken, taken=frozenset({"t2_step_01", "t2_step_02"}))
+    assert only(told, AddTodoBefore).todo.id == "t2_step_03"
+    assert only(situation(failed, todo("t2", "ruff check .")), AddTodoBefore).todo.agent_role is Role.CODER
+    assert told.branch is not None
+    waiting = replace(told, branch=told.branch.model_copy(update={"dependencies": ("t2_step_01",)}))
+    assert only(waiting, AddTodoBefore).todo.dependencies == ("t2_step_01",)
+
+
+def import_step(
+    message: str, *paths: str, item: Todo | None = None, type: str = "ModuleNotFoundError"
+) -> Todo:
+    frames = [frame(path) for path in paths]
+    case = situation(
+        failure(Category.IMPORT_ERROR),
+        item or todo("t2", FILE),
+        observations=(seen(exceptions=(raised(type, message, *frames),)),),
+    )
+    revised(case)
+    return only(case, AddTodoBefore).todo
+
+
+@pytest.mark.parametrize(
+    ("message", "paths", "file"),
+    [
+        ("No module named 'pkg.missing'", ["pkg/main.py"], "pkg/missing.py"),
+        ("No module named 'pkg.sub.deep'", ["src/pkg/main.py"], "src/pkg/sub/deep.py"),
+        ("cannot import name 'Thing' from 'pkg.core' (/x/pkg/core.py)", ["pkg/main.py"], "pkg/core.py"),
+        ("No module named 'tool'", ["tool.py"], "tool.py"),
+    ],
+)
+def test_the_projects_own_module_is_written_where_its_package_is(
+    message: str, paths: list[str], file: str
+) -> None:
+    step = import_step(message, *paths)
+    is_there = message.startswith("cannot import name")
+    proofs = [each.path for each in step.acceptance_criteria.expected_artifacts]
+    assert proofs == ([] if is_there else [file])
+    assert step.requires_testing is not is_there
+    assert step.allowed_files == (file,)
+
+
+def test_a_module_that_the_todo_promises_is_the_projects_own() -> None:
+    item = todo("t2", FILE, criteria={"expected_artifacts": ["python/new/thing.py"]})
+    assert import_step("No module named 'new.thing'", item=item).allowed_files == ("python/new/thing.py",)
+    allowed = todo("t2", FILE, allowed_files=["src/new/**"])
+    assert import_step("No module named 'new.other'", item=allowed).allowed_files == ("src/new/other.py",)
+    target = todo("t2", FILE, controller_task_spec={"type": "PATCH", "target_file": "lone.py"})
+    assert import_step("No module named 'lone'", item=target).allowed_files == ("lone.py",)
+
+
+def test_a_package_is_found_by_its_init_file_and_by_the_modules_that_ran() -> None:
+    package = import_step("cannot import name 'Thing' from 'pkg'", "pkg/main.py", type="ImportError")
+    assert package.allowed_files == ("pkg/__init__.py",)
+    nested = frame("backend/app/main.py", module="app.main")
+    odd = frame("backend/app/other.py", module="app.elsewhere")
+    case = situation(
+        failure(Category.IMPORT_ERROR),
+        todo("t2", FILE),
+        observations=(seen(exceptions=(raised("E", "No module named 'app.new'", odd, nested),)),),
+    )
+    assert only(case, AddTodoBefore).todo.allowed_files == ("backend/app/new.py",)
+
+
+def test_a_folder_of_the_same_name_does_not_make_a_module_the_projects_own() -> None:
+    step = import_step("No module named 'requests'", "api/v1/requests/handlers.py")
+    assert step.allowed_files is not None
+    assert "pyproject.toml" in step.allowed_files
+
+
+def test_a_foreign_module_is_declared_and_no_command_is_made_up() -> None:
+    step = import_step("No module named 'yaml.nodes'", "pkg/main.py")
+    assert "module yaml" in step.controller_task_spec.hint
+    newer = import_step("cannot import name 'x' from 'numpy.linalg'", "pkg/main.py", type="ImportError")
+    assert "in a version that has x of numpy.linalg" in newer.controller_task_spec.hint
+    node = import_step("Cannot find module '@scope/thing'", type="Error")
+    assert "package.json" in node.allowed_files
+    assert "@scope/thing" in node.title
+
+
+def test_an_import_that_is_not_understood_still_gets_its_step() -> None:
+    case = situation(failure(Category.IMPORT_ERROR, stack_trace_head="ImportError: DLL"), todo("t2", FILE))
+    step = only(case, AddTodoBefore)
+    assert "ImportError: DLL" in step.because
+    head = failure(Category.IMPORT_ERROR, stack_trace_head="ModuleNotFoundError: No module named 'attr'")
+    assert "attr" in only(situation(head, todo("t2", FILE)), AddTodoBefore).todo.title
+
+
+def test_a_contract_that_is_named_is_reconciled_and_not_added_again() -> None:
+    fact = ContractFact(path="c.json", function="f", problem="signature", expected="f(a)", actual="f(a, b)")
+    case = situation(
+        failure(Category.SPEC_MISMATCH, check_id="contract_path"),
+        todo("t2", FILE, contract_path="contracts/own.json"),
+        observations=(seen(EvidenceKind.CONTRACT, contract=fact),),
+    )
+    step = only(case, AddTodoBefore)
+    assert step.todo.allowed_files == ("contracts/own.json",)
+    assert not step.todo.requires_testing
+    assert "f is promised as f(a) and found as f(a, b)" in step.because
+    assert edits_of(case, AddContract) == []
+
+
+def test_a_todo_that_is_tested_by_convention_is_bound_to_no_contract() -> None:
+    case = situation(failure(Category.SPEC_MISMATCH), todo("t2"), check("convention", FILE))
+    assert edits_of(case, AddContract) == []
+    assert len(edits_of(case, AddTodoBefore)) == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "observations", "path"),
+    [
+        ({"check_id": "expected_artifacts[0]"}, (), "out/a.json"),
+        ({"check_id": "expected_artifacts[1]"}, (), "out"),
+        (
+            {},
+            (seen(artifact=ArtifactFact(path="x/y.bin", problem="missing", nearest=("x/z.bin",))),),
+            "x/y.bin",
+        ),
+        (
+            {"stack_trace_head": "FileNotFoundError: [Errno 2] No such file or directory: 'data/in.csv'"},
+            (),
+            "data/in.csv",
+        ),
+        ({"stack_trace_head": "No module named 'pkg.new'", "at": "pkg/a.py"}, (), "pkg/new.py"),
+        ({"at": "where/it/was.py"}, (), "where/it/was.py"),
+        ({"check_id": "tests[0]"}, (), "fixtures/f.json"),
+        (
+            {},
+            (seen(contract=ContractFact(path="c.json", problem="missing_module", module_path="pkg/m.py")),),
+            "pkg/m.py",
+        ),
+    ],
+)
+def test_the_missing_file_is_found_wherever_it_is_told(
+    fields: dict[str, Any], observations: tuple[Any, ...], path: str
+) -> None:
+    tests = [{"cmd": FILE, "fixture": "fixtures/f.json"}]
+    item = todo("t2", criteria={"tests": tests, "expected_artifacts": ["out/a.json", "out/*.csv"]})
+    failed = failure(Category.ARTIFACT_MISSING, **({"check_id": None} | fields))
+    edit = only(situation(failed, item, observations=observations), NameArtifact)
+    assert edit.path == path
+    assert edit.hint
+
+
+def test_a_missing_file_that_is_not_told_is_not_guessed() -> None:
+    item = todo("t2", criteria={"expected_artifacts": ["*.csv"]})
+    failed = failure(Category.ARTIFACT_MISSING, check_id="expected_artifacts[0]")
+    assert revise(situation(failed, item)) == ()
+
+
+def slow(*observations: Any, **fields: Any) -> Situation:
+    item = todo("t2", criteria={"tests": [{"cmd": FILE, "timeout_seconds": 20}]}, **fields.pop("todo", {}))
+    return situation(failure(Category.TEST_TIMEOUT, RSI), item, observations=observations, **fields)
+
+
+def test_more_time_is_bounded_by_the_todo_and_by_the_plan() -> None:
+    assert only(slow(todo={"timeout_seconds": 30}), RaiseLimit).to_seconds == 30
+    assert only(slow(metadata={"max_todo_seconds": 25}), RaiseLimit).to_seconds == 25
+    assert edits_of(slow(metadata={"max_todo_seconds": 20}), RaiseLimit) == []
+
+
+def test_a_hang_gets_no_more_time() -> None:
+    endless = raised(
+        "Timeout", "", frame("pkg/a.py", source="while True:"), frame("pkg/a.py", source="pass")
+    )
+    waiting = raised("Timeout", "", frame("/lib/threading.py", Side.STDLIB, module="threading"))
+    unnamed = raised("Timeout", "", frame("/lib/queue.py", Side.STDLIB))
+    for error in (endless, waiting, unnamed):
+        case = slow(seen(exceptions=(error,)))
+        assert [edit.edit for edit in revise(case)] == ["isolate"]
+    ended = seen(
+        exceptions=(endless,), confirmations=(Confirmation(where="alone", passed=True, duration_ms=1500),)
+    )
+    assert "1.5 s" in only(slow(ended), RaiseLimit).because
+    busy = raised("Timeout", "", frame("/lib/json.py", Side.STDLIB, module="json"))
+    assert len(edits_of(slow(seen(exceptions=(busy, raised("X")))), RaiseLimit)) == 1
+
+
+def test_a_limit_that_stands_nowhere_cannot_be_raised() -> None:
+    failed = failure(Category.TEST_TIMEOUT, RSI, check_id="verify")
+    case = situation(failed, todo("t2", verify=FILE), check("verify", FILE, RSI))
+    assert [edit.edit for edit in revise(case)] == ["isolate"]
+
+
+def many(**fields: Any) -> Todo:
+    tests = [{"cmd": f"pytest tests/test_{n}.py"} for n in range(6)]
+    return todo("t2", criteria={"tests": tests, **fields.pop("criteria", {})}, **fields)
+
+
+def test_a_split_keeps_metrics_parents_and_names_whole() -> None:
+    failed = failure(Category.TEST_TIMEOUT)
+    metric = {"metrics": [{"name": "m", "operator": ">=", "value": 1}]}
+    assert edits_of(situation(failed, many(criteria=metric)), SplitTodo) == []
+    assert edits_of(situation(failed, many(sub_plan="x.yaml")), SplitTodo) == []
+    assert edits_of(situation(failed, many(), others=(todo("t2_part_01", FILE),)), SplitTodo) == []
+    assert edits_of(situation(failed, many(), taken=frozenset({"t2_part_01"})), SplitTodo) == []
+    case = situation(failed, many(max_retries=5, contract_path="c.json"))
+    first, rest = only(case, SplitTodo).parts
+    assert (first.max_retries, first.contract_path, rest.contract_path) == (5, None, "c.json")
+    assert revised(case).plan.todo("t2").dependencies == ("t2_part_01",)
+
+
+def flaky(**fields: Any) -> Situation:
+    return situation(
+        failure(Category.FLAKY_TEST, RSI), todo("t2", FILE), check("tests[0]", FILE, RSI), **fields
+    )
+
+
+def test_a_test_is_borne_once_and_anew_only_after_its_time() -> None:
+    def entry(expires: str) -> dict[str, Any]:
+        borne = {"nodeid": RSI, "owner": "o", "ticket": "k", "expires": expires}
+        return {"metadata": {"flaky_retry": {"quarantine": [borne]}}}
+
+    assert edits_of(flaky(**entry("2026-11-22")), QuarantineTest) == []
+    again = only(flaky(**entry("2026-11-21")), QuarantineTest)
+    assert "ended on 2026-11-21" in again.because
+
+
+def test_a_test_that_fails_only_in_company_keeps_its_company() -> None:
+    item = todo("t2", FILE, "ruff check .", "pytest tests/test_b.py", contract_path="c.json")
+    failed = failure(Category.FLAKY_TEST, RSI, repeatability=Repeatability.ORDER_DEPENDENT)
+    branch = revised(situation(failed, item, check("tests[0]", FILE, RSI))).plan.todo(BRANCH)
+    assert commands(branch) == [FILE, "pytest tests/test_b.py"]
+    assert branch.contract_path is None
+    conventional = situation(
+        failure(Category.FLAKY_TEST, check_id="convention", repeatability=Repeatability.ORDER_DEPENDENT),
+        todo("t2"),
+        check("convention", FILE, RSI),
+    )
+    assert [spec.cmd for spec in only(conventional, Isolate).tests] == [FILE]
+
+
+def test_a_secret_is_not_quoted() -> None:
+    head = "TypeError: token ghp_abcdefghijklmnopqrstuvwxyz0123456789 refused"
+    case = situation(failure(Category.SPEC_MISMATCH, stack_trace_head=head), todo("t2", FILE))
+    assert "ghp_abc" not in only(case, AddTodoBefore).model_dump_json()
+
+
+def test_a_check_does_not_end_the_tests_by_convention() -> None:
+    item = todo("t2")
+    for category in (Category.COMPILATION_ERROR, Category.TYPE_ERROR):
+        case = situation(failure(category, at="a.py"), item)
+        bare = todo("t2_branch_01", parent_id="t2")
+        assert edits_of(replace(case, branch=bare), AddCheck) == []
+
+
+@pytest.mark.parametrize("at", ["", "soon", "9999-12-31T00:00:00Z"])
+def test_without_a_date_nothing_is_borne(at: str) -> None:
+    assert edits_of(replace(flaky(), at=at), QuarantineTest) == []
+
+
+def test_the_owner_of_a_quarantine_is_who_the_todo_routes_to() -> None:
+    item = todo("t2", FILE, failure_routing={"flaky_test": "coder"})
+    case = situation(failure(Category.FLAKY_TEST, RSI), item, branched=False)
+    edit = only(case, QuarantineTest)
+    assert (edit.owner, edit.ticket) == ("coder", "t2")
+    assert len(revise(case)) == 1
+
+
+@pytest.mark.parametrize(
+    ("problem", "text", "nearest", "near"),
+    [
+        ("missing_id", "a.py::test_x", "a.py::test_y", "a.py::test_y"),
+        ("missing_id", "a.py::TestA::test_x", "a.py::test_x", "a.py::test_x"),
+        ("missing_id", "a.py::test_x", "a.py::TestA::test_x", "a.py::TestA::test_x"),
+        ("missing_id", "a.py::TestA::check", "a.py::TestA", None),
+        ("missing_id", "a.py::test_x[1]", "a.py::test_x", None),
+        ("missing_id", "a.py::test_x[1]", "a.py::test_x[2]", "a.py::test_x[2]"),
+        ("missing_id", "a.py::test_x", "b.py::test_x", None),
+        ("missing_id", "a.py::test_x", "a.py", None),
+        ("missing_file", "tests/test_a.py", "test_b.py", "tests/test_b.py"),
+        ("missing_file", "tests/test_a.py::test_x", "test_b.py", "tests/test_b.py::test_x"),
+        ("missing_file", "tests/test_a.py", "tests", None),
+        ("missing_file", "test/test_a.py", "test_a.py", None),
+        ("missing_file", "tests/test_a.py", "test_a.txt", None),
+        ("no_match", "-k foo", "foo", None),
+        ("missing_id", "a.py::test_x", None, None),
+    ],
+)
+def test_a_near_name_never_selects_more(
+    problem: str, text: str, nearest: str | None, near: str | None
+) -> None:
+    names = () if nearest is None else (nearest,)
+    assert near_selection(Selector(text=text, problem=problem, nearest=names)) == near
+
+
+def missing(
+    cmd: str, *selectors: Selector, check_id: str = "tests[0]", item: Todo | None = None
+) -> Situation:
+    return situation(
+        failure(Category.TEST_NOT_FOUND, check_id=check_id),
+        item or todo("t2", cmd),
+        check(check_id, cmd),
+        observations=(seen(EvidenceKind.SELECTION, selectors=selectors),),
+    )
+
+
+def test_only_what_is_missing_is_retargeted() -> None:
+    cmd = "pytest tests/test_a.py tests/test_x.py -q"
+    selector = Selector(text="tests/test_x.py", problem="missing_file", nearest=("test_y.py",))
+    case = missing(cmd, selector)
+    assert only(case, RetargetCheck).to_cmd == "pytest tests/test_a.py tests/test_y.py -q"
+    assert only(case, NameArtifact).path == "tests/test_x.py"
+    unclear = Selector(text="tests/test_a.py", problem="missing_file")
+    assert edits_of(missing(cmd, selector, unclear), RetargetCheck) == []
+
+
+def test_a_near_name_that_leads_outside_is_not_taken() -> None:
+    cmd = "pytest ../test_a.py"
+    selector = Selector(text="../test_a.py", problem="missing_file", nearest=("test_b.py",))
+    assert revise(missing(cmd, selector)) == ()
+
+
+def test_the_selection_that_is_located_is_the_one_to_write() -> None:
+    cmd = "pytest tests/test_a.py tests/test_b.py::test_x"
+    failed = failure(Category.TEST_NOT_FOUND, at="tests/test_b.py")
+    hint = only(situation(failed, todo("t2", cmd), check("tests[0]", cmd)), NameArtifact).hint
+    assert hint.startswith("Write what tests/test_b.py::test_x names")
+
+
+def test_a_command_that_the_plan_does_not_hold_itself_is_not_retargeted() -> None:
+    selector = Selector(text="tests/test_t2.py", problem="missing_file", nearest=("test_t3.py",))
+    case = missing("pytest tests/test_t2.py", selector, check_id="convention", item=todo("t2"))
+    assert edits_of(case, RetargetCheck) == []
+    assert only(case, NameArtifact).path == "tests/test_t2.py"
+
+
+def test_a_test_file_is_retargeted_in_its_own_place() -> None:
+    selector = Selector(text="tests/test_a.py", problem="missing_file", nearest=("test_b.py",))
+    item = todo("t2", test_file="tests/test_a.py")
+    case = missing("pytest tests/test_a.py", selector, check_id="test_file", item=item)
+    assert revised(case).plan.todo("t2").test_file == "tests/test_b.py"
+
+
+def test_an_empty_selection_names_the_file_in_which_a_test_is_missing() -> None:
+    cmd = "pytest tests/test_a.py -k nothing"
+    case = missing(cmd, Selector(text="-k nothing", problem="no_match"))
+    assert [edit.edit for edit in revise(case)] == ["name_artifact"]
+    assert only(case, NameArtifact).path == "tests/test_a.py"
+    assert revise(missing("pytest -k nothing", Selector(text="-k nothing", problem="no_match"))) == ()
+
+
+def test_tests_that_prove_nothing_are_to_run() -> None:
+    failed = failure(Category.TEST_NOT_FOUND, rule="all-skipped")
+    hint = only(situation(failed, todo("t2", FILE), check("tests[0]", FILE)), NameArtifact).hint
+    assert hint.startswith("Let a test of tests/test_rsi.py run")
+
+
+def test_tests_that_this_machine_cannot_run_are_neither_written_nor_retargeted() -> None:
+    failed = failure(Category.TEST_NOT_FOUND, owner=Owner.ENVIRONMENT, at="tests/test_a.py")
+    assert revise(situation(failed, todo("t2", FILE))) == ()
+
+
+def test_an_interpreter_is_taken_over_from_a_command_that_is_understood() -> None:
+    assert python_of("nonsense here") == ("python",)
+    assert python_of("python -m pytest") == ("python",)
+    assert python_of("npx jest") == ("python",)
+
+
+def test_a_checker_of_whole_projects_is_not_asked_about_files() -> None:
+    assert about_files(parse_command("npx --no-install tsc --noEmit"), ["a.ts"]) is None
+    assert about_files(parse_command("mypy --exclude x -- pkg"), ["-a.py"]) == "mypy --exclude x ./-a.py"
+    assert about_files(parse_command("mypy --package=pkg"), ["a.py"]) == "mypy a.py"
+
+
+@pytest.mark.parametrize("category", sorted(Category))
+def test_the_barest_outcome_is_understood(category: Category) -> None:
+    bare = failure(category, check_id=None)
+    outcome = Outcome.model_validate({"step_id": "t2", "success": False, "tests_passed": False})
+    case = replace(situation(bare, todo("t2")), outcome=outcome)
+    revised(case)
+
+
+def test_without_a_branch_only_the_primary_is_spoken_of() -> None:
+    for category in Category:
+        case = situation(failure(category, RSI, at="pkg/a.py"), many(), branched=False)
+        assert all(edit.requires_approval for edit in revise(case))
+
+
+hostile = st.sampled_from(
+    [
+        "",
+        "a.py",
+        "pkg/a.py",
+        "tests/test_rsi.py",
+        "/etc/passwd",
+        "../x.py",
+        "a\x00b",
+        "x\u202ey.py",
+        "[id]/x.py",
+        "-rf.py",
+        "!a.py",
+        "C:\\a.py",
+        "pkg/ a.py",
+        "é.ts",
+        "a" * 5000,
+        "pkg/'q\".rs",
+        "**",
+        "\ud800.py",
+    ]
+)
+nodeids = st.sampled_from(
+    [
+        RSI,
+        ODD,
+        "tests/test_rsi.py::T::t",
+        "test_rsi.py::x",
+        "::",
+        "a.py",
+        "-k::x",
+        "\n::x",
+        "tests/b.py::t[\x1b]",
+    ]
+)
+command_texts = st.sampled_from(
+    [
+        FILE,
+        "pytest",
+        f"pytest {RSI}",
+        "pytest tests -k 'a b'",
+        "uv run pytest tests",
+        "mypy .",
+        "ruff check .",
+        "python scripts/x.py",
+        "pytest tests --weird x",
+        "tox -e lint",
+        "black --check .",
+        "npx eslint src",
+    ]
+)
+places = st.sampled_from(
+    [
+        None,
+        "tests[0]",
+        "tests[1]",
+        "verify",
+        "verify[1]",
+        "test_command",
+        "test_file",
+        "convention",
+        "metrics[0]",
+        "expected_artifacts[0]",
+        "contract_path",
+        "nonsense",
+        "tests[99]",
+    ]
+)
+texts = st.one_of(
+    st.none(),
+    st.sampled_from(
+        [
+            "No module named 'pkg.x'",
+            "No module named 'yaml'",
+            "cannot import name 'a' from 'b.c'",
+            "\x1b[31m",
+            "",
+            "No such file or directory: '../../etc/x'",
+            "Cannot find module 'left-pad'",
+        ]
+    ),
+    st.text(max_size=20),
+)
+failures = st.builds(
+    lambda category, tests, place, path, text, owner: failure(
+        category, *tests, check_id=place, at=path, stack_trace_head=text, suggestion=text, owner=owner
+    ),
+    st.sampled_from(list(STRATEGIES)) | st.sampled_from(Category),
+    st.lists(st.just(RSI) | nodeids, min_size=1, max_size=3) | st.just([]),
+    st.just("tests[0]") | places,
+    st.just("pkg/a.py") | hostile,
+    texts,
+    st.none() | st.sampled_from(Owner),
+)
+observations = st.builds(
+    lambda path, text, selector, near, problem, passed, cmd: seen(
+        nodeid=path or None,
+        exceptions=(
+            raised("E", text or "", frame(path, Side.PRODUCT), frame(path, Side.STDLIB, source="while 1:")),
+        ),
+        selectors=(Selector(text=selector, problem=problem, nearest=near),),
+        artifact=ArtifactFact(path=path, problem="missing", nearest=near),
+        contract=ContractFact(path=path, problem="signature", module_path=path, expected="x", actual="y"),
+        confirmations=(Confirmation(where="alone", passed=passed),),
+        command=CommandFact(
+            argv=("x",), tool="x", purpose=cmd, findings=(Finding(path=path, message=text or ""),)
+        ),
+    ),
+    hostile,
+    texts,
+    nodeids | st.sampled_from(["tests/test_rsi.py", "tests"]),
+    st.lists(nodeids | hostile, max_size=2).map(tuple),
+    st.sampled_from(["missing_file", "missing_id", "no_match", "strange"]),
+    st.booleans(),
+    st.sampled_from(["lint", "type_check"]),
+)
+todos = st.builds(
+    lambda cmds, verify, command, file, allowed, artifacts, metric, contract, convention: todo(
+        "t2",
+        *([] if convention else cmds),
+        criteria={} if convention else {"expected_artifacts": artifacts, **metric},
+        **{
+            name: value
+            for name, value in {
+                "verify": None if convention else verify,
+                "test_command": None if convention else command,
+                "test_file": None if convention else file,
+                "contract_path": None if convention else contract,
+                "allowed_files": allowed,
+            }.items()
+            if value is not None
+        },
+    ),
+    st.lists(command_texts, min_size=1, max_size=7),
+    st.none() | command_texts | st.just("python-full"),
+    st.none() | command_texts,
+    st.sampled_from([None, "tests/test_rsi.py"]),
+    st.none() | st.lists(st.sampled_from(["pkg/**", "*.py", "tests/**", "!pkg/a.py"]), max_size=3),
+    st.lists(st.sampled_from(["out/x.json", "pkg/a.py", "*.csv"]), max_size=2),
+    st.sampled_from([{}, {"metrics": [{"name": "m", "operator": ">=", "value": 1}]}]),
+    st.sampled_from([None, "c.json"]),
+    st.booleans(),
+)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    todos,
+    failures,
+    st.lists(failures, max_size=2),
+    st.lists(st.tuples(places.filter(bool), command_texts, st.lists(nodeids, max_size=3)), max_size=3),
+    st.none() | st.lists(observations, max_size=2).map(tuple),
+    st.lists(hostile, max_size=2),
+    st.sets(st.sampled_from(["mypy", "pyright", "ruff", "tsc"])).map(frozenset),
+    st.sampled_from([True, True, True, False]),
+)
+def test_revisions_apply_are_taken_back_and_never_weaken(
+    item: Todo,
+    failed: Any,
+    more: list[Any],
+    checks: list[Any],
+    observations: Any,
+    touched: list[str],
+    tools: frozenset[str],
+    branched: bool,
+) -> None:
+    case = situation(
+        failed,
+        item,
+        *(check(place, cmd, *red) for place, cmd, red in {each[0]: each for each in checks}.values()),
+        failures=tuple(more),
+        observations=observations,
+        touched=tuple(touched),
+        tools=tools,
+        branched=branched,
+        others=(todo("t1", "mypy ."), todo("t3", FILE, dependencies=["t2"])),
+    )
+    edits = added(case)
+    assert edits == added(case)
+    result = revised(case)
+    back = undo(result.plan, result.changes)
+    assert back == case.plan
+    assert render(back, format="yaml") == render(case.plan, format="yaml")
+    confinement = Confinement(Path(__file__).parent)
+    assert judge_plan(result.plan, confinement, None).faults == []
+    for each in result.plan.items:
+        criteria_of(each)
+        assert all(
+            below_root(file.replace("*", "x")) for file in each.allowed_files or () if file[0] != "!"
+        )
+    free = [edit for edit in edits if not edit.requires_approval]
+    assert criteria_of(apply_edits(case.plan, free).plan.todo("t2")) == criteria_of(case.todo)
+    for edit in edits:
+        assert "\n" not in edit.because
+        assert "\x1b" not in edit.because
+        text = edit.model_dump_json()
+        assert type(edit).model_validate_json(text) == edit

@@ -1,0 +1,302 @@
+"""What each category of failure calls for: one test a row of the strategy table."""
+
+from __future__ import annotations
+
+import pytest
+from revision_samples import (
+    BRANCH,
+    EvidenceKind,
+    Side,
+    added,
+    check,
+    commands,
+    edits_of,
+    failure,
+    frame,
+    only,
+    raised,
+    revised,
+    seen,
+    situation,
+    todo,
+)
+
+from planner.model.edits import (
+    AddCheck,
+    AddContract,
+    AddTodoBefore,
+    Isolate,
+    NameArtifact,
+    NarrowFiles,
+    QuarantineTest,
+    RaiseLimit,
+    RetargetCheck,
+    SplitTodo,
+)
+from planner.model.evidence import (
+    ArtifactFact,
+    CommandFact,
+    Confirmation,
+    ContractFact,
+    Finding,
+    MetricFact,
+    Selector,
+)
+from planner.model.outcome import CheckKind
+from planner.model.taxonomy import CATEGORIES, Category, Family, Owner, Role
+from planner.rules.revision import REVISION_RULES, STRATEGIES, revise
+
+RSI = "tests/test_rsi.py::test_values"
+BANDS = "tests/test_rsi.py::test_bands"
+FILE = "pytest tests/test_rsi.py -q"
+
+
+def test_a_regression_narrows_the_files_and_isolates_the_failing_tests() -> None:
+    failed = failure(Category.TEST_REGRESSION, RSI, at="indicators/rsi.py", owner=Owner.PRODUCT)
+    case = situation(
+        failed, todo("t2", FILE, contract_path="c.json"), check("tests[0]", FILE, RSI, green=(BANDS,))
+    )
+    assert [edit.rule for edit in revise(case)] == ["regression-narrows-files", "regression-isolates"]
+    branch = revised(case).plan.todo(BRANCH)
+    assert branch.allowed_files == ("indicators/**",)
+    assert commands(branch) == [f"pytest {RSI} -q"]
+    assert branch.contract_path is None
+    assert revised(case).plan.todo("t2") == case.todo
+
+
+def test_a_compilation_error_adds_a_syntax_check_in_front_and_narrows_to_the_file() -> None:
+    failed = failure(Category.COMPILATION_ERROR, at="pkg/calc.py")
+    case = situation(failed, todo("t2", FILE), check("tests[0]", FILE))
+    branch = revised(case).plan.todo(BRANCH)
+    assert commands(branch) == ["python -m py_compile pkg/calc.py", FILE]
+    assert branch.allowed_files == ("pkg/calc.py",)
+
+
+def test_a_type_error_adds_a_type_check_before_the_retry() -> None:
+    failed = failure(Category.TYPE_ERROR, RSI, at="pkg/calc.py")
+    case = situation(failed, todo("t2", FILE), check("tests[0]", FILE, RSI), tools=frozenset({"pyright"}))
+    edit = only(case, AddCheck)
+    assert (edit.check.cmd, edit.requires_approval) == ("pyright pkg/calc.py", False)
+    assert commands(revised(case).plan.todo(BRANCH)) == ["pyright pkg/calc.py", FILE]
+
+
+def test_a_lint_error_adds_an_auto_fix_step_and_narrows_to_the_files_with_findings() -> None:
+    failed = failure(Category.LINT_ERROR, check_id="verify", at="pkg/a.py")
+    findings = tuple(Finding(path=f"pkg/{name}.py", line=1, code="F401", message="unused") for name in "ab")
+    fact = CommandFact(argv=("ruff", "check", "."), tool="ruff", purpose="lint", findings=findings)
+    case = situation(
+        failed,
+        todo("t2", verify="ruff check ."),
+        check("verify", "ruff check ."),
+        observations=(seen(EvidenceKind.COMMAND, command=fact),),
+    )
+    step = only(case, AddTodoBefore)
+    assert step.todo_id == BRANCH
+    assert step.todo.id == "t2_step_01"
+    assert step.todo.is_temporary
+    assert not step.todo.requires_testing
+    assert step.todo.controller_task_spec is not None
+    assert step.todo.controller_task_spec.type == "AUTO_FIX"
+    assert "ruff check --fix ." in (step.todo.controller_task_spec.hint or "")
+    result = revised(case).plan
+    assert [item.id for item in result.items] == ["t2", "t2_step_01", BRANCH]
+    assert result.todo(BRANCH).dependencies == ("t2_step_01",)
+    assert result.todo(BRANCH).allowed_files == ("pkg/a.py", "pkg/b.py")
+
+
+def test_an_import_error_adds_a_dependency_resolution_step() -> None:
+    error = raised("builtins.ModuleNotFoundError", "No module named 'yaml'", frame("pkg/load.py"))
+    case = situation(
+        failure(Category.IMPORT_ERROR, RSI),
+        todo("t2", FILE),
+        check("tests[0]", FILE, RSI),
+        observations=(seen(exceptions=(error,)),),
+    )
+    step = only(case, AddTodoBefore).todo
+    assert step.controller_task_spec is not None
+    assert step.controller_task_spec.type == "RESOLVE_DEPENDENCY"
+    assert "yaml" in step.title
+    assert "install" in (step.controller_task_spec.hint or "")
+    assert "pip" not in (step.controller_task_spec.hint or "")
+    assert not step.requires_testing
+    assert "pyproject.toml" in (step.allowed_files or ())
+
+
+def test_a_spec_mismatch_adds_a_contract_step_for_the_architect() -> None:
+    failed = failure(Category.SPEC_MISMATCH, RSI, stack_trace_head="TypeError: compute_rsi() takes 1")
+    case = situation(failed, todo("t2", FILE), check("tests[0]", FILE, RSI))
+    step = only(case, AddTodoBefore).todo
+    assert step.agent_role is Role.ARCHITECT
+    assert [each.path for each in step.acceptance_criteria.expected_artifacts] == [
+        "contracts/t2_contract.json"
+    ]
+    bound = only(case, AddContract)
+    assert (bound.todo_id, bound.contract_path, bound.requires_approval) == (
+        "t2",
+        "contracts/t2_contract.json",
+        True,
+    )
+
+
+def test_a_missing_artifact_is_named_in_the_branch() -> None:
+    item = todo("t2", FILE, criteria={"expected_artifacts": ["out/x.json"]})
+    case = situation(failure(Category.ARTIFACT_MISSING, check_id="expected_artifacts[0]"), item)
+    task = revised(case).plan.todo(BRANCH).controller_task_spec
+    assert task is not None
+    assert task.target_file == "out/x.json"
+    assert [edit.edit for edit in revise(case)] == ["name_artifact"]
+
+
+def test_an_unmet_metric_isolates_what_records_it_and_keeps_the_metric() -> None:
+    metric = {"name": "rows_min", "operator": ">=", "value": 10}
+    item = todo("t2", FILE, criteria={"metrics": [metric, metric | {"name": "other"}]})
+    failed = failure(Category.METRIC_UNMET, RSI, check_id="metrics[0]")
+    case = situation(failed, item, check("tests[0]", FILE, green=(RSI, BANDS)))
+    branch = revised(case).plan.todo(BRANCH)
+    assert commands(branch) == [f"pytest {RSI} -q"]
+    assert [each.name for each in branch.acceptance_criteria.metrics] == ["rows_min"]
+
+
+def test_an_unmet_metric_whose_tests_are_unknown_changes_nothing() -> None:
+    item = todo("t2", FILE, criteria={"metrics": [{"name": "rows_min", "operator": ">=", "value": 10}]})
+    fact = MetricFact(name="rows_min", operator=">=", expected=10, problem="unmet")
+    case = situation(
+        failure(Category.METRIC_UNMET, check_id="metrics[0]"),
+        item,
+        check("tests[0]", FILE, green=(RSI,)),
+        observations=(seen(EvidenceKind.METRIC, metric=fact),),
+    )
+    assert revise(case) == ()
+
+
+def test_a_timeout_isolates_and_raises_the_limit_with_approval() -> None:
+    item = todo("t2", criteria={"tests": [{"cmd": FILE, "timeout_seconds": 20}]})
+    case = situation(failure(Category.TEST_TIMEOUT, RSI), item, check("tests[0]", FILE, RSI))
+    assert commands(revised(case).plan.todo(BRANCH)) == [f"pytest {RSI} -q"]
+    edit = only(case, RaiseLimit)
+    assert (edit.todo_id, edit.check_id, edit.from_seconds, edit.to_seconds) == ("t2", "tests[0]", 20, 40)
+    assert edit.requires_approval
+    assert "not known" in edit.because
+
+
+def test_a_timeout_in_a_todo_with_many_commands_splits_it_with_approval() -> None:
+    cmds = [f"pytest tests/test_{number}.py" for number in range(6)]
+    case = situation(failure(Category.TEST_TIMEOUT, check_id="tests[4]"), todo("t2", *cmds))
+    edit = only(case, SplitTodo)
+    assert edit.requires_approval
+    first, rest = edit.parts
+    assert (first.id, rest.id) == ("t2_part_01", "t2")
+    assert commands(rest) == [cmds[4]]
+    assert commands(first) == cmds[:4] + cmds[5:]
+    assert edits_of(case, RaiseLimit) == []
+
+
+def test_a_crash_isolates_the_crashing_test() -> None:
+    case = situation(failure(Category.TEST_CRASH, RSI), todo("t2", FILE), check("tests[0]", FILE, RSI))
+    assert [spec.cmd for spec in only(case, Isolate).tests] == [f"pytest {RSI} -q"]
+    assert len(revise(case)) == 1
+
+
+def test_a_flaky_test_is_isolated_and_quarantined_with_approval() -> None:
+    case = situation(failure(Category.FLAKY_TEST, RSI), todo("t2", FILE), check("tests[0]", FILE, RSI))
+    assert [spec.cmd for spec in only(case, Isolate).tests] == [f"pytest {RSI} -q"]
+    edit = only(case, QuarantineTest)
+    assert (edit.nodeid, edit.owner, edit.ticket, edit.expires) == (RSI, "tester", BRANCH, "2026-12-06")
+    assert edit.requires_approval
+
+
+def test_a_missing_test_retargets_the_command_with_approval_and_names_the_file_to_write() -> None:
+    wrong = "tests/test_rsi.py::test_valuse"
+    cmd = f"pytest {wrong} -q"
+    selector = Selector(text=wrong, problem="missing_id", nearest=(RSI,))
+    case = situation(
+        failure(Category.TEST_NOT_FOUND, at="tests/test_rsi.py"),
+        todo("t2", cmd),
+        check("tests[0]", cmd),
+        observations=(seen(EvidenceKind.SELECTION, selectors=(selector,)),),
+    )
+    edit = only(case, RetargetCheck)
+    assert (edit.todo_id, edit.from_cmd, edit.to_cmd) == ("t2", cmd, f"pytest {RSI} -q")
+    assert edit.requires_approval
+    named = only(case, NameArtifact)
+    assert (named.todo_id, named.path) == (BRANCH, "tests/test_rsi.py")
+    assert commands(revised(case).plan.todo("t2")) == [f"pytest {RSI} -q"]
+
+
+def test_an_unknown_failure_reduces_the_scope_and_has_one_attempt() -> None:
+    case = situation(failure(Category.UNKNOWN, at="pkg/calc.py"), todo("t2", FILE))
+    assert only(case, NarrowFiles).allowed_files == ("pkg/**",)
+    assert [edit.rule for edit in revise(case)] == ["unknown-narrows-files"]
+    assert revised(case).plan.todo(BRANCH).max_debug_attempts == 1
+
+
+@pytest.mark.parametrize(
+    "category",
+    [
+        category
+        for category, facts in CATEGORIES.items()
+        if facts.family in (Family.SANDBOX, Family.BUDGET, Family.ENVIRONMENT)
+    ],
+)
+def test_what_halts_or_is_nobodys_work_leaves_the_plan_as_it_is(category: Category) -> None:
+    case = situation(
+        failure(category, RSI, at="pkg/calc.py"), todo("t2", FILE), check("tests[0]", FILE, RSI)
+    )
+    assert revise(case) == ()
+
+
+def test_every_category_has_its_row_or_leaves_the_plan_alone() -> None:
+    alone = {Family.SANDBOX, Family.BUDGET, Family.ENVIRONMENT}
+    assert set(STRATEGIES) == {name for name, facts in CATEGORIES.items() if facts.family not in alone}
+
+
+@pytest.mark.parametrize("category", sorted(STRATEGIES))
+def test_every_edit_names_a_documented_rule(category: Category) -> None:
+    facts = seen(
+        artifact=ArtifactFact(path="out/x.json", problem="missing"),
+        contract=ContractFact(path="c.json", problem="signature"),
+        confirmations=(Confirmation(where="alone", passed=True, duration_ms=100),),
+    )
+    case = situation(
+        failure(category, RSI, at="pkg/calc.py"),
+        todo("t2", FILE),
+        check("tests[0]", FILE, RSI),
+        observations=(facts,),
+    )
+    assert revise(case)
+    for edit in revise(case):
+        assert edit.rule in REVISION_RULES
+        assert edit.because
+    assert all(sentence.endswith(".") for sentence in REVISION_RULES.values())
+
+
+@pytest.mark.parametrize("category", sorted(Category))
+def test_a_success_calls_for_no_edit(category: Category) -> None:
+    case = situation(
+        failure(category, RSI, at="pkg/calc.py"), todo("t2", FILE), check("tests[0]", FILE, RSI)
+    )
+    passed = case.outcome.model_copy(update={"success": True})
+    assert revise(type(case)(**{**_fields(case), "outcome": passed})) == ()
+
+
+def _fields(case: object) -> dict[str, object]:
+    return {name: getattr(case, name) for name in type(case).__slots__}  # type: ignore[attr-defined]
+
+
+def test_a_metric_check_is_no_command_to_isolate() -> None:
+    item = todo("t2", FILE, criteria={"metrics": [{"name": "rows", "operator": ">=", "value": 1}]})
+    shown = check("metrics[0]", None, kind=CheckKind.METRIC)
+    case = situation(failure(Category.TEST_REGRESSION, check_id="metrics[0]"), item, shown)
+    assert edits_of(case, Isolate) == []
+    assert len(added(case)) == 1
+
+
+def test_a_frame_of_the_product_is_implicated_and_a_test_is_not() -> None:
+    error = raised("AssertionError", "", frame("tests/test_rsi.py", Side.TEST), frame("src/pkg/core.py"))
+    case = situation(
+        failure(Category.TEST_REGRESSION, RSI, at="tests/test_rsi.py"),
+        todo("t2", FILE),
+        check("tests[0]", FILE, RSI),
+        observations=(seen(exceptions=(error,)),),
+    )
+    assert only(case, NarrowFiles).allowed_files == ("src/pkg/**",)
