@@ -1,0 +1,204 @@
+"""Reads what a repair of a failed todo needs to be told beyond its outcome: the failure report of the same
+run, the source around the places that count, samples of the data and the contract.
+
+Everything is read below the plan's root and within bounds; what cannot be read is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from planner.edges.file_samples import sample
+from planner.edges.rooted_files import RootedFiles
+from planner.edges.source_places import SourcePlaces
+from planner.model.context import FailureContext, FileSample
+from planner.model.evidence import Side
+from planner.model.failure_report import FAILURE_REPORT_VERSION, FailureReport
+from planner.model.outcome import CheckKind
+from planner.model.plan import ID_PATTERN, ArtifactSpec, CommandSpec
+from planner.rules.instructions.case import failing_command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from planner.edges.plan_file import LoadedPlan
+    from planner.model.failure_report import Observation
+    from planner.model.outcome import Failure, Outcome, OutcomeDocument
+    from planner.model.plan import Todo
+    from planner.rules.criteria import Criterion
+
+REPORT_PATH = "diagnostics/{todo_id}_failure_report.json"
+LARGEST_REPORT = 8 * 1024 * 1024
+"""Bytes."""
+
+_MOST_TESTS = 2
+_MOST_FINDINGS = 6
+_ID = re.compile(ID_PATTERN)
+_PLACE = re.compile(
+    r"File \"(?P<file>[^\"\n]{1,300}+)\", line (?P<at>\d{1,7})|(?P<path>[\w./-]{1,300}+):(?P<line>\d{1,7})"
+)
+
+
+def gather(
+    loaded: LoadedPlan, document: OutcomeDocument, todo_ids: Iterable[str]
+) -> dict[str, FailureContext]:
+    """What could be read about each of the todos that the outcomes know, by id."""
+    plan_id = loaded.plan.todo_list_id
+    outcomes = {
+        outcome.todo_id: outcome for outcome in document.outcomes if outcome.plan in (None, plan_id)
+    }
+    todos = {todo.id: todo for todo in loaded.plan.items}
+    files = RootedFiles(loaded.root)
+    places = SourcePlaces(files)
+    contexts: dict[str, FailureContext] = {}
+    for todo_id in todo_ids:
+        outcome, todo = outcomes.get(todo_id), todos.get(todo_id)
+        if outcome is None or todo is None or todo_id in contexts:
+            continue
+        report = _report(files, outcome, plan_id, document.run.run_id)
+        contexts[todo_id] = _context(todo, outcome, report, loaded.criteria.get(todo_id, ()), files, places)
+    return contexts
+
+
+def _report(files: RootedFiles, outcome: Outcome, plan_id: str, run_id: str) -> FailureReport | None:
+    """The report of this todo and this run; any other would tell of another failure."""
+    if not _ID.match(outcome.todo_id):
+        return None
+    path = REPORT_PATH.format(todo_id=outcome.todo_id)
+    file = files.read_once(path, limit=LARGEST_REPORT)
+    if file is None or not file.is_whole:
+        return None
+    try:
+        report = FailureReport.model_validate_json(file.data)
+    except (ValueError, RecursionError):
+        return None
+    fits = (
+        report.schema_version <= FAILURE_REPORT_VERSION
+        and report.todo.id == outcome.todo_id
+        and report.plan.id == plan_id
+        and (report.run_id == run_id if report.run_id is not None else _is_same_failure(report, outcome))
+    )
+    return report if fits else None
+
+
+def _is_same_failure(report: FailureReport, outcome: Outcome) -> bool:
+    deciding = outcome.failure_evidence
+    signature = report.failures[0].diagnosis.signature if report.failures else None
+    return signature is not None and deciding is not None and deciding.signature == signature
+
+
+def _context(
+    todo: Todo,
+    outcome: Outcome,
+    report: FailureReport | None,
+    criteria: tuple[Criterion, ...],
+    files: RootedFiles,
+    places: SourcePlaces,
+) -> FailureContext:
+    failure = outcome.failure_evidence
+    named = failing_command(todo, failure) if failure else None
+    check_id = named[0] if named else failure.check_id if failure else None
+    criterion = next((each for each in criteria if each.id == check_id), None)
+    _look(places, todo, outcome, report, criterion)
+    return FailureContext(
+        todo_id=todo.id,
+        report=report,
+        excerpts=places.take(),
+        fixture=_sample(files, _data_path(outcome, criterion), mentioned=_spoken_of(failure)),
+        contract=_sample(files, todo.contract_path, whole=True),
+        report_path=REPORT_PATH.format(todo_id=todo.id) if report else None,
+    )
+
+
+def _look(
+    places: SourcePlaces,
+    todo: Todo,
+    outcome: Outcome,
+    report: FailureReport | None,
+    criterion: Criterion | None,
+) -> None:
+    """Name the places to show, the likeliest first."""
+    failure = outcome.failure_evidence
+    observations = report.failures[0].observations if report and report.failures else ()
+    tests = _tests(outcome)
+    test_files = {nodeid.partition("::")[0] for nodeid in tests}
+    location = failure.location if failure else None
+    if location is not None and location.path == _data_path(outcome, criterion):
+        location = None  # its sample shows it already
+    if location is not None and location.path not in test_files:
+        places.at(location.path, location.line)
+    for path, line in _observed(observations[:_MOST_TESTS]):
+        places.at(path, line)
+    for seen in observations[:1]:
+        for finding in seen.command.findings[:_MOST_FINDINGS] if seen.command else ():
+            if finding.path and finding.line:
+                places.near(finding.path, finding.line)
+    if failure is not None and report is None and not places:
+        for path, line in _named(failure):
+            places.at(path, line)
+    if set(places) <= test_files:
+        for nodeid in tests:
+            places.subjects_of(nodeid)
+    for nodeid in tests:
+        places.of_test(nodeid)
+    if location is not None:
+        places.at(location.path, location.line)
+    if criterion is not None and isinstance(criterion.spec, ArtifactSpec) and criterion.spec.json_schema:
+        places.beginning(criterion.spec.json_schema)
+    if set(places) <= test_files:
+        target = todo.controller_task_spec.target_file if todo.controller_task_spec else None
+        for path in [each for each in (target, *outcome.touched_files) if each][:1]:
+            places.beginning(path)
+
+
+def _tests(outcome: Outcome) -> list[str]:
+    """The failing tests; where none fails, the first ones that ran: they make and measure what is wrong."""
+    failing = outcome.failure_evidence.top_failing_tests if outcome.failure_evidence else ()
+    run = [test.nodeid for check in outcome.checks for test in check.tests]
+    return list(failing or run)[:_MOST_TESTS]
+
+
+def _observed(observations: Iterable[Observation]) -> Iterator[tuple[str, int]]:
+    """The product's places that the report names."""
+    for seen in observations:
+        for raised in seen.exceptions:
+            own = [frame for frame in raised.frames if frame.side is Side.PRODUCT]
+            yield from ((frame.path, frame.line) for frame in reversed(own[-2:]))
+        if seen.contract and seen.contract.module_path and seen.contract.line:
+            yield seen.contract.module_path, seen.contract.line
+
+
+def _named(failure: Failure) -> Iterator[tuple[str, int]]:
+    """Places in the text of an outcome that has nothing better."""
+    for text in (failure.stack_trace_head, failure.suggestion):
+        for found in [*_PLACE.finditer(text[:4_000])][-3:] if text else ():
+            yield found["file"] or found["path"], int(found["at"] or found["line"])
+
+
+def _data_path(outcome: Outcome, criterion: Criterion | None) -> str | None:
+    """The data file of the failing criterion; of an artifact, that file itself."""
+    failure = outcome.failure_evidence
+    check = next((each for each in outcome.checks if failure and each.id == failure.check_id), None)
+    if check is not None and check.fixture is not None:
+        return check.fixture.path
+    if criterion is None:
+        return None
+    if isinstance(criterion.spec, CommandSpec):
+        return criterion.spec.fixture
+    return (
+        criterion.spec.path
+        if criterion.kind is CheckKind.ARTIFACT and isinstance(criterion.spec, ArtifactSpec)
+        else None
+    )
+
+
+def _spoken_of(failure: Failure | None) -> str:
+    return f"{failure.stack_trace_head or ''}\n{failure.suggestion or ''}"[:4_000] if failure else ""
+
+
+def _sample(
+    files: RootedFiles, path: str | None, *, whole: bool = False, mentioned: str = ""
+) -> FileSample | None:
+    file = files.read(path) if path else None
+    return sample(file, whole=whole, mentioned=mentioned) if file else None

@@ -1,0 +1,198 @@
+"""Takes secrets out of untrusted text: keys and tokens of known shapes, and literals given to names that
+say that they hold a secret.
+
+What is taken out is named in its place, ``[redacted: github token]``, so that a reader knows what stood
+there. Code that only speaks of secrets stays as it is. No pattern runs back over what it has read, so the
+time grows with the length of the text and with nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from planner.text.assigned_secrets import redact_assigned
+
+MARK = "[redacted: {kind}]"
+"""What stands where a secret stood."""
+
+
+def redact(text: str) -> str:
+    """The text without secrets. Redacting twice changes nothing more."""
+    if len(text) < _SHORTEST:
+        return text
+    for shape in _SHAPES:
+        if any(hint in text for hint in shape.hints):
+            text = shape.pattern.sub(shape.replacement, text)
+    if _KEY_HINT in text:
+        text = _without_private_keys(text)
+    text = _without_header_values(text)
+    return redact_assigned(text)
+
+
+_SHORTEST = 6
+"""Characters. No name of a secret with a value is shorter: ``pwd=ab``."""
+
+
+class _Shape(NamedTuple):
+    """A secret that is known by its looks."""
+
+    hints: tuple[str, ...]
+    """One of these stands in every secret of this shape; searching for them is cheap."""
+    pattern: re.Pattern[str]
+    replacement: str
+
+
+def _shape(kind: str, hints: str, pattern: str, *, keep: str = "") -> _Shape:
+    compiled = re.compile(rf"(?<![A-Za-z0-9]){pattern}")
+    return _Shape(tuple(hints.split()), compiled, keep + MARK.format(kind=kind))
+
+
+_SHAPES: tuple[_Shape, ...] = (
+    _shape(
+        "aws access key id",
+        "AKIA ASIA AIDA AROA AGPA ANPA ANVA ABIA ACCA",
+        r"A(?:KIA|SIA|IDA|ROA|GPA|NPA|NVA|BIA|CCA)[A-Z0-9]{16}(?![A-Za-z0-9])",
+    ),
+    _shape("github token", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9_]{20,}+"),
+    _shape("github token", "github_pat_", r"github_pat_[A-Za-z0-9_]{20,}+"),
+    _shape(
+        "gitlab token",
+        "glpat- glptt- gldt- glrt- glcbt- glft- glsoat- glagent- gloas- glimt- glffct-",
+        r"gl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|oas|imt|ffct)-[A-Za-z0-9_.-]{20,}+",
+    ),
+    _shape("slack token", "xox xapp-", r"(?:xox[abceoprs]|xapp)-[A-Za-z0-9-]{10,}+"),
+    _shape(
+        "slack webhook",
+        "hooks.slack.com/",
+        r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9_/+-]{10,}+",
+        keep="hooks.slack.com/",
+    ),
+    _shape("stripe key", "sk_live_ sk_test_ rk_live_ rk_test_", r"[sr]k_(?:live|test)_[A-Za-z0-9]{10,}+"),
+    _shape("stripe key", "whsec_", r"whsec_[A-Za-z0-9+/=]{20,}+"),
+    _shape("anthropic key", "sk-ant-", r"sk-ant-[A-Za-z0-9_-]{12,}+"),
+    _shape(
+        "openai key",
+        "sk-",
+        r"sk-(?:(?:proj|svcacct|admin|None|or-v1)-[A-Za-z0-9_-]{16,}+|[A-Za-z0-9]{20,}+)",
+    ),
+    _shape("npm token", "npm_", r"npm_[A-Za-z0-9]{30,}+"),
+    _shape("pypi token", "pypi-", r"pypi-Ag[A-Za-z0-9_-]{16,}+"),
+    _shape("google key", "AIza", r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9])"),
+    _shape("google token", "ya29. GOCSPX-", r"(?:ya29\.|GOCSPX-)[A-Za-z0-9_.-]{20,}+"),
+    _shape("hugging face token", "hf_", r"hf_[A-Za-z0-9]{30,}+"),
+    _shape("sendgrid key", "SG.", r"SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,}+"),
+    _shape("digitalocean token", "do", r"do[opr]_v1_[a-f0-9]{40,}+"),
+    _shape("docker token", "dckr_pat_", r"dckr_pat_[A-Za-z0-9_-]{20,}+"),
+    _shape("vault token", "hvs. hvb.", r"hv[sb]\.[A-Za-z0-9_-]{20,}+"),
+    _shape("databricks token", "dapi", r"dapi[a-f0-9]{32}(?![A-Za-z0-9])(?:-\d)?"),
+    _shape("grafana token", "glsa_ glc_", r"(?:glsa|glc)_[A-Za-z0-9_+/=]{30,}+"),
+    _shape("linear key", "lin_api_", r"lin_api_[A-Za-z0-9]{30,}+"),
+    _shape("telegram token", ":AA", r"\d{8,10}:AA[A-Za-z0-9_-]{32,}+"),
+    _shape("age key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{40,}+"),
+    _shape("jwt", "eyJ", r"(?<![_-])eyJ[A-Za-z0-9_-]{6,}+\.eyJ[A-Za-z0-9_-]{4,}+(?:\.[A-Za-z0-9_-]*+)?"),
+    _Shape(
+        ("curl ", "wget "),
+        re.compile(
+            r"(\b(?:curl|wget) (?:[^\n]{0,200}? )?(?:-u|--user)[ =][\"']?[^\s:\"']{1,100}+:)[^\s\"'{$<]{1,200}+"
+        ),
+        rf"\1{MARK.format(kind='password')}",
+    ),
+    # A password in a URL, up to the last '@' before the path: passwords may hold one.
+    _Shape(
+        ("://",),
+        re.compile(r"(://[^\s/:@'\"<>{}$%]{0,256}+:)(?![{$<%\[/])[^\s/'\"<>\[\]{}]{1,512}(?=@)"),
+        rf"\1{MARK.format(kind='password')}",
+    ),
+    _Shape(
+        ("://",),
+        re.compile(r"(://)[A-Za-z0-9_-]{20,256}+(?=@)"),
+        rf"\1{MARK.format(kind='token')}",
+    ),
+)
+
+_KEY_HINT = "PRIVATE KEY"
+_KEY_BEGINS = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_ENDS = re.compile(r"-----END (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_BODY = re.compile(r"(?:[^-]|-(?!----))*+")
+_KEY_LINES = re.compile(r"(?:(?:\s|\\[nr]|[|>E+] )*+[A-Za-z0-9+/]{16,}+={0,2})*+")
+"""The lines of a key that was cut off before its end."""
+_KEY_LINE = re.compile(r"\W*+[A-Za-z0-9+/]{16,}+={0,2}\W*+")
+
+
+def _without_private_keys(text: str) -> str:
+    """Without private key blocks; also without what is left of one whose beginning or end was cut off."""
+    mark = MARK.format(kind="private key")
+    pieces: list[str] = []
+    done = 0
+    for begin in _KEY_BEGINS.finditer(text):
+        if begin.start() < done:
+            continue
+        pieces += [text[done : begin.start()], mark]
+        body = _KEY_BODY.match(text, begin.end())
+        end = _KEY_ENDS.match(text, body.end()) if body else None
+        lines = end or _KEY_LINES.match(text, begin.end())
+        done = lines.end() if lines else begin.end()
+    text = "".join([*pieces, text[done:]])
+    end = _KEY_ENDS.search(text)
+    return _without_headless_keys(text) if end else text
+
+
+def _without_headless_keys(text: str) -> str:
+    kept: list[str] = []
+    for line in text.split("\n"):
+        end = _KEY_ENDS.search(line)
+        if end is None:
+            kept.append(line)
+            continue
+        while kept and _KEY_LINE.fullmatch(kept[-1]):
+            kept.pop()
+        kept.append(MARK.format(kind="private key") + line[end.end() :])
+    return "\n".join(kept)
+
+
+_HEADER = re.compile(
+    r"(?P<name>\b(?:proxy-)?authorization\b\\?[\"']?\]?[ \t]{0,8}[:=,][ \t]{0,8}"
+    r"(?:[bf](?=[\"']))?\\?[\"']?)"
+    r"(?P<scheme>(?:bearer|basic|digest|token|apikey|negotiate|ntlm|bot|aws4-hmac-sha256)[ \t]{1,8})?+"
+    r"(?P<value>[^\s\"'\\,;{}<>$()][^\"'\\\n{}<>]{2,4000}+)",
+    re.IGNORECASE,
+)
+_BEARER = re.compile(
+    r"\b(?P<scheme>bearer[ \t]{1,8})(?P<value>[A-Za-z0-9._~+/-]{16,4000}+={0,2})", re.IGNORECASE
+)
+_COOKIE = re.compile(
+    r"(?P<name>\b(?:set-)?cookie\\?[\"']?[ \t]{0,8}:[ \t]{0,8}\\?[\"']?)"
+    r"(?P<value>[\w.-]{1,100}+=[^\"'\\\n]{4,4000}+)",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"[A-Za-z_][\w.]*+[ \t]*+[(\[+)\]]")
+
+
+def _without_header_values(text: str) -> str:
+    folded = text.lower()
+    if "authorization" in folded:
+        text = _HEADER.sub(_header, text)
+    if "bearer" in folded:
+        text = _BEARER.sub(_bearer, text)
+    if "cookie" in folded:
+        text = _COOKIE.sub(rf"\g<name>{MARK.format(kind='cookie')}", text)
+    return text
+
+
+def _header(found: re.Match[str]) -> str:
+    value = found["value"]
+    scheme = found["scheme"] or ""
+    quoted = found["name"][-1] in "\"'"
+    if "[redacted:" in value or not (scheme or quoted or any(char.isdigit() for char in value)):
+        return found[0]  # a name that code reads the value from
+    if not scheme and (_CODE.match(value) or " " in value.strip()):
+        return found[0]  # an expression, or a sentence about the header
+    return f"{found['name']}{scheme}{MARK.format(kind='authorization')}"
+
+
+def _bearer(found: re.Match[str]) -> str:
+    value = found["value"]
+    if not any(char.isdigit() for char in value):
+        return found[0]  # words of a sentence
+    return f"{found['scheme']}{MARK.format(kind='bearer token')}"

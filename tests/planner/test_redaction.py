@@ -1,0 +1,352 @@
+"""Secrets are taken out of a text and named in their place; code that only speaks of secrets stays."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.text.redaction import redact
+
+ALNUM = "16C7e42F292c6912E7710c838347Ae178B4a"
+LONG = "Ab3" * 30
+
+SHAPES = {
+    "aws access key id": "AKIA" + "IOSFODNN7EXAMPLE",
+    "github token": "ghp_" + ALNUM,
+    "gitlab token": "glpat-" + "x1y2z3A4B5C6D7E8F9G0",
+    "slack token": "xoxb-" + "123456789012-1234567890123-abcdefghijklmnop",
+    "stripe key": "sk_" + "live_" + ALNUM[:24],
+    "anthropic key": "sk-" + "ant-api03-" + LONG,
+    "openai key": "sk-" + "proj-" + LONG,
+    "npm token": "npm_" + ALNUM,
+    "pypi token": "pypi-" + "AgEIcHlwaS5vcmc" + LONG,
+    "google key": "AIza" + ALNUM[:35],
+    "google token": "ya29." + LONG,
+    "hugging face token": "hf_" + ALNUM,
+    "sendgrid key": "SG." + ALNUM[:22] + "." + ALNUM,
+    "digitalocean token": "dop_v1_" + "ab12" * 16,
+    "docker token": "dckr_pat_" + ALNUM,
+    "vault token": "hvs." + LONG,
+    "databricks token": "dapi" + "ab12" * 8,
+    "grafana token": "glsa_" + ALNUM + "_ab12",
+    "linear key": "lin_api_" + ALNUM,
+    "telegram token": "123456789:AA" + ALNUM[:33],
+    "age key": "AGE-SECRET-KEY-1" + "QX7" * 20,
+    "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N_XgL0",
+}
+
+
+@pytest.mark.parametrize(("kind", "secret"), SHAPES.items(), ids=SHAPES)
+@pytest.mark.parametrize("around", ["{}", "key '{}' is wrong", "https://x.org/?k={}&y=1", "E   {}\n"])
+def test_a_secret_of_a_known_shape_is_named_in_its_place(kind: str, secret: str, around: str) -> None:
+    assert redact(around.format(secret)) == around.format(f"[redacted: {kind}]")
+
+
+@pytest.mark.parametrize(
+    ("kind", "secret"),
+    [
+        ("github token", "github_pat_" + ALNUM),
+        ("stripe key", "whsec_" + ALNUM),
+        ("openai key", "sk-" + ALNUM + ALNUM[:12]),
+        ("slack token", "xapp-" + "1-A0123456789-" + ALNUM),
+    ],
+)
+def test_other_forms_of_a_known_shape_are_known_too(kind: str, secret: str) -> None:
+    assert redact(secret) == f"[redacted: {kind}]"
+
+
+def test_a_longer_token_than_ever_seen_leaves_no_tail() -> None:
+    assert redact("ghp_" + "a1" * 5_000) == "[redacted: github token]"
+
+
+def test_the_path_of_a_webhook_is_its_secret() -> None:
+    path = "/services/T0000/B0000/" + "X" * 24
+    assert redact(f"https://hooks.slack.com{path} said no") == (
+        "https://hooks.slack.com/[redacted: slack webhook] said no"
+    )
+
+
+KEY = "\n".join(
+    [
+        "-----BEGIN RSA PRIVATE KEY-----",
+        *["MIIEpAIBAAKCAQEA" + "x" * 48] * 3,
+        "-----END RSA PRIVATE KEY-----",
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"a\n{KEY}\nb", "a\n[redacted: private key]\nb"),
+        (f"{KEY}\n{KEY}", "[redacted: private key]\n[redacted: private key]"),
+        (KEY.replace("\n", "\\n"), "[redacted: private key]"),
+        (KEY.replace("RSA ", "OPENSSH "), "[redacted: private key]"),
+        (KEY.replace("-----\nMII", "-----\nProc-Type: 4,ENCRYPTED\n\nMII"), "[redacted: private key]"),
+        ("\n".join(KEY.split("\n")[:3]) + "\nand on", "[redacted: private key]\nand on"),
+        ("it said\n" + "\n".join(KEY.split("\n")[2:]) + "\nb", "it said\n[redacted: private key]\nb"),
+        ("-----BEGIN PRIVATE KEY-----", "[redacted: private key]"),
+    ],
+    ids=["whole", "two", "escaped", "openssh", "headers", "cut-at-end", "cut-at-beginning", "header-alone"],
+)
+def test_a_private_key_goes_as_a_block_also_where_it_was_cut(text: str, expected: str) -> None:
+    assert redact(text) == expected
+
+
+def test_a_public_certificate_stays() -> None:
+    text = KEY.replace("RSA PRIVATE KEY", "CERTIFICATE")
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Authorization: Bearer abcdef", "Authorization: Bearer [redacted: authorization]"),
+        (
+            "authorization: Basic dXNlcjpwYXNz\nHost: x",
+            "authorization: Basic [redacted: authorization]\nHost: x",
+        ),
+        ('{"Authorization": "token s3cr3t"}', '{"Authorization": "token [redacted: authorization]"}'),
+        ("curl -H 'Authorization: abc123def' x", "curl -H 'Authorization: [redacted: authorization]' x"),
+        ('h["Authorization"] = "opaque-value"', 'h["Authorization"] = "[redacted: authorization]"'),
+        ("sent Bearer abcdefghijklmnop0123 to x", "sent Bearer [redacted: bearer token] to x"),
+        ("Set-Cookie: session=abcd1234; Path=/", "Set-Cookie: [redacted: cookie]"),
+        ("X-Api-Key: 1234abcd", "X-Api-Key: [redacted: api key]"),
+    ],
+)
+def test_headers_keep_their_name_and_scheme_and_lose_their_value(text: str, expected: str) -> None:
+    assert redact(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("postgres://me:pa55@host/db", "postgres://me:[redacted: password]@host/db"),
+        ("postgres://me:p@ss@word@host:1/db", "postgres://me:[redacted: password]@host:1/db"),
+        ("curl -s -u me:hunter2 https://x.org", "curl -s -u me:[redacted: password] https://x.org"),
+        ("auth_token = 'abc'", "auth_token = '[redacted: access token]'"),
+        ("GITHUB_API_TOKEN: abcdefgh", "GITHUB_API_TOKEN: [redacted: access token]"),
+        ("redis://:hunter2@localhost", "redis://:[redacted: password]@localhost"),
+        ("https://0123456789abcdef0123456789@x.org/y", "https://[redacted: token]@x.org/y"),
+        (
+            "Server=x;User ID=u;Password=p@ss w;Encrypt=True",
+            "Server=x;User ID=u;Password=[redacted: password];Encrypt=True",
+        ),
+        (
+            "AccountName=n;AccountKey=abc123+/==;EndpointSuffix=y",
+            "AccountName=n;AccountKey=[redacted: key];EndpointSuffix=y",
+        ),
+        ("host=x password=hunter2 dbname=y", "host=x password=[redacted: password] dbname=y"),
+        ("https://x.org/?token=abcdef12&x=1", "https://x.org/?token=[redacted: token]&x=1"),
+        ("https://x.org/?sv=1&sig=abc%2Fdef1", "https://x.org/?sv=1&sig=[redacted: secret]"),
+        ("machine h login me password s3cr3t", "machine h login me password [redacted: password]"),
+    ],
+)
+def test_passwords_in_urls_and_connection_strings_go_and_the_rest_stays(text: str, expected: str) -> None:
+    assert redact(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PASSWORD={}",
+        "export DB_PASSWORD={}",
+        'DB_PASSWORD_PROD="{}"',
+        "SMTP_PASS={}",
+        "API_TOKEN={}",
+        "password: {}",
+        "  api_key: {}  # of the shop",
+        "apiKey: '{}'",
+        '"password": "{}",',
+        "{{'auth_token': '{}', 'a': 1}}",
+        "password = {}",
+        "secret_key={}",
+        'password = "{}"',
+        'connect(password="{}", user="x")',
+        'password: str = "{}"',
+        'password: str | None = "{}"',
+        'os.environ["API_TOKEN"] = "{}"',
+        'secret = b"{}"',
+        "pwd := '{}'",
+        "'password' => '{}'",
+        '\\"client_secret\\": \\"{}\\"',
+        "--token {}",
+        "--token={}",
+        "--db-password '{}'",
+        '["--api-key", "{}"]',
+        "aws_secret_access_key = {}",
+        "token2={}",
+    ],
+)
+@pytest.mark.parametrize("secret", ["hunter2", "s3cr3t-value", "wJalrXUtnFEMIK7MDENG/bPx9"])
+def test_a_literal_that_is_given_to_a_name_of_a_secret_is_taken_out(text: str, secret: str) -> None:
+    shown = redact(text.format(secret))
+    assert secret not in shown
+    assert "[redacted: " in shown
+    before, _, after = text.format("\0").partition("\0")
+    assert shown.startswith(before)
+    assert shown.endswith(after)
+
+
+@pytest.mark.parametrize(
+    "text", ["PASSWORD=correcthorse", "password: correcthorse", "--token x", "password = correcthorse"]
+)
+def test_a_secret_may_be_a_plain_word(text: str) -> None:
+    assert text.split()[-1].split("=")[-1] not in redact(text).split()[-1]
+
+
+def test_a_quoted_secret_with_an_escaped_quote_goes_whole() -> None:
+    assert redact(r'password = "hun\"ter2" + x') == 'password = "[redacted: password]" + x'
+    assert redact('password = "never closed 1') == 'password = "[redacted: password]'
+
+
+ORDINARY = """\
+commit 4237bcea260702abcdef0123456789abcdef0123
+550e8400-e29b-41d4-a716-446655440000
+tests/test_token.py::test_token[api_key-1]
+tests/test_auth.py::TestSecret::test_password[password=]
+sha256:ab8c0cf3a583cd378037b58d2107ff20c3fd7b256fd92aecf432bd8fdb244bc2
+"sha256": "ab8c0cf3a583cd378037b58d2107ff20c3fd7b256fd92aecf432bd8fdb244bc2"
+password = None
+"token": null
+password: str
+secret: Secret
+def login(user: str, password: str) -> None:
+def login(user: str, password: str | None = None) -> None:
+token = parser.next_token()
+token: Token = lexer.next()
+token = tokens[0]
+token = "NUMBER"
+if token == "NUMBER":
+while token := next(it):
+lambda token: token.value
+expected token: NAME
+with token: 5
+api_key=os.environ["X"]
+api_key = os.getenv("API_KEY")
+secret = secrets.token_hex(16)
+self.password = password
+self._secret = given
+password=settings.password,
+login(user, password=pw)
+tokens_used: null
+max_tokens: 6000
+token_count = 5
+token: 1200
+password = getpass("Password: ")
+input("Password: ") + "abc"
+access_key: str = ""
+password = ""
+api_key: ""
+Invalid password: must contain 8 characters
+parser.add_argument("--token", help="the token")
+parser.add_argument("--token", "-t")
+usage: x [--token TOKEN]
+the --token option is
+x --token $TOKEN
+access_token = client.token()
+curl -u "$USER:$PASS" https://x.org
+docker run -u 1000:1000 x
+x --token <token>
+headers["Authorization"] = f"Bearer {token}"
+headers = {"Authorization": token}
+Authorization: required
+Authorization: "the header is 1 of 3"
+headers["Authorization"] = build_header2(token)
+a Bearer of good news
+f"postgres://{user}:{password}@{host}/db"
+DATABASE_URL=postgres://${USER}:${PASSWORD}@h/db
+password=$PASSWORD
+password: ${{ secrets.X }}
+password: f"{x}"
+password = f"{prefix}-{name}"
+password: '****'
+password: "<your password>"
+password: ***
+secret=...
+PWD=/home/me/project
+key = "value"
+primary_key: id
+secret_name: shop
+api_key: 12
+password = !!
+http://localhost:8000/@scope
+http://[::1]:80/x
+assert token == 'abc123def'
+task-based-risk-management-of-things
+class SK-something
+-----BEGIN PUBLIC KEY-----
+""".splitlines()
+
+
+@pytest.mark.parametrize("line", ORDINARY)
+def test_ordinary_code_and_ids_stay_readable(line: str) -> None:
+    assert redact(line) == line
+    assert redact(f"    {line}\n") == f"    {line}\n"
+
+
+def test_everything_ordinary_together_stays_too() -> None:
+    text = "\n".join(ORDINARY)
+    assert redact(text) == text
+
+
+HOSTILE = [
+    "password",
+    "password=",
+    "password='\\",
+    'token="',
+    "password: a ",
+    "password: str ",
+    "a" * 10,
+    "A" * 64 + "\n",
+    "-----BEGIN PRIVATE KEY-----",
+    "-----END PRIVATE KEY-----\n",
+    "-----BEGIN PRIVATE KEY-----" + "A" * 20,
+    "://a:",
+    "://:@",
+    "://a:b",
+    "--a-",
+    "--token-a_",
+    "-a" * 8,
+    "eyJ-",
+    "eyJaaaaaa.",
+    "eyJaaaaaa.eyJ",
+    "SG.",
+    "sk-",
+    "xoxb-",
+    "AKIA",
+    "1:AA",
+    "Authorization: ",
+    "authorization=bearer ",
+    "bearer ",
+    "bearer a",
+    "cookie: a",
+    "login a password ",
+    "curl -u a:",
+    "curl a ",
+    "secret_",
+    ";password=",
+    "\\",
+    "'",
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_a_megabyte_of_hostile_text_takes_seconds_at_most(piece: str) -> None:
+    text = piece * (1_000_000 // len(piece))
+    started = time.process_time()
+    redact(text)
+    assert time.process_time() - started < 5
+
+
+@given(
+    st.lists(
+        st.sampled_from([*HOSTILE, *ORDINARY, *SHAPES.values(), "\n", " ", '"', "hunter2", "[redacted: "])
+    )
+)
+def test_redacting_twice_changes_nothing_more(pieces: list[str]) -> None:
+    once = redact(" ".join(pieces))
+    assert redact(once) == once
