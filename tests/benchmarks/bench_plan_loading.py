@@ -23,9 +23,7 @@ MOST_TIMES = 4.0
 def rows(folder: Path, rounds: int) -> list[Row]:
     """One row: how many times PyYAML's own time the loader takes."""
     path = folder / "plan.yaml"
-    text = "todo_list_id: large\nmetadata: {max_branch_depth: 2}\nitems:\n" + "".join(
-        map(_todo, range(TODOS))
-    )
+    text = plan_text()
     path.write_text(text, encoding="utf-8")
     load_plan(path)
 
@@ -48,6 +46,13 @@ def rows(folder: Path, rounds: int) -> list[Row]:
     how = f"{statistics.median(ours):.2f} s, yaml.CSafeLoader {statistics.median(theirs):.2f} s"
     name = f"loading a plan of {TODOS} todos / PyYAML's C loader"
     return [Row(name=name, figure=ratio, unit="x", at_most=MOST_TIMES, from_what=how)]
+
+
+def plan_text() -> str:
+    """The text of the plan."""
+    return "todo_list_id: large\nmetadata: {max_branch_depth: 2}\nitems:\n" + "".join(
+        map(_todo, range(TODOS))
+    )
 
 
 def _seconds(work: Callable[[], None]) -> float:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from table import Row, render
 
-BENCHMARKS = ("commands", "many_tests", "unused", "plan_loading")
+BENCHMARKS = ("commands", "many_tests", "unused", "plan_loading", "planner")
 """Each is a module ``bench_NAME`` with a function ``rows(folder, rounds)``."""
 
 

@@ -1,0 +1,181 @@
+"""From a failed todo to its branch: whether one may be made, and what it looks like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from planner.model.outcome import TodoState
+from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Todo
+from planner.model.taxonomy import BranchReason, Category
+from planner.rules.criteria import pytest_command, wants_convention
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from planner.model.outcome import Outcome
+    from planner.model.plan import Policy
+    from planner.model.taxonomy import Role
+    from planner.rules.board import Board, Entry
+
+MEMORY = "x-planner"
+"""The key of a branch under which the planner remembers what was tried."""
+
+REPORT = "diagnostics/{todo_id}_failure_report.json"
+"""Where the plugin writes what it saw of a failed todo."""
+
+_LONGEST_STEM = 185
+"""Of a todo's id, so much stands in the ids of its branches: an id has at most 200 characters."""
+
+RETRIED_ONCE = frozenset((Category.UNKNOWN,))
+"""Categories whose branch has one attempt only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What a branch remembers of itself."""
+
+    opened_at: str | None = None
+    attempts: int = 0
+    signature: str | None = None
+    diff_hash: str | None = None
+
+
+def tried(branch: Todo) -> Tried:
+    """What a branch remembers; whatever is not as it should be is passed over."""
+    held: Any = branch.extensions.get(MEMORY)
+    if not isinstance(held, dict):
+        return Tried()
+    memory = cast("dict[str, Any]", held)
+    attempts = memory.get("attempts")
+    return Tried(
+        opened_at=_text(memory.get("opened_at")),
+        attempts=attempts if isinstance(attempts, int) and attempts > 0 else 0,
+        signature=_text(memory.get("signature")),
+        diff_hash=_text(memory.get("diff_hash")),
+    )
+
+
+def can_remember(branch: Todo) -> bool:
+    """Whether a branch's memory can be written to: not where somebody keeps something else there."""
+    return isinstance(branch.extensions.get(MEMORY, {}), dict)
+
+
+def branch_reason(category: Category) -> BranchReason:
+    """The routing key of a category, ``test_failure`` where it has none."""
+    key = category.facts.routing_key
+    return BranchReason.TEST_FAILURE if key is None else BranchReason(key.value)
+
+
+def next_branch_id(todo_id: str, taken: Collection[str]) -> str:
+    """The first free id ``{todo}_branch_{nn}`` after all that bear a number."""
+    prefix = f"{todo_id[:_LONGEST_STEM]}_branch_"
+    numbers = [int(name.removeprefix(prefix)) for name in taken if _is_number_after(name, prefix)]
+    return f"{prefix}{max(numbers, default=0) + 1:02d}"
+
+
+def open_branches(board: Board) -> list[Entry]:
+    """The branches that are not done while their parent is not done either."""
+    return [
+        branch
+        for entry in board.primaries()
+        if entry.state is not TodoState.DONE
+        for branch in board.branches_of(entry)
+        if branch.state is not TodoState.DONE
+    ]
+
+
+def circle_of(branch: Entry, branches: Iterable[Entry]) -> tuple[str, ...]:
+    """The ids of a circle in which branches came out of each other, else nothing."""
+    via = {each.todo.id: each.todo.via for each in branches}
+    trail: list[str] = []
+    current: str | None = branch.todo.id
+    while current is not None:
+        if current in trail:
+            return (*trail[trail.index(current) :], current)
+        trail.append(current)
+        current = via.get(current)
+    return ()
+
+
+def branch_todo(
+    parent: Todo,
+    outcome: Outcome,
+    policy: Policy,
+    *,
+    branch_id: str,
+    category: Category,
+    role: Role,
+    depth: int,
+    via: str | None,
+    opened_at: str,
+    signature: str | None,
+) -> Todo:
+    """The branch todo as it is before any edit: it reuses all criteria of its parent."""
+    reason = branch_reason(category)
+    memory = {
+        "opened_at": opened_at,
+        "attempts": 0,
+        "signature": signature,
+        "diff_hash": outcome.diff_hash,
+    }
+    fields: dict[str, Any] = {
+        "id": branch_id,
+        "parent_id": parent.id,
+        "title": f"Repair {parent.title} ({_words(reason)})"[:10_000],
+        "agent_role": role,
+        "target_agent_role": role,
+        "branch_reason": reason,
+        "branch_depth": depth,
+        "via": via,
+        "acceptance_criteria": _criteria(parent),
+        "verify": parent.verify,
+        "test_command": parent.test_command or _conventional(parent, outcome),
+        "test_file": parent.test_file,
+        "contract_path": parent.contract_path,
+        "allowed_files": parent.allowed_files,
+        "risk_level": parent.risk_level,
+        "failure_routing": parent.failure_routing or None,
+        "is_temporary": True,
+        "max_debug_attempts": _attempts(category, policy),
+        "max_lifetime_seconds": policy.branch_timeout_seconds,
+        "timeout_seconds": parent.timeout_seconds,
+        "priority": parent.priority,
+        "extensions": {MEMORY: {name: held for name, held in memory.items() if held is not None}},
+    }
+    return Todo.model_validate({name: held for name, held in fields.items() if held is not None})
+
+
+def _attempts(category: Category, policy: Policy) -> int:
+    allowed = policy.max_debug_attempts
+    return min(allowed, 1) if category in RETRIED_ONCE else allowed
+
+
+def _criteria(parent: Todo) -> AcceptanceCriteria:
+    """The parent's criteria, and the report of its failure, which informs and is no criterion."""
+    wanted = parent.acceptance_criteria
+    report = ArtifactSpec(path=REPORT.format(todo_id=parent.id))
+    return wanted.model_copy(
+        update={"expected_artifacts": (*wanted.expected_artifacts, report)},
+    )
+
+
+def _conventional(parent: Todo, outcome: Outcome) -> str | None:
+    """The command that a convention gave to the parent: the branch's own id would lead elsewhere."""
+    if not wants_convention(parent):
+        return None
+    said = next((check.cmd for check in outcome.checks if check.id == "convention"), None)
+    return said or pytest_command(f"tests/test_{parent.id.replace('-', '_')}.py")
+
+
+def _words(reason: BranchReason) -> str:
+    return reason.value.replace("_", " ")
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _is_number_after(name: str, prefix: str) -> bool:
+    rest = name.removeprefix(prefix)
+    return name.startswith(prefix) and rest.isascii() and rest.isdigit()

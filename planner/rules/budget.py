@@ -1,0 +1,39 @@
+"""What a run has spent, and which of the plan's budgets that exceeds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from planner.model.outcome import OutcomeDocument
+    from planner.model.plan import Budget
+
+
+class Exceeded(NamedTuple):
+    """One budget that is used up."""
+
+    name: str
+    limit: float
+    spent: float
+
+    def __str__(self) -> str:
+        return f"{self.name}: {_number(self.spent)} spent, {_number(self.limit)} allowed"
+
+
+def exceeded_budgets(budget: Budget, document: OutcomeDocument) -> Iterator[Exceeded]:
+    """Each budget of the plan that the run has passed. What nobody measured has spent nothing."""
+    metrics = [outcome.metrics for outcome in document.outcomes]
+    spent = {
+        "wall_seconds": (budget.wall_seconds, document.run.duration_ms / 1000),
+        "tokens": (budget.tokens, sum(each.tokens_used or 0 for each in metrics)),
+        "cycles": (budget.cycles, sum(each.patch_cycles or 0 for each in metrics)),
+    }
+    for name, (limit, used) in spent.items():
+        if limit is not None and used > limit:
+            yield Exceeded(name, limit, used)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.1f}".removesuffix(".0")

@@ -1,0 +1,149 @@
+"""The test kit, told as the stories that it is for: a failure, its branch, the way back."""
+
+import pytest
+
+from planner.model.decision import Move, NeedKind
+from planner.model.taxonomy import Category, Role
+from planner.testing import (
+    Workflow,
+    category_of,
+    create_sample_plan,
+    create_sample_todo,
+    create_test_workflow,
+    simulate_failure,
+)
+
+FIRST = "t1_data_integration"
+FAILED = "t2_indicators"
+BRANCH = "t2_indicators_branch_01"
+DEEPER = "t2_indicators_branch_02"
+
+
+def failed_workflow(**policy):
+    workflow = create_test_workflow(**policy)
+    workflow.inject_success(FIRST)
+    workflow.inject_failure(FAILED, "RSI mismatch")
+    return workflow
+
+
+def test_a_failed_todo_gets_a_branch_for_the_role_of_its_failure():
+    workflow = create_test_workflow()
+    workflow.inject_success(FIRST)
+
+    repair = workflow.inject_failure(FAILED, "RSI mismatch", error_type="implementation_bug")
+
+    assert workflow.has_branch(FAILED)
+    (branch,) = workflow.get_branches()
+    assert (branch.id, branch.parent_id) == (BRANCH, FAILED)
+    assert branch.agent_role is Role.CODER
+    assert branch.is_temporary
+    assert repair.move is Move.BRANCH
+    assert "RSI mismatch" in branch.debug_instructions
+
+
+def test_a_failure_is_handled_without_a_workflow_of_its_own():
+    todo = create_sample_todo("t9")
+    workflow = Workflow(create_sample_plan().model_copy(update={"items": (todo,)}))
+
+    repair = workflow.handle_failure(todo, simulate_failure(todo, Category.SPEC_MISMATCH))
+
+    assert repair.role is Role.ARCHITECT
+    assert repair.branch.parent_id == "t9"
+
+
+def test_a_branch_that_passes_brings_its_parent_back_and_frees_what_waits():
+    workflow = failed_workflow()
+
+    workflow.inject_success(BRANCH)
+
+    assert workflow.get_status(FAILED) == "done"
+    assert workflow.get_status("t3_entry_conditions") == "active"
+    assert workflow.get_status("t4_exit_conditions") == "pending"
+
+
+def test_a_failure_blocks_what_depends_on_it():
+    workflow = failed_workflow()
+
+    assert workflow.get_status(FAILED) == "test_failed"
+    assert workflow.get_status(BRANCH) == "active"
+    assert workflow.get_status("t3_entry_conditions") == "blocked"
+    assert workflow.get_status("t4_exit_conditions") == "blocked"
+
+
+def test_a_whole_plan_recovers():
+    workflow = failed_workflow()
+    workflow.inject_success(BRANCH)
+    workflow.inject_success("t3_entry_conditions")
+    workflow.inject_success("t4_exit_conditions")
+
+    assert workflow.decisions.state == "completed"
+    assert workflow.decisions.repairs == ()
+
+
+def test_a_branch_that_fails_is_worked_on_again_until_its_attempts_are_used_up():
+    workflow = failed_workflow()
+
+    moves = [workflow.inject_failure(BRANCH, f"attempt {number}").move for number in range(3)]
+
+    assert moves == [Move.RETRY, Move.RETRY, Move.ESCALATE]
+    assert workflow.get_status(FAILED) == "failed"
+    assert [need.kind for need in workflow.decisions.needs_human] == [NeedKind.REVIEW]
+    assert "planner.review_required" in workflow.decisions.notices[0].message
+
+
+def test_a_branch_that_passes_while_its_parent_is_red_leads_to_a_deeper_one_and_then_to_a_person():
+    workflow = failed_workflow()
+
+    workflow.inject_success(BRANCH, parent_passes=False)
+    deeper = workflow.get_branches(FAILED)[-1]
+    assert (deeper.id, deeper.via, deeper.branch_depth) == (DEEPER, BRANCH, 2)
+    assert deeper.parent_id == FAILED
+
+    workflow.inject_success(DEEPER, parent_passes=False)
+    assert len(workflow.get_branches(FAILED)) == 2
+    assert workflow.decisions.repairs[0].rule == "branch-depth"
+    assert workflow.get_status(FAILED) == "failed"
+
+
+def test_a_branch_that_outlives_its_time_goes_to_a_person():
+    workflow = failed_workflow(branch_timeout_seconds=300)
+    workflow.wait(301)
+
+    repair = workflow.inject_failure(BRANCH, "still")
+
+    assert (repair.move, repair.rule) == (Move.ESCALATE, "branch-lifetime")
+
+
+def test_without_auto_fix_a_branch_waits_for_approval():
+    asking = failed_workflow(auto_fix_mode=False)
+    assert not asking.has_branch(FAILED)
+    (need,) = asking.decisions.needs_human
+    assert (need.kind, need.approval_id) == (NeedKind.APPROVE_BRANCH, BRANCH)
+
+    agreed = create_test_workflow(auto_fix_mode=False, approved=(BRANCH,))
+    agreed.inject_success(FIRST)
+    agreed.inject_failure(FAILED)
+    assert agreed.has_branch(FAILED)
+
+
+@pytest.mark.parametrize(
+    "error_type",
+    ["SANDBOX_VIOLATION", "HYGIENE_VIOLATION", "ALLOWLIST_VIOLATION", "BUDGET_EXCEEDED"],
+)
+def test_a_violation_and_a_used_up_budget_halt_everything(error_type):
+    workflow = create_test_workflow()
+    workflow.inject_failure(FIRST, "it wrote outside", error_type=error_type)
+
+    assert workflow.decisions.state == "halted"
+    assert workflow.get_status("t4_exit_conditions") == "halted"
+    assert not workflow.has_branch(FIRST)
+
+
+def test_an_unknown_error_type_names_the_known_ones():
+    with pytest.raises(ValueError, match=r"'wrong' is no failure category .* implementation_bug"):
+        category_of("wrong")
+
+
+def test_an_unknown_todo_is_a_key_error():
+    with pytest.raises(KeyError):
+        create_test_workflow().inject_failure("t9")
