@@ -24,9 +24,9 @@ from planner.edges.conventions import Conventions
 from planner.edges.faults import Fault, Refused, plan_file_error
 from planner.edges.json_nodes import read_json
 from planner.edges.model_shapes import all_spellings, record_of
-from planner.edges.nodes import MAX_FAULTS, Loc, MappingNode, Tree, follow
+from planner.edges.nodes import MAX_FAULTS, Loc, MappingNode, Scalar, Tree, follow
 from planner.edges.plan_checks import Judgement, judge_plan, judge_todo
-from planner.edges.source import Source, read_source
+from planner.edges.source import Source, decode, read_source
 from planner.edges.wording import ALREADY_SAID, worded
 from planner.edges.yaml_nodes import read_yaml
 from planner.model.base import Value
@@ -35,6 +35,7 @@ from planner.model.plan import Plan, Todo
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
+    from planner.errors import PlanFileError
     from planner.rules.criteria import Criterion
 
 _Model = TypeVar("_Model", bound=Value)
@@ -60,23 +61,23 @@ def load_plan(path: Path, *, boundary: Path | None = None) -> LoadedPlan:
 
     The plan's ``root`` must lie in the folder of the file, or in ``boundary`` (the current directory).
     """
-    with _collector_paused(), _faults_of(path):
-        source, tree = _read(path)
-        plan, sound = _read_model(tree, Plan)
-        folder = Path(os.path.realpath(path.parent))
-        root = _root(plan, folder, Path.cwd() if boundary is None else boundary, tree)
-        judgement = _judged(plan, root)
-        _report(tree, judgement.faults)
-        faults = tree.all_faults()
-        if faults or not sound or root is None:
-            raise Refused("", tuple(faults))
-        return LoadedPlan(
-            plan=plan,
-            path=folder / path.name,
-            root=root,
-            digest=source.digest,
-            criteria=judgement.criteria,
-        )
+    with collector_paused(), _faults_of(path):
+        return _loaded(read_source(path), path, boundary)[0]
+
+
+def load_with_tree(path: Path, *, boundary: Path | None = None) -> tuple[LoadedPlan, Tree]:
+    """Load a plan as :func:`load_plan` does, and keep the nodes of the file: they know where all stands."""
+    with collector_paused(), _faults_of(path):
+        return _loaded(read_source(path), path, boundary)
+
+
+def load_plan_text(text: str, path: Path, *, boundary: Path | None = None) -> LoadedPlan:
+    """Load a plan that is not written yet, as if ``path`` held the text. Looks at no file of that name.
+
+    Raises :class:`planner.errors.PlanFileError` with every fault of the text.
+    """
+    with collector_paused(), _faults_of(path):
+        return _loaded(decode(text.encode("utf-8", "surrogatepass")), path, boundary)[0]
 
 
 def load_todo(path: Path) -> Todo:
@@ -95,14 +96,82 @@ def load_todo(path: Path) -> Todo:
         return todo
 
 
+def faults_at(path: Path, found: Iterable[tuple[Loc, str]]) -> PlanFileError:
+    """The error for faults of a plan file that show only when other files are looked at.
+
+    Each is a place by the names of the model, ``("items", 2, "sub_plan")``, and what is wrong there.
+    """
+    try:
+        _, tree = _read(path)
+    except Refused:  # the file has changed since it was loaded
+        return plan_file_error(shown_path(path), [Fault(problem=problem) for _, problem in found])
+    _report(tree, found)
+    return plan_file_error(shown_path(path), tree.all_faults())
+
+
+def plan_id_of(path: Path) -> str | None:
+    """The ``todo_list_id`` of a file without loading it as a plan; ``None`` where it is none."""
+    try:
+        _, tree = _read(path)
+    except Refused:
+        return None
+    node, _, is_there = follow(tree.root, ("todo_list_id",), all_spellings())
+    return node.text if is_there and isinstance(node, Scalar) else None
+
+
 def dump_plan(plan: Plan, *, format: Literal["yaml", "json"]) -> str:
     """A plan as the text of a file: what was set, without the defaults. Loading it gives an equal plan."""
     return plan_text.render(plan, format=format)
 
 
+def shown_path(path: Path) -> str:
+    """The path as a person in this directory would write it."""
+    try:
+        return str(path.relative_to(Path.cwd())) if path.is_absolute() else str(path)
+    except (ValueError, OSError):
+        return str(path)
+
+
+@contextmanager
+def collector_paused() -> Generator[None]:
+    """Loading makes many values and no garbage in circles: collecting it would take most of the time."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _loaded(source: Source, path: Path, boundary: Path | None) -> tuple[LoadedPlan, Tree]:
+    tree = _tree_of(source, path)
+    plan, sound = _read_model(tree, Plan)
+    folder = Path(os.path.realpath(path.parent))
+    root = _root(plan, folder, Path.cwd() if boundary is None else boundary, tree)
+    judgement = _judged(plan, root)
+    _report(tree, judgement.faults)
+    faults = tree.all_faults()
+    if faults or not sound or root is None:
+        raise Refused("", tuple(faults))
+    loaded = LoadedPlan(
+        plan=plan,
+        path=folder / path.name,
+        root=root,
+        digest=source.digest,
+        criteria=judgement.criteria,
+    )
+    return loaded, tree
+
+
 def _read(path: Path) -> tuple[Source, Tree]:
     source = read_source(path)
-    return source, (read_json if path.suffix.lower() == ".json" else read_yaml)(source)
+    return source, _tree_of(source, path)
+
+
+def _tree_of(source: Source, path: Path) -> Tree:
+    return (read_json if path.suffix.lower() == ".json" else read_yaml)(source)
 
 
 def _read_model(tree: Tree, model: type[_Model]) -> tuple[_Model, bool]:
@@ -165,28 +234,7 @@ def _faults_of(path: Path) -> Generator[None]:
     try:
         yield
     except Refused as refused:
-        error = plan_file_error(_shown(path), refused.faults)
+        error = plan_file_error(shown_path(path), refused.faults)
     else:
         return
     raise error
-
-
-def _shown(path: Path) -> str:
-    """The path as a person in this directory would write it."""
-    try:
-        return str(path.relative_to(Path.cwd())) if path.is_absolute() else str(path)
-    except (ValueError, OSError):
-        return str(path)
-
-
-@contextmanager
-def _collector_paused() -> Generator[None]:
-    """Loading makes many values and no garbage in circles: collecting it would take most of the time."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

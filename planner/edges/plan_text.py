@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 import yaml
 
 from planner.edges.nodes import Scalar
-from planner.edges.scalars import BOOLEANS, anything
+from planner.edges.scalars import BOOLEANS, NoSuchScalarError, anything
 from planner.model.base import Value
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Plan
 
@@ -18,13 +18,19 @@ _WIDTH = 100
 
 def render(plan: Plan, *, format: Literal["yaml", "json"]) -> str:
     """The text of a plan file that holds what was set in the plan, in the order of the models."""
-    values = _plain(plan)
+    values = plain(plan)
     if format == "json":
         return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
+    return yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
 
 
-def _plain(value: Any) -> Any:
+def as_written(value: Value) -> Any:
+    """A part of a plan in plain values, as a file would hold it: what was set, without the defaults."""
+    return plain(value)
+
+
+def plain(value: Any) -> Any:
+    """What a file says of a value: text, numbers, lists and mappings, without the defaults."""
     if isinstance(value, ArtifactSpec) and value.model_fields_set == {"path"}:
         return value.path
     if isinstance(value, Value):
@@ -32,16 +38,16 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple):
-        return [_plain(item) for item in cast("tuple[Any, ...]", value)]
+        return [plain(item) for item in cast("tuple[Any, ...]", value)]
     if isinstance(value, dict):
-        return {_plain(key): _plain(item) for key, item in cast("dict[Any, Any]", value).items()}
+        return {plain(key): plain(item) for key, item in cast("dict[Any, Any]", value).items()}
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return int(value)
     return value
 
 
 def _fields(value: Value) -> dict[str, Any]:
-    plain: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for name, info in type(value).model_fields.items():
         held = getattr(value, name)
         if name == "extensions" or name not in value.model_fields_set:
@@ -49,11 +55,11 @@ def _fields(value: Value) -> dict[str, Any]:
         if isinstance(held, AcceptanceCriteria) and not held and not held.extensions:
             # A file with empty criteria is refused, one that leaves them out means the same.
             continue
-        plain[info.alias or name] = _plain(held)
-    return {**plain, **getattr(value, "extensions", {})}
+        found[info.alias or name] = plain(held)
+    return {**found, **getattr(value, "extensions", {})}
 
 
-class _Dumper(yaml.SafeDumper):
+class Dumper(yaml.SafeDumper):
     """Quotes every text that would be read as something else."""
 
     def ignore_aliases(self, data: Any) -> bool:
@@ -67,9 +73,16 @@ def _represent_text(dumper: Any, text: str) -> yaml.ScalarNode:
 def _style(text: str) -> str | None:
     if "\n" in text and _is_block(text):
         return "|"
-    if not text.isprintable() or text in BOOLEANS or anything(Scalar(0, text[:60], False)) != text[:60]:
+    if not text.isprintable() or text in BOOLEANS or not _is_read_as_text(text[:60]):
         return '"'
     return None
+
+
+def _is_read_as_text(text: str) -> bool:
+    try:
+        return anything(Scalar(0, text, False)) == text
+    except NoSuchScalarError:
+        return False  # `14809e546193`: a number, if it were not too large for one
 
 
 def _is_block(text: str) -> bool:
@@ -81,4 +94,4 @@ def _is_block(text: str) -> bool:
     )
 
 
-_Dumper.add_representer(str, _represent_text)
+Dumper.add_representer(str, _represent_text)

@@ -32,6 +32,8 @@ class Source:
     text: str
     digest: str = field(default="")
     """``sha256:`` and the hexadecimal digest of the file's bytes."""
+    marked: bool = False
+    """Whether a byte order mark stands in front of the text, which does not hold it."""
 
     def position(self, offset: int) -> tuple[int, int]:
         """The line and the column of a character, both counted from one."""
@@ -47,7 +49,13 @@ class Source:
 
 def read_source(path: Path) -> Source:
     """Read a plan file. Raises :class:`Refused` for whatever is not a UTF-8 text of bearable size."""
-    data = _read_bytes(path)
+    return decode(_read_bytes(path))
+
+
+def decode(data: bytes) -> Source:
+    """The text that these bytes are. Raises :class:`Refused`."""
+    if len(data) > MAX_BYTES:
+        raise Refused(_TOO_LARGE)
     if data.startswith(_WIDE_MARKS):
         raise Refused(_WIDE_ENCODING)
     if not data.strip():
@@ -58,7 +66,8 @@ def read_source(path: Path) -> Source:
         text = data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         raise Refused("", (_undecodable(error),)) from None
-    return Source(text, "sha256:" + hashlib.sha256(data).hexdigest())
+    digest = "sha256:" + hashlib.sha256(data).hexdigest()
+    return Source(text, digest, marked=data.startswith(codecs.BOM_UTF8))
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -79,11 +88,10 @@ def _read_bytes(path: Path) -> bytes:
         raise Refused(_unreadable(error)) from None
     finally:
         os.close(handle)
-    if len(data) > MAX_BYTES:
-        raise Refused(f"the file is larger than {MAX_BYTES // 2**20} MiB; split the plan with sub_plan")
     return data
 
 
+_TOO_LARGE = f"the file is larger than {MAX_BYTES // 2**20} MiB; split the plan with sub_plan"
 _DIRECTORY = "this is a directory; name the plan file in it"
 _NOT_REGULAR = "this is a pipe, a socket or a device; a plan is a regular file"
 _CAUSES = {

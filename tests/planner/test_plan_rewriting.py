@@ -1,0 +1,818 @@
+"""A revised plan is written as the user would have: their text, changed only where the plans differ."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from planner.edges.plan_file import load_plan
+from planner.edges.plan_rewriting import Rewritten, rewrite, write_new_plan
+from planner.errors import PlanFileError, PlannerError
+from planner.model.plan import (
+    AcceptanceCriteria,
+    ArtifactSpec,
+    CommandSpec,
+    FlakyRetry,
+    ManualSpec,
+    Plan,
+    Policy,
+    Quarantine,
+    Todo,
+)
+from planner.model.taxonomy import Role, RoutingKey
+
+HERE = Path(__file__).parents[2]
+NEW = Todo(id="new", title="New")
+
+PLAN = """\
+# The shop.
+todo_list_id: shop   # its name
+
+# What may happen.
+metadata:
+  max_debug_branch_depth: 1 # one
+
+items:
+  # Prices come first.
+  - step_id: a
+    title: "A: prices" # quoted
+    description: >
+      A long text,
+      folded.
+    acceptance_criteria:
+      tests:
+        # fast
+        - cmd: pytest a.py # beside
+          timeout_seconds: 20
+        - cmd: pytest b.py
+      expected_artifacts: [a.txt, {path: b.txt, min_bytes: 3}]
+    # of a, still
+      # and further in
+
+  # Then b.
+  - id: b
+    title: B
+    dependencies: [a]
+# The end.
+"""
+
+
+def changed(value: Any, **fields: Any) -> Any:
+    return value.model_copy(update=fields)
+
+
+def without(todo: Todo, *names: str) -> Todo:
+    return Todo(**{name: getattr(todo, name) for name in todo.model_fields_set - set(names)})
+
+
+def with_todo(plan: Plan, todo: Todo) -> Plan:
+    return changed(plan, items=tuple(todo if item.id == todo.id else item for item in plan.items))
+
+
+def inserted(plan: Plan, at: int, *todos: Todo) -> Plan:
+    return changed(plan, items=(*plan.items[:at], *todos, *plan.items[at:]))
+
+
+class Example:
+    """One plan file and what becomes of it."""
+
+    def __init__(self, folder: Path, text: str, name: str = "plan.yaml") -> None:
+        self.path = folder / name
+        self.path.write_bytes(text.encode())
+        self.text = text
+        self.loaded = load_plan(self.path)
+        self.plan = self.loaded.plan
+
+    def rewritten(self, revised: Plan, target: str | None = None) -> Rewritten:
+        path = self.path.with_name(target or f"new{self.path.suffix}")
+        found = rewrite(self.loaded, revised, target=path)
+        path.write_bytes(found.text.encode())
+        assert load_plan(path).plan == revised
+        return found
+
+    def text_of(self, revised: Plan) -> str:
+        found = self.rewritten(revised)
+        assert found.faithful
+        return found.text
+
+    def expect(self, revised: Plan, *replacements: tuple[str, str]) -> None:
+        expected = self.text
+        for old, new in replacements:
+            assert expected.count(old) == 1, old
+            expected = expected.replace(old, new)
+        assert self.text_of(revised) == expected
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Example:
+    return Example(tmp_path, PLAN)
+
+
+def test_without_a_difference_the_text_is_the_same(example: Example) -> None:
+    assert example.text_of(example.plan) == PLAN
+
+
+def test_a_new_todo_stands_after_its_neighbour_with_the_same_blank_line(example: Example) -> None:
+    example.expect(
+        inserted(example.plan, 1, NEW),
+        ("      # and further in\n", "      # and further in\n\n  - id: new\n    title: New\n"),
+    )
+
+
+def test_a_new_todo_at_the_front_stands_above_the_comment_of_the_first(example: Example) -> None:
+    example.expect(
+        inserted(example.plan, 0, NEW),
+        ("  # Prices come first.\n", "  - id: new\n    title: New\n\n  # Prices come first.\n"),
+    )
+
+
+def test_new_todos_at_the_end_keep_their_order(example: Example) -> None:
+    more = changed(NEW, id="newer")
+    example.expect(
+        inserted(example.plan, 2, NEW, more),
+        (
+            "    dependencies: [a]\n",
+            "    dependencies: [a]\n\n  - id: new\n    title: New\n\n  - id: newer\n    title: New\n",
+        ),
+    )
+
+
+def test_a_removed_todo_takes_its_comments_along(example: Example) -> None:
+    start = PLAN.index("\n  # Then b.")
+    end = PLAN.index("# The end.")
+    revised = changed(example.plan, items=example.plan.items[:1])
+    assert example.text_of(revised) == PLAN[:start] + PLAN[end:]
+    start = PLAN.index("  # Prices come first.")
+    end = PLAN.index("  # Then b.")
+    revised = changed(example.plan, items=(without(example.plan.items[1], "dependencies"),))
+    text = PLAN[:start] + PLAN[end:].replace("    dependencies: [a]\n", "")
+    assert example.text_of(revised) == text
+
+
+def test_a_number_is_replaced_in_its_place(example: Example) -> None:
+    todo = example.plan.items[0]
+    tests = todo.acceptance_criteria.tests
+    slower = changed(todo.acceptance_criteria, tests=(changed(tests[0], timeout_seconds=40.5), tests[1]))
+    example.expect(
+        with_todo(example.plan, changed(todo, acceptance_criteria=slower)),
+        ("timeout_seconds: 20", "timeout_seconds: 40.5"),
+    )
+
+
+def test_text_keeps_its_quotes_and_what_is_said_beside_it(example: Example) -> None:
+    example.expect(
+        with_todo(example.plan, changed(example.plan.items[0], title='It\'s "B"')),
+        ('"A: prices" # quoted', '"It\'s \\"B\\"" # quoted'),
+    )
+
+
+def test_a_field_is_found_by_any_of_its_names(example: Example) -> None:
+    revised = with_todo(example.plan, changed(example.plan.items[0], intent="Short.\nTwo lines.\n"))
+    revised = changed(revised, metadata=changed(revised.metadata, max_branch_depth=4))
+    example.expect(
+        revised,
+        ("max_debug_branch_depth: 1", "max_debug_branch_depth: 4"),
+        (
+            "description: >\n      A long text,\n      folded.\n",
+            "description: |\n      Short.\n      Two lines.\n",
+        ),
+    )
+
+
+def test_a_new_check_is_a_new_item_of_the_list(example: Example) -> None:
+    todo = example.plan.items[0]
+    criteria = todo.acceptance_criteria
+    first, last = CommandSpec(cmd="ruff check ."), CommandSpec(cmd="pytest c.py", timeout_seconds=1.0)
+    revised = changed(
+        criteria,
+        tests=(first, *criteria.tests, last),
+        expected_artifacts=(*criteria.expected_artifacts, ArtifactSpec(path="c.txt")),
+    )
+    example.expect(
+        with_todo(example.plan, changed(todo, acceptance_criteria=revised)),
+        ("        # fast\n", "        - cmd: ruff check .\n        # fast\n"),
+        (
+            "        - cmd: pytest b.py\n",
+            "        - cmd: pytest b.py\n        - cmd: pytest c.py\n          timeout_seconds: 1\n",
+        ),
+        ("min_bytes: 3}]", "min_bytes: 3}, c.txt]"),
+    )
+
+
+def test_a_removed_check_goes_with_its_comment(example: Example) -> None:
+    todo = example.plan.items[0]
+    criteria = todo.acceptance_criteria
+    revised = changed(
+        criteria, tests=criteria.tests[1:], expected_artifacts=criteria.expected_artifacts[1:]
+    )
+    example.expect(
+        with_todo(example.plan, changed(todo, acceptance_criteria=revised)),
+        (
+            "        # fast\n        - cmd: pytest a.py # beside\n          timeout_seconds: 20\n",
+            "",
+        ),
+        ("[a.txt, {path", "[{path"),
+    )
+
+
+def test_new_fields_stand_after_the_one_before_them(example: Example) -> None:
+    todo = changed(
+        example.plan.items[1],
+        allowed_files=("b/**",),
+        failure_routing={RoutingKey.TIMEOUT: Role.TESTER},
+        extensions={"x-planner": {"attempts": 1, "signature": None, "odd: key": [1.0, "no", []]}},
+    )
+    revised = changed(
+        with_todo(example.plan, todo),
+        workflow_name="Shop",
+        extensions={"x-template": "strategy"},
+    )
+    example.expect(
+        revised,
+        ("# its name\n", "# its name\nworkflow_name: Shop\n"),
+        ("    title: B\n", "    title: B\n    allowed_files:\n      - b/**\n    failure_routing:\n"
+         "      timeout: tester\n"),
+        ("    dependencies: [a]\n", "    dependencies: [a]\n    x-planner:\n      attempts: 1\n"
+         "      signature: null\n      'odd: key':\n      - 1.0\n      - \"no\"\n      - []\n"
+         "x-template: strategy\n"),
+    )  # fmt: skip
+
+
+def test_removed_fields_go_alone(example: Example) -> None:
+    todo = without(example.plan.items[0], "intent")
+    revised = Plan(todo_list_id="shop", items=(todo, example.plan.items[1]))
+    text = PLAN.replace("    description: >\n      A long text,\n      folded.\n", "")
+    text = text.replace("\n# What may happen.\nmetadata:\n  max_debug_branch_depth: 1 # one\n", "")
+    assert example.text_of(revised) == text
+
+
+def test_a_value_may_change_its_kind(example: Example) -> None:
+    todo = changed(example.plan.items[1], dependencies=(), intent=None)
+    text = example.text_of(with_todo(example.plan, todo))
+    assert text == PLAN.replace("dependencies: [a]", "dependencies: []").replace(
+        "    title: B\n", "    title: B\n    intent: null\n"
+    )
+
+
+WIDE = """\
+todo_list_id: p
+items:
+-   id: a
+    title: A
+    acceptance_criteria:
+        tests:
+        -   cmd: pytest a.py
+-
+    id: b
+    title: B
+"""
+
+
+def test_the_indentation_of_the_siblings_is_kept(tmp_path: Path) -> None:
+    example = Example(tmp_path, WIDE)
+    todo = changed(
+        example.plan.items[0], id="c", intent="One\nTwo", failure_routing={RoutingKey.TIMEOUT: Role.CODER}
+    )
+    example.expect(
+        inserted(example.plan, 2, todo),
+        (
+            "    title: B\n",
+            "    title: B\n-   id: c\n    title: A\n    intent: |-\n        One\n        Two\n"
+            "    acceptance_criteria:\n        tests:\n        -   cmd: pytest a.py\n"
+            "    failure_routing:\n        timeout: coder\n",
+        ),
+    )
+
+
+def test_an_item_below_its_dash_is_changed_in_place(tmp_path: Path) -> None:
+    example = Example(tmp_path, WIDE)
+    todo = changed(example.plan.items[1], title="C", priority=3)
+    example.expect(with_todo(example.plan, todo), ("    title: B\n", "    title: C\n    priority: 3\n"))
+    Example(tmp_path, WIDE).expect(changed(example.plan, items=example.plan.items[:1]),
+                                   ("-\n    id: b\n    title: B\n", ""))  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [PLAN, PLAN.rstrip("\n"), PLAN[: PLAN.index("# The end.") - 1]])
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_line_ends_and_marks_stay(tmp_path: Path, text: str, newline: str, mark: str) -> None:
+    example = Example(tmp_path, mark + text.replace("\n", newline))
+    todo = changed(NEW, debug_instructions="One\n\n\tTwo \n  Three")
+    found = example.text_of(inserted(example.plan, 2, todo))
+    added = "\n\n  - id: new\n    title: New\n    debug_instructions: |-\n"
+    added += "      One\n\n      \tTwo \n        Three"
+    expected = text.replace("    dependencies: [a]", "    dependencies: [a]" + added)
+    assert found == mark + expected.replace("\n", newline)
+
+
+def test_instructions_are_readable_whatever_they_begin_with(example: Example) -> None:
+    for start in ("\n", "  ", "\t", "- ", "# "):
+        said = f"{start}What failed:\n\n  assert 1 == 2 \n\tdone"
+        text = example.text_of(inserted(example.plan, 2, changed(NEW, debug_instructions=said)))
+        assert "\n        assert 1 == 2 \n      \tdone\n" in text
+
+
+FLOW = """\
+todo_list_id: p
+items: [
+  {id: a, title: A, verify: pytest a.py},  # the first
+  {id: b, title: B, dependencies: [a]} # the second
+]
+x-a: {one: 1, two: }
+"""
+
+
+def test_yaml_in_brackets_stays_in_brackets(tmp_path: Path) -> None:
+    example = Example(tmp_path, FLOW)
+    a, b = example.plan.items
+    revised = changed(
+        example.plan,
+        items=(changed(a, title="no", intent="x\ny"), NEW, b, changed(NEW, id="newer")),
+        extensions={"x-a": {"one": True, "two": 2, "three, four": [None]}},
+    )
+    example.expect(
+        revised,
+        ("title: A,", 'title: "no", intent: "x\\ny",'),
+        ("# the first\n", "# the first\n  {id: new, title: New},\n"),
+        ("[a]} # the second\n", "[a]}, # the second\n  {id: newer, title: New}\n"),
+        ("{one: 1, two: }", "{one: true, two: 2, 'three, four': [null]}"),
+    )
+    example = Example(tmp_path, FLOW)
+    example.expect(
+        changed(example.plan, items=(a,)), ("\n  {id: b, title: B, dependencies: [a]} # the second", "")
+    )
+
+
+PRETTY = """\
+{
+  "todo_list_id": "p",
+  "items": [
+    {
+      "id": "a",
+      "title": "A",
+      "dependencies": [],
+      "allowed_files": ["a", "b"]
+    },
+    {
+      "id": "b",
+      "title": "B"
+    }
+  ]
+}
+"""
+
+
+@pytest.mark.parametrize("tab", ["  ", "\t", "        "])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_json_stays_json_as_it_is_indented(tmp_path: Path, tab: str, newline: str) -> None:
+    def spaced(text: str) -> str:
+        return text.replace("  ", tab).replace("\n", newline)
+
+    example = Example(tmp_path, spaced(PRETTY), "plan.json")
+    a, b = example.plan.items
+    todo = changed(NEW, debug_instructions="é\n", dependencies=("a",))
+    a = changed(a, title="Ä", allowed_files=("b", "c"))
+    revised = changed(example.plan, items=(a, todo, changed(b, priority=2)))
+    example.expect(
+        revised,
+        ('"A"', '"Ä"'),
+        ('["a", "b"]', '["b", "c"]'),
+        (
+            spaced("    },\n    {\n"),
+            spaced(
+                '    },\n    {\n      "id": "new",\n      "title": "New",\n      "dependencies": [\n'
+                '        "a"\n      ],\n      "debug_instructions": "é\\n"\n    },\n    {\n'
+            ),
+        ),
+        (spaced('"B"\n'), spaced('"B",\n      "priority": 2\n')),
+    )
+
+
+def test_compact_json_stays_compact(tmp_path: Path) -> None:
+    text = '{"todo_list_id":"p","items":[{"id":"a","title":"A","dependencies":[]},{"id":"b","title":"B"}]}'
+    example = Example(tmp_path, text, "plan.json")
+    a, b = example.plan.items
+    todo = changed(NEW, allowed_files=("x", "y"))
+    example.expect(
+        changed(example.plan, items=(without(a, "dependencies"), todo, b)),
+        (',"dependencies":[]},', '},{"id":"new","title":"New","allowed_files":["x","y"]},'),
+    )
+
+
+def test_json_takes_what_is_new_at_either_end(tmp_path: Path) -> None:
+    text = '{ "todo_list_id" : "p", "items" : [ {"id":"a","title":"A","priority":3, "x-a" : null} ] }'
+    example = Example(tmp_path, text, "plan.json")
+    (a,) = example.plan.items
+    a = changed(a, priority=4, extensions={"x-a": [True, 1.0], "x-b": {}})
+    example.expect(
+        changed(example.plan, items=(NEW, a, changed(NEW, id="newer"))),
+        ("[ {", '[ {"id" : "new", "title" : "New"}, {'),
+        ("3", "4"),
+        ("null}", '[true, 1.0],"x-b" : {}}, {"id" : "newer", "title" : "New"}'),
+    )
+
+
+def test_json_in_a_yaml_file_stays_json(tmp_path: Path) -> None:
+    example = Example(tmp_path, PRETTY)
+    text = example.text_of(inserted(example.plan, 2, NEW))
+    assert text == PRETTY.replace(
+        '"B"\n    }', '"B"\n    },\n    {\n      "id": "new",\n      "title": "New"\n    }'
+    )
+
+
+SHARED = """\
+todo_list_id: p
+x-base: &base
+  priority: 3
+  max_retries: 1
+items:
+  - &first
+    id: a
+    title: A
+    <<: *base
+    acceptance_criteria: &criteria
+      tests: [{cmd: pytest a.py}]
+  - id: b
+    title: B  # beside b
+    <<: *base
+    acceptance_criteria: *criteria
+"""
+
+
+def test_an_alias_is_replaced_where_it_stands(tmp_path: Path) -> None:
+    example = Example(tmp_path, SHARED)
+    other = AcceptanceCriteria(tests=(CommandSpec(cmd="pytest b.py"),))
+    b = changed(example.plan.items[1], acceptance_criteria=other, priority=4)
+    example.expect(
+        inserted(with_todo(example.plan, b), 2, NEW),
+        ("    acceptance_criteria: *criteria\n", "    acceptance_criteria:\n      tests:\n"
+         "        - cmd: pytest b.py\n    priority: 4\n  - id: new\n    title: New\n"),
+    )  # fmt: skip
+
+
+def test_what_several_todos_share_is_written_anew_when_one_changes(tmp_path: Path) -> None:
+    example = Example(tmp_path, SHARED)
+    other = AcceptanceCriteria(tests=(CommandSpec(cmd="pytest b.py"),))
+    found = example.rewritten(
+        with_todo(example.plan, changed(example.plan.items[0], acceptance_criteria=other))
+    )
+    assert not found.faithful
+
+
+def test_a_merged_key_that_goes_costs_the_todo_only(tmp_path: Path) -> None:
+    example = Example(tmp_path, SHARED)
+    b = without(example.plan.items[1], "priority")
+    text = example.text_of(with_todo(example.plan, b))
+    assert text.startswith(SHARED[: SHARED.index("id: b")])
+    assert text[len(SHARED[: SHARED.index("id: b")]) :] == (
+        "id: b\n    title: B\n    acceptance_criteria:\n      tests:\n        - cmd: pytest a.py\n"
+        "    max_retries: 1\n"
+    )
+
+
+def test_the_policy_may_grow_deep(example: Example) -> None:
+    quarantine = Quarantine(nodeid="a.py::b", owner="me", ticket="T-1", expires="2026-12-01")
+    policy = Policy(max_branch_depth=1, flaky_retry=FlakyRetry(quarantine=(quarantine,)))
+    example.expect(
+        changed(example.plan, metadata=policy),
+        (
+            "# one\n",
+            "# one\n  flaky_retry:\n    quarantine:\n      - nodeid: a.py::b\n        owner: me\n"
+            "        ticket: T-1\n        expires: '2026-12-01'\n",
+        ),
+    )
+
+
+ODD = """\
+x-z: 1
+
+workflow_name: W
+<<: &more
+  x-y: 2
+todo_list_id: p
+x-a:
+- - 1
+  - 2
+- |+
+  kept
+
+- x: 1
+  y: 2
+- ~
+-
+x-b: &b !!map
+  k: 1
+? x-c
+: [1,
+  2]
+x-d: &d !!seq # d
+- 1
+x-e: 'a
+  b'
+x-f:
+  |
+  text
+? x-g
+x-h: []
+items: &items
+- {id: a, title: A}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("x-a", [[2], "kept\n\n", {"y": 2}, {"z": []}, [1]]),
+        ("x-a", [[0, 1, 2], "a\nb", {"z": 3}, [[]], "x"]),
+        ("x-a", [[1, 2], "kept\n\n", "more", {"x": 1, "y": 2}, None, None]),
+        ("x-a", [[1, 2, "kept\n\n", 3]]),
+        ("x-b", {"l": 2}),
+        ("x-b", 3),
+        ("x-c", [1, 2, 3]),
+        ("x-c", {"a": {"b": "c"}}),
+        ("x-d", {"now": "a\nmapping"}),
+        ("x-d", [0, 1, 2]),
+        ("x-e", ["a", "b"]),
+        ("x-f", None),
+        ("x-h", ["a long text"] * 20),
+        ("x-h", [{"a": 1}, {}]),
+        ("x-y", "own"),
+        ("x-z", ["a", {"b": [[["c"]]]}]),
+    ],
+)
+def test_odd_spellings_are_changed_rightly(tmp_path: Path, name: str, value: object) -> None:
+    example = Example(tmp_path, ODD)
+    new = "\n- id: new\n  title: New"
+    extensions = {**example.plan.extensions, name: value}
+    revised = changed(example.plan, extensions=extensions)
+    for place in (0, 1):
+        assert (
+            f"\nitems: &items{new * (not place)}\n- {{id: a, title: A}}{new * place}\n"
+            in example.text_of(inserted(revised, place, NEW))
+        )
+
+
+@pytest.mark.parametrize(("name", "value"), [("x-g", 1), ("x-y", None)])
+def test_what_cannot_be_changed_in_place_is_written_anew(tmp_path: Path, name: str, value: object) -> None:
+    example = Example(tmp_path, ODD)
+    extensions = {**example.plan.extensions, name: value}
+    if value is None:
+        del extensions[name]
+    assert not example.rewritten(changed(example.plan, extensions=extensions)).faithful
+
+
+def test_the_first_key_of_a_file_can_go(tmp_path: Path) -> None:
+    example = Example(tmp_path, ODD)
+    extensions = {name: value for name, value in example.plan.extensions.items() if name != "x-z"}
+    assert example.text_of(changed(example.plan, extensions=extensions)) == ODD.removeprefix("x-z: 1\n\n")
+
+
+def test_the_head_of_a_file_stays_when_its_first_key_goes(tmp_path: Path) -> None:
+    example = Example(tmp_path, "# The head.\n" + ODD)
+    extensions = {name: value for name, value in example.plan.extensions.items() if name != "x-z"}
+    text = example.text_of(changed(example.plan, extensions=extensions))
+    assert text == "# The head.\n" + ODD.removeprefix("x-z: 1\n\n")
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_several_todos_can_go_with_the_lines_between_them(tmp_path: Path, newline: str) -> None:
+    parts = [f"- id: {name}{newline}  title: T{newline}" for name in "abcd"]
+    head = f"todo_list_id: p{newline}items:{newline}"
+    example = Example(tmp_path, head + newline.join(parts))
+    for kept in ("a", "b", "d", "ac", "bc", "bd", "abd"):
+        items = tuple(todo for todo in example.plan.items if todo.id in kept)
+        left = [part for part in parts if part[6] in kept]
+        assert example.text_of(changed(example.plan, items=items)) == head + newline.join(left)
+
+
+def test_the_lists_of_a_new_todo_stand_as_those_of_the_others(tmp_path: Path) -> None:
+    text = "todo_list_id: p\nitems:\n- id: a\n  title: A\n  dependencies:\n    - b\n- {id: b, title: B}\n"
+    example = Example(tmp_path, text)
+    todo = changed(NEW, dependencies=("a",), allowed_files=("x",))
+    new = "- id: new\n  title: New\n  allowed_files:\n    - x\n  dependencies:\n    - a\n"
+    assert example.text_of(inserted(example.plan, 2, todo)) == text + new
+
+
+def test_a_parser_in_python_does_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("yaml_nodes", "text_layout"):
+        monkeypatch.setattr(f"planner.edges.{module}._Parser", yaml.SafeLoader)
+    for text in (PLAN, FLOW, SHARED, ODD, WIDE):
+        example = Example(tmp_path, text)
+        assert example.text_of(example.plan) == text
+        assert example.text_of(inserted(example.plan, 1, NEW)).count("\n") >= text.count("\n") + 1
+
+
+def test_the_first_keys_of_an_item_can_go(tmp_path: Path) -> None:
+    text = PLAN + "x-a:\n  - a: 1\n    b: 2\n    c: 3\n"
+    example = Example(tmp_path, text)
+    for value in ({"b": 2, "c": 3}, {"c": 3}, {"b": 2}, {"a": 1}):
+        lines = "\n    ".join(f"{key}: {number}" for key, number in value.items())
+        example.expect(
+            changed(example.plan, extensions={"x-a": [value]}),
+            ("a: 1\n    b: 2\n    c: 3\n", lines + "\n"),
+        )
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted([*HERE.glob("examples/*/plan.yaml"), *HERE.glob("fixtures/plans/valid/*.yaml")]),
+    ids=lambda path: f"{path.parent.name}/{path.name}",
+)
+def test_a_branch_leaves_every_line_of_a_real_plan_as_it_was(path: Path) -> None:
+    loaded = load_plan(path)
+    first = loaded.plan.items[0]
+    branch = Todo(
+        id=f"{first.id}_branch_01",
+        title="Repair",
+        parent_id=first.id,
+        acceptance_criteria=first.acceptance_criteria,
+        debug_instructions="# What failed\n\n    assert 1 == 2\n",
+        extensions={"x-planner": {"attempts": 0}},
+    )
+    found = rewrite(loaded, inserted(loaded.plan, 1, branch), target=path.with_name("next.yaml"))
+    assert found.faithful
+    lines = iter(found.text.splitlines())
+    assert all(line in lines for line in path.read_bytes().decode().splitlines())
+
+
+def test_another_kind_of_file_is_written_anew(example: Example) -> None:
+    found = example.rewritten(example.plan, "new.json")
+    assert found.text.startswith("{")
+    assert not found.faithful
+
+
+def test_a_broken_plan_is_refused_with_its_faults(example: Example) -> None:
+    revised = inserted(example.plan, 2, changed(NEW, dependencies=("nobody",)))
+    with pytest.raises(PlanFileError, match=r"new\.yaml:.*there is no todo 'nobody'"):
+        rewrite(example.loaded, revised, target=example.path.with_name("new.yaml"))
+    twice = inserted(example.plan, 2, example.plan.items[0])
+    with pytest.raises(PlanFileError, match="is taken by"):
+        rewrite(example.loaded, twice, target=example.path.with_name("new.yaml"))
+
+
+def test_what_no_file_can_say_is_refused(example: Example) -> None:
+    revised = changed(example.plan, extensions={"y-a": 1})
+    with pytest.raises(PlanFileError):
+        rewrite(example.loaded, revised, target=example.path.with_name("new.yaml"))
+    revised = changed(example.plan, extensions={"x-a": (1, 2)})
+    with pytest.raises(PlannerError, match="holds what no plan file can say"):
+        rewrite(example.loaded, revised, target=example.path.with_name("new.json"))
+
+
+def test_a_file_that_has_changed_meanwhile_is_refused(example: Example) -> None:
+    example.path.write_text(PLAN + "\n")
+    with pytest.raises(PlannerError, match="has changed since it was loaded; run the command again"):
+        rewrite(example.loaded, example.plan, target=example.path.with_name("new.yaml"))
+    example.path.unlink()
+    with pytest.raises(PlannerError, match="there is no such file"):
+        rewrite(example.loaded, example.plan, target=example.path.with_name("new.yaml"))
+
+
+def test_in_another_folder_the_root_leads_to_the_same_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "plans").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link").symlink_to("plans")
+    example = Example(tmp_path / "plans", PLAN)
+    monkeypatch.chdir(tmp_path)
+    for target, root in {
+        "elsewhere/new.yaml": "root: ../plans\n",
+        "new.yaml": "root: plans\n",
+        "link/new.yaml": "",
+    }.items():
+        found = rewrite(example.loaded, example.plan, target=Path(target))
+        assert found.faithful
+        assert found.text == PLAN.replace("# its name\n", f"# its name\n{root}")
+    example = Example(tmp_path, PLAN.replace("# its name", "# its name\nroot: plans # there"))
+    found = rewrite(example.loaded, example.plan, target=tmp_path / "plans" / "new.yaml")
+    assert "\nroot: . # there\n" in found.text
+
+
+def test_a_root_out_of_reach_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "plans").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    example = Example(tmp_path / "plans", PLAN)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with pytest.raises(
+        PlannerError, match=r"lies neither in that folder nor under .*; name a file in"
+    ) as caught:
+        rewrite(example.loaded, example.plan, target=Path("new.yaml"))
+    assert "\n" not in str(caught.value)
+    found = rewrite(example.loaded, example.plan, target=Path("new.yaml"), boundary=tmp_path)
+    assert "root: ../plans\n" in found.text
+
+
+def test_a_root_with_an_odd_name_is_named_so_that_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "~plans").mkdir()
+    example = Example(tmp_path / "~plans", PLAN)
+    found = rewrite(example.loaded, example.plan, target=tmp_path / "new.yaml")
+    assert "root: ./~plans\n" in found.text
+
+
+def test_a_new_plan_is_written_with_the_mode_of_the_old(example: Example) -> None:
+    write_new_plan("", example.path.with_name("none.yaml"), old=example.path.with_name("gone.yaml"))
+    assert stat.S_IMODE(example.path.with_name("none.yaml").stat().st_mode) == 0o644
+    example.path.with_name("none.yaml").unlink()
+    for mode in (0o640, 0o4755):
+        example.path.chmod(mode)
+        target = example.path.with_name(f"new{mode}.yaml")
+        write_new_plan("a: é\r\n", target, old=example.path)
+        assert target.read_bytes() == "a: é\r\n".encode()
+        assert stat.S_IMODE(target.stat().st_mode) == mode & 0o777
+    assert sorted(path.name for path in example.path.parent.iterdir()) == [
+        "new2541.yaml",
+        "new416.yaml",
+        "plan.yaml",
+    ]
+
+
+def refusal(target: Path, old: Path) -> str:
+    before = sorted(target.parent.iterdir()) if target.parent.is_dir() else None
+    with pytest.raises(PlannerError) as caught:
+        write_new_plan("x: 1\n", target, old=old)
+    assert (sorted(target.parent.iterdir()) if target.parent.is_dir() else None) == before
+    assert "\n" not in str(caught.value)
+    return str(caught.value).removeprefix(f"{target}: ")
+
+
+def test_no_file_is_overwritten(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, old = example.path.parent, example.path
+    (folder / "link.yaml").symlink_to("plan.yaml")
+    (folder / "dangling.yaml").symlink_to("nowhere.yaml")
+    (folder / "hard.yaml").hardlink_to(old)
+    (folder / "other.yaml").write_text("mine")
+    (folder / "folder.yaml").mkdir()
+    itself = "this is the plan itself; name another file"
+    taken = "there is such a file already; name another file, or remove it"
+    assert refusal(old, old) == refusal(folder / "link.yaml", old) == itself
+    assert refusal(old, folder / "link.yaml") == refusal(folder / "hard.yaml", old) == itself
+    for name in ("other.yaml", "folder.yaml", "dangling.yaml"):
+        assert refusal(folder / name, old) == taken
+    assert old.read_text() == PLAN
+    assert (folder / "other.yaml").read_text() == "mine"
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_file_that_appears_meanwhile_is_not_overwritten(
+    example: Example, monkeypatch: pytest.MonkeyPatch, has_links: bool
+) -> None:
+    target = example.path.with_name("new.yaml")
+    link = os.link
+
+    def late(source: Path, to: Path) -> None:
+        target.write_text("mine")
+        if not has_links:
+            raise PermissionError(1, "Operation not permitted")
+        link(source, to)
+
+    monkeypatch.setattr(os, "link", late)
+    with pytest.raises(PlannerError, match="there is such a file already"):
+        write_new_plan("x: 1\n", target, old=example.path)
+    assert target.read_text() == "mine"
+
+
+def test_without_hard_links_the_file_is_renamed(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", unknown)
+    target = example.path.with_name("new.yaml")
+    write_new_plan("x: 1\n", target, old=example.path)
+    assert target.read_text() == "x: 1\n"
+    assert len(list(target.parent.iterdir())) == 2
+
+
+def test_a_place_that_cannot_be_written_says_why(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, old = example.path.parent, example.path
+    assert refusal(folder / "none" / "new.yaml", old) == (
+        f"there is no folder {folder / 'none'}; make it, or name another file"
+    )
+    assert refusal(old / "new.yaml", old) == f"{old} is no folder; name another file"
+    assert "it cannot be written (" in refusal(folder / "a\0b", old)
+    assert "it cannot be written (File name too long)" in refusal(folder / ("n" * 300 + ".yaml"), old)
+
+    def denied(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", denied)
+    assert refusal(folder / "new.yaml", old) == (
+        f"nothing may be written into {folder}; change its permissions, or name another file"
+    )
+
+
+def test_questions_of_many_lines_stand_in_lists(example: Example) -> None:
+    todo = changed(
+        example.plan.items[1],
+        acceptance_criteria=AcceptanceCriteria(manual=(ManualSpec(question="Is it\nright?"),)),
+        allowed_files=("a " * 80,),
+    )
+    text = example.text_of(with_todo(example.plan, todo))
+    assert "        - question: |-\n            Is it\n            right?\n" in text
