@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import ast
 import builtins
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+
+MAX_ALIASES = 5
+"""How many aliases a name of a type is followed through."""
 
 
 class Likeness(Enum):
@@ -27,15 +31,19 @@ class Likeness(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the names in a module stand for."""
+    """What the names in a module or a class stand for."""
 
     imported: Mapping[str, str]
     """Local name to full dotted name."""
     defined: frozenset[str]
     """Classes and functions that the module defines: they are what they are."""
     assigned: frozenset[str]
-    """Other names of the module: an alias of a type, a constant. What they stand for is not known."""
+    """Other names of the module: a type variable, a constant. What they stand for is not known."""
     module: str
+    aliases: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of those that are bound once, to a type or a plain value, its source: ``Price = float``."""
+    is_open: bool = False
+    """The module may have names that its source does not show."""
 
 
 def compare_annotations(expected: str, actual: str, names: Names) -> Likeness:
@@ -43,19 +51,35 @@ def compare_annotations(expected: str, actual: str, names: Names) -> Likeness:
     left, right = _Reader(names), _Reader(names)
     try:
         wanted, found = left.read(expected), right.read(actual)
-    except (SyntaxError, ValueError, RecursionError):
+        return _compare_meanings(wanted, found, left, right)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Likeness.SAME if expected.strip() == actual.strip() else Likeness.UNKNOWN
+
+
+def _compare_meanings(wanted: str, found: str, left: _Reader, right: _Reader) -> Likeness:
     if wanted == found:
         return Likeness.SAME
     if left.unresolved or right.unresolved:
         return Likeness.UNKNOWN
-    if left.loose and wanted == _only_last_names(found, left.loose):
+    if left.loose and wanted == _with_names_cut(found, _to_one_of(left.loose)):
         return Likeness.SAME
+    if right.loose and left.names.is_open:
+        return Likeness.UNKNOWN
+    # One library gives its types by several paths: pandas.Series is pandas.core.series.Series.
+    if _with_names_cut(wanted, _to_its_ends) == _with_names_cut(found, _to_its_ends):
+        return Likeness.UNKNOWN
     return Likeness.DIFFERENT
 
 
-def compare_defaults(expected: str, actual: str) -> Likeness:
-    """Whether two defaults are the same value; names in them are not resolved."""
+def compare_defaults(expected: str, actual: str, names: Names | None = None) -> Likeness:
+    """Whether two defaults are the same value. A name in the code is resolved if it is a constant."""
+    likeness = _compare_values(expected, actual)
+    if likeness is Likeness.UNKNOWN and names is not None and actual in names.aliases:
+        return _compare_values(expected, names.aliases[actual])
+    return likeness
+
+
+def _compare_values(expected: str, actual: str) -> Likeness:
     try:
         wanted, found = (
             ast.parse(expected.strip(), mode="eval").body,
@@ -180,6 +204,8 @@ class _Reader:
         self.names = names
         self.unresolved = False
         """It names something that only running the code would tell."""
+        self.steps = 0
+        """How many aliases of types are being followed."""
         self.loose: set[str] = set()
         """Bare names of which nothing is known; they are compared by their last part."""
 
@@ -212,11 +238,20 @@ class _Reader:
         full = resolve(name, self.names)
         if full is not None:
             return full
+        if name in self.names.aliases and self.steps < MAX_ALIASES:
+            return self._alias(self.names.aliases[name])
         if name.partition(".")[0] in self.names.assigned:
             self.unresolved = True
         else:
             self.loose.add(name)
         return name
+
+    def _alias(self, source: str) -> str:
+        self.steps += 1
+        try:
+            return self.read(source)
+        finally:
+            self.steps -= 1
 
     def _subscript(self, node: ast.Subscript) -> str:
         base = self._expression(node.value)
@@ -255,18 +290,27 @@ def _split_union(text: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-class _CutToLooseNames(ast.NodeTransformer):
-    """Cuts full names to the bare ones that they may be: ``indicators.Candle`` to ``Candle``."""
+class _NameCutter(ast.NodeTransformer):
+    """Puts a shorter name in the place of each dotted one."""
 
-    def __init__(self, loose: set[str]) -> None:
-        self.loose = sorted(loose)
+    def __init__(self, cut: Callable[[str], str]) -> None:
+        self.cut = cut
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        name = dotted(node) or ""
-        kept = next((each for each in self.loose if name.endswith(f".{each}")), None)
-        return ast.parse(kept, mode="eval").body if kept else node
+        name = dotted(node)
+        return node if name is None else ast.parse(self.cut(name), mode="eval").body
 
 
-def _only_last_names(found: str, loose: set[str]) -> str:
-    tree = _CutToLooseNames(loose).visit(ast.parse(found, mode="eval").body)
+def _with_names_cut(found: str, cut: Callable[[str], str]) -> str:
+    tree = _NameCutter(cut).visit(ast.parse(found, mode="eval").body)
     return _union(_split_union(ast.unparse(tree)))
+
+
+def _to_one_of(loose: set[str]) -> Callable[[str], str]:
+    """Cuts full names to the bare ones that they may be: ``indicators.Candle`` to ``Candle``."""
+    known = sorted(loose)
+    return lambda name: next((each for each in known if name.endswith(f".{each}")), name)
+
+
+def _to_its_ends(name: str) -> str:
+    return f"{name.partition('.')[0]}.{name.rpartition('.')[2]}"

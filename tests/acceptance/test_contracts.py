@@ -1,0 +1,240 @@
+"""Contracts from end to end: made of code, kept, broken, and told to a person."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from example_project import Example, todo
+
+INDICATORS = """
+import pandas as pd
+from dataclasses import dataclass
+
+
+def compute_rsi(series: "pd.Series", period: int = 14) -> "pd.Series":
+    raise SystemExit("a contract never runs the code")
+
+
+def compute_atr(bars, *, period: int = 14): ...
+
+
+@dataclass
+class Band:
+    upper: float
+    lower: float = 0.0
+
+    @property
+    def width(self) -> float: ...
+
+    async def stream(self, *items: float): ...
+
+
+raise SystemExit("a contract never imports the module")
+"""
+
+
+def planner(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "planner", *args],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Example:
+    example = Example(tmp_path, {"src/indicators/rsi.py": INDICATORS})
+    example.plan(todo("t", expected_artifacts=["plan.yaml"], contract_path="contracts/rsi.json"))
+    return example
+
+
+def write(example: Example, *more: str) -> dict[str, Any]:
+    done = planner(
+        "contract", "write", "indicators.rsi", "-o", "contracts/rsi.json", *more, cwd=example.root
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert done.stdout == "contracts/rsi.json: 2 functions and 1 class of indicators.rsi\n"
+    return json.loads((example.root / "contracts/rsi.json").read_text())
+
+
+def change(example: Example, old: str, new: str) -> None:
+    file = example.root / "src/indicators/rsi.py"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+
+
+def test_a_contract_that_was_written_is_accepted_by_the_run(example: Example) -> None:
+    document = write(example)
+
+    assert [each["name"] for each in document["functions"]] == ["compute_rsi", "compute_atr"]
+    verified = example.verify()
+    assert verified.states == {"t": "done"}, str(verified)
+    checked = planner("contract", "check", "contracts/rsi.json", cwd=example.root)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert checked.stdout == "contracts/rsi.json: indicators.rsi keeps it (2 functions and 1 class)\n"
+
+
+def test_every_broken_promise_is_a_failure_that_names_both_signatures(example: Example) -> None:
+    write(example)
+    change(example, "period: int = 14) ->", "window: int = 14) ->")
+    change(example, "compute_atr(", "compute_atrs(")
+    change(example, "lower: float = 0.0", "lower: float")
+
+    verified = example.verify()
+
+    assert verified.category("t") == "SPEC_MISMATCH", str(verified)
+    failures = verified.outcomes["t"]["failures"]
+    assert len(failures) == 3
+    assert [each["rule"] for each in failures] == ["contract-broken"] * 3
+    said = {each["location"]["function"]: each["suggestion"] for each in failures}
+    promised = "compute_rsi(series: pd.Series, period: int = 14) -> pd.Series"
+    found = "compute_rsi(series: pd.Series, window: int = 14) -> pd.Series"
+    assert said["compute_rsi"] == (
+        "compute_rsi (src/indicators/rsi.py:6): the parameter period is renamed to window. "
+        f"contracts/rsi.json promises {promised}, the code has {found}."
+    )
+    assert "does not define compute_atr; did you mean compute_atrs?" in said["compute_atr"]
+    assert "lower has no default" in said["Band.__init__"]
+    reason = verified.check("t", "contract_path")["reason"]
+    assert reason.startswith("compute_rsi: ")
+    assert reason.endswith("(and 2 more: compute_atr, Band.__init__)")
+
+
+def test_the_command_says_each_difference_on_lines_of_its_own(example: Example) -> None:
+    write(example)
+    change(example, "period: int = 14) ->", "window: int = 14) ->")
+    change(example, "def compute_atr", "@traced\ndef compute_atr")
+
+    done = planner("contract", "check", "contracts/rsi.json", cwd=example.root)
+
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        "compute_rsi (src/indicators/rsi.py:6): the parameter period is renamed to window",
+        "    contract  compute_rsi(series: pd.Series, period: int = 14) -> pd.Series",
+        "    code      compute_rsi(series: pd.Series, window: int = 14) -> pd.Series",
+        "cannot be told: compute_atr in src/indicators/rsi.py:11 cannot be compared: the decorator traced "
+        "may change its signature",
+        "contracts/rsi.json: 1 broken, 1 cannot be told",
+    ]
+    found = json.loads(
+        planner("contract", "check", "contracts/rsi.json", "--json", cwd=example.root).stdout
+    )
+    assert found["verdict"] == "broken"
+    assert [each["name"] for each in found["differences"]] == ["compute_rsi", "compute_atr"]
+
+
+def test_what_cannot_be_told_is_neither_green_nor_blamed_on_the_code(example: Example) -> None:
+    write(example)
+    change(example, "def compute_atr", "@traced\ndef compute_atr")
+
+    verified = example.verify()
+
+    assert verified.states == {"t": "testing"}, str(verified)
+    assert verified.check("t", "contract_path")["verdict"] == "inconclusive"
+    done = planner("contract", "check", "contracts/rsi.json", cwd=example.root)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (
+        1,
+        "contracts/rsi.json: 0 broken, 1 cannot be told",
+    )
+    document = planner("contract", "check", "contracts/rsi.json", "--json", cwd=example.root).stdout
+    assert json.loads(document)["verdict"] == "inconclusive"
+
+
+def test_what_is_left_out_is_told_beside_the_contract(example: Example) -> None:
+    change(example, "def compute_atr", "@traced\ndef compute_atr")
+
+    done = planner("contract", "write", "indicators.rsi", cwd=example.root)
+
+    assert [each["name"] for each in json.loads(done.stdout)["functions"]] == ["compute_rsi"]
+    assert done.stderr == (
+        "planner: left out: compute_atr has the decorator traced, which may change its signature\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "said"),
+    [
+        (["write", "indicators.rsj"], 4, "there is no module indicators.rsj below the root; did you mean"),
+        (["write", "indicators/rsi.py"], 2, "is a path; write the module's dotted name: indicators.rsi"),
+        (["write", "empty"], 4, "empty has no function and no class to promise; with --private"),
+        (["write", "empty", "--private"], 4, "empty has no function and no class to promise"),
+        (["write", "broken"], 4, "broken.py:1: SyntaxError: "),
+        (["write", "indicators.rsi", "--root", "gone"], 2, "--root gone is no folder"),
+        (["write", "indicators.rsi", "--force"], 2, "--force replaces a file; name it with --output"),
+        (["write", "indicators.rsi", "-o", "plan.yaml"], 2, "plan.yaml is there already; replace it with"),
+        (["write", "indicators.rsi", "-o", "src"], 2, "src is a folder; name a file in it"),
+        (["write", "indicators.rsi", "-o", "plan.yaml/x"], 2, "plan.yaml is no folder; name a file in one"),
+        (["check", "gone.json"], 4, "gone.json: the file does not exist"),
+        (["check", "plan.yaml"], 4, "plan.yaml:2:2 todo_list_id: 'todo_list_id' is no key of a contract"),
+        (["check"], 2, ""),
+    ],
+)
+def test_a_wrong_word_is_one_line_and_a_status(
+    example: Example, args: list[str], status: int, said: str
+) -> None:
+    example.write({"empty.py": "x = 1\n", "broken.py": "def (\n"})
+
+    done = planner("contract", *args, cwd=example.root)
+
+    assert done.returncode == status, done.stderr
+    assert said in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_a_contract_is_replaced_on_demand(example: Example) -> None:
+    write(example)
+    change(example, "def compute_atr", "def compute_bands")
+    document = write(example, "--force")
+    assert [each["name"] for each in document["functions"]] == ["compute_rsi", "compute_bands"]
+
+
+def test_a_run_without_contracts_does_not_pay_for_them(example: Example) -> None:
+    write(example)
+
+    def imported() -> set[str]:
+        verified = example.verify(env={"PYTHONPROFILEIMPORTTIME": "1"})
+        assert verified.exit_code == 0, str(verified)
+        lines = (line.rpartition("|")[2].strip() for line in verified.output.splitlines())
+        return {line.partition(".")[0] for line in lines}
+
+    assert "griffe" in imported()
+    example.plan(todo("t", expected_artifacts=["plan.yaml"]))
+    assert "griffe" not in imported()
+
+
+def test_a_call_that_does_not_fit_is_told_what_the_contract_promises(tmp_path: Path) -> None:
+    example = Example(
+        tmp_path,
+        {
+            "rsi.py": "def compute_rsi(series, period=14): return 0\n"
+            "class Band:\n    def grow(self, by): ...\n",
+            "test_rsi.py": "import rsi\n\ndef test_function(): rsi.compute_rsi([], window=3)\n\n"
+            "def test_method(): rsi.Band().grow()\n",
+        },
+    )
+    written = planner("contract", "write", "rsi", "-o", "rsi.json", cwd=tmp_path)
+    assert written.returncode == 0, written.stderr
+    example.plan(todo("t", "pytest test_rsi.py", contract_path="rsi.json"))
+
+    verified = example.verify()
+
+    assert verified.category("t") == "SPEC_MISMATCH", str(verified)
+    said = " ".join(each["suggestion"] for each in verified.outcomes["t"]["failures"])
+    assert "rsi.json promises compute_rsi(series, period=14)." in said
+    assert "rsi.json promises Band.grow(by)." in said
+    (tmp_path / "rsi.json").write_text("{")
+    verified = example.verify()
+    said = " ".join(each["suggestion"] for each in verified.outcomes["t"]["failures"])
+    assert "unexpected keyword argument 'window'." in said
+    assert "promises" not in said

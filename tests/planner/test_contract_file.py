@@ -1,0 +1,255 @@
+"""A contract file is read with the position of whatever is wrong in it, and written the same every time."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from planner.edges.contract_file import (
+    MAX_BYTES,
+    read_contract_file,
+    render_contract,
+    write_contract_file,
+)
+from planner.errors import ContractFileError
+from planner.model.contract import Contract
+
+FULL = {
+    "contract_version": 1,
+    "module": "indicators.rsi",
+    "functions": [
+        {
+            "name": "compute_rsi",
+            "parameters": [
+                {"name": "series", "kind": "positional_or_keyword", "annotation": "pd.Series"},
+                {"name": "period", "kind": "keyword_only", "annotation": "int", "default": "14"},
+            ],
+            "returns": "pd.Series",
+            "async": False,
+        },
+        {"name": "nothing", "parameters": []},
+        {"name": "anything"},
+    ],
+    "classes": [
+        {
+            "name": "Outer.Inner",
+            "bases": ["Base"],
+            "methods": [{"name": "run", "parameters": [], "async": True}],
+            "properties": [{"name": "size", "returns": "int"}],
+        }
+    ],
+    "schemas": [{"type": "object", "x-of": "any", "properties": {"a": {"type": "integer"}}}],
+}
+
+
+def refused(text: str | bytes, folder: Path) -> str:
+    file = folder / "c.json"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ContractFileError) as caught:
+        read_contract_file(Path("c.json"), root=folder)
+    lines = str(caught.value).split("\n")
+    assert lines == list(caught.value.faults)
+    assert all(line.startswith("c.json") for line in lines)
+    return str(caught.value)
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    contract = Contract.model_validate(FULL)
+    file = tmp_path / "contracts" / "c.json"
+    write_contract_file(contract, file)
+    assert read_contract_file(file) == contract
+    assert json.loads(file.read_text()) == {
+        **FULL,
+        "functions": [
+            *FULL["functions"][:2],  # type: ignore[index]
+            {"name": "anything"},
+        ],
+    }
+    assert render_contract(contract) == file.read_text()
+
+
+def test_a_parameter_stands_on_one_line() -> None:
+    text = render_contract(Contract.model_validate(FULL))
+    assert (
+        '        {"name": "period", "kind": "keyword_only", "annotation": "int", "default": "14"}\n' in text
+    )
+    assert text.endswith("}\n")
+
+
+def test_a_file_that_is_there_is_replaced_only_on_demand(tmp_path: Path) -> None:
+    contract, file = Contract.model_validate(FULL), tmp_path / "c.json"
+    file.write_text("mine")
+    with pytest.raises(FileExistsError):
+        write_contract_file(contract, file)
+    assert file.read_text() == "mine"
+    write_contract_file(contract, file, replace=True)
+    assert file.read_text() == render_contract(contract)
+    assert os.listdir(tmp_path) == ["c.json"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "c.json:1:2: "),
+        ("[]", "c.json:1:1: the file is no mapping"),
+        ('{"contract_version": 1,\n "module": "a",\n "module": "b"}', "c.json:3:2"),
+        ('{"module": "a"}', "c.json:1:1 contract_version: the key 'contract_version' is missing; add it"),
+        (
+            '{"contract_version": 2, "module": "a", "new": 1}',
+            "c.json:1:22 contract_version: contract_version 2 is newer than 1, the newest that this "
+            "version reads; update pytest-planverify",
+        ),
+        ('{"contract_version": "1", "module": "a"}', 'contract_version: "1" is not accepted here; write 1'),
+        (
+            '{"contract_version": 1, "module": "../a"}',
+            'c.json:1:35 module: "../a" is no module name of Python; correct it',
+        ),
+        ('{"contract_version": 1, "module": "a"}', "the contract promises nothing; name functions"),
+        (
+            '{"contract_version": 1, "module": "a", "functoins": []}',
+            "c.json:1:40 functoins: 'functoins' is no key of a contract; did you mean 'functions'?",
+        ),
+        (
+            '{"contract_version": 1, "module": "a", "functions": [{"name": "f", "parameters": '
+            '[{"nmae": 1}]}]}',
+            "'nmae' is no key of a parameter; did you mean 'name'?",
+        ),
+        (
+            '{"contract_version": 1, "module": "a", "functions": [{"name": "f", "zzz": 1}]}',
+            "'zzz' is no key of a function; known are name, parameters, returns, async",
+        ),
+        (
+            '{"contract_version": 1, "module": "a", "functions": [{"name": "a b", "async": "often"}]}',
+            'functions[0].name: "a b" is no name of Python; correct it',
+        ),
+        (
+            '{"contract_version": 1, "module": "a", "functions": {"f": 1}}',
+            "functions: a mapping is no list; put it in [ ]",
+        ),
+        (
+            '{"contract_version": 1, "module": "a", "functions": ["f"]}',
+            'functions[0]: "f" is no mapping; put it in { }',
+        ),
+        (
+            '{"contract_version": 1, "module": "a", "functions": [{"name": "f", "returns": ["int"]}]}',
+            "functions[0].returns: a list is no text; put it in quotes",
+        ),
+        (
+            '{"contract_version": 1, "module": "a", "functions": [{"name": "f", "returns": ""}]}',
+            "functions[0].returns: the text is empty",
+        ),
+        (
+            '{"contract_version": 1, "module": "a", "functions": [{"name": "f", "parameters": '
+            '[{"name": "a", "kind": "positional"}]}]}',
+            "kind: \"positional\" is not accepted here; write 'positional_only', 'positional_or_keyword'",
+        ),
+        (
+            '{"contract_version": 1, "module": "a", "schemas": [{}, {"type": "x"}]}',
+            "c.json:1:56 schemas[1]: this is no JSON Schema: $.type: 'x' is not valid",
+        ),
+        ("[" * 100_000, "c.json:1:"),
+        ("  \n", "the file is no JSON text; write it with: planner contract write MODULE"),
+        (b"\xff\xfe\x00", "c.json: the file is"),
+        (b'{"a": "\xe4"}', "c.json:1:8: the byte 0xe4 is not UTF-8"),
+    ],
+)
+def test_a_fault_is_said_with_its_position_and_remedy(tmp_path: Path, text: str | bytes, said: str) -> None:
+    assert said in refused(text, tmp_path)
+
+
+def test_all_faults_are_said_at_once(tmp_path: Path) -> None:
+    text = (
+        '{"contract_version": 1, "module": "a-b", "functions": [{"async": "often"}, {"name": "f", "x": 1}]}'
+    )
+    said = refused(text, tmp_path).split("\n")
+    assert len(said) == 4
+    assert said == sorted(said, key=lambda line: int(line.split(":")[2].split()[0]))
+
+
+def test_keys_of_ones_own_are_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "c.json"
+    text = (
+        '{"contract_version": 1, "module": "a", "x-why": "because", "functions": [{"name": "f", "x-a": 1}]}'
+    )
+    file.write_text("\ufeff" + text)
+    assert [each.name for each in read_contract_file(file).functions] == ["f"]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("gone.json", "gone.json: the file does not exist; check the path, or write it"),
+        ("right.jso", "right.jso: the file does not exist; did you mean right.json?"),
+        ("nowhere/c.json", "the file does not exist"),
+        ("../c.json", "leaves the plan's root"),
+        ("/etc/passwd", "is an absolute path"),
+        ("link.json", "leaves the plan's root through a symbolic link"),
+        ("folder", "this is no ordinary file"),
+        ("pipe", "this is no ordinary file"),
+        ("a\0b", "control character"),
+        ("right.json/c.json", "the file cannot be read (Not a directory)"),
+        ("large.json", "the file is larger than 4 MiB"),
+    ],
+)
+def test_only_an_ordinary_file_below_the_root_is_read(tmp_path: Path, path: str, said: str) -> None:
+    root = tmp_path / "root"
+    (root / "folder").mkdir(parents=True)
+    os.mkfifo(root / "pipe")
+    (tmp_path / "elsewhere.json").write_text(json.dumps(FULL))
+    (root / "link.json").symlink_to(tmp_path / "elsewhere.json")
+    (root / "right.json").write_text(json.dumps(FULL))
+    (root / "large.json").write_bytes(b" " * (MAX_BYTES + 1))
+    with pytest.raises(ContractFileError, match=r"^[^\n]*$") as caught:
+        read_contract_file(Path(path), root=root)
+    assert said in str(caught.value)
+    read_contract_file(Path("right.json"), root=root)
+
+
+def test_a_default_may_be_given_as_a_value(tmp_path: Path) -> None:
+    """But null is as if it were left out: it cannot mean both no default and the default None."""
+    values = ["14", "-1.5", "true", "null", '"N"']
+    parameters = ", ".join(f'{{"name": "p{at}", "default": {value}}}' for at, value in enumerate(values))
+    file = tmp_path / "c.json"
+    function = f'{{"name": "f", "parameters": [{parameters}]}}'
+    file.write_text(f'{{"contract_version": 1, "module": "a", "functions": [{function}]}}')
+    (function,) = read_contract_file(file).functions
+    assert [each.default for each in function.parameters or ()] == ["14", "-1.5", "True", None, "N"]
+
+
+KEYS = st.sampled_from(
+    [
+        *("contract_version", "module", "functions", "classes", "schemas", "name", "kind", "parameters"),
+        *("methods", "returns", "async", "default", "annotation", "bases", "properties", "x-own", "zz"),
+    ]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.binary(max_size=80)
+    | st.dictionaries(KEYS, VALUES, max_size=5).map(
+        lambda more: json.dumps({"contract_version": 1, "module": "a.b", **more}).encode()
+    )
+)
+def test_whatever_a_file_holds_it_is_a_contract_or_refused(tmp_path: Path, data: bytes) -> None:
+    file = tmp_path / "c.json"
+    file.write_bytes(data)
+    try:
+        contract = read_contract_file(file)
+    except ContractFileError as refused:
+        contract, lines = None, str(refused).split("\n")
+        assert all(line.startswith(str(file)) for line in lines)
+    if contract is not None:
+        again = tmp_path / "again.json"
+        write_contract_file(contract, again, replace=True)
+        assert read_contract_file(again) == contract

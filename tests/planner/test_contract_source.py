@@ -1,0 +1,703 @@
+"""A contract that is made of code is kept by that code, and names what was changed in it afterwards."""
+
+from __future__ import annotations
+
+import keyword
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from planner.edges import contract_modules
+from planner.edges.contract_comparison import compare_contract
+from planner.edges.contract_file import render_contract
+from planner.edges.contract_source import read_contract, write_contract
+from planner.errors import ModuleSourceError
+from planner.model.contract import Contract, ContractDifference
+from planner.rules.contract_signatures import render, render_signature
+
+
+class Project:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def write(self, **files: str) -> Project:
+        for name, text in files.items():
+            package, init, _ = name.partition("____init__")
+            file = self.root / f"{package.replace('__', '/')}{'/__init__' if init else ''}.py"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(textwrap.dedent(text))
+        return self
+
+    def signatures(self, module: str = "m", **options: Any) -> list[str]:
+        contract = read_contract(module, self.root, **options)
+        methods = [f"{each.name}.{render(one)}" for each in contract.classes for one in each.methods]
+        return [*map(render, contract.functions), *methods]
+
+    def differences(self, module: str = "m", **promised: Any) -> tuple[ContractDifference, ...]:
+        contract = Contract.model_validate({"contract_version": 1, "module": module, **promised})
+        return compare_contract(contract, self.root)
+
+    def function(self, name: str, *parameters: str, **more: Any) -> tuple[ContractDifference, ...]:
+        promised = {"name": name, "parameters": [{"name": each} for each in parameters], **more}
+        return self.differences(functions=[promised])
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+# -- what is taken into a contract --------------------------------------------------------------------
+
+
+def test_a_signature_is_written_as_it_stands(project: Project) -> None:
+    source = """
+        import pandas as pd
+        from typing import Literal
+        N = 14
+        def rsi(series: "pd.Series", /, period: int = N, *rest: float, mode: Literal["a", 'b'] = 'a',
+                key=lambda x: x + 1, **options: dict[str, int | None]) -> "list[pd.Series]": ...
+        async def fetch(*, a, b=(1, 2)): ...
+    """
+    assert project.write(m=source).signatures() == [
+        "rsi(series: pd.Series, /, period: int = N, *rest: float, mode: Literal['a', 'b'] = 'a', "
+        "key=lambda x: x + 1, **options: dict[str, int | None]) -> list[pd.Series]",
+        "async fetch(*, a, b=(1, 2))",
+    ]
+
+
+def test_only_public_names_are_taken_in_unless_all_are_asked_for(project: Project) -> None:
+    source = """
+        from os.path import join
+        def shown(): ...
+        def _hidden(): ...
+        class Shown:
+            def __init__(self): ...
+            def _hidden(self): ...
+            def __len__(self): ...
+            def __mangled(self): ...
+        class _Hidden: ...
+    """
+    assert project.write(m=source).signatures() == [
+        "shown()",
+        "Shown.__init__()",
+        "Shown.__len__()",
+    ]
+    contract = read_contract("m", project.root, private=True)
+    assert [each.name for each in contract.functions] == ["shown", "_hidden"]
+    assert [each.name for each in contract.classes] == ["Shown", "_Hidden"]
+    assert len(contract.classes[0].methods) == 4
+
+
+def test_all_names_what_is_public(project: Project) -> None:
+    project.write(
+        p____init__="from .impl import compute as run, Thing, LIMIT\nfrom os import sep\n"
+        "__all__ = ['run', 'own', 'Thing', 'LIMIT', 'gone']\n__all__ += ['_late']\n"
+        "def own(): ...\ndef other(): ...\ndef _late(): ...\n",
+        p__impl="LIMIT = 1\ndef compute(a): ...\nclass Thing:\n    def go(self): ...\n",
+    )
+    written = write_contract("p", project.root)
+    assert [render(each) for each in written.contract.functions] == ["own()", "_late()", "run(a)"]
+    assert [each.name for each in written.contract.classes] == ["Thing"]
+    assert written.left_out == ("LIMIT is assigned, not defined",)
+
+
+def test_classes_are_written_with_bases_methods_properties_and_inner_classes(project: Project) -> None:
+    source = """
+        import abc, functools
+        from dataclasses import dataclass
+        class Strategy(Base[int], abc.ABC, metaclass=Meta):
+            size: int = 1
+            def run(self, x: int) -> None: ...
+            @staticmethod
+            def parse(text): ...
+            @classmethod
+            def make(cls, *, n=1): ...
+            @property
+            def name(self) -> str: ...
+            @name.setter
+            def name(self, value): ...
+            @functools.cached_property
+            def length(self): ...
+            class Inner:
+                async def go(self): ...
+        @dataclass(frozen=True)
+        class Candle:
+            open: float
+            close: float = 0.0
+    """
+    strategy, inner, candle = read_contract("m", project.write(m=source).root).classes
+    assert strategy.bases == ("Base[int]", "abc.ABC")
+    assert [render(each) for each in strategy.methods] == [
+        "run(x: int) -> None",
+        "parse(text)",
+        "make(*, n=1)",
+    ]
+    assert [(each.name, each.returns) for each in strategy.properties] == [
+        ("name", "str"),
+        ("length", None),
+    ]
+    assert (inner.name, [render(each) for each in inner.methods]) == ("Strategy.Inner", ["async go()"])
+    assert [render(each) for each in candle.methods] == [
+        "__init__(open: float, close: float = 0.0) -> None"
+    ]
+
+
+def test_what_only_running_the_code_would_tell_is_left_out_and_named(project: Project) -> None:
+    source = f"""
+        @traced(1)
+        def a(): ...
+        if FAST:
+            def b(): ...
+        class C:
+            @traced
+            def d(self): ...
+            if FAST:
+                def e(self): ...
+                class F: ...
+            @property
+            def g(self): ...
+            g = other(g)
+        if FAST:
+            class H: ...
+        def i(x={'"' + "y" * 10_001 + '"'}): ...
+        class {"J" * 600}: ...
+        def kept(): ...
+    """
+    written = write_contract("m", project.write(m=source).root)
+    assert [each.name for each in written.contract.functions] == ["kept"]
+    assert [each.name for each in written.contract.classes] == ["C"]
+    assert written.contract.classes[0].methods == ()
+    assert [said.split(" ")[0] for said in written.left_out] == [
+        *("a", "b", "H", "i", "C.d", "C.e", "C.F"),
+        "J" * 600,
+    ]
+    assert compare_contract(written.contract, project.root) == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (None, "there is no module m below the root"),
+        ("def (", "m.py:1: SyntaxError: "),
+        ("def f():\nreturn", "m.py:2: IndentationError: "),
+        ("a\0b", "m.py: "),
+        ("x = " + "(" * 300, "m.py:1: "),
+        ("x = " + "-" * 200_000 + "1", "m.py is nested too deeply to be read"),
+        ("# coding: nonsense\n", "m.py:"),
+    ],
+)
+def test_a_module_that_cannot_be_read_is_one_line(project: Project, source: str | None, said: str) -> None:
+    if source is not None:
+        project.write(m=source)
+    with pytest.raises(ModuleSourceError, match=r"^[^\n]*$") as caught:
+        read_contract("m", project.root)
+    assert said in str(caught.value)
+
+
+def test_reading_is_bounded(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write(m="from n import f", n="def f(): ...")
+    monkeypatch.setattr(contract_modules, "MAX_MODULES", 1)
+    assert project.function("f")[0].problem == "unresolved"
+    monkeypatch.setattr(contract_modules, "MAX_SOURCE_BYTES", 10)
+    assert project.function("f")[0].message == "m.py: cannot be read: it has more than 10 bytes"
+
+
+def test_the_source_may_be_written_in_another_encoding(project: Project) -> None:
+    (project.root / "m.py").write_bytes("# coding: latin-1\ndef f(a='é'): ...".encode("latin-1"))
+    assert project.signatures() == ["f(a='é')"]
+
+
+def test_nothing_of_the_project_is_run_or_imported(project: Project) -> None:
+    project.write(
+        p____init__="open('ran', 'w').close(); raise SystemExit",
+        p__m="import p\nopen('ran', 'w').close()\ndef f(a=open('ran', 'w')): ...",
+    )
+    assert project.signatures("p.m") == ["f(a=open('ran', 'w'))"]
+    assert not list(project.root.rglob("ran"))
+    assert "p" not in sys.modules
+
+
+# -- where modules are found --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "module"),
+    [
+        ("m.py", "m"),
+        ("p/m.py", "p.m"),
+        ("p/q/r/m.py", "p.q.r.m"),
+        ("src/p/__init__.py", "p"),
+        ("lib/p/m.py", "p.m"),
+    ],
+)
+def test_flat_src_and_namespace_layouts_are_found(project: Project, path: str, module: str) -> None:
+    file = project.root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("def f(): ...")
+    assert project.signatures(module) == ["f()"]
+
+
+def test_a_package_is_found_before_a_module_of_the_same_name(project: Project) -> None:
+    project.write(p="def module(): ...", p____init__="def package(): ...")
+    assert project.signatures("p") == ["package()"]
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        (
+            "indicators.rsj",
+            "there is no module indicators.rsj below the root; did you mean indicators.rsi?",
+        ),
+        ("indicator", "; did you mean indicators?"),
+        ("indicators", "only a folder without __init__.py"),
+        ("away.m", "there is no module away.m"),
+        ("../away", "'../away' is no name of a module; write it dotted"),
+        ("link", "the module link leads out of the root"),
+        ("fast", "fast is only there as fast.cpython-311-x86_64-linux-gnu.so"),
+        ("stub", "stub is only there as stub.pyi"),
+    ],
+)
+def test_a_module_that_is_not_there_is_told_with_what_is(
+    project: Project, tmp_path_factory: pytest.TempPathFactory, module: str, said: str
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "m.py").write_text("def f(): ...")
+    project.write(indicators__rsi="def f(): ...")
+    (project.root / "link.py").symlink_to(elsewhere / "m.py")
+    (project.root / "fast.cpython-311-x86_64-linux-gnu.so").write_bytes(b"\x7fELF")
+    (project.root / "stub.pyi").write_text("def f(): ...")
+    with pytest.raises(ModuleSourceError) as caught:
+        read_contract(module, project.root)
+    assert said in str(caught.value)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this interpreter knows the syntax")
+@pytest.mark.parametrize(
+    "source",
+    ["def first[T](xs: list[T]) -> T: ...", "class Box[T]: ...", "type Price = float\n", "x = f'{f'{1}'}'"],
+)
+def test_the_syntax_of_a_newer_python_is_inconclusive(project: Project, source: str) -> None:
+    (difference,) = project.write(m=source).function("first", "xs")
+    assert difference.problem == "unresolved"
+    assert "is written for a newer Python than 3.11" in difference.message
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="this interpreter does not know the syntax")
+def test_what_a_type_parameter_is_called_is_nobodys_business(project: Project) -> None:
+    project.write(
+        m="type Price = float\ndef first[T](xs: list[T], p: Price) -> T: ...\n"
+        "class Box[T]:\n    def get(self) -> T: ...\n"
+    )
+    promised = {"name": "first", "parameters": [{"name": "xs", "annotation": "list[T]"}, {"name": "p"}]}
+    assert project.differences(functions=[promised]) == ()
+    promised["parameters"] = [{"name": "xs", "annotation": "list[U]"}, {"name": "p", "annotation": "float"}]
+    (difference,) = project.differences(functions=[promised])
+    assert difference.problem == "unresolved"
+    (difference,) = project.differences(
+        classes=[{"name": "Box", "methods": [{"name": "get", "returns": "int"}]}]
+    )
+    assert difference.problem == "unresolved"
+
+
+def test_a_stub_lends_its_annotations_and_nothing_else(project: Project) -> None:
+    project.write(m="class C:\n    def go(self, a): ...\ndef f(a, b: int = 1): ...\ndef g(a): ...\nx = 1\n")
+    (project.root / "m.pyi").write_text(
+        "import pandas as pd\nfrom os import gone\nclass C:\n    def go(self, a: int) -> str: ...\n"
+        "def f(a: pd.Series, b: str = ...) -> None: ...\ndef g(b: int) -> None: ...\ndef gone(): ...\n"
+        "x: int\n"
+    )
+    assert project.signatures() == [
+        "f(a: pd.Series, b: int = 1) -> None",
+        "g(a)",
+        "C.go(a: int) -> str",
+    ]
+    assert project.differences(functions=[{"name": "f", "returns": "None"}]) == ()
+    (difference,) = project.function("gone")
+    assert difference.problem == "missing_function"
+
+
+def test_a_long_sum_hides_nothing(project: Project) -> None:
+    source = f"x = {' + '.join(['1'] * 900)}\ndef f(a={' + '.join(['1'] * 300)}): ...\nclass C: y = x\n"
+    assert project.write(m=source).function("f", "a") == ()
+    assert [each.name for each in read_contract("m", project.root).classes] == ["C"]
+
+
+def test_an_annotation_that_cannot_be_resolved_is_not_lost(project: Project) -> None:
+    project.write(
+        m="try:\n    from lib import f\nexcept ImportError:\n"
+        "    def f(a: Optional[type[Warning]], *b: list[int]) -> Callable[[F], F]: ...\n"
+    )
+    found = contract_modules.ModuleReader(project.root).read("m").scope.functions["f"]
+    assert render(found.signature) == "f(a: Optional[type[Warning]], *b: list[int]) -> Callable[[F], F]"
+
+
+# -- what differs -------------------------------------------------------------------------------------
+
+
+def test_the_difference_is_told_as_a_person_writes_signatures(project: Project) -> None:
+    project.write(m="def compute_rsi(series, window=14): ...")
+    promised = {
+        "name": "compute_rsi",
+        "parameters": [
+            {"name": "series", "annotation": "pd.Series"},
+            {"name": "period", "annotation": "int", "default": "14"},
+        ],
+        "returns": "pd.Series",
+    }
+    (difference,) = project.differences(functions=[promised])
+    assert difference.message == (
+        "compute_rsi: the contract says (series: pd.Series, period: int = 14) -> pd.Series, "
+        "the code has (series, window=14) (m.py:1): the parameter period is renamed to window; "
+        "series has no annotation; it does not say what it returns"
+    )
+    assert difference.expected == "compute_rsi(series: pd.Series, period: int = 14) -> pd.Series"
+    assert difference.actual == "compute_rsi(series, window=14)"
+    assert (difference.path, difference.line) == ("m.py", 1)
+
+
+@pytest.mark.parametrize(
+    ("source", "parameters", "why"),
+    [
+        ("f(a, c)", ["a", "b"], "the parameter b is renamed to c"),
+        (
+            "f(a, *, c)",
+            ["a", "b"],
+            "the parameter b is renamed to c; c is keyword only, not positional or keyword",
+        ),
+        ("f(a)", ["a", "b"], "it lacks the parameter b"),
+        ("f(b)", ["a", "b"], "it lacks the parameter a"),
+        ("f(a, b, c)", ["a", "b"], "it has the parameter c besides"),
+        ("f(b, a)", ["a", "b"], "its parameters stand in another order"),
+        ("f(x, y)", ["a", "b"], "the parameter a is renamed to x; the parameter b is renamed to y"),
+        ("f(a, *b)", ["a", "b"], "b is var positional, not positional or keyword"),
+        (
+            "f()",
+            list("abcdefg"),
+            "; ".join(f"it lacks the parameter {x}" for x in "abcde") + "; and 2 more",
+        ),
+    ],
+)
+def test_every_difference_of_the_parameters_is_named(
+    project: Project, source: str, parameters: list[str], why: str
+) -> None:
+    (difference,) = project.write(m=f"def {source}: ...").function("f", *parameters)
+    assert difference.message.endswith(f"(m.py:1): {why}")
+
+
+def test_no_difference_of_a_contract_is_lost(project: Project) -> None:
+    source = "def a(x): ...\ndef b(): ...\nd = 1\nclass E:\n    def f(self): ...\n"
+    functions = [{"name": name, "parameters": []} for name in "abcd"]
+    methods = [{"name": name, "parameters": []} for name in "fg"]
+    found = project.write(m=source).differences(
+        functions=functions, classes=[{"name": "E", "methods": methods, "bases": ["Base"]}]
+    )
+    assert [(each.name, each.problem) for each in found] == [
+        ("a", "signature"),
+        ("c", "missing_function"),
+        ("E", "signature"),
+        ("E.g", "missing_function"),
+        ("d", "unresolved"),
+    ]
+
+
+def test_a_missing_name_suggests_near_ones(project: Project) -> None:
+    (difference,) = project.write(m="def compute_rsis(): ...\ndef other(): ...").function("compute_rsi")
+    assert difference.message == "m does not define compute_rsi; did you mean compute_rsis?"
+    assert difference.actual == "it defines compute_rsis, other"
+    (difference,) = project.differences(classes=[{"name": "Strategy"}])
+    assert difference.message == "m does not define Strategy, it defines compute_rsis, other"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(): ...\ndel f",
+        "for f in x: ...\ndef f(): ...",
+        "def f(): ...\nwith open(x) as f: ...",
+        "def f(): ...\n(f := 1)",
+        "def f(): ...\nx = (f, g) = y",
+        "def f(): ...\ndef g():\n    global f\n    f = 1",
+        "try: ...\nexcept E as f: ...",
+        "from x import f\ndef f(): ...",
+        "match x:\n    case {'a': f, **g}: ...",
+        "match x:\n    case [*f]: ...",
+        "while x:\n    def f(): ...",
+        "if TYPE_CHECKING:\n    from x import f\nelse:\n    def f(): ...",
+    ],
+)
+def test_a_name_that_is_bound_in_several_ways_is_inconclusive(project: Project, source: str) -> None:
+    (difference,) = project.write(m=source).function("f")
+    assert (difference.problem, difference.name) == ("unresolved", "f")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(a): ...\ndef f(): ...",
+        "with x:\n    def f(): ...",
+        "[f for f in x]\nlambda f: f\ndef f(): ...",
+        "if typing.TYPE_CHECKING:\n    import x\ndef f(): ...",
+        "import contextlib\n@contextlib.contextmanager\ndef f(): ...",
+        "from functools import lru_cache as memo\n@memo\ndef f(): ...",
+        "from typing import overload\n@overload\ndef f(a): ...\n@overload\ndef f(a, b): ...\ndef f(): ...",
+        "def g():\n    f = 1\ndef f(): ...",
+    ],
+)
+def test_a_name_that_is_certain_is_compared(project: Project, source: str) -> None:
+    assert project.write(m=source).function("f") == ()
+    assert project.function("f", "x")[0].problem == "signature"
+
+
+def test_what_a_context_manager_gives_is_never_a_mismatch(project: Project) -> None:
+    project.write(
+        m="from contextlib import contextmanager\n@contextmanager\ndef f() -> Iterator[int]: ...\n"
+        "@contextmanager\ndef g(): ..."
+    )
+    assert project.function("f", returns="Iterator[int]") == ()
+    (difference,) = project.function("f", returns="AbstractContextManager[int]")
+    assert difference.problem == "unresolved"
+    (difference,) = project.function("g", returns="int")
+    assert difference.problem == "unresolved"
+
+
+@pytest.mark.parametrize(
+    ("fields", "init"),
+    [
+        ("a: int\n    b: str = 'x'", "(a: int, b: str = 'x') -> None"),
+        ("a: int\n    c: ClassVar[int] = 1\n    d = 2", "(a: int) -> None"),
+        ("a: int = field(default=1, repr=False)", "(a: int = 1) -> None"),
+        ("a: list = field(default_factory=list)", "(a: list = list()) -> None"),
+        ("a: int = field(init=False)\n    b: int = 1", "(b: int = 1) -> None"),
+        ("a: int = field(kw_only=True)\n    b: int = 1", "(b: int = 1, *, a: int) -> None"),
+        ("a: int\n    _: KW_ONLY\n    b: int", "(a: int, *, b: int) -> None"),
+        ("a: int\n    def __init__(self, z): ...", "(z)"),
+        ("a: int = field()", None),
+        ("a: int = field(**options)", None),
+        ("a: int = field(init=LATER)", None),
+        ("if x:\n        a: int = 1", None),
+    ],
+)
+def test_the_constructor_of_a_plain_dataclass_is_known(
+    project: Project, fields: str, init: str | None
+) -> None:
+    imports = "from dataclasses import dataclass, field, KW_ONLY\nfrom typing import ClassVar\n"
+    project.write(m=f"{imports}@dataclass\nclass D:\n    {fields}\n")
+    written = write_contract("m", project.root)
+    methods = {each.name: render_signature(each) for each in written.contract.classes[0].methods}
+    assert methods.get("__init__") == init
+    if init is None:
+        (difference,) = project.differences(classes=[{"name": "D", "methods": [{"name": "__init__"}]}])
+        assert difference.problem in ("unresolved", "missing_function")
+
+
+def test_the_constructor_of_a_dataclass_with_bases_is_inconclusive(project: Project) -> None:
+    project.write(m="from dataclasses import dataclass\n@dataclass\nclass D(Base):\n    a: int\n")
+    (difference,) = project.differences(classes=[{"name": "D", "methods": [{"name": "__init__"}]}])
+    assert difference.problem == "unresolved"
+
+
+def test_an_inherited_method_is_found_through_the_project(project: Project) -> None:
+    project.write(
+        base="import abc\nclass Base(abc.ABC):\n    def run(self, x): ...\n"
+        "    @property\n    def n(self) -> int: ...\n",
+        m="from base import Base\nclass Mid(Base): ...\nclass Leaf(Mid): ...\n"
+        "class Two(Base, Other): ...\n",
+    )
+    run = [{"name": "run", "parameters": [{"name": "x"}]}]
+    properties = [{"name": "n", "returns": "int"}]
+    assert project.differences(classes=[{"name": "Leaf", "methods": run, "properties": properties}]) == ()
+    run[0]["parameters"] = []
+    (difference,) = project.differences(classes=[{"name": "Leaf", "methods": run}])
+    assert (difference.name, difference.path, difference.line) == ("Leaf.run", "base.py", 3)
+    (difference,) = project.differences(classes=[{"name": "Two", "methods": run}])
+    assert difference.problem == "unresolved"
+    (difference,) = project.differences(classes=[{"name": "Leaf", "properties": [{"name": "gone"}]}])
+    assert difference.problem == "unresolved"
+
+
+def test_properties_are_compared(project: Project) -> None:
+    project.write(
+        m="class C:\n    @property\n    def a(self) -> int: ...\n    @property\n    def b(self): ...\n"
+        "    def c(self): ...\n    d = 1\n    @property\n    def e(self) -> TYPE: ...\nTYPE = make()\n"
+    )
+
+    def problems(**properties: str | None) -> list[str]:
+        promised = [{"name": name, "returns": returns} for name, returns in properties.items()]
+        found = project.differences(classes=[{"name": "C", "properties": promised}])
+        return [f"{each.name} {each.problem}" for each in found]
+
+    assert problems(a="int", b=None) == []
+    assert problems(a="str", b="int", c=None, d=None, e="int", f=None) == [
+        "C.a signature",
+        "C.b signature",
+        "C.c signature",
+        "C.f missing_function",
+        "C.d unresolved",
+        "C.e unresolved",
+    ]
+
+
+def test_a_base_class_that_may_be_another_ones_name_is_inconclusive(project: Project) -> None:
+    project.write(m="from lib.core.base import Base\nclass C(Base): ...\n")
+    assert project.differences(classes=[{"name": "C", "bases": ["lib.core.base.Base"]}]) == ()
+    (difference,) = project.differences(classes=[{"name": "C", "bases": ["lib.Base"]}])
+    assert difference.problem == "unresolved"
+
+
+def test_inner_classes_are_compared(project: Project) -> None:
+    project.write(m="class A:\n    class B:\n        T = make()\n        def go(self) -> T: ...\n")
+    assert project.differences(classes=[{"name": "A.B", "methods": [{"name": "go", "returns": "T"}]}]) == ()
+    (difference,) = project.differences(classes=[{"name": "A.C"}])
+    assert (difference.name, difference.message) == ("A.C", "A does not define C, it defines B")
+    (difference,) = project.differences(
+        classes=[{"name": "A.B", "methods": [{"name": "go", "returns": "int"}]}]
+    )
+    assert (difference.name, difference.problem) == ("A.B.go", "unresolved")
+
+
+def test_a_reexport_is_reported_by_the_name_that_is_promised(project: Project) -> None:
+    project.write(p____init__="from .impl import compute as run", p__impl="def compute(a): ...")
+    (difference,) = project.differences("p", functions=[{"name": "run", "parameters": []}])
+    assert (difference.name, difference.path) == ("run", "p/impl.py")
+    project.write(p__impl="if x:\n    def compute(): ...")
+    (difference,) = project.differences("p", functions=[{"name": "run", "parameters": []}])
+    assert (difference.name, difference.problem) == ("run", "unresolved")
+
+
+# -- for any code -------------------------------------------------------------------------------------
+
+NAMES = st.text("abcdxyz_", min_size=1, max_size=4).filter(
+    lambda name: name.isidentifier() and not keyword.iskeyword(name) and name.strip("_") != ""
+)
+ANNOTATIONS = st.sampled_from(
+    ["int", "str | None", "Optional[int]", "pd.Series", "'Thing'", "list['Thing']", "Callable[[int], str]",
+     "Literal['a', 1]", "dict[str, tuple[int, ...]]", "T", "Alias", "x.y.Z", "None", "Annotated[int, 'm']"]
+)  # fmt: skip
+DEFAULTS = st.sampled_from(
+    ["1", "-1.5", "'a'", "None", "N", "(1, 2)", "[]", "{'a': 1}", "f(x)", "lambda q: q"]
+)
+KINDS = ["positional_only", "positional_or_keyword", "var_positional", "keyword_only", "var_keyword"]
+
+
+@st.composite
+def signatures(draw: st.DrawFn) -> list[tuple[str, str, str | None, str | None]]:
+    """Kind, name, annotation and default of each parameter, in an order that Python accepts."""
+    made: list[tuple[str, str, str | None, str | None]] = []
+    kinds = draw(st.lists(st.sampled_from(KINDS), max_size=5))
+    has_default = False
+    for at, kind in enumerate(sorted(kinds, key=KINDS.index)):
+        if kind.startswith("var") and any(each[0] == kind for each in made):
+            continue
+        optional = None
+        if not kind.startswith("var"):
+            positional = kind.startswith("positional")
+            optional = draw(DEFAULTS if has_default and positional else st.none() | DEFAULTS)
+            has_default = has_default or (positional and optional is not None)
+        made.append((kind, f"{draw(NAMES)}{at}", draw(st.none() | ANNOTATIONS), optional))
+    return made
+
+
+def written(parameters: list[tuple[str, str, str | None, str | None]]) -> str:
+    shown: list[str] = []
+    for at, (kind, name, annotation, default) in enumerate(parameters):
+        if kind == "keyword_only" and not any(each[0] in KINDS[2:4] for each in parameters[:at]):
+            shown.append("*")
+        star = {"var_positional": "*", "var_keyword": "**"}.get(kind, "")
+        shown.append(
+            f"{star}{name}{': ' + annotation if annotation else ''}{'=' + default if default else ''}"
+        )
+        if kind == "positional_only" and (at + 1 == len(parameters) or parameters[at + 1][0] != kind):
+            shown.append("/")
+    return ", ".join(shown)
+
+
+FUNCTIONS = st.dictionaries(
+    NAMES.filter(lambda name: name not in ("T", "N")),
+    st.tuples(signatures(), st.none() | ANNOTATIONS, st.booleans(), st.booleans()),
+    min_size=1,
+    max_size=4,
+)
+HEAD = (
+    "import pandas as pd\nfrom typing import *\nimport typing\nT = TypeVar('T')\nAlias = list[int]\nN = 1\n"
+    "class Thing: ...\n"
+)
+
+
+def module(functions: dict[str, Any]) -> str:
+    lines = [
+        HEAD.replace("from typing import *", "from typing import Optional, Callable, Literal, Annotated")
+    ]
+    inside = ["class Holder:", "    pass"]
+    for name, (parameters, returns, is_async, is_method) in functions.items():
+        own = [("positional_or_keyword", "self", None, None), *parameters]
+        if is_method and any(each[0] == "positional_only" for each in parameters):
+            own[0] = ("positional_only", "self", None, None)
+        line = (
+            f"{'async ' if is_async else ''}def {name}({written(own if is_method else parameters)})"
+            f"{' -> ' + returns if returns else ''}: ..."
+        )
+        (inside if is_method else lines).append(f"    {line}" if is_method else line)
+    return "\n".join([*lines, *inside, ""])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(FUNCTIONS)
+def test_a_contract_that_is_made_of_code_is_kept_by_it(tmp_path: Path, functions: dict[str, Any]) -> None:
+    (tmp_path / "m.py").write_text(module(functions))
+    made = write_contract("m", tmp_path, private=True)
+    assert made.left_out == ()
+    assert compare_contract(made.contract, tmp_path) == ()
+    assert render_contract(made.contract) == render_contract(read_contract("m", tmp_path, private=True))
+    names = [each.name for each in made.contract.functions]
+    names += [each.name for each in made.contract.classes[1].methods]
+    assert sorted(names) == sorted(functions)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(FUNCTIONS, st.data())
+def test_a_change_of_one_signature_names_that_function_alone(
+    tmp_path: Path, functions: dict[str, Any], data: st.DataObject
+) -> None:
+    (tmp_path / "m.py").write_text(module(functions))
+    made = read_contract("m", tmp_path, private=True)
+    name = data.draw(st.sampled_from(sorted(functions)))
+    parameters, returns, is_async, is_method = functions[name]
+    changes: list[tuple[Any, ...]] = [
+        (parameters, returns, not is_async, is_method),
+        (
+            [*parameters[:0], ("positional_only", "new", None, None), *parameters],
+            returns,
+            is_async,
+            is_method,
+        ),
+    ]
+    for at, (kind, old, annotation, default) in enumerate(parameters):
+        renamed = [*parameters]
+        renamed[at] = (kind, f"{old}_", annotation, default)
+        changes += [
+            (renamed, returns, is_async, is_method),
+            ([*parameters[:at], *parameters[at + 1 :]], returns, is_async, is_method),
+        ]
+    changed = {**functions, name: data.draw(st.sampled_from(changes))}
+    (tmp_path / "m.py").write_text(module(changed))
+    found = compare_contract(made, tmp_path)
+    assert [(each.name, each.problem) for each in found] == [
+        (f"Holder.{name}" if is_method else name, "signature")
+    ]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(max_size=60) | st.binary(max_size=60).map(lambda data: data.decode("latin-1")))
+def test_no_source_is_a_traceback(tmp_path: Path, source: str) -> None:
+    (tmp_path / "m.py").write_bytes(source.encode("utf-8", "surrogatepass"))
+    contract = Contract.model_validate(
+        {"contract_version": 1, "module": "m", "functions": [{"name": "f"}], "classes": [{"name": "C"}]}
+    )
+    assert compare_contract(contract, tmp_path)
