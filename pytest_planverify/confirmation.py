@@ -79,7 +79,8 @@ def confirm_shared(
             "what runs alone counts"
         )
         return Confirmed(judgement=alone, alone=True)
-    return Confirmed(judgement=_flaky(first, _told(first, "company"), *runs.told), alone=True)
+    told = (_told(first, "company"), *runs.told, _told(company, "company"))
+    return Confirmed(judgement=_flaky(first, *told), alone=True)
 
 
 def confirm_alone(

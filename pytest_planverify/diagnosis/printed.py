@@ -91,7 +91,7 @@ def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Fr
 
 
 def _frame(found: re.Match[str], source: str | None, first_party: frozenset[str]) -> Frame:
-    path = found["path"]
+    path = found["path"].removeprefix("./")
     return Frame(
         path=path,
         line=int(found["line"]),

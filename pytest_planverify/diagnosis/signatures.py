@@ -12,7 +12,7 @@ from pytest_planverify.diagnosis.reading import Case
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from planner.model.evidence import Evidence, Finding
+    from planner.model.evidence import Evidence, ExceptionFact, Finding
     from planner.model.taxonomy import Category
 
 _DIGITS = 12
@@ -76,15 +76,21 @@ def _exception(case: Case) -> tuple[str, ...]:
     error = case.error
     if error is None:
         return ()
-    frame = case.raised_at
-    raised = (_stem(frame.path), frame.function) if frame else ("", "")
     return (
         error.qualified,
-        *raised,
+        *_place(case, error),
         error.name or "",
         error.object_type or "",
         mask(_first_line(error.message)),
     )
+
+
+def _place(case: Case, error: ExceptionFact) -> tuple[str, str]:
+    """The function that raised; of source that does not parse the file, whoever came to import it."""
+    if case.is_error("builtins.SyntaxError") and error.path and not error.path.startswith("<"):
+        return _stem(error.path), ""
+    frame = case.raised_at
+    return (_stem(frame.path), frame.function) if frame else ("", "")
 
 
 def _stem(path: str) -> str:

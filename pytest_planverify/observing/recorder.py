@@ -23,7 +23,7 @@ from pytest_planverify.observing.leaks import LeakWatch
 from pytest_planverify.observing.live_fixtures import LiveFixtures
 from pytest_planverify.observing.nodeids import NodeIds
 from pytest_planverify.observing.results import EVIDENCE, ResultLedger, writable
-from pytest_planverify.observing.selection import asking_for
+from pytest_planverify.observing.selection import alike_names, asking_for
 from pytest_planverify.observing.spec import COVERAGE_DEMAND
 
 if TYPE_CHECKING:
@@ -172,7 +172,9 @@ class Recorder:
     def _note_missing(self, session: pytest.Session) -> None:
         missing: list[Any] = getattr(session, "_notfound", [])
         if missing:
-            self.journal.write("not_found", worker=self.worker, arguments=[entry[0] for entry in missing])
+            arguments: list[str] = [entry[0] for entry in missing]
+            nearest = {argument: alike_names(argument, self._root) for argument in arguments}
+            self.journal.write("not_found", worker=self.worker, arguments=arguments, nearest=nearest)
             if not self.spec.verbatim:
                 missing.clear()
 

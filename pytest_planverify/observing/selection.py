@@ -216,12 +216,31 @@ def _marks_of(item: pytest.Item) -> MarkMatcher:
     return MarkMatcher.from_markers(item.iter_markers())
 
 
+def alike_names(text: str, root: Path) -> list[str]:
+    """The tests of the file that an argument names which look like the one that it asks for."""
+    return _alike_names(Target.parse(text, root), ())
+
+
 def _alike_ids(target: Target, items: Sequence[ItemFacts]) -> list[str]:
     file = target.text.partition("[")[0].split("::")[0]
+    return [f"{file}::{name}" for name in _alike_names(target, items)]
+
+
+def _alike_names(target: Target, items: Sequence[ItemFacts]) -> list[str]:
     known = {"::".join(facts.chain) for facts in items if facts.path == target.path}
     known |= _names_in(target.path)
     wanted = "::".join(target.names) + (target.parametrization or "")
-    return [f"{file}::{name}" for name in difflib.get_close_matches(wanted, sorted(known), n=3, cutoff=0.5)]
+    return _alike(wanted, known, cutoff=0.5)
+
+
+def _alike(wanted: str, names: Iterable[str], *, cutoff: float) -> list[str]:
+    """The names most alike, apart from what all tests have in common."""
+    bare = {_bare(name): name for name in sorted(names, reverse=True)}
+    return [bare[each] for each in difflib.get_close_matches(_bare(wanted), bare, n=3, cutoff=cutoff)]
+
+
+def _bare(name: str) -> str:
+    return name.replace("test_", "").removesuffix(".py").removesuffix("_test")
 
 
 def _names_in(path: Path) -> set[str]:
@@ -250,7 +269,7 @@ def alike_paths(path: Path) -> list[str]:
     while not folder.is_dir():
         folder = folder.parent
     try:
-        names = sorted(entry.name for entry in os.scandir(folder))
+        names = [entry.name for entry in os.scandir(folder)]
     except OSError:
         return []
-    return difflib.get_close_matches(path.name, names, n=3, cutoff=0.6)
+    return _alike(path.name, names, cutoff=0.6)

@@ -72,7 +72,8 @@ def test_red_once_in_company_and_never_again_is_flaky():
 
     assert confirmed.judgement.verdict is Verdict.FLAKY
     assert confirmed.judgement.evidence[0].headline == "first"
-    assert confirmed.judgement.reason == "the same code gave both answers: green 3 of 4 times"
+    assert confirmed.judgement.reason == "the same code gave both answers: green 4 of 5 times"
+    assert told(confirmed) == "company:- alone:+ alone:+ alone:+ company:+", "the company is not to blame"
 
 
 @pytest.mark.parametrize(("alone", "runs_needed"), [("green red", 2), ("green green red", 3)])

@@ -104,6 +104,12 @@ def test_a_syntax_error_without_a_header_is_read() -> None:
     assert read_traceback('  File "a.py", line 7\n    def (\nValueError: no\n') is None
 
 
+def test_a_path_that_begins_in_the_current_folder_is_relative_to_it() -> None:
+    error = read_traceback('  File "./shop/a.py", line 7\n    def (\nSyntaxError: invalid syntax\n')
+    assert error is not None
+    assert error.path == "shop/a.py"
+
+
 def test_an_internal_error_whose_beginning_was_cut_off_is_read() -> None:
     text = 'INTERNALERROR>   File "/p/conftest.py", line 2, in hook\nINTERNALERROR>     raise\nINTERNALERROR> ValueError: no\n'
     error = read_traceback(text)

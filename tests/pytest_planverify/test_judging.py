@@ -359,12 +359,14 @@ def test_a_session_that_could_not_start_fails_with_what_it_wrote_down():
 
 
 def test_a_command_whose_test_is_not_found_names_it():
-    session = Told().tell("not_found", arguments=["/root/a.py::gone"])
+    session = Told().tell(
+        "not_found", arguments=["/root/a.py::gone"], nearest={"/root/a.py::gone": ["went"]}
+    )
 
     judgement = judge_alone(asked("a.py::gone", "b.py"), session.ended(4))
 
     (evidence,) = judgement.evidence
-    assert [selector.text for selector in evidence.selectors] == ["a.py::gone"]
+    assert [(each.text, each.nearest) for each in evidence.selectors] == [("a.py::gone", ("a.py::went",))]
     assert judgement.exit_code == 4
 
 

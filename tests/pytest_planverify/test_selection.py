@@ -345,6 +345,13 @@ def test_who_imports_a_file_when_it_runs_alone():
 def test_names_that_look_alike_come_from_the_nearest_folder_that_exists(tmp_path: Path):
     write(tmp_path, {"tests/test_one.py": "", "tests/test_two.py": ""})
 
-    assert alike_paths(tmp_path / "tests/test_onee.py") == ["test_one.py", "test_two.py"]
-    assert alike_paths(tmp_path / "tests/sub/deep/test_one.py") == ["test_one.py", "test_two.py"]
+    assert alike_paths(tmp_path / "tests/test_onee.py") == ["test_one.py"]
+    assert alike_paths(tmp_path / "tests/sub/deep/test_one.py") == ["test_one.py"]
     assert alike_paths(tmp_path / "tests/zzz.txt") == []
+
+
+def test_what_all_tests_have_in_common_makes_no_two_of_them_alike(tmp_path: Path):
+    write(tmp_path, {"tests/test_terminal.py": "", "tests/gift_wrap_test.py": ""})
+
+    assert alike_paths(tmp_path / "tests/test_gift_wrap.py") == ["gift_wrap_test.py"]
+    assert alike_paths(tmp_path / "tests/test_animals.py") == []

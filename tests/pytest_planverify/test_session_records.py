@@ -173,7 +173,9 @@ def test_a_new_process_forgets_how_the_one_before_ended():
 
 def test_every_other_record_is_kept_where_the_verdict_looks_for_it():
     told = Told()
-    told.tell("session_started", worker="", pid=7).tell("not_found", arguments=["x.py::y"])
+    told.tell("session_started", worker="", pid=7).tell(
+        "not_found", arguments=["x.py::y"], nearest={"x.py::y": ["z"]}
+    )
     told.tell("file_skipped", nodeid="a.py", reason="no numpy").tell("fixture_conflict", keys=["k"])
     told.tell("metric", name="rows", value=3, via=None, nodeid="a").tell("usage_error", message="bad")
     told.tell("fixtures_used", nodeid="a", names=["db"]).tell("startup_failure", evidence=FAILURE)
@@ -181,7 +183,7 @@ def test_every_other_record_is_kept_where_the_verdict_looks_for_it():
     record = told.tell("summary_ends", offset=9).tell("test_started", nodeid="a", pid=12).record
 
     assert record.started_at == 101
-    assert record.not_found == ["x.py::y"]
+    assert record.not_found == {"x.py::y": ["z"]}
     assert record.skipped_files == {"a.py": "no numpy"}
     assert record.conflicts == {"k"}
     assert [metric["name"] for metric in record.metrics] == ["rows"]

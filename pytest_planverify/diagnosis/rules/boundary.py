@@ -42,6 +42,12 @@ def _subject(case: Case, name: str) -> str:
     return name
 
 
+def _promise(case: Case) -> str:
+    """What the todo's contract says of the function that was called."""
+    evidence = case.evidence
+    return f" {evidence.contract_path} promises {quote(evidence.promised)}." if evidence.promised else ""
+
+
 def _call_of(*sides: Side | None) -> Reader:
     """Reads a call from the test that does not fit the signature of a callee of these sides."""
 
@@ -54,7 +60,7 @@ def _call_of(*sides: Side | None) -> Reader:
             return None
         return Hit(
             suggestion=f"{_subject(case, callee)} cannot be called as {place(frame)} does: "
-            f"{quote(error.message)}."
+            f"{quote(error.message)}.{_promise(case)}"
         )
 
     return read

@@ -20,7 +20,7 @@ _PLAN_FAULTS = frozenset({"outside_root", "bad_schema"})
 
 _ARTIFACT_PHRASES: dict[str, str] = {
     "missing": "{path} does not exist",
-    "no_match": "no file matches {path}",
+    "no_match": "No file matches {path}",
     "empty": "{path} is empty",
     "too_small": "{path} is too small",
     "too_large": "{path} is too large",
@@ -28,7 +28,7 @@ _ARTIFACT_PHRASES: dict[str, str] = {
     "outside_root": "{path} leads out of the plan's root",
     "not_json": "{path} is not JSON",
     "schema": "{path} does not satisfy its schema",
-    "bad_schema": "the schema of {path} cannot be used",
+    "bad_schema": "The schema of {path} cannot be used",
     "sha256": "{path} has another content than promised",
     "unreadable": "{path} cannot be read",
 }
@@ -47,6 +47,13 @@ _CONTRACT_PHRASES: dict[str, str] = {
     "unreadable": "The contract {path} cannot be read.",
     "unresolved": "Whether {function} keeps {path} cannot be seen without running it.",
 }
+_CONTRACT_REMEDIES: dict[str, str] = {
+    "missing_module": "{path} promises it: write it, or correct the contract.",
+    "missing_function": "{path} promises it: write it, or rename what is there.",
+    "signature": "Change the code to what {path} promises, or agree on another contract.",
+    "unreadable": "Mend it before anything is compared.",
+    "unresolved": "Whether {path} is kept cannot be seen without running the code.",
+}
 
 
 def _artifact(fact: ArtifactFact, *, what: str = "") -> Hit:
@@ -56,8 +63,9 @@ def _artifact(fact: ArtifactFact, *, what: str = "") -> Hit:
         detail = f": expected {quote(fact.expected)}, found {quote(fact.actual)}"
     elif fact.actual or fact.expected:
         detail = f": {quote(fact.actual or fact.expected or '')}"
-    sentence = f"{what}{phrase}{detail}{nearest(fact.nearest)}."
-    return Hit(suggestion=sentence[0].upper() + sentence[1:], location=Location(path=fact.path))
+    return Hit(
+        suggestion=f"{what}{phrase}{detail}{nearest(fact.nearest)}.", location=Location(path=fact.path)
+    )
 
 
 def _artifact_with(wanted: Callable[[str], bool]) -> Reader:
@@ -74,7 +82,7 @@ def _fixture_file(case: Case) -> Hit | None:
     fact = case.evidence.artifact
     if case.evidence.kind is not EvidenceKind.FIXTURE or fact is None:
         return None
-    return _artifact(fact, what="the data file that the criterion names: ")
+    return _artifact(fact, what="The data file that the criterion names: ")
 
 
 def _metric_with(problems: Collection[str]) -> Reader:
@@ -101,12 +109,12 @@ def _contract_with(problems: Collection[str]) -> Reader:
         fact = case.evidence.contract
         if case.evidence.kind is not EvidenceKind.CONTRACT or fact is None or fact.problem not in problems:
             return None
-        return _contract(fact)
+        return _contract(fact, case.evidence.headline)
 
     return read
 
 
-def _contract(fact: ContractFact) -> Hit:
+def _contract(fact: ContractFact, headline: str) -> Hit:
     sentence = _CONTRACT_PHRASES[fact.problem].format(
         path=fact.path, function=fact.function or "a name", module=fact.module_path or "its module"
     )
@@ -114,6 +122,13 @@ def _contract(fact: ContractFact) -> Hit:
         sentence += f" Promised: {quote(fact.expected)}; found: {quote(fact.actual)}."
     elif fact.expected or fact.actual:
         sentence += f" {quote(fact.expected or fact.actual or '')}."
+    if fact.why and fact.expected and fact.actual:
+        sentence = (
+            f"{fact.function} ({fact.module_path}:{fact.line}): {quote(fact.why, 300)}. "
+            f"{fact.path} promises {quote(fact.expected, 300)}, the code has {quote(fact.actual, 300)}."
+        )
+    elif headline and fact.problem in _CONTRACT_REMEDIES:
+        sentence = f"{quote(headline, 600)}. {_CONTRACT_REMEDIES[fact.problem].format(path=fact.path)}"
     where = Location(path=fact.module_path or fact.path, line=fact.line, function=fact.function)
     return Hit(suggestion=sentence, location=where)
 

@@ -22,7 +22,7 @@ def _name(case: Case) -> str:
 def _counts(case: Case) -> str:
     runs = case.evidence.confirmations
     passed = sum(run.passed for run in runs)
-    return f"failed once and then passed {passed} of {len(runs)} times on the same code"
+    return f"passed {passed} of {len(runs)} times on the same code"
 
 
 def _order(case: Case) -> Hit | None:

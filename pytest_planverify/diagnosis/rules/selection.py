@@ -44,15 +44,25 @@ def _selector_with(problems: frozenset[str]) -> Reader:
     return read
 
 
+_named_nothing = _selector_with(frozenset({"no_match", "empty"}))
+
+
 def _phrase(selector: Selector) -> str:
     return _PROBLEM_PHRASES.get(selector.problem, "{text}: " + selector.problem).format(text=selector.text)
+
+
+def _empty_selector(case: Case) -> Hit | None:
+    """Tests that were skipped or expected to fail were selected, so the selection is not to blame."""
+    if case.evidence.vacuous in ("all_skipped", "only_xfailed"):
+        return None
+    return _named_nothing(case)
 
 
 def _nothing_collected(case: Case) -> Hit | None:
     silent = case.evidence.kind is EvidenceKind.SESSION and case.process.exit_code == _EXIT_NO_TESTS
     if case.evidence.vacuous != "nothing_collected" and not silent:
         return None
-    return Hit(suggestion=f"{_command(case)} ran no test: write the test or correct the selection.")
+    return Hit(suggestion=f"No test of {_command(case)} ran: write the test or correct the selection.")
 
 
 def _skipped_for_the_machine(case: Case) -> Hit | None:
@@ -78,27 +88,32 @@ def _all_skipped(case: Case) -> Hit | None:
     if case.evidence.vacuous != "all_skipped":
         return None
     reason = quote("; ".join(case.evidence.skip_reasons) or "no reason given")
-    return Hit(suggestion=f"Every test that {_command(case)} selects was skipped: {reason}.")
+    return Hit(suggestion=f"Every test of {_command(case)} was skipped: {reason}.")
 
 
 def _only_xfailed(case: Case) -> Hit | None:
     if case.evidence.vacuous != "only_xfailed":
         return None
     return Hit(
-        suggestion=f"Every test that {_command(case)} selects is expected to fail: take the xfail "
-        f"marks off "
+        suggestion=f"Every test of {_command(case)} is expected to fail: take the xfail marks off "
         "the tests that shall prove the todo."
     )
 
 
 def _command(case: Case) -> str:
-    return quote(case.evidence.headline) or "the command"
+    """What the criterion names, as far as it names anything."""
+    command = case.evidence.command
+    words = [selector.text for selector in case.evidence.selectors] or (command.argv if command else ())
+    return quote(" ".join(words)) or "the command"
 
 
 def _other_selection(case: Case) -> Hit | None:
     if case.evidence.kind is not EvidenceKind.SELECTION:
         return None
-    return Hit(suggestion=f"The command selected nothing that proves the todo: {_command(case)}.")
+    said = quote(case.evidence.headline)
+    return Hit(
+        suggestion=f"The command selected nothing that proves the todo{': ' + said if said else ''}."
+    )
 
 
 SELECTION_RULES: tuple[Rule, ...] = (
@@ -121,7 +136,7 @@ SELECTION_RULES: tuple[Rule, ...] = (
         because="The command's selection matches no test.",
         category=Category.TEST_NOT_FOUND,
         confidence=0.95,
-        read=_selector_with(frozenset({"no_match", "empty"})),
+        read=_empty_selector,
     ),
     Rule(
         id="nothing-collected",

@@ -1,0 +1,17 @@
+"""Invoices."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from shop.prices import Article, with_tax
+
+
+def total(lines: list[tuple[Article, int]]) -> Decimal:
+    """What a customer pays for so many of each article."""
+    return sum((with_tax(article.price, article.kind) * count for article, count in lines), Decimal(0))
+
+
+def refund(lines: list[tuple[Article, int]]) -> Decimal:
+    """What a customer gets back, as a negative amount."""
+    return -total(lines)
