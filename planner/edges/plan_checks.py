@@ -75,6 +75,7 @@ def _judge_todo(
         criteria = tuple(_runnable(todo))
         faults.extend(_commands(todo, loc))
     faults.extend(_emptiness(todo, loc))
+    faults.extend(_parentage(todo, loc))
     faults.extend(_sizes(todo, loc))
     if confinement is not None:
         faults.extend(_paths(todo, loc, criteria, confinement))
@@ -107,6 +108,15 @@ def _emptiness(todo: Todo, loc: Loc) -> Iterator[Found]:
             (*loc, "acceptance_criteria"),
             "the acceptance criteria are empty, so nothing would be proved; add a test, "
             "or leave the key out to have the tests found by convention",
+        )
+
+
+def _parentage(todo: Todo, loc: Loc) -> Iterator[Found]:
+    if todo.is_parent and todo.sub_plan is None and todo.sub_project_id is None:
+        yield (
+            (*loc, "is_parent"),
+            "a parent has its todos in another plan, and none is named; add sub_plan: path/to/plan.yaml or "
+            "a sub_project_id",
         )
 
 

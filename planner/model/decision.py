@@ -165,7 +165,7 @@ class Progress(ReadValue):
     done: int = 0
     failed: int = 0
     blocked: int = 0
-    open: int = 0
+    unfinished: int = 0
     total: int = 0
 
 

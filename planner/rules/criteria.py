@@ -46,6 +46,7 @@ def criteria_of(todo: Todo, conventional: str | None = None) -> tuple[Criterion,
             ("manual", CheckKind.MANUAL, wanted.manual),
         )
         for index, spec in enumerate(specs)
+        if not _informs_only(todo, spec)
     ]
     if todo.contract_path is not None:
         criteria.append(Criterion(id="contract_path", kind=CheckKind.CONTRACT, spec=todo.contract_path))
@@ -92,6 +93,15 @@ def wants_convention(todo: Todo) -> bool:
         and not todo.acceptance_criteria
         and todo.contract_path is None
         and next(commands_of(todo), None) is None
+    )
+
+
+def _informs_only(todo: Todo, spec: CriterionSpec) -> bool:
+    """A branch names its parent's failure report: it is there when the parent fails, and proves nothing."""
+    return (
+        todo.parent_id is not None
+        and isinstance(spec, ArtifactSpec)
+        and spec.path.removeprefix("./") == f"diagnostics/{todo.parent_id}_failure_report.json"
     )
 
 

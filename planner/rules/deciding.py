@@ -362,7 +362,7 @@ def _plan_state(
 
 def _progress(board: Board) -> Progress:
     """Of the todos that are no parents."""
-    counts = dict.fromkeys(("done", "failed", "blocked", "open"), 0)
+    counts = dict.fromkeys(("done", "failed", "blocked", "unfinished"), 0)
     for entry in board.primaries():
         if entry.todo.has_sub_plan:
             continue
@@ -373,7 +373,7 @@ def _progress(board: Board) -> Progress:
         elif entry.failed:
             counts["failed"] += 1
         else:
-            counts["open"] += 1
+            counts["unfinished"] += 1
     return Progress(**counts, total=sum(counts.values()))
 
 

@@ -1,8 +1,8 @@
 """The failure report of one todo, ``diagnostics/{todo}_failure_report.json`` below the plan's root.
 
 It is all that whoever repairs the todo may get to see, so it carries the code around the raising lines, the
-captured output, and the places to look at. Text of the run is stripped of what could steer a terminal or
-hide from a reader; it stays untrusted.
+captured output, and the places to look at. Text of the run is stripped of secrets, and of what could steer
+a terminal or hide from a reader; it stays untrusted.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from planner.model.failure_report import (
     ReportedTodo,
 )
 from planner.model.plan import ID_PATTERN
+from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 from pytest_planverify.reports.comparisons import comparison
 from pytest_planverify.reports.source_excerpts import SourceReader
@@ -43,8 +44,13 @@ MOST_OBSERVATIONS = 20
 
 _OWN = (Side.PRODUCT, Side.TEST)
 
+_IDS = frozenset(("id", "run_id", "digest", "sha256", "signature"))
+"""What names something for programs, and is no text of the run: it stays as it is."""
 
-def failure_report(outcome: Outcome, evidence: Sequence[Evidence], *, plan: LoadedPlan) -> dict[str, Any]:
+
+def failure_report(
+    outcome: Outcome, evidence: Sequence[Evidence], *, plan: LoadedPlan, run_id: str | None = None
+) -> dict[str, Any]:
     """The report as JSON data, in the shape of :class:`FailureReport`.
 
     ``evidence`` is all that was seen of the todo's failures, in any order.
@@ -59,6 +65,7 @@ def failure_report(outcome: Outcome, evidence: Sequence[Evidence], *, plan: Load
         check = next((check for check in outcome.checks if check.id == failure.check_id), None)
         failures.append(_reported(failure, mine, check, todo, reader))
     report = FailureReport(
+        run_id=run_id,
         plan=ReportedPlan(
             id=plan.plan.todo_list_id,
             name=plan.plan.workflow_name,
@@ -77,13 +84,14 @@ def failure_report(outcome: Outcome, evidence: Sequence[Evidence], *, plan: Load
     return data
 
 
-def write_failure_report(report: Mapping[str, Any], *, root: Path) -> Path:
+def write_failure_report(report: Mapping[str, Any], *, root: Path, name: str | None = None) -> Path:
     """Write the report beside its place and rename it there; only its owner may read it.
 
-    Returns the path, below ``root``. Raises ``PlannerError`` where that would lead out of the root, and
+    ``name`` stands for the todo's id in the name of the file, where that is not the id itself. Returns
+    the path, below ``root``. Raises ``PlannerError`` where that would lead out of the root, and
     ``OSError`` where it cannot be written.
     """
-    todo_id = str(report["todo"]["id"])
+    todo_id = str(report["todo"]["id"]) if name is None else name
     if not re.fullmatch(ID_PATTERN, todo_id):
         raise PlannerError(
             f"failure report of {clean(todo_id, limit=80)!r}: a todo's id has only letters, digits, '_', "
@@ -271,11 +279,33 @@ def _below(path: Path, root: Path) -> str:
 
 
 def _cleaned(value: Any) -> Any:
-    """The same data with every text in it stripped of control sequences and invisible characters."""
+    """The same data, every text in it without control sequences, invisible characters and secrets."""
     if isinstance(value, str):
-        return clean(value)
+        return redact(clean(value))
     if isinstance(value, list):
         return [_cleaned(entry) for entry in value]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, dict):
-        return {key: _cleaned(entry) for key, entry in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {key: _cleaned_member(key, entry) for key, entry in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return value
+
+
+def _cleaned_member(key: str, value: Any) -> Any:
+    if key in _IDS and isinstance(value, str):
+        return clean(value)
+    if key == "argv":
+        return _cleaned_words(value)
+    return _cleaned(value)
+
+
+def _cleaned_words(words: Sequence[str]) -> list[str]:
+    """The words of a command; the value of an option such as ``--token`` is a word of its own."""
+    shown: list[str] = []
+    before = ""
+    for word in words:
+        safe = redact(clean(word))
+        option, given, value = redact(f"{before} {safe}").partition(f"{before} ")
+        if before.startswith("-") and given and not option:
+            safe = value
+        shown.append(safe)
+        before = word
+    return shown

@@ -16,21 +16,28 @@ _COUNTED = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 _ROOT_TOTALS = ("tests", "failures", "errors", "skipped")
 
 
-def merge_junit(parts: Sequence[Path], target: Path) -> tuple[str, ...]:
+def merge_junit(parts: Sequence[Path], target: Path, roots: Sequence[object] = ()) -> tuple[str, ...]:
     """Merge the parts into ``target``, in their order, and say what could not be read.
 
     Every suite is kept. A test case that a later part has too is dropped from the earlier one, and the
-    totals are counted anew. A part that is missing or broken, as a dead session leaves it, is left out.
-    Raises ``OSError`` where the target cannot be written.
+    totals are counted anew. ``roots`` says from where each part names its tests, the same for all unless
+    it is given: below another root a test of the same name is another test. A part that is missing or
+    broken, as a dead session leaves it, is left out. Raises ``OSError`` where the target cannot be written.
     """
     problems: list[str] = []
     suites: list[list[ET.Element]] = []
-    for part in parts:
+    places: list[object] = []
+    for part, root in zip(parts, roots or [None] * len(parts), strict=True):
         try:
             suites.append(_suites(ET.parse(part).getroot()))
+            places.append(root)
         except (OSError, ET.ParseError) as error:
             problems.append(f"{part.name} is left out of the JUnit XML file: {_reason(error)}")
-    changed = _drop_repeated(suites)
+    changed = [
+        suite
+        for place in dict.fromkeys(places)
+        for suite in _drop_repeated([each for each, at in zip(suites, places, strict=True) if at == place])
+    ]
     root = ET.Element("testsuites", {"name": "pytest tests"})
     root.extend(suite for part in suites for suite in part)
     for suite in root:

@@ -30,11 +30,17 @@ class Row(NamedTuple):
     word: Word
     id: str
     title: str
+    progress: str
+    """Of a parent, how many todos of its sub-plan are done: ``(2/3)``. It ends the title."""
     checks: str
     tests: str
     time: str
     tail: str
     """Metric values, or by whom the todo is blocked; below the line where it does not fit."""
+
+    @property
+    def whole_title(self) -> str:
+        return " ".join(part for part in (self.title, self.progress) if part)
 
 
 class Columns(NamedTuple):
@@ -53,7 +59,31 @@ class Columns(NamedTuple):
         return sum(shown) + len(GAP) * (sum(1 for width in shown if width) - 1)
 
 
-def row_of(outcome: Outcome, screen: Screen) -> Row:
+class Rank(NamedTuple):
+    """Where a todo stands among those that are shown."""
+
+    depth: int = 0
+    """How many of its parents are shown above it."""
+    children: tuple[Outcome, ...] = ()
+    """The todos of its sub-plan."""
+
+
+def ranks_of(outcomes: Sequence[Outcome]) -> dict[str, Rank]:
+    """The rank of each todo, by id."""
+    shown = {outcome.todo_id for outcome in outcomes}
+    children: dict[str, list[Outcome]] = {}
+    depths: dict[str, int] = {}
+    for outcome in outcomes:
+        parent, _, _ = outcome.todo_id.rpartition("/")
+        children.setdefault(parent, []).append(outcome)
+        depths[outcome.todo_id] = depths[parent] + 1 if parent in shown and parent in depths else 0
+    return {todo_id: Rank(depth, tuple(children.get(todo_id, ()))) for todo_id, depth in depths.items()}
+
+
+TOP = Rank()
+
+
+def row_of(outcome: Outcome, screen: Screen, rank: Rank = TOP) -> Row:
     """The row of one todo, every text in it made printable."""
     name = standing(outcome)
     quiet = name in (Standing.BLOCKED, Standing.NOT_RUN)
@@ -61,8 +91,10 @@ def row_of(outcome: Outcome, screen: Screen) -> Row:
     spent = outcome.metrics.duration_ms
     return Row(
         word=WORDS[name],
-        id=screen.text(outcome.todo_id),
+        id=GAP * rank.depth
+        + screen.text(outcome.todo_id.rpartition("/")[2] if rank.depth else outcome.todo_id),
         title="" if title == outcome.todo_id else title,
+        progress=_progress(rank.children),
         checks="" if quiet else _ratio(*_checks_that_hold(outcome), "check"),
         tests="" if quiet else _ratio(*_tests_that_hold(outcome), "test"),
         time="" if quiet or spent is None else duration(spent),
@@ -75,7 +107,7 @@ def fitted(rows: Sequence[Row], screen: Screen) -> Columns:
     columns = Columns(
         word=widest([row.word.shown(screen.glyphs) for row in rows]),
         id=widest([row.id for row in rows]),
-        title=widest([row.title for row in rows]),
+        title=widest([row.whole_title for row in rows]),
         checks=widest([row.checks for row in rows]),
         tests=widest([row.tests for row in rows]),
         time=widest([row.time for row in rows]),
@@ -96,7 +128,9 @@ def write_row(row: Row, columns: Columns, screen: Screen) -> None:
         Span(GAP + padded(screen.clip_middle(row.id, columns.id), columns.id), Style.STRONG),
     ]
     if columns.title:
-        left.append(Span(GAP + padded(screen.clip(row.title, columns.title), columns.title)))
+        room = columns.title - (cells(row.progress) + 1 if row.progress and row.title else 0)
+        row = row._replace(title=screen.clip(row.title, room))
+        left.append(Span(GAP + padded(screen.clip(row.whole_title, columns.title), columns.title)))
     used = sum(cells(span.text) for span in left)
     if row.checks:
         left += [
@@ -159,6 +193,11 @@ def _tests_that_hold(outcome: Outcome) -> tuple[int, int]:
     return sum(seen.values()), len(seen)
 
 
+def _progress(children: Sequence[Outcome]) -> str:
+    done = sum(standing(child) is Standing.DONE for child in children)
+    return f"({done}/{len(children)})" if children else ""
+
+
 def _ratio(good: int, of: int, noun: str) -> str:
     if not of:
         return "" if noun == "test" else f"no {noun}s"
@@ -172,7 +211,8 @@ def _tail(outcome: Outcome, name: Standing) -> str:
     if name is Standing.NOT_RUN:
         reasons = dict.fromkeys(check.reason for check in outcome.checks if check.reason)
         return "; ".join(reason for reason in reasons if reason)
-    unproved = name is Standing.DONE and not outcome.verified
+    is_parent = any(check.kind is CheckKind.SUB_PLAN for check in outcome.checks)
+    unproved = name is Standing.DONE and not outcome.verified and not is_parent
     return ", ".join(part for part in ("not verified" if unproved else "", metric_values(outcome)) if part)
 
 
@@ -192,4 +232,6 @@ def _shrunk(columns: Columns, name: str, width: int, *, least: int) -> Columns:
 def _widened_title(columns: Columns, rows: Sequence[Row], width: int) -> Columns:
     """Gives the title the cells that the tests have left over."""
     room = columns.title + max(width - columns.total, 0)
-    return columns._replace(title=min(room, widest([row.title for row in rows])) if columns.title else 0)
+    return columns._replace(
+        title=min(room, widest([row.whole_title for row in rows])) if columns.title else 0
+    )

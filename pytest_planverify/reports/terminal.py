@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_planverify.reports.details import Detailing, distinct_failures, headline, write_details
-from pytest_planverify.reports.rows import fitted, row_of, write_row
+from pytest_planverify.reports.rows import fitted, ranks_of, row_of, write_row
 from pytest_planverify.reports.screen import Screen, Span, Style, cells
 from pytest_planverify.reports.words import WORDS, Standing, duration, standing
 
@@ -131,7 +131,8 @@ def _only(known: Mapping[str, str]) -> str:
 
 
 def _write_todos(outcomes: Sequence[Outcome], screen: Screen, how: Detailing) -> None:
-    rows = [row_of(outcome, screen) for outcome in outcomes]
+    ranks = ranks_of(outcomes)
+    rows = [row_of(outcome, screen, ranks[outcome.todo_id]) for outcome in outcomes]
     columns = fitted(rows, screen)
     detailed = False
     for outcome, row in zip(outcomes, rows, strict=True):
@@ -143,12 +144,13 @@ def _write_todos(outcomes: Sequence[Outcome], screen: Screen, how: Detailing) ->
 
 def _write_tracebacks(longreprs: Longreprs, screen: Screen) -> None:
     """Each failing test's traceback once, however many checks share it."""
-    shown: set[tuple[str, str]] = set()
+    shown: set[tuple[str, str, str]] = set()
     for (plan_id, todo_id, _), failures in longreprs.items():
+        parent, _, _ = todo_id.rpartition("/")  # another sub-plan's root may hold tests of the same names
         for nodeid, longrepr in failures:
-            if (plan_id, nodeid) in shown:
+            if (plan_id, parent, nodeid) in shown:
                 continue
-            shown.add((plan_id, nodeid))
+            shown.add((plan_id, parent, nodeid))
             screen.blank()
             screen.rule(screen.text(f"{todo_id}: {nodeid}"), Style.BAD, fill="_")
             for line in screen.texts(longrepr):

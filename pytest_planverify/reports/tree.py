@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.model.outcome import CheckKind
@@ -44,8 +45,8 @@ def render_tree(
     todos = [todo for todo in plan.plan.items if todo_ids is None or todo.id in todo_ids]
     name = plan.plan.workflow_name or plan.plan.todo_list_id
     _write_line(screen, name, _totals(len(todos), selected), Style.STRONG)
-    for position, todo in enumerate(todos):
-        _write_todo(screen, plan, todo, selected, problems or {}, is_last=position == len(todos) - 1)
+    tree = _Tree(screen, plan, selected, problems or {}, _nested(todos))
+    tree.write_todos("", "")
 
 
 def criterion_text(criterion: Criterion) -> str:
@@ -62,36 +63,63 @@ def criterion_text(criterion: Criterion) -> str:
     return spec
 
 
-def _write_todo(
-    screen: Screen,
-    plan: LoadedPlan,
-    todo: Todo,
-    selected: Selected,
-    problems: Mapping[tuple[str, str], Sequence[str]],
-    *,
-    is_last: bool,
-) -> None:
-    glyphs = screen.glyphs
-    criteria = plan.criteria.get(todo.id, ())
-    tests = len({nodeid for criterion in criteria for nodeid in selected.get((todo.id, criterion.id), ())})
-    counts = ", ".join([counted(len(criteria), "criterion"), *([counted(tests, "test")] if tests else [])])
-    prefix = glyphs.last if is_last else glyphs.branch
-    title = "" if todo.title == todo.id else f"  {todo.title}"
-    _write_line(screen, f"{todo.id}{title}", counts, Style.STRONG, prefix)
-    stem = "   " if is_last else glyphs.stem
-    for position, criterion in enumerate(criteria):
-        ends = position == len(criteria) - 1
-        nodeids = selected.get((todo.id, criterion.id), ())
+def _nested(todos: Sequence[Todo]) -> dict[str, list[Todo]]:
+    """By the id of a parent that is shown the todos of its sub-plan; by no id those at the top."""
+    shown = {todo.id for todo in todos}
+    found: dict[str, list[Todo]] = {}
+    for todo in todos:
+        parent, _, _ = todo.id.rpartition("/")
+        found.setdefault(parent if parent in shown else "", []).append(todo)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    screen: Screen
+    plan: LoadedPlan
+    selected: Selected
+    problems: Mapping[tuple[str, str], Sequence[str]]
+    nested: Mapping[str, Sequence[Todo]]
+
+    def write_todos(self, parent: str, stem: str) -> None:
+        """The todos of one plan, each with its criteria and then the todos of its sub-plan."""
+        todos = self.nested.get(parent, ())
+        for position, todo in enumerate(todos):
+            self._write_todo(todo, parent, stem, is_last=position == len(todos) - 1)
+
+    def _write_todo(self, todo: Todo, parent: str, stem: str, *, is_last: bool) -> None:
+        glyphs = self.screen.glyphs
+        criteria = self.plan.criteria.get(todo.id, ())
+        below = self.nested.get(todo.id, ())
+        tests = {nodeid for each in criteria for nodeid in self.selected.get((todo.id, each.id), ())}
+        counts = [
+            *([counted(len(below), "todo")] if below else []),
+            *([] if below and not criteria else [counted(len(criteria), "criterion")]),
+            *([counted(len(tests), "test")] if tests else []),
+        ]
+        name = todo.id.removeprefix(f"{parent}/") if parent else todo.id
+        title = "" if todo.title == name else f"  {todo.title}"
+        prefix = stem + (glyphs.last if is_last else glyphs.branch)
+        _write_line(self.screen, f"{name}{title}", ", ".join(counts), Style.STRONG, prefix)
+        stem += "   " if is_last else glyphs.stem
+        for position, criterion in enumerate(criteria):
+            ends = position == len(criteria) - 1 and not below
+            self._write_criterion(todo, criterion, stem, is_last=ends)
+        self.write_todos(todo.id, stem)
+
+    def _write_criterion(self, todo: Todo, criterion: Criterion, stem: str, *, is_last: bool) -> None:
+        screen, glyphs = self.screen, self.screen.glyphs
+        nodeids = self.selected.get((todo.id, criterion.id), ())
         is_test = criterion.kind is CheckKind.TEST
         _write_line(
             screen,
             f"{criterion.id}  {criterion_text(criterion)}",
             counted(len(nodeids), "test") if is_test else "",
             Style.PLAIN,
-            stem + (glyphs.last if ends else glyphs.branch),
+            stem + (glyphs.last if is_last else glyphs.branch),
         )
-        below = stem + ("   " if ends else glyphs.stem) + "  "
-        for problem in problems.get((todo.id, criterion.id), ()):
+        below = stem + ("   " if is_last else glyphs.stem) + "  "
+        for problem in self.problems.get((todo.id, criterion.id), ()):
             for line in screen.wrap(screen.text(problem), screen.width - cells(below) - 2):
                 screen.line(Span(below), Span("! ", Style.WARN), Span(line, Style.WARN))
         for nodeid in nodeids:

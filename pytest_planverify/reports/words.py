@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.outcome import Outcome, Since, TestOutcome, TodoState, Verdict
+from planner.model.outcome import CheckKind, Outcome, Since, TestOutcome, TodoState, Verdict
 from planner.model.taxonomy import Owner, Repeatability
 from pytest_planverify.reports.screen import Glyphs, Style
 
@@ -34,6 +34,8 @@ class Standing(StrEnum):
     DONE = "done"
     FAILED = "failed"
     FLAKY = "flaky"
+    IN_PROGRESS = "in progress"
+    """A parent whose own criteria are not at fault, but whose todos are not all done."""
     BLOCKED = "blocked"
     NEEDS_HUMAN = "needs human"
     STALE = "stale"
@@ -50,6 +52,7 @@ WORDS: Mapping[Standing, Word] = {
     Standing.DONE: Word("done", "done", Style.GOOD),
     Standing.FAILED: Word("failed", "failed", Style.BAD),
     Standing.FLAKY: Word("~", "flaky", Style.BAD),
+    Standing.IN_PROGRESS: Word("!", "in progress", Style.WARN),
     Standing.BLOCKED: Word("blocked", "blocked", Style.QUIET),
     Standing.NEEDS_HUMAN: Word("?", "needs human", Style.WARN),
     Standing.STALE: Word("!", "stale", Style.WARN),
@@ -136,9 +139,17 @@ def standing(outcome: Outcome) -> Standing:
     seen = {check.verdict for check in outcome.checks}
     if state is TodoState.TEST_FAILED and Verdict.FLAKY in seen and Verdict.FAILED not in seen:
         return Standing.FLAKY
+    if state is TodoState.TESTING and _waits_for_its_todos(outcome):
+        return Standing.IN_PROGRESS
     if state is TodoState.TESTING:
         return next((name for verdict, name in _WAITING if verdict in seen), Standing.INCONCLUSIVE)
     return _STANDINGS[state]
+
+
+def _waits_for_its_todos(outcome: Outcome) -> bool:
+    own = {check.verdict for check in outcome.checks if check.kind is not CheckKind.SUB_PLAN}
+    below = {check.verdict for check in outcome.checks if check.kind is CheckKind.SUB_PLAN}
+    return Verdict.FAILED in below or (bool(below - {Verdict.PASSED}) and own <= {Verdict.PASSED})
 
 
 def duration(milliseconds: int) -> str:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from planner.catalog import PytestInvocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +34,13 @@ class Asked:
             if failed in ("", ".") or named.startswith(failed + "/"):
                 return True
         return False
+
+
+def expression_of(invocation: PytestInvocation) -> str:
+    """``-k``, ``-m`` and ``--deselect`` as a command gives them."""
+    given = (("-k", invocation.keyword), ("-m", invocation.markexpr))
+    texts = [f"{option} {text!r}" for option, text in given if text and text.strip()]
+    return " ".join([*texts, *(f"--deselect {prefix}" for prefix in invocation.deselect)])
 
 
 def file_of(selection: str) -> str:

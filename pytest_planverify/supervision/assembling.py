@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from planner.model.outcome import (
+    Check,
+    CheckKind,
     Diagnosis,
     Failure,
     Outcome,
@@ -16,11 +20,20 @@ from planner.model.outcome import (
     Verdict,
 )
 from planner.model.plan import MetricSpec, TodoStatus
+from planner.rules.parents import (
+    CHECK_ID,
+    parent_verdicts,
+    sub_plan_reason,
+    sub_plan_verdict,
+    verdict_of,
+)
 from planner.rules.routing import route
-from pytest_planverify.supervision.check_runs import CheckRun, PlanResult, recorded_values
+from pytest_planverify.checks.promised import with_promise
+from pytest_planverify.supervision.check_runs import CheckRun, PlanResult, blocked_reason, recorded_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from planner.model.evidence import Evidence
     from planner.model.plan import Todo
@@ -39,7 +52,7 @@ class Assembler:
         result: PlanResult,
         *,
         shown_path: str,
-        changes: Changes,
+        changes: Mapping[Path, Changes],
         first_opinion: Callable[[Evidence], Diagnosis | None],
     ) -> None:
         self._result = result
@@ -49,26 +62,36 @@ class Assembler:
 
     def outcomes(self) -> list[tuple[Outcome, tuple[Evidence, ...]]]:
         """The outcome of each todo in the plan's order, with the evidence of its failures."""
-        return [self._outcome(todo) for todo in self._result.todos]
+        found: dict[str, tuple[Outcome, tuple[Evidence, ...]]] = {}
+        for todo in reversed(self._result.todos):  # the todos of a sub-plan stand after their parent
+            below = self._result.flat.children.get(todo.id, ())
+            found[todo.id] = self._outcome(todo, [found[each][0] for each in below if each in found])
+        return [found[todo.id] for todo in self._result.todos]
 
-    def _outcome(self, todo: Todo) -> tuple[Outcome, tuple[Evidence, ...]]:
+    def _outcome(self, todo: Todo, children: Sequence[Outcome]) -> tuple[Outcome, tuple[Evidence, ...]]:
         criteria = self._result.plan.criteria[todo.id]
         runs = self._result.checks[todo.id]
-        ordered = [runs[criterion.id] for criterion in criteria if criterion.id in runs]
+        own = [runs[criterion.id] for criterion in criteria if criterion.id in runs]
         blocked = self._result.blocked.get(todo.id, ())
-        state = todo_state(todo, [run.check.verdict for run in ordered], blocked=bool(blocked))
-        counted = [] if blocked else [run for run in ordered if run.check.verdict.is_red or run.evidence]
+        ordered = [self._of_children(todo, children, blocked), *own] if children else own
+        verdicts = parent_verdicts(
+            [run.check.verdict for run in own], [verdict_of(child) for child in children]
+        )
+        state = todo_state(todo, verdicts, blocked=bool(blocked))
+        root = self._result.flat.owner(todo.id).root
+        counted = [run for run in own if run.check.verdict.is_red or run.evidence]
+        counted = [] if blocked else [_with_promises(run, root) for run in counted]
         failures = self._failures(todo, counted)
         evidence = tuple(piece for run in counted for piece in run.evidence)
-        touched, digest = self._changes.of(todo.allowed_files)
+        touched, digest = self._changes[root].of(todo.allowed_files)
         outcome = Outcome(
             todo_id=todo.id,
             plan=self._result.plan.plan.todo_list_id,
             title=todo.title,
             state=state,
-            verified=bool(ordered) and state in (TodoState.DONE, TodoState.TEST_FAILED),
+            verified=bool(own) and state in (TodoState.DONE, TodoState.TEST_FAILED),
             success=state is TodoState.DONE,
-            tests_passed=_tests_passed(ordered),
+            tests_passed=_tests_passed(own, children),
             blocked_by=blocked,
             checks=tuple(run.check for run in ordered),
             touched_files=touched,
@@ -79,6 +102,20 @@ class Assembler:
             failures=tuple(failures),
         )
         return outcome, evidence
+
+    def _of_children(self, todo: Todo, children: Sequence[Outcome], blocked: Sequence[str]) -> CheckRun:
+        """The check of a parent that the todos of its sub-plan decide."""
+        verdict = sub_plan_verdict(verdict_of(child) for child in children)
+        file = os.path.relpath(self._result.flat.files[todo.id].path, self._result.plan.root)
+        check = Check(
+            id=CHECK_ID,
+            kind=CheckKind.SUB_PLAN,
+            verdict=verdict,
+            duration_ms=sum(child.metrics.duration_ms or 0 for child in children),
+            title=file,
+            reason=blocked_reason(blocked) if blocked else sub_plan_reason(children, verdict),
+        )
+        return CheckRun(check=check)
 
     def _recorded(self, todo: Todo, runs: Sequence[CheckRun]) -> dict[str, tuple[float | str, ...]]:
         """Every number that was recorded, and whatever stands for a metric that the plan asks for."""
@@ -140,6 +177,11 @@ class Assembler:
         )
 
 
+def _with_promises(run: CheckRun, root: Path) -> CheckRun:
+    evidence = tuple(with_promise(each, root) for each in run.evidence)
+    return run if evidence == run.evidence else replace(run, evidence=evidence)
+
+
 def todo_state(todo: Todo, verdicts: Sequence[Verdict], *, blocked: bool) -> TodoState:
     """What this run can say of a todo, from the verdicts of all its criteria."""
     if blocked:
@@ -165,9 +207,14 @@ def summary_of(outcomes: Iterable[Outcome]) -> Summary:
     )
 
 
-def _tests_passed(runs: Sequence[CheckRun]) -> bool:
-    commands = [run.check.verdict for run in runs if run.check.cmd is not None]
-    return bool(commands) and all(verdict is Verdict.PASSED for verdict in commands)
+def _tests_passed(runs: Sequence[CheckRun], children: Sequence[Outcome]) -> bool:
+    commands = [run.check.verdict is Verdict.PASSED for run in runs if run.check.cmd is not None]
+    commands += [
+        child.tests_passed
+        for child in children
+        if any(check.cmd is not None or check.kind is CheckKind.SUB_PLAN for check in child.checks)
+    ]
+    return bool(commands) and all(commands)
 
 
 def _is_number(value: Any) -> bool:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from planner.edges.plan_file import LoadedPlan
+    from planner.edges.plan_tree import FlatPlan
     from planner.model.evidence import Evidence
     from planner.model.plan import Todo
     from planner.rules.criteria import Criterion
@@ -34,7 +35,7 @@ class CheckRun:
 class PlanResult:
     """All verdicts of one plan."""
 
-    plan: LoadedPlan
+    flat: FlatPlan
     todos: list[Todo]
     checks: dict[str, dict[str, CheckRun]]
     """By todo id and check id."""
@@ -43,6 +44,11 @@ class PlanResult:
     notes: list[str] = field(default_factory=list[str])
     unexplained: str | None = None
     """Why the run is not accepted though no criterion is red: an option of the user's asks for more."""
+
+    @property
+    def plan(self) -> LoadedPlan:
+        """The plan with the todos of its sub-plans."""
+        return self.flat.loaded
 
 
 def of_tests(
@@ -119,6 +125,13 @@ def of_skip(criterion: Criterion, reason: str, verdict: Verdict) -> CheckRun:
         timeout_seconds=None if command is None else command.timeout_seconds,
     )
     return CheckRun(check=check)
+
+
+def unreached(criterion: Criterion, blocked: Sequence[str]) -> CheckRun:
+    """A criterion that the run did not come to: a failed todo is in the way, or the run was stopped."""
+    if blocked:
+        return of_skip(criterion, blocked_reason(blocked), Verdict.BLOCKED)
+    return of_skip(criterion, "not reached", Verdict.NOT_RUN)
 
 
 def masked(run: CheckRun, blocked: Sequence[str]) -> CheckRun:

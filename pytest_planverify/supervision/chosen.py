@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from planner.edges.outcome_file import read_outcomes
-from planner.edges.plan_file import load_plan
-from planner.errors import OutcomeFileError, PlanFileError, PlannerError
+from planner.edges.plan_tree import SEPARATOR, FlatPlan, load_tree
+from planner.errors import OutcomeFileError, PlanFileError, PlannerError, PlanTreeError
 from planner.model.plan import TodoStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from planner.edges.plan_file import LoadedPlan
@@ -22,12 +22,17 @@ if TYPE_CHECKING:
 
 
 class ChosenPlan(NamedTuple):
-    """One plan, and what of it is asked for."""
+    """One plan with its sub-plans, and what of it is asked for."""
 
-    plan: LoadedPlan
+    flat: FlatPlan
     shown: str
     todo_ids: list[str] | None
     """``None`` is all of them."""
+
+    @property
+    def plan(self) -> LoadedPlan:
+        """The plan with the todos of its sub-plans."""
+        return self.flat.loaded
 
 
 def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
@@ -36,64 +41,83 @@ def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
     Raises :class:`planner.errors.PlannerError` with the faults of all plan files, and
     :class:`pytest.UsageError` for a todo that is not there and for two plans of one id.
     """
-    loaded: dict[Path, ChosenPlan] = {}
-    errors: dict[str, PlanFileError] = {}
+    asked: dict[Path, list[PlanArgument]] = {}
     for argument in arguments:
-        if argument.path not in loaded:
-            try:
-                plan = load_plan(argument.path, boundary=argument.boundary)
-            except PlanFileError as error:
-                errors.setdefault(str(error), error)
-                continue
-            loaded[argument.path] = ChosenPlan(plan, argument.shown, [])
-        chosen = loaded[argument.path]
-        if argument.todo_id is None:
-            loaded[argument.path] = chosen._replace(todo_ids=None)
-        else:
-            _require_todo(chosen.plan, chosen.shown, argument.todo_id)
-            if chosen.todo_ids is not None:
-                chosen.todo_ids.append(argument.todo_id)
+        asked.setdefault(argument.path, []).append(argument)
+    errors: dict[str, PlanFileError] = {}
+    chosen: list[ChosenPlan] = []
+    names: list[list[str]] = []
+    for given in asked.values():
+        named = [each.todo_id for each in given if each.todo_id is not None]
+        wanted = named if len(named) == len(given) else None
+        try:
+            tree = load_tree(given[0].path, boundary=given[0].boundary).load_all(wanted)
+        except (PlanFileError, PlanTreeError) as error:
+            found = error.errors if isinstance(error, PlanTreeError) else (error,)
+            errors |= {str(each): each for each in found}
+            continue
+        chosen.append(ChosenPlan(tree.flat(), given[0].shown, wanted))
+        names.append(named)
     if errors:
         raise next(iter(errors.values())) if len(errors) == 1 else PlannerError("\n\n".join(errors))
-    _require_different_ids([chosen.plan for chosen in loaded.values()])
-    return list(loaded.values())
+    for each, named in zip(chosen, names, strict=True):
+        for todo_id in named:
+            _require_todo(each.plan, each.shown, todo_id)
+    _require_different_ids([each.plan for each in chosen])
+    return chosen
 
 
 def todos_in_scope(chosen: ChosenPlan, scope: Scope) -> list[Todo]:
-    """The todos to verify: those named, or under ``claimed`` the claimed ones and all they depend on."""
+    """The todos to verify: those named, or under ``claimed`` the claimed ones and all they depend on.
+
+    Of a parent all todos of its sub-plan are verified with it.
+    """
     items = chosen.plan.plan.items
+    children = chosen.flat.children
     if chosen.todo_ids is not None:
-        return [todo for todo in items if todo.id in chosen.todo_ids]
+        wanted = _closure(chosen.todo_ids, lambda name: children.get(name, ()))
+        return [todo for todo in items if todo.id in wanted]
     if scope != "claimed":
         return list(items)
     by_id = {todo.id: todo for todo in items}
-    wanted: set[str] = set()
-    pending = [todo.id for todo in items if todo.status is TodoStatus.CLAIMED]
-    while pending:
-        name = pending.pop()
-        if name not in wanted:
-            wanted.add(name)
-            pending += by_id[name].dependencies
+    claimed = (todo.id for todo in items if todo.status is TodoStatus.CLAIMED)
+    wanted = _closure(claimed, lambda name: (*by_id[name].dependencies, *children.get(name, ())))
     return [todo for todo in items if todo.id in wanted]
 
 
-def last_failed(outcomes: Path, plan: LoadedPlan) -> tuple[str, ...]:
-    """The tests of the plan that failed in the run which wrote that outcome file; none without it."""
+def last_failed(outcomes: Path, flat: FlatPlan) -> dict[Path, tuple[str, ...]]:
+    """The tests that failed in the run which wrote that outcome file, by the root that they are named from.
+
+    Every root of the plan and its sub-plans is there; without the file no root is.
+    """
     if not outcomes.exists():
-        return ()
+        return {}
     try:
         document = read_outcomes(outcomes)
     except OutcomeFileError as error:
         raise pytest.UsageError(f"--lf: {error}") from None
-    failed = {
-        test.nodeid: None
-        for outcome in document.outcomes
-        if outcome.plan == plan.plan.todo_list_id
-        for check in outcome.checks
-        for test in check.tests
-        if test.outcome.is_red
-    }
-    return tuple(failed)
+    failed: dict[Path, dict[str, None]] = {part.root: {} for part in flat.parts}
+    for outcome in document.outcomes:
+        if outcome.plan != flat.loaded.plan.todo_list_id:
+            continue
+        if SEPARATOR in outcome.todo_id and outcome.todo_id not in flat.owners:  # of what is not asked for
+            continue
+        tests = failed[flat.owner(outcome.todo_id).root]
+        tests |= {
+            test.nodeid: None for check in outcome.checks for test in check.tests if test.outcome.is_red
+        }
+    return {root: tuple(tests) for root, tests in failed.items()}
+
+
+def _closure(start: Iterable[str], following: Callable[[str], Iterable[str]]) -> set[str]:
+    wanted: set[str] = set()
+    pending = list(start)
+    while pending:
+        name = pending.pop()
+        if name not in wanted:
+            wanted.add(name)
+            pending += following(name)
+    return wanted
 
 
 def _require_todo(plan: LoadedPlan, shown: str, todo_id: str) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import os
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import OutcomeDocument, PlanRef
+from planner.edges.plan_tree import SEPARATOR
+from planner.model.outcome import OutcomeDocument, PlanRef, SubPlanRef
 from pytest_planverify.supervision.assembling import Assembler, summary_of
 from pytest_planverify.supervision.exit_status import ExitStatus, counting, exit_status
 
@@ -41,7 +43,7 @@ class Found:
 
 
 def find_outcomes(
-    prepared: Sequence[Prepared], first_opinion: Callable[[Evidence], Diagnosis | None]
+    prepared: Sequence[Prepared], first_opinion: Callable[[Evidence], Diagnosis | None], *, run_id: str
 ) -> Found:
     """The outcome of each todo; a failed one's report is written on the way."""
     found = Found()
@@ -55,20 +57,34 @@ def find_outcomes(
             found.outcomes.append(outcome)
             _keep_texts(found, each, outcome, evidence)
             if outcome.failure_evidence is not None and not outcome.blocked_by:
-                _write_report(each, outcome, evidence)
+                _write_report(each, outcome, evidence, run_id)
     return found
 
 
 def document_of(prepared: Sequence[Prepared], found: Found, run: RunInfo) -> OutcomeDocument:
     """The document as it is written to the outcome file."""
     return OutcomeDocument(
-        plans=tuple(
-            PlanRef(todo_list_id=each.plan.plan.todo_list_id, path=each.shown, digest=each.plan.digest)
-            for each in prepared
-        ),
+        plans=tuple(_reference(each) for each in prepared),
         run=run,
         summary=summary_of(found.outcomes),
         outcomes=tuple(found.outcomes),
+    )
+
+
+def _reference(each: Prepared) -> PlanRef:
+    folder, beside = each.plan.path.parent, os.path.dirname(each.shown)
+    return PlanRef(
+        todo_list_id=each.plan.plan.todo_list_id,
+        path=each.shown,
+        digest=each.plan.digest,
+        sub_plans=tuple(
+            SubPlanRef(
+                todo_id=parent,
+                path=os.path.normpath(os.path.join(beside, os.path.relpath(file.path, folder))),
+                digest=file.digest,
+            )
+            for parent, file in each.flat.files.items()
+        ),
     )
 
 
@@ -80,7 +96,14 @@ def _keep_texts(found: Found, each: Prepared, outcome: Outcome, evidence: Sequen
             texts.append((piece.nodeid or piece.check_id, piece.longrepr))
 
 
-def _write_report(each: Prepared, outcome: Outcome, evidence: Sequence[Evidence]) -> None:
+def _write_report(each: Prepared, outcome: Outcome, evidence: Sequence[Evidence], run_id: str) -> None:
+    """Below the top plan's root, also for a sub-plan with another: one place to look for them all."""
     from pytest_planverify.reports.failure_report import failure_report, write_failure_report
 
-    write_failure_report(failure_report(outcome, evidence, plan=each.plan), root=each.plan.root)
+    owner = each.flat.owner(outcome.todo_id)
+    plan = replace(each.plan, path=owner.path, root=owner.root, digest=owner.digest)
+    write_failure_report(
+        failure_report(outcome, evidence, plan=plan, run_id=run_id),
+        root=each.plan.root,
+        name=outcome.todo_id.replace(SEPARATOR, "__"),
+    )

@@ -35,17 +35,19 @@ if TYPE_CHECKING:
 
 
 class Evaluator:
-    """Looks at the criteria of one plan that are no forked sessions."""
+    """Looks at the criteria below one root that are no forked sessions."""
 
-    def __init__(self, plan: LoadedPlan) -> None:
+    def __init__(self, plan: LoadedPlan, root: Path) -> None:
+        """``root`` is the plan's own or a sub-plan's; answers are given beside the plan's outcomes."""
         self._plan = plan
+        self._root = root
         self._answers = read_answers(plan.root)
 
     def command(self, job: Job) -> CheckRun:
         """Run a command that is not pytest."""
         command = job.criterion.command
         assert command is not None
-        result = run_command(command, self._plan.root, job.spec.timeout_seconds, check_id=job.criterion.id)
+        result = run_command(command, self._root, job.spec.timeout_seconds, check_id=job.criterion.id)
         return of_result(job.todo, job.criterion, result, isolation=Isolation.SPAWNED)
 
     def foreign(self, job: Job, asked: Asked, folder: Path) -> tuple[Judgement, Witness]:
@@ -57,20 +59,20 @@ class Evaluator:
             asked,
             job.launcher,
             command.pytest.args,
-            root=self._plan.root,
+            root=self._root,
             env={**os.environ, **dict(command.env)},
             folder=folder,
         )
 
     def fixture(self, path: str, check_id: str) -> FixtureReading:
         """Read the data file that a criterion names."""
-        return read_fixture(path, self._plan.root, check_id=check_id)
+        return read_fixture(path, self._root, check_id=check_id)
 
     def criterion(self, todo: Todo, criterion: Criterion, before: Sequence[CheckRun]) -> CheckRun:
         """Look at a criterion that is no command, after the todo's commands in ``before``."""
         spec = criterion.spec
         if isinstance(spec, ArtifactSpec):
-            return of_result(todo, criterion, check_artifact(spec, self._plan.root, check_id=criterion.id))
+            return of_result(todo, criterion, check_artifact(spec, self._root, check_id=criterion.id))
         if isinstance(spec, MetricSpec):
             return self._metric(todo, criterion, spec, before)
         if isinstance(spec, ManualSpec):
@@ -79,7 +81,7 @@ class Evaluator:
             return of_result(todo, criterion, result)
         from pytest_planverify.checks.contract import check_contract
 
-        return of_result(todo, criterion, check_contract(str(spec), self._plan.root, check_id=criterion.id))
+        return of_result(todo, criterion, check_contract(str(spec), self._root, check_id=criterion.id))
 
     def _metric(
         self, todo: Todo, criterion: Criterion, spec: MetricSpec, before: Sequence[CheckRun]

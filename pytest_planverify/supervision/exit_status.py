@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import Outcome, TodoState, Verdict
+from planner.model.outcome import CheckKind, Outcome, TodoState, Verdict
 from planner.model.plan import TodoStatus
 
 if TYPE_CHECKING:
@@ -44,15 +44,20 @@ def exit_status(
         return ExitStatus.INTERRUPTED
     entries = list(outcomes)
     verdicts = {check.verdict for entry in entries for check in entry.checks}
+    proved = any(
+        check.verdict is Verdict.PASSED and check.kind is not CheckKind.SUB_PLAN
+        for entry in entries
+        for check in entry.checks
+    )
     if any(entry.state is TodoState.TEST_FAILED for entry in entries):
         return ExitStatus.FAILED
-    if any(entry.state is TodoState.BLOCKED for entry in entries):
+    if any(entry.state is TodoState.BLOCKED for entry in entries) or Verdict.FAILED in verdicts:
         return ExitStatus.FAILED
     if Verdict.INCONCLUSIVE in verdicts:
         return ExitStatus.INCONCLUSIVE
     if verdicts & {Verdict.NEEDS_HUMAN, Verdict.STALE}:
         return ExitStatus.HUMAN_NEEDED
-    if Verdict.PASSED not in verdicts:
+    if not proved:
         return ExitStatus.NOTHING_TO_VERIFY
     return ExitStatus.FAILED if unexplained else ExitStatus.ACCEPTED
 

@@ -182,8 +182,15 @@ def _never_collected(asked: Asked, record: SessionRecord) -> Judgement:
     """The session ended by itself before it had a list of tests."""
     evidence = [raw_evidence(asked, raw) for raw in record.startup_failures]
     evidence += collection_evidence(asked, record)
-    missing = [text for text in asked.selections if any(_same(text, arg) for arg in record.not_found)]
-    problems = [{"text": text, "problem": "missing_id"} for text in missing]
+    problems = [
+        {
+            "text": text,
+            "problem": "missing_id",
+            "nearest": [f"{file_of(text)}::{name}" for name in record.not_found[argument]],
+        }
+        for text in asked.selections
+        for argument in _arguments_of(text, record)
+    ]
     if not evidence:
         evidence += selection_evidence(asked, problems)
     if not evidence:
@@ -191,8 +198,10 @@ def _never_collected(asked: Asked, record: SessionRecord) -> Judgement:
     return Judgement(verdict=Verdict.FAILED, evidence=tuple(evidence), exit_code=record.exit_status)
 
 
-def _same(selection: str, argument: str) -> bool:
-    return argument.endswith(file_of(selection) + _names(selection))
+def _arguments_of(selection: str, record: SessionRecord) -> list[str]:
+    """What pytest did not find and was given as this selection: one argument at most."""
+    end = file_of(selection) + _names(selection)
+    return [argument for argument in record.not_found if argument.endswith(end)][:1]
 
 
 def _names(selection: str) -> str:

@@ -20,7 +20,7 @@ from _pytest.config import create_terminal_writer
 
 from pytest_planverify.options import Settings, read_settings
 from pytest_planverify.supervision.forkserver import ForkServer, ForkServerDied
-from pytest_planverify.supervision.sessions import Sessions, start_paths
+from pytest_planverify.supervision.sessions import Sessions, planned_paths, start_paths
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from _pytest._io import TerminalWriter
 
-    from planner.edges.plan_file import LoadedPlan
+    from planner.edges.plan_tree import FlatPlan
     from planner.model.outcome import OutcomeDocument
     from pytest_planverify.reports.progress import Progress
     from pytest_planverify.supervision.chosen import ChosenPlan
@@ -149,7 +149,9 @@ class _Run:
         from pytest_planverify.supervision.chosen import load_plans
 
         plans = load_plans(self._settings.plans)
-        if self._settings.last_failed and not any(self._last_failed(each.plan) for each in plans):
+        if self._settings.last_failed and not any(
+            tests for each in plans for tests in self._last_failed(each.flat).values()
+        ):
             self._settings = replace(self._settings, last_failed=False)
         for file in (self._settings.outcomes, self._settings.junit):
             _require_place(file)
@@ -176,10 +178,12 @@ class _Run:
     # -- before ----------------------------------------------------------------------------------
 
     def _prepare(self, chosen: ChosenPlan) -> Prepared:
+        from pytest_planverify.reports.failure_report import FOLDER
         from pytest_planverify.supervision.changes import Changes
         from pytest_planverify.supervision.chosen import todos_in_scope
         from pytest_planverify.supervision.prepared import Prepared
         from pytest_planverify.supervision.run_folder import RunFolder
+        from pytest_planverify.supervision.run_records import open_journal
         from pytest_planverify.supervision.running import PlanRun
 
         plan = chosen.plan
@@ -192,19 +196,22 @@ class _Run:
                 "root writable"
             ) from None
         todos = todos_in_scope(chosen, self._settings.scope)
-        changes = Changes(plan.root)
+        flat = chosen.flat
+        own = (*(part.path for part in flat.parts), plan.root / FOLDER)
+        changes = {root: Changes(root, own) for root in {part.root for part in flat.parts}}
         sessions = Sessions(
             self._settings,
             self._server,
             folder,
             self._progress,
             self._script_paths,
-            self._last_failed(plan) if self._settings.last_failed else None,
+            self._last_failed(flat) if self._settings.last_failed else None,
+            planned_paths(flat),
         )
-        _open_journal(folder.journal, self._run_id, chosen.shown, plan.digest)
-        run = PlanRun(plan, todos, self._settings, sessions, folder, self._progress, self._budget)
+        open_journal(folder.journal, self._run_id, chosen.shown, plan.digest)
+        run = PlanRun(flat, todos, self._settings, sessions, folder, self._progress, self._budget)
         return Prepared(
-            plan=plan,
+            flat=flat,
             shown=chosen.shown,
             todos=todos,
             folder=folder,
@@ -213,11 +220,12 @@ class _Run:
             changes=changes,
         )
 
-    def _last_failed(self, plan: LoadedPlan) -> tuple[str, ...]:
+    def _last_failed(self, flat: FlatPlan) -> dict[Path, tuple[str, ...]]:
         from pytest_planverify.supervision.chosen import last_failed
         from pytest_planverify.supervision.run_folder import RunFolder
 
-        return last_failed(self._settings.outcomes or RunFolder(plan.root, self._run_id).outcomes, plan)
+        outcomes = RunFolder(flat.loaded.root, self._run_id).outcomes
+        return last_failed(self._settings.outcomes or outcomes, flat)
 
     def _folder_name(self, root: Path) -> str:
         """The run's id; further plans of the same root have folders, and so journals, of their own."""
@@ -261,11 +269,14 @@ class _Run:
     def _conclude(self, prepared: list[Prepared]) -> int:
         from planner.edges.outcome_file import write_outcomes
         from pytest_planverify.reports.terminal import render_summary
+        from pytest_planverify.supervision.run_records import close_journal
 
         for each in prepared:
             each.folder.restore()
             self._echo_summaries(each.sessions)
         document, longreprs = self._document(prepared)
+        for each in prepared:
+            close_journal(each.folder.journal, each.plan.plan.todo_list_id, document)
         path = self._settings.outcomes or prepared[0].folder.outcomes
         write_outcomes(document, path)
         self._write_junit(prepared)
@@ -285,7 +296,11 @@ class _Run:
         from pytest_planverify.supervision.documenting import document_of, find_outcomes
 
         hook = self._config.hook
-        found = find_outcomes(prepared, lambda evidence: hook.pytest_planverify_diagnose(evidence=evidence))
+        found = find_outcomes(
+            prepared,
+            lambda evidence: hook.pytest_planverify_diagnose(evidence=evidence),
+            run_id=self._run_id,
+        )
         run = RunInfo(
             run_id=self._run_id,
             started_at=self._started_at,
@@ -334,8 +349,9 @@ class _Run:
             return
         from pytest_planverify.reports.junit import merge_junit
 
-        parts = [part for each in prepared for part in each.sessions.junit_parts if part.exists()]
-        for problem in merge_junit(parts, self._settings.junit):
+        parts = [part for each in prepared for part in each.sessions.junit_parts if part[0].exists()]
+        files, roots = [file for file, _ in parts], [root for _, root in parts]
+        for problem in merge_junit(files, self._settings.junit, roots):
             self._tw.line(problem, yellow=True)
 
 
@@ -361,23 +377,6 @@ def _require_place(file: Path | None) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise pytest.UsageError(f"{file}: its folder cannot be made: {error.strerror}") from None
-
-
-def _open_journal(path: Path, run_id: str, shown: str, digest: str) -> None:
-    from pytest_planverify.journal import VERSION, JournalWriter
-
-    journal = JournalWriter(path, "parent")
-    journal.write(
-        "run_started",
-        version=VERSION,
-        run_id=run_id,
-        plan=shown,
-        digest=digest,
-        python=platform.python_version(),
-        pytest=pytest.__version__,
-        argv=sys.argv[1:],
-    )
-    journal.close()
 
 
 def _now() -> str:

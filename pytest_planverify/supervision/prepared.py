@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
     from planner.edges.plan_file import LoadedPlan
+    from planner.edges.plan_tree import FlatPlan
     from planner.model.plan import Todo
     from pytest_planverify.supervision.changes import Changes
     from pytest_planverify.supervision.run_folder import RunFolder
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
 class Prepared:
     """One plan of the run."""
 
-    plan: LoadedPlan
+    flat: FlatPlan
     shown: str
     """The plan's path as the user is shown it."""
     todos: list[Todo]
@@ -26,4 +30,10 @@ class Prepared:
     folder: RunFolder
     sessions: Sessions
     run: PlanRun
-    changes: Changes
+    changes: Mapping[Path, Changes]
+    """By the root of the plan and of each sub-plan."""
+
+    @property
+    def plan(self) -> LoadedPlan:
+        """The plan with the todos of its sub-plans."""
+        return self.flat.loaded

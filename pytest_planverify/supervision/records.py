@@ -94,7 +94,8 @@ class SessionRecord:
         self.failures: dict[str, list[RawEvidence]] = {}
         self.collection_failures: dict[str, CollectionFailure] = {}
         self.skipped_files: dict[str, str] = {}
-        self.not_found: list[str] = []
+        self.not_found: dict[str, list[str]] = {}
+        """Arguments that name no test of their file, and the tests there that look like it."""
         self.leaks: list[Leak] = []
         self.journal_lost = False
         """The journal was removed while the session ran, so what it did not tell is no failure."""
@@ -173,7 +174,8 @@ class SessionRecord:
         self.skipped_files[record["nodeid"]] = record.get("reason", "")
 
     def _not_found(self, record: Record) -> None:
-        self.not_found = record["arguments"]
+        nearest = record.get("nearest", {})
+        self.not_found = {argument: nearest.get(argument, []) for argument in record["arguments"]}
 
     def _collected(self, record: Record) -> None:
         self.collecting.pop(record.get("worker", ""), None)

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from planner.model.outcome import CheckKind, Isolation, Verdict, Witness
-from planner.rules.dependencies import blockers, dependency_order
+from planner.rules.dependencies import blockers
 from pytest_planverify.confirmation import confirm_alone, confirm_shared
-from pytest_planverify.supervision.asked import Asked
+from pytest_planverify.supervision.asked import Asked, expression_of
 from pytest_planverify.supervision.check_runs import (
     CheckRun,
     PlanResult,
-    blocked_reason,
     masked,
     of_skip,
     of_tests,
+    unreached,
 )
 from pytest_planverify.supervision.judging import judge_alone, judge_shared
 from pytest_planverify.supervision.records import SessionRecord
-from pytest_planverify.supervision.schedule import Fold, Job, Stage, schedule
+from pytest_planverify.supervision.schedule import Fold, Job, Stage, run_order, schedule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
-    from planner.catalog import PytestInvocation
-    from planner.edges.plan_file import LoadedPlan
+    from planner.edges.plan_tree import FlatPlan
     from planner.model.plan import Todo
-    from planner.rules.criteria import Criterion
     from pytest_planverify.confirmation import ConfirmationBudget
     from pytest_planverify.judgement import Judgement
     from pytest_planverify.options import Settings
@@ -59,7 +57,7 @@ class PlanRun:
 
     def __init__(
         self,
-        plan: LoadedPlan,
+        flat: FlatPlan,
         todos: Sequence[Todo],
         settings: Settings,
         sessions: Sessions,
@@ -67,19 +65,22 @@ class PlanRun:
         progress: Progress,
         budget: ConfirmationBudget,
     ) -> None:
-        self._plan = plan
+        self._plan = flat.loaded
+        self._flat = flat
         self._settings = settings
         self._sessions = sessions
         self._folder = folder
         self._progress = progress
         self._budget = budget
         self._by_id = {todo.id: todo for todo in todos}
-        self._order = [todo.id for todo in dependency_order(todos)]
+        self._order = [todo.id for todo in run_order(todos, flat.children)]
+        self._parent_of = {each: parent for parent, below in flat.children.items() for each in below}
+        self._evaluators: dict[Path, Evaluator] = {}
         self._failed: set[str] = set()
         self.reds = 0
         """How many criteria of the run are red by now; set by the caller where a plan went before."""
-        self.stages = schedule(plan, self._by_id, isolate=settings.isolate)
-        self.result = PlanResult(plan, list(todos), {todo.id: {} for todo in todos})
+        self.stages = schedule(flat, self._by_id, isolate=settings.isolate)
+        self.result = PlanResult(flat, list(todos), {todo.id: {} for todo in todos})
         demanded = any(word.startswith("--cov-fail-under") for word in settings.shared_args)
         if demanded and not any(stage.folds for stage in self.stages):
             self.result.unexplained = "--cov-fail-under is measured in shared sessions, and none is run"
@@ -92,12 +93,15 @@ class PlanRun:
         finally:
             self._fill_in()
 
-    @cached_property
-    def _evaluator(self) -> Evaluator:
+    def _evaluator(self, todo_id: str) -> Evaluator:
         """Made when the first session is through, so that its imports do not delay the session."""
         from pytest_planverify.supervision.evaluating import Evaluator
 
-        return Evaluator(self._plan)
+        owner = self._flat.owner(todo_id)
+        known = self._evaluators.get(owner.root)
+        if known is None:
+            known = self._evaluators[owner.root] = Evaluator(self._plan, owner.root)
+        return known
 
     # -- one stage -------------------------------------------------------------------------------
 
@@ -132,6 +136,13 @@ class PlanRun:
 
     def _is_blocked(self, todo: Todo) -> bool:
         return not self._settings.keep_going and bool(blockers(todo.id, self._failed, self._by_id))
+
+    def _fail(self, todo_id: str) -> None:
+        """With a todo fails every parent above it, so that what depends on the parent is blocked."""
+        name: str | None = todo_id
+        while name in self._by_id:
+            self._failed.add(name)
+            name = self._parent_of.get(name)
 
     def _left(self) -> int:
         return max(self._settings.maxfail - self.reds, 1) if self._settings.maxfail else 0
@@ -175,7 +186,7 @@ class PlanRun:
                     continue
                 verdict = self._settle(unsettled)
                 if verdict is not None and verdict.is_red:
-                    self._failed.add(todo_id)
+                    self._fail(todo_id)
                 elif verdict is not None:
                     beside = [each.judgement for each in everything if each.record is unsettled.record]
                     _put_in_doubt(
@@ -236,7 +247,7 @@ class PlanRun:
             check_id=job.criterion.id,
             limit_seconds=job.spec.timeout_seconds,
             selections=() if invocation is None else invocation.selections,
-            expression="" if invocation is None else _expression(invocation),
+            expression="" if invocation is None else expression_of(invocation),
             contract_path=job.todo.contract_path,
         )
 
@@ -251,7 +262,7 @@ class PlanRun:
         elif job.criterion.kind is CheckKind.TEST:
             self._run_foreign(job)
         else:
-            self._add(job.todo, self._evaluator.command(job))
+            self._add(job.todo, self._evaluator(job.todo.id).command(job))
 
     def _run_own_session(self, job: Job) -> None:
         first = self._judge_alone(job, first=True)
@@ -263,7 +274,9 @@ class PlanRun:
         witnesses: list[Witness] = []
 
         def run() -> Judgement:
-            judgement, witness = self._evaluator.foreign(job, self._asked(job), self._folder.path)
+            judgement, witness = self._evaluator(job.todo.id).foreign(
+                job, self._asked(job), self._folder.path
+            )
             witnesses.append(witness)
             return judgement
 
@@ -291,7 +304,7 @@ class PlanRun:
     ) -> None:
         reading = None
         if job.spec.fixture is not None:
-            reading = self._evaluator.fixture(job.spec.fixture, job.criterion.id)
+            reading = self._evaluator(job.todo.id).fixture(job.spec.fixture, job.criterion.id)
         run = of_tests(
             job,
             judgement,
@@ -316,7 +329,7 @@ class PlanRun:
             self._evaluate(todo)
         runs = self.result.checks[todo.id]
         if not blocked and any(run.check.verdict.is_red for run in runs.values()):
-            self._failed.add(todo.id)
+            self._fail(todo.id)
 
     def _evaluate(self, todo: Todo) -> None:
         """Look at the criteria that are no commands, once the todo's commands are through."""
@@ -330,7 +343,7 @@ class PlanRun:
             if self._settings.narrows:
                 self._add(todo, of_skip(criterion, LEFT_OUT, Verdict.NOT_RUN))
             elif not self._is_over():
-                self._add(todo, self._evaluator.criterion(todo, criterion, before))
+                self._add(todo, self._evaluator(todo.id).criterion(todo, criterion, before))
 
     def _keep_interrupted(self, records: Sequence[tuple[Fold, SessionRecord]]) -> None:
         """What an interrupted stage had found: a red is kept, what is not complete is not run."""
@@ -349,7 +362,7 @@ class PlanRun:
                 self.result.blocked[todo.id] = blocked
             for criterion in self._plan.criteria[todo.id]:
                 if criterion.id not in runs:
-                    self._add(todo, _unreached(criterion, blocked))
+                    self._add(todo, unreached(criterion, blocked))
                 elif blocked and not self._settings.keep_going:
                     runs[criterion.id] = masked(runs[criterion.id], blocked)
 
@@ -365,18 +378,6 @@ def _take_back_reds(judgements: Sequence[Judgement]) -> None:
 def _put_in_doubt(judgements: Sequence[Judgement], reason: str) -> None:
     for judgement in judgements:
         judgement.doubt = judgement.doubt or reason
-
-
-def _unreached(criterion: Criterion, blocked: Sequence[str]) -> CheckRun:
-    if blocked:
-        return of_skip(criterion, blocked_reason(blocked), Verdict.BLOCKED)
-    return of_skip(criterion, "not reached", Verdict.NOT_RUN)
-
-
-def _expression(invocation: PytestInvocation) -> str:
-    given = (("-k", invocation.keyword), ("-m", invocation.markexpr))
-    texts = [f"{option} {text!r}" for option, text in given if text and text.strip()]
-    return " ".join([*texts, *(f"--deselect {prefix}" for prefix in invocation.deselect)])
 
 
 def _title(jobs: Sequence[Job]) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from planner.catalog import Command
     from planner.edges.plan_file import LoadedPlan
+    from planner.edges.plan_tree import FlatPlan
     from planner.model.plan import Todo
     from planner.rules.criteria import Criterion
 
@@ -31,6 +32,7 @@ class Job:
     """One command of one todo."""
 
     plan: LoadedPlan
+    """The file that the todo stands in: the command runs below its root."""
     todo: Todo
     criterion: Criterion
     stage: int
@@ -96,34 +98,56 @@ def criterion_key(plan: LoadedPlan, todo_id: str, criterion_id: str) -> str:
     return f"{plan.path}::{todo_id}::{criterion_id}"
 
 
-def schedule(plan: LoadedPlan, todo_ids: Iterable[str], *, isolate: bool) -> list[Stage]:
-    """The stages of one plan, for the todos named. The plan's order decides among equals."""
+def run_order(todos: Iterable[Todo], children: Mapping[str, Sequence[str]]) -> tuple[Todo, ...]:
+    """The todos, each after those that it depends on, and a parent after the todos of its sub-plan."""
+    if not children:
+        return dependency_order(todos)
+    by_id = {todo.id: todo for todo in todos}
+    waiting = (
+        todo.model_copy(update={"dependencies": (*todo.dependencies, *children.get(todo.id, ()))})
+        for todo in by_id.values()
+    )
+    return tuple(by_id[todo.id] for todo in dependency_order(waiting))
+
+
+def schedule(flat: FlatPlan, todo_ids: Iterable[str], *, isolate: bool) -> list[Stage]:
+    """The stages of a plan and its sub-plans, for the todos named. The order of the files decides."""
     wanted = set(todo_ids)
-    order = [todo for todo in dependency_order(plan.plan.items) if todo.id in wanted]
-    folding = Folding(plan.root)
+    plan = flat.loaded
+    order = [todo for todo in run_order(plan.plan.items, flat.children) if todo.id in wanted]
+    foldings = {part.root: Folding(part.root) for part in flat.parts}
     jobs: list[Job] = []
     ends: dict[str, int] = {}
     lasts: dict[str, int] = {}
     for todo in order:
-        start = max((ends[name] for name in todo.dependencies if name in ends), default=0)
-        found, last, end = _jobs_of(plan, todo, start, folding, isolate=isolate)
+        before = (*todo.dependencies, *flat.children.get(todo.id, ()))
+        start = max((ends[name] for name in before if name in ends), default=0)
+        owner = flat.owner(todo.id)
+        criteria = plan.criteria[todo.id]
+        found, last, end = _jobs_of(owner, todo, criteria, start, foldings[owner.root], isolate=isolate)
         jobs += found
         lasts[todo.id], ends[todo.id] = last, end
     stages = [Stage() for _ in range(max(lasts.values(), default=-1) + 1)]
     for todo in order:
         stages[lasts[todo.id]].todos.append(todo)
-    _fold(folding, jobs, stages)
+    _fold(foldings, jobs, stages)
     return stages
 
 
 def _jobs_of(
-    plan: LoadedPlan, todo: Todo, start: int, folding: Folding, *, isolate: bool
+    plan: LoadedPlan,
+    todo: Todo,
+    criteria: Iterable[Criterion],
+    start: int,
+    folding: Folding,
+    *,
+    isolate: bool,
 ) -> tuple[list[Job], int, int]:
     """The todo's jobs, the stage of its last one, and the stage in which those after it may begin."""
     stage = start
     after_effect = False
     jobs: list[Job] = []
-    for criterion in plan.criteria[todo.id]:
+    for criterion in criteria:
         if criterion.kind not in (CheckKind.TEST, CheckKind.COMMAND):
             continue
         job = Job(
@@ -164,9 +188,10 @@ def _start_variable(command: Command) -> str | None:
     return next((name for name in names if name.startswith(_START_VARIABLES)), None)
 
 
-def _fold(folding: Folding, jobs: Sequence[Job], stages: Sequence[Stage]) -> None:
-    shared = [job for job in jobs if job.own_session is None]
-    keys = _keys(folding, shared)
+def _fold(foldings: Mapping[Path, Folding], jobs: Sequence[Job], stages: Sequence[Stage]) -> None:
+    keys: dict[str, FoldKey] = {}
+    for root, folding in foldings.items():
+        keys |= _keys(folding, [job for job in jobs if job.own_session is None and job.plan.root == root])
     for job in jobs:
         stage = stages[job.stage]
         if job.own_session is not None:

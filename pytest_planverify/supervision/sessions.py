@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,11 @@ from pytest_planverify.observing.spec import Narrowing, SessionSpec, Wanted
 from pytest_planverify.supervision.watching import Limits, SessionRunner
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pytest
 
-    from planner.model.plan import Todo
+    from planner.edges.plan_tree import FlatPlan
     from pytest_planverify.options import Settings
     from pytest_planverify.supervision.folding import FoldKey
     from pytest_planverify.supervision.forkserver import ForkServer
@@ -36,8 +37,10 @@ class Sessions:
         folder: RunFolder,
         listener: Listener,
         script_paths: tuple[str, ...],
-        only: tuple[str, ...] | None,
+        only: Mapping[Path, tuple[str, ...]] | None,
+        planned: Mapping[Path, tuple[str, ...]],
     ) -> None:
+        """``only`` and ``planned`` are, by root, the tests to run, and the files that todos are to make."""
         self._settings = settings
         self._folder = folder
         self._script_paths = script_paths
@@ -47,9 +50,11 @@ class Sessions:
             keyword=settings.keyword,
             markexpr=settings.markexpr,
             deselect=settings.deselect,
-            only=only,
         )
-        self.junit_parts: list[Path] = []
+        self._only = only
+        self._planned = planned
+        self.junit_parts: list[tuple[Path, Path]] = []
+        """JUnit XML files, each with the root below which its tests are named."""
         self.summaries: list[tuple[Path, int, int]] = []
         """Log file, start and end of what other plugins had to say at the end of a shared session."""
 
@@ -64,7 +69,7 @@ class Sessions:
         interactive = self._settings.interactive and not again
         if not again:
             args += self._coverage(self._settings.shared_args)
-            args += self._junit()
+            args += self._junit(fold.jobs[0])
         spec = self._spec(
             fold.jobs,
             args,
@@ -101,7 +106,7 @@ class Sessions:
         interactive = first and self._settings.interactive
         if first:
             args += self._coverage(_for_one_command(self._settings.shared_args))
-            args += self._junit()
+            args += self._junit(job)
         spec = self._spec(
             [job],
             args,
@@ -132,9 +137,11 @@ class Sessions:
     ) -> SessionSpec:
         self._count += 1
         name = f"s{self._count}"
+        root = jobs[0].plan.root
+        only = None if self._only is None else self._only.get(root, ())
         return SessionSpec(
             session_id=name,
-            root=str(jobs[0].plan.root),
+            root=str(root),
             args=tuple(args),
             wanted=tuple(_wanted(job) for job in jobs),
             journal=str(self._folder.journal),
@@ -144,12 +151,12 @@ class Sessions:
             as_module=as_module,
             script_paths=self._script_paths,
             env=env,
-            narrowing=self._narrowing,
+            narrowing=replace(self._narrowing, only=only),
             maxfail=maxfail,
             distributed=distributed,
             soft_limits=not self._settings.debugger and not verbatim,
             collect_only=self._settings.collect_only,
-            planned=_planned_paths(jobs[0].plan.plan.items),
+            planned=self._planned.get(root, ()),
         )
 
     def _where(self, key: FoldKey) -> list[str]:
@@ -162,11 +169,11 @@ class Sessions:
             args += ["-c", key.inifile]
         return args
 
-    def _junit(self) -> list[str]:
+    def _junit(self, job: Job) -> list[str]:
         if self._settings.junit is None:
             return []
         part = self._folder.path / f"junit-{len(self.junit_parts) + 1}.xml"
-        self.junit_parts.append(part)
+        self.junit_parts.append((part, job.plan.root))
         return [f"--junitxml={part}"]
 
     def _coverage(self, args: Sequence[str]) -> list[str]:
@@ -201,15 +208,16 @@ def start_paths(config: pytest.Config) -> tuple[str, ...]:
     return tuple(entries)
 
 
-def _planned_paths(items: Sequence[Todo]) -> tuple[str, ...]:
-    """The files that the plan's todos are to make."""
-    paths: dict[str, None] = {}
-    for todo in items:
+def planned_paths(flat: FlatPlan) -> dict[Path, tuple[str, ...]]:
+    """The files that todos are to make, by the root that their paths start from."""
+    found: dict[Path, dict[str, None]] = {}
+    for todo in flat.loaded.plan.items:
+        paths = found.setdefault(flat.owner(todo.id).root, {})
         for artifact in todo.acceptance_criteria.expected_artifacts:
             paths[artifact.path] = None
         if todo.controller_task_spec is not None and todo.controller_task_spec.target_file:
             paths[todo.controller_task_spec.target_file] = None
-    return tuple(paths)
+    return {root: tuple(paths) for root, paths in found.items()}
 
 
 def _wanted(job: Job) -> Wanted:

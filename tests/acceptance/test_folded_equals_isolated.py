@@ -21,7 +21,7 @@ import yaml
 from real_command import Finished, read_outcomes, run_pytest
 
 PROJECTS = Path(__file__).resolve().parents[2] / "fixtures/projects"
-NAMES = sorted(path.parent.name for path in PROJECTS.glob("*/plan.yaml"))
+NAMES = sorted(path.parent.name for path in PROJECTS.glob("*/expected.yaml"))
 LEFT_BEHIND = (".planverify", "diagnostics", "__pycache__", ".pytest_cache", ".report.json")
 
 Criterion = tuple[str, str]

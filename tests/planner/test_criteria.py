@@ -61,6 +61,16 @@ def test_the_convention_serves_only_a_todo_without_criteria() -> None:
     assert not wants_convention(Todo(id="a", title="A", contract_path="c.json"))
 
 
+def test_the_failure_report_of_its_parent_is_no_criterion_of_a_branch() -> None:
+    report = "diagnostics/a_failure_report.json"
+    names = [report, f"./{report}", "out.json", "diagnostics/b_failure_report.json"]
+    criteria = AcceptanceCriteria.model_validate({"expected_artifacts": names})
+    branch = Todo(id="a_branch_01", title="A", parent_id="a", acceptance_criteria=criteria)
+
+    assert [each.id for each in criteria_of(branch)] == ["expected_artifacts[2]", "expected_artifacts[3]"]
+    assert len(criteria_of(branch.model_copy(update={"parent_id": None}))) == 4
+
+
 def test_a_command_that_cannot_run_is_refused() -> None:
     with pytest.raises(CommandSyntaxError):
         criteria_of(Todo(id="a", title="A", verify="pytest && ls"))

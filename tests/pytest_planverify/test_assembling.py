@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from planner.edges.plan_file import LoadedPlan, load_plan
+from planner.edges.plan_tree import FlatPlan
 from planner.errors import PlannerError
 from planner.model.evidence import Evidence, EvidenceKind
 from planner.model.outcome import Check, CheckKind, Diagnosis, TodoState, Verdict
@@ -97,10 +98,14 @@ def outcomes_of(
     root: Path, item: dict[str, Any], *runs: CheckRun, blocked: tuple[str, ...] = (), ask=opinion
 ):
     plan = plan_of(root, item)
-    result = PlanResult(plan, list(plan.plan.items), {"a": {run.check.id: run for run in runs}})
+    result = PlanResult(
+        FlatPlan(loaded=plan), list(plan.plan.items), {"a": {run.check.id: run for run in runs}}
+    )
     if blocked:
         result.blocked["a"] = blocked
-    assembler = Assembler(result, shown_path="my plan.yaml", changes=Changes(root), first_opinion=ask)
+    assembler = Assembler(
+        result, shown_path="my plan.yaml", changes={root: Changes(root)}, first_opinion=ask
+    )
     ((outcome, evidence),) = assembler.outcomes()
     return outcome, evidence
 
@@ -265,7 +270,7 @@ def test_claimed_todos_bring_what_they_depend_on(tmp_path: Path):
         todo("c", "pytest x.py", dependencies=["b"], status="claimed"),
         todo("d", "pytest x.py"),
     )
-    chosen = ChosenPlan(plan, "plan.yaml", None)
+    chosen = ChosenPlan(FlatPlan(loaded=plan), "plan.yaml", None)
 
     assert [each.id for each in todos_in_scope(chosen, "claimed")] == ["a", "b", "c"]
     assert len(todos_in_scope(chosen, "ready")) == 4
@@ -273,8 +278,8 @@ def test_claimed_todos_bring_what_they_depend_on(tmp_path: Path):
 
 def test_an_outcome_file_that_cannot_be_read_is_a_usage_error(tmp_path: Path):
     plan = plan_of(tmp_path, todo("a", "pytest x.py"))
-    assert last_failed(tmp_path / "none.json", plan) == ()
+    assert last_failed(tmp_path / "none.json", FlatPlan(loaded=plan)) == {}
 
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(pytest.UsageError, match="--lf: "):
-        last_failed(tmp_path / "bad.json", plan)
+        last_failed(tmp_path / "bad.json", FlatPlan(loaded=plan))

@@ -89,6 +89,35 @@ def test_the_content_of_a_new_file_counts(repository: Path):
     assert Changes(repository).of(None)[1] != first
 
 
+def test_the_plans_of_the_run_and_others_beside_them_are_no_change_of_the_product(repository: Path):
+    plan = "x-a: 1\ntodo_list_id: p\nitems: []\n"
+    apart = [repository / "plans/plan.yaml", repository / "sub/phase.json", repository / "sub/diagnostics"]
+    (repository / "plans").mkdir()
+    (repository / "plans/plan.yaml").write_text(plan)
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "plan")
+    clean = Changes(repository, apart).of(None)[1]
+
+    (repository / "plans/plan.yaml").write_text(plan + "x-b: 1\n")
+    (repository / "plans/next.yml").write_text(plan)
+    (repository / "sub/phase.json").write_text('{"todo_list_id": "q"}')
+    (repository / "sub/other.json").write_text('{"todo_list_id": "r"}')
+    (repository / "sub/diagnostics").mkdir()
+    (repository / "sub/diagnostics/a.json").write_text("{}")
+    files, digest = Changes(repository, apart).of(None)
+
+    assert digest == clean
+    assert {"plans/plan.yaml", "plans/next.yml", "sub/phase.json"} < set(files)
+    (repository / "plans/data.yaml").write_text("rows: 3\n")
+    assert Changes(repository, apart).of(None)[1] != clean
+
+
+def test_a_folder_of_plans_that_is_gone_is_no_trouble(repository: Path):
+    outside = repository.parent / "elsewhere/plan.yaml"
+
+    assert Changes(repository, [repository / "gone/plan.yaml", outside, repository]).of(None)[0] == ()
+
+
 def test_without_a_repository_nothing_is_known(tmp_path: Path):
     assert Changes(tmp_path).of(None) == ((), None)
 

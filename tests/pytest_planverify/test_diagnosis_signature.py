@@ -106,6 +106,33 @@ def test_the_category_makes_a_difference() -> None:
     assert signature(failure, Category.TEST_REGRESSION) != signature(failure, Category.TYPE_ERROR)
 
 
+def _does_not_parse(path: str, importer: str | None) -> str:
+    frames = (
+        () if importer is None else (Frame(path=importer, line=9, function="<module>", side=Side.TEST),)
+    )
+    error = ExceptionFact(
+        type="SyntaxError",
+        qualified="builtins.SyntaxError",
+        message="expected ':'",
+        path=path,
+        line=6,
+        frames=frames,
+    )
+    evidence = Evidence(kind=EvidenceKind.COLLECTION, exceptions=(error,))
+    return signature(evidence, Category.COMPILATION_ERROR)
+
+
+def test_a_file_that_does_not_parse_is_one_cause_whoever_imports_it() -> None:
+    alone = _does_not_parse("shop/cart.py", None)
+
+    assert _does_not_parse("shop/cart.py", "tests/test_cart.py") == alone
+    assert _does_not_parse("shop/cart.py", "tests/test_order.py") == alone
+    assert _does_not_parse("shop/order.py", "tests/test_order.py") != alone
+    assert _does_not_parse("<string>", "tests/test_order.py") != _does_not_parse(
+        "<string>", "tests/test_cart.py"
+    )
+
+
 def test_missing_modules_of_different_names_differ() -> None:
     def missing(name: str) -> str:
         error = ExceptionFact(

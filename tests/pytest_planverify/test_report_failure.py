@@ -186,6 +186,47 @@ def test_text_of_the_run_is_stripped_of_control_sequences(plan: LoadedPlan) -> N
     assert '"stdout_tail": "xy"' in text
 
 
+def test_secrets_of_the_run_are_taken_out_and_what_names_things_stays(plan: LoadedPlan) -> None:
+    said = (
+        "PASSWORD=hunter2\n\x1b[31mAuthorization: Bearer abcdef123456\x1b[0m\ncommit 4237bcea260702abcdef"
+    )
+    command = CommandFact(argv=("x", "--token", "s3cr3t99"), tool="x", purpose="test", output_tail=said)
+    data = failure_report(
+        samples.indicator_todo(),
+        [evidence(stdout_tail=said, headline="token: s3cr3t99", command=command)],
+        plan=plan,
+        run_id="20260101T000000-ab12",
+    )
+    text = json.dumps(data)
+    assert "hunter2" not in text
+    assert "abcdef123456" not in text
+    assert "s3cr3t99" not in data["failures"][0]["observations"][0]["headline"]
+    seen = data["failures"][0]["observations"][0]["stdout_tail"]
+    assert seen.split("\n") == [
+        "PASSWORD=[redacted: password]",
+        "Authorization: Bearer [redacted: authorization]",
+        "commit 4237bcea260702abcdef",
+    ]
+    assert data["run_id"] == "20260101T000000-ab12"
+    assert data["plan"]["digest"] == plan.digest
+    assert data["failures"][0]["diagnosis"]["signature"] == RSI_FAILURE.signature
+
+
+def test_an_option_and_its_secret_are_told_apart_in_an_argument_vector(plan: LoadedPlan) -> None:
+    argv = ("x", "--token", "s3cr3t99", "--password=hunter2", "--verbose", "file")
+    command = CommandFact(argv=argv, tool="x", purpose="test")
+    data = failure_report(samples.indicator_todo(), [evidence(command=command)], plan=plan)
+    shown = data["failures"][0]["observations"][0]["command"]["argv"]
+    assert shown == [
+        "x",
+        "--token",
+        "[redacted: token]",
+        "--password=[redacted: password]",
+        "--verbose",
+        "file",
+    ]
+
+
 def test_the_file_is_private_complete_and_below_the_root(plan: LoadedPlan) -> None:
     data = failure_report(samples.indicator_todo(), [evidence()], plan=plan)
     path = write_failure_report(data, root=plan.root)
@@ -201,6 +242,17 @@ def test_an_id_that_leads_elsewhere_is_refused(tmp_path: Path, todo_id: str) -> 
     with pytest.raises(PlannerError, match="the report is not written"):
         write_failure_report({"todo": {"id": todo_id}}, root=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_may_stand_for_the_id_and_is_checked_like_one(tmp_path: Path) -> None:
+    report = {"todo": {"id": "phase/a"}}
+
+    path = write_failure_report(report, root=tmp_path, name="phase__a")
+
+    assert path == tmp_path / "diagnostics/phase__a_failure_report.json"
+    assert json.loads(path.read_text()) == report
+    with pytest.raises(PlannerError, match="failure report of 'phase/a'"):
+        write_failure_report({"todo": {"id": "a"}}, root=tmp_path, name="phase/a")
 
 
 def test_a_folder_that_is_a_symbolic_link_is_refused(tmp_path: Path) -> None:

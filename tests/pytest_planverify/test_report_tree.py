@@ -1,15 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from outcome_samples import momentum_plan, screen_text
 
+from planner.edges.plan_tree import load_tree
 from pytest_planverify.reports.tree import render_tree
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from planner.edges.plan_file import LoadedPlan
 
 SELECTED = {
@@ -85,3 +85,35 @@ def test_only_the_todos_that_were_asked_for_are_shown(plan: LoadedPlan) -> None:
         "Momentum Strategy with RSI  (1 todo, 1 test)",
         "└─ t2_indicators  Indicator & Candle Patterns  (5 criteria, 1 test)",
     ]
+
+
+def test_todos_of_a_sub_plan_stand_below_their_parent(tmp_path: Path) -> None:
+    phases = Path(__file__).parents[2] / "fixtures/projects/phases"
+    flat = load_tree(phases / "plan.yaml", boundary=phases).load_all().flat()
+
+    shown = screen_text(
+        lambda tw: render_tree(tw, flat.loaded, {}, todo_ids=list(flat.loaded.criteria)[2:])
+    )
+
+    assert shown == (
+        "A small editor in three phases  (10 todos, 0 tests)\n"
+        "├─ phase-1/text-impl  Lines of a text  (1 criterion)\n"
+        "│  └─ tests[0]  pytest tests/test_text.py -q  (0 tests)\n"
+        "├─ phase-2  Phase 2: Buffer Management  (3 todos, 1 criterion)\n"
+        "│  ├─ tests[0]  pytest tests/test_integration.py -q  (0 tests)\n"
+        "│  ├─ buffer-tests  Tests of the buffer  (1 criterion)\n"
+        "│  │  └─ expected_artifacts[0]  tests/test_text.py\n"
+        "│  ├─ buffer-impl  The buffer  (2 criteria)\n"
+        "│  │  ├─ tests[0]  pytest tests/test_text.py -q  (0 tests)\n"
+        "│  │  └─ metrics[0]  lines >= 3\n"
+        "│  └─ buffer-integration  Undo  (1 criterion)\n"
+        "│     └─ tests[0]  pytest tests/test_text.py::test_undo -q  (0 tests)\n"
+        "└─ phase-3  Phase 3: Navigation  (2 todos)\n"
+        "   ├─ cursor  The cursor  (2 todos)\n"
+        "   │  ├─ left-right  Left and right  (1 criterion)\n"
+        "   │  │  └─ tests[0]  pytest tests/test_cursor.py -q -k 'left or rig…  (0 tests)\n"
+        "   │  └─ up-down  Up and down  (1 criterion)\n"
+        "   │     └─ tests[0]  pytest tests/test_cursor.py -q -k 'up or down'  (0 tests)\n"
+        "   └─ words  Words  (1 criterion)\n"
+        "      └─ tests[0]  pytest tests/test_words.py -q  (0 tests)\n"
+    )

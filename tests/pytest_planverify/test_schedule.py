@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from planner.edges.plan_file import LoadedPlan, load_plan
+from planner.edges.plan_tree import FlatPlan, load_tree
 from pytest_planverify.supervision.schedule import Job, Stage, criterion_key, schedule
 
 
@@ -29,7 +30,7 @@ def todo(todo_id: str, *commands: str, after: tuple[str, ...] = (), **more: Any)
 
 
 def stages_of(plan: LoadedPlan, *, isolate: bool = False, only: tuple[str, ...] = ()) -> list[Stage]:
-    return schedule(plan, only or [item.id for item in plan.plan.items], isolate=isolate)
+    return schedule(FlatPlan(loaded=plan), only or [item.id for item in plan.plan.items], isolate=isolate)
 
 
 def shape(stages: list[Stage]) -> list[tuple[list[list[str]], list[str], list[str]]]:
@@ -51,6 +52,40 @@ def name(job: Job) -> str:
 def single(stages: list[Stage]) -> Job:
     (job,) = [job for stage in stages for job in stage.singles]
     return job
+
+
+def below(root: Path, name: str, *items: dict[str, Any], at: str = "..") -> dict[str, Any]:
+    """A sub-plan whose root is the given one, and the keys of its parent."""
+    (root / "phases").mkdir(exist_ok=True)
+    (root / "phases/test_a.py").write_text("def test_it(): pass\n")
+    text = json.dumps({"todo_list_id": name, "root": at, "items": list(items)})
+    (root / f"phases/{name}.json").write_text(text)
+    return {"sub_plan": f"phases/{name}.json"}
+
+
+def test_commands_of_all_levels_with_one_root_share_a_session(tmp_path: Path):
+    same = below(tmp_path, "same", todo("x", "pytest test_a.py"))
+    own = below(tmp_path, "own", todo("x", "pytest test_a.py"), at=".")
+    plan_of(tmp_path, todo("p", "pytest test_b.py", **same), todo("q", **own))
+    flat = load_tree(tmp_path / "plan.yaml").load_all().flat()
+
+    (stage,) = schedule(flat, flat.loaded.criteria, isolate=False)
+
+    folds = {fold.key.root: [name(job) for job in fold.jobs] for fold in stage.folds}
+    assert folds == {str(tmp_path): ["p/x.0", "p.0"], str(tmp_path / "phases"): ["q/x.0"]}
+    assert [each.id for each in stage.todos] == ["p/x", "p", "q/x", "q"]
+
+
+def test_a_parent_and_what_depends_on_it_wait_for_the_effects_of_its_todos(tmp_path: Path):
+    keys = below(tmp_path, "sub", todo("x", "python make.py"))
+    plan_of(
+        tmp_path, todo("after", "pytest test_a.py", after=("p",)), todo("p", "pytest test_b.py", **keys)
+    )
+    flat = load_tree(tmp_path / "plan.yaml").load_all().flat()
+
+    stages = schedule(flat, flat.loaded.criteria, isolate=False)
+
+    assert shape(stages) == [([], ["p/x.0"], ["p/x"]), ([["p.0", "after.0"]], [], ["p", "after"])]
 
 
 def test_pytest_commands_of_all_todos_share_one_session(tmp_path: Path):
@@ -121,7 +156,9 @@ def test_a_todo_without_commands_has_its_place_all_the_same(tmp_path: Path):
 
 
 def test_nothing_to_verify_is_no_stage(tmp_path: Path):
-    assert schedule(plan_of(tmp_path, todo("a", "pytest test_a.py")), [], isolate=False) == []
+    plan = plan_of(tmp_path, todo("a", "pytest test_a.py"))
+
+    assert schedule(FlatPlan(loaded=plan), [], isolate=False) == []
 
 
 def test_isolated_every_command_has_a_session_of_its_own(tmp_path: Path):

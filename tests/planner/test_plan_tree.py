@@ -1,0 +1,460 @@
+"""A plan and its sub-plans: how they are found, refused, walked and laid flat."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.edges import plan_tree, sub_plan_files
+from planner.edges.plan_file import load_plan
+from planner.edges.plan_tree import PlanTree, load_tree
+from planner.errors import PlanFileError, PlannerError, PlanTreeError
+from planner.model.plan import Todo, TodoStatus
+from planner.rules.dependencies import dependency_order
+
+
+def write(path: Path, *items: dict[str, Any], plan_id: str | None = None, **keys: Any) -> Path:
+    """Write a plan of these todos; the position of each todo is a line of its own."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = ",\n".join(json.dumps(item) for item in items)
+    head = "".join(f"{key}: {json.dumps(value)}\n" for key, value in keys.items())
+    path.write_text(f"todo_list_id: {plan_id or path.stem}\n{head}items: [\n{lines}\n]\n")
+    return path
+
+
+def todo(todo_id: str, *after: str, **keys: Any) -> dict[str, Any]:
+    return {"id": todo_id, "title": todo_id, "dependencies": list(after), **keys}
+
+
+def parent(todo_id: str, file: str, *after: str, **keys: Any) -> dict[str, Any]:
+    return todo(todo_id, *after, sub_plan=file, **keys)
+
+
+def error_of(tree: PlanTree) -> str:
+    with pytest.raises(PlannerError) as refused:
+        tree.load_all()
+    return str(refused.value)
+
+
+@pytest.fixture
+def phases(tmp_path: Path) -> Path:
+    """Two phases; the second has a sub-plan of its own."""
+    write(tmp_path / "phases/deep/cursor.yaml", todo("left"), todo("right", "left"), plan_id="one")
+    write(
+        tmp_path / "phases/two.yaml",
+        parent("cursor", "phases/deep/cursor.yaml"),
+        todo("words", "cursor"),
+        root="..",
+    )
+    write(tmp_path / "phases/one.yaml", todo("text"), todo("lines", "text"))
+    return write(
+        tmp_path / "plan.yaml", parent("p1", "phases/one.yaml"), parent("p2", "phases/two.yaml", "p1")
+    )
+
+
+def test_todos_of_all_levels_are_walked_below_their_parents(phases: Path):
+    tree = load_tree(phases)
+
+    assert [each.id for each in tree.walk()] == [
+        *("p1", "p1/text", "p1/lines"),
+        *("p2", "p2/cursor", "p2/cursor/left", "p2/cursor/right", "p2/words"),
+    ]
+    assert [each.id for each in tree.walk(0)] == ["p1", "p2"]
+    assert [each.id for each in tree.walk(1)] == [
+        *("p1", "p1/text", "p1/lines"),
+        *("p2", "p2/cursor", "p2/words"),
+    ]
+
+
+def test_a_sub_plan_is_loaded_only_when_it_is_asked_for_and_once(
+    phases: Path, monkeypatch: pytest.MonkeyPatch
+):
+    loaded: list[str] = []
+
+    def noting(path: Path, **how: Any) -> Any:
+        loaded.append(path.name)
+        return load_plan(path, **how)
+
+    monkeypatch.setattr(plan_tree, "load_plan", noting)
+    tree = load_tree(phases)
+    assert loaded == ["plan.yaml"]
+
+    found = tree.find("p2/cursor/left")
+    assert (found.id, found.todo.id, found.parent_id) == ("p2/cursor/left", "left", "p2/cursor")
+    assert loaded == ["plan.yaml", "two.yaml", "cursor.yaml"]
+    assert tree.child("p2") is tree.child("p2")
+    tree.load_all().load_all()
+    assert loaded == ["plan.yaml", "two.yaml", "cursor.yaml", "one.yaml"]
+
+
+def test_only_what_is_asked_for_is_loaded(phases: Path):
+    assert [*load_tree(phases).load_all(["p2/words"]).sub_plans()] == ["p2"]
+    assert [*load_tree(phases).load_all(["p2"]).sub_plans()] == ["p2", "p2/cursor"]
+    assert [*load_tree(phases).load_all([]).sub_plans()] == []
+
+
+def test_what_is_not_there_is_a_key_error(phases: Path):
+    tree = load_tree(phases)
+
+    for name in ("p3", "p1/nothing", "p1/text/deeper", "", "p1/"):
+        with pytest.raises(KeyError):
+            tree.find(name)
+    assert tree.find("p1").parent_id is None
+    with pytest.raises(KeyError):
+        tree.child("p1/text")
+
+
+def test_laid_flat_the_ids_and_what_they_refer_to_are_qualified(tmp_path: Path):
+    write(
+        tmp_path / "sub.yaml",
+        todo("a"),
+        todo("a_branch_01", "a", parent_id="a", via="a", status="claimed"),
+    )
+    path = write(tmp_path / "plan.yaml", todo("first"), parent("p", "sub.yaml", "first"), todo("last", "p"))
+
+    flat = load_tree(path).load_all().flat()
+
+    first, p, a, branch, last = flat.loaded.plan.items
+    assert [p.id, a.id, branch.id] == ["p", "p/a", "p/a_branch_01"]
+    assert (first.dependencies, p.dependencies, last.dependencies) == ((), ("first",), ("p",))
+    assert a.dependencies == ("first",)
+    assert branch.dependencies == ("p/a", "first")
+    assert (branch.parent_id, branch.via) == ("p/a", "p/a")
+    assert (a.status, branch.status) == (TodoStatus.OPEN, TodoStatus.CLAIMED)
+    assert flat.children == {"p": ("p/a", "p/a_branch_01")}
+    assert set(flat.loaded.criteria) == {"first", "p", "p/a", "p/a_branch_01", "last"}
+    assert flat.owner("p/a").path.name == "sub.yaml"
+    assert flat.owner("last").path.name == "plan.yaml"
+    assert [part.path.name for part in flat.parts] == ["plan.yaml", "sub.yaml"]
+
+
+def test_what_a_parent_claims_is_claimed_for_its_todos_at_any_depth(phases: Path):
+    items = [parent("p1", "phases/one.yaml"), parent("p2", "phases/two.yaml", status="claimed")]
+    write(phases, *items)
+
+    claimed = {
+        each.id
+        for each in load_tree(phases).load_all().flat().loaded.plan.items
+        if each.status is TodoStatus.CLAIMED
+    }
+
+    assert claimed == {"p2", "p2/cursor", "p2/cursor/left", "p2/cursor/right", "p2/words"}
+
+
+def test_what_a_parent_depends_on_its_todos_depend_on_at_any_depth(phases: Path):
+    flat = load_tree(phases).load_all().flat()
+
+    assert flat.loaded.plan.todo("p2/cursor/right").dependencies == ("p2/cursor/left", "p1")
+    assert flat.loaded.plan.todo("p2/words").dependencies == ("p2/cursor", "p1")
+
+
+def test_a_plan_without_sub_plans_is_laid_flat_as_it_is(tmp_path: Path):
+    tree = load_tree(write(tmp_path / "plan.yaml", todo("a"))).load_all()
+
+    assert tree.flat().loaded is tree.loaded
+    assert tree.flat().parts == (tree.loaded,)
+
+
+def test_equal_ids_below_one_top_plan_do_not_clash(phases: Path):
+    flat = load_tree(phases).load_all().flat()
+
+    assert flat.files["p1"].plan.todo_list_id == flat.files["p2/cursor"].plan.todo_list_id == "one"
+    assert len({each.id for each in flat.loaded.plan.items}) == len(flat.loaded.plan.items)
+
+
+# -- where a sub-project is -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "place", ["X.yaml", "X.yml", "X.json", "phases/X.yaml", "sub_plans/X.yml", "plans/X.json"]
+)
+def test_a_sub_project_is_found_by_the_name_of_its_file(place: str, tmp_path: Path):
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (tmp_path / place).write_text(json.dumps({"todo_list_id": "other", "items": [todo("a")]}))
+    path = write(tmp_path / "plan.yaml", todo("p", is_parent=True, sub_project_id="X"))
+
+    assert load_tree(path).child("p").loaded.path == tmp_path / place
+
+
+@pytest.mark.parametrize("name", ["X", "any name: with / signs"])
+def test_a_sub_project_is_found_by_its_id(name: str, tmp_path: Path):
+    for other in ("aaa", "zzz"):
+        write(tmp_path / f"phases/{other}.yaml", todo("a"))
+    (tmp_path / "phases/broken.yaml").write_text("[")
+    (tmp_path / "phases/list.yaml").write_text("todo_list_id: [X]")
+    (tmp_path / "phases/folder.yaml").mkdir()
+    write(tmp_path / "phases/mine.yaml", todo("a"), plan_id=json.dumps(name))
+    path = write(tmp_path / "plan.yaml", todo("p", sub_project_id=name))
+
+    assert load_tree(path).child("p").loaded.path.name == "mine.yaml"
+
+
+def test_the_name_of_a_file_goes_before_an_id(tmp_path: Path):
+    write(tmp_path / "phases/X.yaml", todo("a"), plan_id="other")
+    write(tmp_path / "phases/copy.yaml", todo("a"), plan_id="X")
+    path = write(tmp_path / "plan.yaml", todo("p", sub_project_id="X"))
+
+    assert load_tree(path).child("p").loaded.path.name == "X.yaml"
+
+
+def test_a_sub_project_that_is_nowhere_is_told_with_where_it_was_looked_for(tmp_path: Path):
+    path = write(tmp_path / "plan.yaml", todo("a"), todo("p", is_parent=True, sub_project_id="X"))
+
+    said = error_of(load_tree(path))
+
+    column = path.read_text().splitlines()[3].index('"X"') + 1
+    assert f"plan.yaml:4:{column} items[1].sub_project_id: there is no plan 'X' in {tmp_path}" in said
+    for word in ("X.yaml", ".json", "todo_list_id", "phases/", "sub_plans/", "plans/", "sub_plan"):
+        assert word in said
+
+
+@pytest.mark.parametrize("places", [("X.yaml", "phases/X.yaml"), ("a.yaml", "phases/b.yaml")])
+def test_two_plans_for_one_sub_project_are_refused(places: tuple[str, str], tmp_path: Path):
+    for place in places:
+        write(tmp_path / place, todo("a"), plan_id="X")
+    path = write(tmp_path / "plan.yaml", todo("p", sub_project_id="X"))
+
+    assert f"'X' may be {places[0]} or {places[1]} in" in error_of(load_tree(path))
+
+
+def test_one_file_under_two_names_is_one_plan(tmp_path: Path):
+    write(tmp_path / "phases/X.yaml", todo("a"))
+    (tmp_path / "X.yaml").symlink_to("phases/X.yaml")
+    path = write(tmp_path / "plan.yaml", todo("p", sub_project_id="X"))
+
+    assert load_tree(path).child("p").loaded.path == tmp_path / "X.yaml"
+
+
+def test_a_sub_project_outside_the_folder_is_refused(tmp_path: Path):
+    write(tmp_path / "outside.yaml", todo("a"))
+    path = write(tmp_path / "in/plan.yaml", todo("p", sub_project_id="X"), todo("q", sub_project_id="../o"))
+    (tmp_path / "in/X.yaml").symlink_to("../outside.yaml")
+
+    said = error_of(load_tree(path))
+
+    assert "items[0].sub_project_id: X.yaml leaves" in said
+    assert "items[1].sub_project_id: there is no plan '../o'" in said
+
+
+def test_so_many_files_are_opened_for_an_id_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sub_plan_files, "MAX_FILES", 2)
+    for name in ("a", "b", "c"):
+        write(tmp_path / f"phases/{name}.yaml", todo("a"), plan_id=f"id-{name}")
+    path = write(
+        tmp_path / "top/../plan.txt", todo("p", sub_project_id="id-b"), todo("q", sub_project_id="id-c")
+    )
+
+    tree = load_tree(path)
+    assert tree.child("p").loaded.path.name == "b.yaml"
+    with pytest.raises(PlanFileError, match="there is no plan 'id-c'"):
+        tree.child("q")
+
+
+# -- what is refused --------------------------------------------------------------------------------
+
+
+def test_a_parent_that_names_no_plan_is_refused_with_its_position(tmp_path: Path):
+    path = write(tmp_path / "plan.yaml", todo("p", is_parent=True))
+
+    with pytest.raises(PlanFileError, match=r"plan\.yaml:3:\d+ items\[0\]\.is_parent: .*add sub_plan"):
+        load_tree(path)
+
+
+def test_a_sub_plan_that_is_not_there_is_a_fault_of_the_plan_that_names_it(tmp_path: Path):
+    path = write(tmp_path / "plan.yaml", parent("p", "phases/none.yaml"), parent("q", "folder"))
+    (tmp_path / "folder").mkdir()
+    tree = load_tree(path)
+
+    with pytest.raises(PlanFileError) as refused:
+        tree.child("p")
+
+    (fault,) = refused.value.faults
+    assert "plan.yaml:3:" in fault
+    assert "items[0].sub_plan: there is no file 'phases/none.yaml' below" in fault
+    with pytest.raises(PlanFileError, match="this is a directory"):
+        tree.child("q")
+
+
+@pytest.mark.parametrize("path", ["../out.yaml", "/etc/plan.yaml"])
+def test_a_sub_plan_stays_below_the_root(path: str, tmp_path: Path):
+    with pytest.raises(PlanFileError, match=r"items\[0\]\.sub_plan: '"):
+        load_tree(write(tmp_path / "plan.yaml", parent("p", path)))
+
+
+def test_the_faults_of_a_sub_plan_carry_its_own_positions(tmp_path: Path):
+    write(tmp_path / "sub.yaml", todo("a", "nobody"))
+    tree = load_tree(write(tmp_path / "plan.yaml", parent("p", "sub.yaml")))
+
+    with pytest.raises(PlanFileError, match=r"sub\.yaml:3:\d+ items\[0\]\.dependencies\[0\]: there is no"):
+        tree.load_all()
+
+
+def test_the_faults_of_all_files_are_told_at_once(tmp_path: Path):
+    write(tmp_path / "b.yaml", todo("x", "nobody"), todo("y", unknown=1))
+    write(tmp_path / "c.yaml", parent("x", "none.yaml"), parent("y", "b.yaml"))
+    items = [parent(name, f"{name}.yaml") for name in ("a", "b", "c")]
+    tree = load_tree(write(tmp_path / "plan.yaml", *items, parent("again", "none.yaml")))
+
+    with pytest.raises(PlanTreeError) as refused:
+        tree.load_all()
+
+    told = {Path(error.path).name: len(error.faults) for error in refused.value.errors}
+    assert told == {"b.yaml": 2, "c.yaml": 1, "plan.yaml": 2}
+    assert str(refused.value).count("nobody") == 1
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_plan_that_contains_itself_is_refused_with_the_chain(link: bool, tmp_path: Path):
+    path = write(tmp_path / "plan.yaml", parent("p", "sub.yaml"))
+    write(tmp_path / "sub.yaml", todo("a"), parent("q", "link.yaml" if link else "plan.yaml"))
+    (tmp_path / "link.yaml").symlink_to("plan.yaml")
+
+    said = error_of(load_tree(path))
+
+    last = "link.yaml" if link else "plan.yaml"
+    assert f"items[1].sub_plan: the plan contains itself: plan.yaml -> sub.yaml -> {last}" in said
+    assert "sub.yaml:4:" in said
+
+
+def test_a_plan_may_not_be_its_own_sub_plan(tmp_path: Path):
+    path = write(tmp_path / "plan.yaml", todo("p", sub_project_id="plan"))
+
+    assert "the plan contains itself: plan.yaml -> plan.yaml" in error_of(load_tree(path))
+
+
+def test_three_levels_of_sub_plans_are_allowed_and_no_fourth(tmp_path: Path):
+    write(tmp_path / "s4.yaml", todo("leaf"))
+    for level in (3, 2, 1):
+        write(tmp_path / f"s{level}.yaml", parent("p", f"s{level + 1}.yaml"))
+    path = write(tmp_path / "plan.yaml", parent("p", "s1.yaml"))
+
+    said = error_of(load_tree(path))
+    below = load_tree(tmp_path / "s1.yaml").load_all()
+
+    assert "s3.yaml:3:" in said
+    assert "at most 3 levels deep" in said
+    assert "plan.yaml -> s1.yaml -> s2.yaml -> s3.yaml -> s4.yaml" in said
+    assert [each.id for each in below.walk()][-1] == "p/p/p/leaf"
+
+
+def test_a_tree_of_too_many_todos_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(plan_tree, "MAX_TODOS", 100)
+    for level in (1, 2):
+        items = [parent(f"t{number}", f"s{level + 1}.yaml") for number in range(10)]
+        write(tmp_path / f"s{level}.yaml", *items)
+    write(tmp_path / "s3.yaml", *(todo(f"t{number}") for number in range(10)))
+
+    assert "more than 100 todos" in error_of(load_tree(tmp_path / "s1.yaml"))
+
+
+def test_a_file_and_an_id_beside_each_other_must_agree(tmp_path: Path):
+    write(tmp_path / "sub.yaml", todo("a"), plan_id="real")
+    names = ["real", "sub", "other"]
+    items = [parent(f"p{number}", "sub.yaml", sub_project_id=name) for number, name in enumerate(names)]
+    tree = load_tree(write(tmp_path / "plan.yaml", *items))
+
+    assert tree.child("p0").loaded is tree.child("p1").loaded
+    with pytest.raises(PlanFileError, match=r"items\[2\]\.sub_plan: 'sub.yaml' is the plan 'real', but"):
+        tree.child("p2")
+
+
+# -- roots ------------------------------------------------------------------------------------------
+
+
+def test_a_sub_plan_has_a_root_of_its_own_as_it_has_alone(phases: Path):
+    tree = load_tree(phases).load_all()
+    alone = load_plan(phases.parent / "phases/one.yaml")
+
+    roots = {
+        name: os.path.relpath(sub.loaded.root, phases.parent) for name, sub in tree.sub_plans().items()
+    }
+    assert roots == {"p1": "phases", "p2": ".", "p2/cursor": "phases/deep"}
+    assert tree.child("p1").loaded.root == alone.root
+
+
+def test_the_root_of_a_sub_plan_may_go_up_to_the_top_plans_root_or_the_boundary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir("/")
+    top = tmp_path / "repo/app"
+    write(top / "phases/sub.yaml", todo("a"), root="../..")
+    path = write(top / "plan.yaml", parent("p", "phases/sub.yaml"))
+
+    assert load_tree(path, boundary=tmp_path / "repo").child("p").loaded.root == tmp_path / "repo"
+    with pytest.raises(PlanFileError, match=r"sub\.yaml:2:\d+ root: the root '\.\./\.\.' leaves"):
+        load_tree(path, boundary=top).child("p")
+
+
+def test_the_top_plans_root_counts_where_the_boundary_is_elsewhere(tmp_path: Path):
+    write(tmp_path / "app/phases/sub.yaml", todo("a"), root="..")
+    write(tmp_path / "elsewhere/plan.yaml", todo("a"))
+    path = write(tmp_path / "app/plan.yaml", parent("p", "phases/sub.yaml"))
+
+    tree = load_tree(path, boundary=tmp_path / "elsewhere")
+
+    assert tree.child("p").loaded.root == tmp_path / "app"
+
+
+def test_a_file_that_changed_meanwhile_is_still_refused_in_words(tmp_path: Path):
+    path = write(tmp_path / "plan.yaml", parent("p", "none.yaml"))
+    tree = load_tree(path)
+    path.write_text("[")
+
+    with pytest.raises(PlanFileError, match=r"there is no file 'none\.yaml'"):
+        tree.child("p")
+
+
+def test_a_file_that_vanished_meanwhile_is_no_plan_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write(tmp_path / "sub.yaml", todo("a"))
+    tree = load_tree(write(tmp_path / "plan.yaml", parent("p", "sub.yaml")))
+
+    def gone(*_: Any) -> bool:
+        raise OSError
+
+    monkeypatch.setattr(plan_tree.os.path, "samefile", gone)
+
+    assert tree.child("p").loaded.plan.items == (Todo(id="a", title="a"),)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_random_tree_laid_flat_is_one_plan_whose_todos_refer_to_each_other(data: st.DataObject):
+    """Every dependency is there, a todo never depends on its parent, and no order is impossible."""
+    with tempfile.TemporaryDirectory() as folder:
+        _write_level(Path(folder), "plan", data, depth=0)
+        flat = load_tree(Path(folder) / "plan.yaml").load_all().flat()
+
+    items = flat.loaded.plan.items
+    ids = [each.id for each in items]
+    assert len(set(ids)) == len(ids) == len(flat.loaded.criteria)
+    assert len(dependency_order(items)) == len(items)
+    for each in items:
+        assert set(each.dependencies) <= set(ids)
+        parents = each.id.split("/")[:-1]
+        for depth in range(1, len(parents) + 1):
+            above = flat.loaded.plan.todo("/".join(parents[:depth]))
+            assert above.id not in each.dependencies
+            assert set(above.dependencies) <= set(each.dependencies)
+            assert any(
+                each.id == name or each.id.startswith(name + "/") for name in flat.children[above.id]
+            )
+
+
+def _write_level(folder: Path, name: str, data: st.DataObject, depth: int) -> None:
+    items: list[dict[str, Any]] = []
+    for number in range(data.draw(st.integers(1, 3))):
+        earlier = [item["id"] for item in items]
+        after = data.draw(st.lists(st.sampled_from(earlier), unique=True)) if earlier else []
+        keys: dict[str, Any] = {}
+        if depth < plan_tree.MAX_LEVELS and data.draw(st.booleans()):
+            _write_level(folder, f"{name}-{number}", data, depth + 1)
+            keys = {"sub_plan": f"{name}-{number}.yaml"}
+        items.append(todo(f"t{number}", *after, **keys))
+    write(folder / f"{name}.yaml", *items)

@@ -1,0 +1,178 @@
+"""Since when todos have been blocked, as the journals of the kept runs tell it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.edges import run_history
+from planner.edges.run_history import blocked_since
+
+DAY = "2026-01-{:02}T00:00:00.000Z"
+FIRST = 1767225600
+"""The first of January 2026."""
+
+
+def judged(todo_id: str, state: str, day: int, **more: Any) -> dict[str, Any]:
+    at = FIRST + (day - 1) * 86400
+    return {"record": "todo_judged", "session": "parent", "at": at, "todo_id": todo_id, "plan": "p"} | {
+        "state": state,
+        "blocked_by": [],
+        **more,
+    }
+
+
+def finished(plan: str = "p") -> dict[str, Any]:
+    return {"record": "run_finished", "session": "parent", "at": FIRST, "plan": plan, "exit_status": 1}
+
+
+def journal(root: Path, day: int, name: str = "") -> Path:
+    path = root / f".planverify/runs/202601{day:02}T000000-1-abc{name}/journal.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def run(root: Path, day: int, states: dict[str, str], *more: dict[str, Any]) -> Path:
+    path = journal(root, day)
+    records = [judged(todo_id, state, day) for todo_id, state in states.items()]
+    started = {"record": "run_started", "session": "parent", "at": FIRST, "plan": "plan.yaml"}
+    path.write_text("".join(json.dumps(each) + "\n" for each in (started, *records, finished(), *more)))
+    return path
+
+
+def test_a_todo_is_blocked_since_the_first_run_of_an_unbroken_row(tmp_path: Path):
+    run(tmp_path, 1, {"a": "blocked", "b": "blocked", "c": "blocked"})
+    run(tmp_path, 2, {"a": "blocked", "b": "done", "c": "test_failed"})
+    run(tmp_path, 3, {"a": "blocked", "b": "blocked", "c": "testing", "d": "blocked"})
+    run(tmp_path, 4, {"a": "blocked", "b": "blocked", "c": "done", "d": "blocked"})
+
+    assert blocked_since(tmp_path, "p") == {"a": DAY.format(1), "b": DAY.format(3), "d": DAY.format(3)}
+
+
+def test_a_run_that_left_a_todo_out_interrupts_nothing(tmp_path: Path):
+    run(tmp_path, 1, {"a": "blocked", "phase/b": "blocked"})
+    run(tmp_path, 2, {"phase/b": "pending"})
+    run(tmp_path, 3, {"other": "done"})
+
+    assert blocked_since(tmp_path, "p") == {"a": DAY.format(1), "phase/b": DAY.format(1)}
+
+
+def test_without_a_run_nothing_is_known(tmp_path: Path):
+    assert blocked_since(tmp_path, "p") == {}
+    assert blocked_since(tmp_path / "none", "p") == {}
+
+
+def test_runs_of_other_plans_and_of_no_end_are_passed_over(tmp_path: Path):
+    run(tmp_path, 1, {"a": "blocked"})
+    journal(tmp_path, 2).write_text(json.dumps(judged("a", "done", 2)) + "\n")
+    lines = (judged("a", "done", 3, plan="other"), finished("other"))
+    journal(tmp_path, 3).write_text("".join(json.dumps(each) + "\n" for each in lines))
+    journal(tmp_path, 4).write_text("".join(json.dumps(each | {"session": "s1"}) + "\n" for each in lines))
+
+    assert blocked_since(tmp_path, "p") == {"a": DAY.format(1)}
+
+
+def test_files_that_are_no_journals_are_passed_over(tmp_path: Path):
+    run(tmp_path, 1, {"a": "blocked"})
+    journal(tmp_path, 2).mkdir()
+    os.mkfifo(journal(tmp_path, 3))
+    journal(tmp_path, 4).symlink_to("/dev/zero")
+    (tmp_path / ".planverify/runs/file").write_text("x")
+    journal(tmp_path, 5).write_bytes(b"\xff\0\n[[[[\n" + b"[" * 100_000 + b"\n{}\n1\n")
+
+    assert blocked_since(tmp_path, "p") == {"a": DAY.format(1)}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"at": "yesterday"},
+        {"at": None},
+        {"at": True},
+        {"at": 1e300},
+        {"at": float("nan")},
+        {"todo_id": ["a"]},
+        {"state": None},
+    ],
+)
+def test_a_record_that_is_no_record_says_nothing(odd: dict[str, Any], tmp_path: Path):
+    run(tmp_path, 1, {"a": "blocked"})
+    path = run(tmp_path, 2, {})
+    path.write_text(json.dumps(judged("a", "done", 2) | odd) + "\n" + path.read_text())
+
+    assert blocked_since(tmp_path, "p") == {"a": DAY.format(1)}
+
+
+def test_what_is_torn_at_the_end_does_not_hide_the_rest(tmp_path: Path):
+    path = run(tmp_path, 1, {"a": "blocked", "b": "blocked"})
+    path.write_text(path.read_text() + '{"record": "todo_judged", "todo_id": "a", "sta')
+
+    assert blocked_since(tmp_path, "p") == {"a": DAY.format(1), "b": DAY.format(1)}
+
+
+@pytest.mark.parametrize("tail", [100, 1000, 10**6])
+def test_only_as_much_of_the_end_is_read_as_it_takes(
+    tail: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(run_history, "TAIL_BYTES", tail)
+    path = run(tmp_path, 1, {f"t{number}": "blocked" for number in range(50)})
+    noise = json.dumps({"record": "test_finished", "session": "s1", "text": "x" * 500}) + "\n"
+    path.write_text(noise * 200 + path.read_text())
+
+    assert len(blocked_since(tmp_path, "p")) == 50
+
+
+def test_an_endless_tail_is_read_to_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(run_history, "TAIL_BYTES", 1000)
+    monkeypatch.setattr(run_history, "MAX_TAIL_BYTES", 1000)
+    run(tmp_path, 1, {f"t{number}": "blocked" for number in range(500)})
+
+    assert 0 < len(blocked_since(tmp_path, "p")) < 500
+
+
+def test_only_the_newest_runs_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(run_history, "MAX_RUNS", 2)
+    for day in (1, 2, 3):
+        run(tmp_path, day, {"a": "blocked"})
+
+    assert blocked_since(tmp_path, "p") == {"a": DAY.format(2)}
+
+
+def test_a_read_that_fails_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    run(tmp_path, 1, {"a": "blocked"})
+
+    def broken(*_: Any) -> bytes:
+        raise OSError
+
+    monkeypatch.setattr(run_history.os, "pread", broken)
+
+    assert blocked_since(tmp_path, "p") == {}
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from("abc"), st.sampled_from(["blocked", "done", "pending"])), max_size=9
+    )
+)
+def test_the_newest_unbroken_row_is_what_counts(states: list[dict[str, str]]):
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        for day, each in enumerate(states, 1):
+            run(Path(folder), day, each)
+        found = blocked_since(Path(folder), "p")
+    expected: dict[str, str] = {}
+    for day, each in enumerate(states, 1):
+        for todo_id, state in each.items():
+            if state == "blocked":
+                expected.setdefault(todo_id, DAY.format(day))
+            elif state == "done":
+                expected.pop(todo_id, None)
+
+    assert found == expected
