@@ -94,7 +94,8 @@ _SHAPES: tuple[_Shape, ...] = (
     _Shape(
         ("curl ", "wget "),
         re.compile(
-            r"(\b(?:curl|wget) (?:[^\n]{0,200}? )?(?:-u|--user)[ =][\"']?[^\s:\"']{1,100}+:)[^\s\"'{$<]{1,200}+"
+            r"(\b(?:curl|wget) (?:[^\n]{0,200}? )?(?:-u|--user)[ =][\"']?[^\s:\"']{1,100}+:)"
+            r"[^\s\"'{$<]{1,200}+"
         ),
         rf"\1{MARK.format(kind='password')}",
     ),

@@ -1,0 +1,70 @@
+"""Validates a plan file: loads it, looks at its project, and says of each finding where it stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.edges.model_shapes import all_spellings
+from planner.edges.nodes import follow
+from planner.edges.plan_file import collector_paused, load_with_tree, shown_path
+from planner.edges.project_facts import ProjectFiles
+from planner.model.findings import PlanFinding
+from planner.rules.validation import VALIDATION_RULES, Facts, validate
+from planner.text.sanitizing import clean
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from planner.edges.nodes import Tree
+    from planner.rules.validation import Found
+
+MAX_TEXT = 1_500
+"""Characters of a message or a fix; what is quoted in them comes from the project."""
+
+_MAX_PLACE = 300
+
+
+def validate_plan(
+    path: Path,
+    *,
+    boundary: Path | None = None,
+    shown: str | None = None,
+    today: str | None = None,
+) -> tuple[PlanFinding, ...]:
+    """What is wrong, doubtful or improvable about a plan, in the order of the file.
+
+    ``shown`` is how findings name the file. Dates of quarantines are judged only where ``today``
+    (``YYYY-MM-DD``) is given. Raises :class:`planner.errors.PlanFileError` where the plan cannot be loaded.
+    """
+    loaded, tree = load_with_tree(path, boundary=boundary)
+    facts = Facts(loaded.plan, loaded.criteria, ProjectFiles(loaded.root), today=today)
+    name = _line(shown if shown is not None else shown_path(path), _MAX_PLACE)
+    with collector_paused():
+        findings = [_placed(found, tree, name) for found in validate(facts)]
+        findings.sort(key=lambda finding: (finding.line or 0, finding.column or 0))
+    return tuple(findings)
+
+
+def _placed(found: Found, tree: Tree, name: str) -> PlanFinding:
+    node, place, _ = follow(tree.root, found.loc, all_spellings())
+    line, column = tree.source.position(node.at)
+    rule = VALIDATION_RULES[found.rule]
+    return PlanFinding(
+        rule=found.rule,
+        severity=rule.severity,
+        path=name,
+        line=line,
+        column=column,
+        place=_line(place.removeprefix("."), _MAX_PLACE),
+        todo_id=found.todo_id,
+        message=_line(found.message, MAX_TEXT),
+        why=rule.why,
+        fix=_line(found.fix, MAX_TEXT),
+    )
+
+
+def _line(text: str, limit: int) -> str:
+    """One line that is safe to show."""
+    if text.isascii() and text.isprintable() and len(text) <= limit:
+        return text
+    return " ".join(clean(text, limit=limit).split())
