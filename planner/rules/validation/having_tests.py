@@ -38,7 +38,7 @@ def check(facts: Facts) -> Iterator[Found]:
 
 
 def _untested(index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[Found]:
-    if not todo.requires_testing or todo.has_sub_plan:
+    if not todo.requires_testing or todo.has_sub_plan or is_branch(todo):
         return
     kinds = dict.fromkeys(_JUDGES[criterion.kind] for criterion in criteria)
     yield Found(

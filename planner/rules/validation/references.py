@@ -62,7 +62,7 @@ def _references(facts: Facts, index: int, todo: Todo) -> Iterator[_Reference]:
 def _missing(facts: Facts, todo: Todo, reference: _Reference, path: str, kind: Kind) -> Iterator[Found]:
     noun = reference.noun
     makers = makers_of(facts, path)
-    if any(maker == todo.id or facts.ancestry.waits_for(todo.id, maker) for maker in makers):
+    if any(_comes_first(facts, todo, maker) for maker in makers):
         return
     if makers:
         yield Found(
@@ -84,6 +84,16 @@ def _missing(facts: Facts, todo: Todo, reference: _Reference, path: str, kind: K
         f"the {noun} {path} {what}, and no todo says that it makes it",
         guess + _who_makes_it(facts, todo, noun, path),
     )
+
+
+def _comes_first(facts: Facts, todo: Todo, maker: str) -> bool:
+    """Whether a file that ``maker`` makes is there when the todo needs it. The steps of a repair are: the
+    todo under repair waits for its branch, and the branch for the step.
+    """
+    if maker == todo.id or facts.ancestry.waits_for(todo.id, maker):
+        return True
+    other = facts.by_id.get(maker)
+    return other is not None and is_branch(other)
 
 
 def _who_makes_it(facts: Facts, todo: Todo, noun: str, path: str) -> str:
