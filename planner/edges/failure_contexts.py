@@ -21,6 +21,7 @@ from planner.rules.instructions.case import failing_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from planner.edges.plan_file import LoadedPlan
     from planner.model.failure_report import Observation
@@ -41,31 +42,40 @@ _PLACE = re.compile(
 
 
 def gather(
-    loaded: LoadedPlan, document: OutcomeDocument, todo_ids: Iterable[str]
+    loaded: LoadedPlan,
+    document: OutcomeDocument,
+    todo_ids: Iterable[str],
+    *,
+    reports: Path | None = None,
 ) -> dict[str, FailureContext]:
-    """What could be read about each of the todos that the outcomes know, by id."""
+    """What could be read about each of the todos that the outcomes know, by id.
+
+    ``reports`` is the folder below which the failure reports lie, the plan's root where none is given:
+    those of a sub-plan's todos lie below the top plan's root.
+    """
     plan_id = loaded.plan.todo_list_id
     outcomes = {
         outcome.todo_id: outcome for outcome in document.outcomes if outcome.plan in (None, plan_id)
     }
     todos = {todo.id: todo for todo in loaded.plan.items}
     files = RootedFiles(loaded.root)
+    report_files = files if reports is None or reports == loaded.root else RootedFiles(reports)
     places = SourcePlaces(files)
     contexts: dict[str, FailureContext] = {}
     for todo_id in todo_ids:
         outcome, todo = outcomes.get(todo_id), todos.get(todo_id)
         if outcome is None or todo is None or todo_id in contexts:
             continue
-        report = _report(files, outcome, plan_id, document.run.run_id)
+        report = _report(report_files, outcome, plan_id, document.run.run_id)
         contexts[todo_id] = _context(todo, outcome, report, loaded.criteria.get(todo_id, ()), files, places)
     return contexts
 
 
 def _report(files: RootedFiles, outcome: Outcome, plan_id: str, run_id: str) -> FailureReport | None:
     """The report of this todo and this run; any other would tell of another failure."""
-    if not _ID.match(outcome.todo_id):
+    if not _ID.match(_report_name(outcome.todo_id)):
         return None
-    path = REPORT_PATH.format(todo_id=outcome.todo_id)
+    path = REPORT_PATH.format(todo_id=_report_name(outcome.todo_id))
     file = files.read_once(path, limit=LARGEST_REPORT)
     if file is None or not file.is_whole:
         return None
@@ -80,6 +90,11 @@ def _report(files: RootedFiles, outcome: Outcome, plan_id: str, run_id: str) -> 
         and (report.run_id == run_id if report.run_id is not None else _is_same_failure(report, outcome))
     )
     return report if fits else None
+
+
+def _report_name(todo_id: str) -> str:
+    """How the report of a todo is called: a qualified id would name a folder."""
+    return todo_id.replace("/", "__")
 
 
 def _is_same_failure(report: FailureReport, outcome: Outcome) -> bool:
@@ -107,7 +122,7 @@ def _context(
         excerpts=places.take(),
         fixture=_sample(files, _data_path(outcome, criterion), mentioned=_spoken_of(failure)),
         contract=_sample(files, todo.contract_path, whole=True),
-        report_path=REPORT_PATH.format(todo_id=todo.id) if report else None,
+        report_path=REPORT_PATH.format(todo_id=_report_name(todo.id)) if report else None,
     )
 
 

@@ -10,29 +10,35 @@ import inspect
 import itertools
 import json
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
+from pydantic import TypeAdapter
+
 from planner.edges.model_shapes import SHORTHANDS, fields_of, spellings_of
+from planner.edges.schema_files import FOLDER, path_of, schema_text
 from planner.edges.shapes import EXTENSION
 from planner.model.answers import Answers
 from planner.model.base import Value
+from planner.model.contract import Contract
+from planner.model.decision import Decisions
 from planner.model.failure_report import FailureReport
+from planner.model.journal import Record
 from planner.model.outcome import OutcomeDocument
 from planner.model.plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-FOLDER = Path(__file__).parent / "schemas"
-"""Where the generated files are, in the package."""
+    from pathlib import Path
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_MODELS: Mapping[str, tuple[type[Value], str]] = {
+_MODELS: Mapping[str, tuple[Any, str]] = {
     "plan": (Plan, "A plan of pytest-planverify"),
     "outcome": (OutcomeDocument, "The outcomes of a run of pytest-planverify"),
     "answers": (Answers, "Answers to the manual criteria of a plan"),
     "failure_report": (FailureReport, "The failure report of one todo"),
+    "decision": (Decisions, "What planner next decided"),
+    "contract": (Contract, "What a module of the project promises"),
+    "journal": (Record, "One line of the journal of a run of pytest-planverify"),
 }
 
 
@@ -45,18 +51,13 @@ def schema(name: str) -> dict[str, Any]:
     """The shipped schema of that name. Raises ``KeyError``, naming the known ones, for others."""
     if name not in _MODELS:
         raise KeyError(f"there is no schema '{name}'; known are {', '.join(_MODELS)}")
-    return json.loads(path_of(name).read_text(encoding="utf-8"))
-
-
-def path_of(name: str) -> Path:
-    """The file of a schema."""
-    return FOLDER / f"{name}.schema.json"
+    return json.loads(schema_text(name))
 
 
 def generate(name: str) -> dict[str, Any]:
     """The schema as the models have it now."""
     model, title = _MODELS[name]
-    document = model.model_json_schema(by_alias=True)
+    document = TypeAdapter[Any](model).json_schema(by_alias=True)
     definitions = cast("dict[str, dict[str, Any]]", document.get("$defs", {}))
     for held in _models_of(model):
         part = document if held is model else definitions[held.__name__]

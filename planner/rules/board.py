@@ -127,12 +127,23 @@ def lay_out(plan: Plan, document: OutcomeDocument, subs: Mapping[str, Plan]) -> 
 
 
 def state_of(outcome: Outcome) -> TodoState:
-    """What an outcome says, whoever wrote it. What contradicts itself is no pass."""
-    if outcome.state is None:
-        return TodoState.DONE if outcome.success else TodoState.TEST_FAILED
-    if outcome.state is TodoState.DONE and not outcome.success:
-        return TodoState.TESTING
-    return outcome.state
+    """What an outcome says, whoever wrote it. What contradicts itself is no pass and no failure."""
+    state = outcome.state
+    if state is None:
+        state = TodoState.DONE if outcome.success else TodoState.TEST_FAILED
+    return TodoState.TESTING if _contradicts_itself(outcome, state) else state
+
+
+def _contradicts_itself(outcome: Outcome, state: TodoState) -> bool:
+    """Whether it calls itself a success and a failure at once."""
+    if state is TodoState.TEST_FAILED:
+        return outcome.success
+    if state is not TodoState.DONE:
+        return False
+    # Without a state, success is all that is said; with one, a todo without commands is done, too.
+    untested = outcome.state is None and not outcome.tests_passed
+    red = any(check.verdict.is_red for check in outcome.checks)
+    return not outcome.success or untested or red or outcome.failure_evidence is not None
 
 
 def qualified(within: str, todo_id: str) -> str:

@@ -27,6 +27,9 @@ REPORT = "diagnostics/{todo_id}_failure_report.json"
 _LONGEST_STEM = 185
 """Of a todo's id, so much stands in the ids of its branches: an id has at most 200 characters."""
 
+_MOST_BRANCHES = 10_000_000
+"""A larger number in an id was not counted by anybody, and one more would not fit."""
+
 RETRIED_ONCE = frozenset((Category.UNKNOWN,))
 """Categories whose branch has one attempt only."""
 
@@ -71,6 +74,7 @@ def next_branch_id(todo_id: str, taken: Collection[str]) -> str:
     """The first free id ``{todo}_branch_{nn}`` after all that bear a number."""
     prefix = f"{todo_id[:_LONGEST_STEM]}_branch_"
     numbers = [int(name.removeprefix(prefix)) for name in taken if _is_number_after(name, prefix)]
+    numbers = [number for number in numbers if number < _MOST_BRANCHES]
     return f"{prefix}{max(numbers, default=0) + 1:02d}"
 
 

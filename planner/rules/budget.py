@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def exceeded_budgets(budget: Budget, document: OutcomeDocument) -> Iterator[Exce
     """Each budget of the plan that the run has passed. What nobody measured has spent nothing."""
     metrics = [outcome.metrics for outcome in document.outcomes]
     spent = {
-        "wall_seconds": (budget.wall_seconds, document.run.duration_ms / 1000),
+        "wall_seconds": (budget.wall_seconds, _seconds(document.run.duration_ms)),
         "tokens": (budget.tokens, sum(each.tokens_used or 0 for each in metrics)),
         "cycles": (budget.cycles, sum(each.patch_cycles or 0 for each in metrics)),
     }
@@ -35,5 +36,15 @@ def exceeded_budgets(budget: Budget, document: OutcomeDocument) -> Iterator[Exce
             yield Exceeded(name, limit, used)
 
 
+def _seconds(milliseconds: int) -> float:
+    try:
+        return milliseconds / 1000
+    except OverflowError:  # an outcome file may hold any whole number
+        return milliseconds // 1000
+
+
 def _number(value: float) -> str:
-    return f"{value:,.1f}".removesuffix(".0")
+    try:
+        return f"{value:,.1f}".removesuffix(".0")
+    except OverflowError:
+        return f"more than {sys.float_info.max:.0e}"

@@ -54,13 +54,15 @@ def halt_of(board: Board, document: OutcomeDocument, policy: Policy) -> Halt | N
 
 
 def failures_of(outcome: Outcome) -> Iterator[Failure]:
-    """Every failure of an outcome, the one that decides the route first."""
+    """Every failure of an outcome: the one that decides the route, then the most severe families."""
     deciding = outcome.failure_evidence
     if deciding is not None:
         yield deciding
-    for failure in outcome.failures:
-        if failure != deciding:
-            yield failure
+    yield from sorted((each for each in outcome.failures if each != deciding), key=_severity)
+
+
+def _severity(failure: Failure) -> tuple[int, float]:
+    return failure.category.facts.family.severity, -(failure.confidence or 0)
 
 
 def _few(names: tuple[str, ...]) -> str:

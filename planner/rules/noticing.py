@@ -12,7 +12,7 @@ from planner.rules.approving import edits_with_ids
 from planner.rules.branching import tried
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from planner.model.decision import Halt, Repair
     from planner.model.plan import Policy
@@ -29,7 +29,7 @@ _HEARD_BY = {
 }
 
 
-def notices(board: Board, repairs: Iterable[Repair], policy: Policy) -> Iterator[Notice]:
+def notices(board: Board, repairs: Sequence[Repair], policy: Policy) -> Iterator[Notice]:
     """What somebody should hear of."""
     for repair in repairs:
         if repair.move is Move.ESCALATE:
@@ -39,11 +39,7 @@ def notices(board: Board, repairs: Iterable[Repair], policy: Policy) -> Iterator
                 todo_id=repair.todo_id,
                 message=f"{REVIEW}: {repair.because}",
             )
-    failed = [
-        entry.id
-        for entry in board.entries.values()
-        if entry.is_branch and entry.state is TodoState.TEST_FAILED and _was_tried(entry)
-    ]
+    failed = _failed_branches(board, repairs)
     if len(failed) > policy.notify_after_n_failures:
         yield Notice(
             rule="many-failed-branches",
@@ -123,6 +119,22 @@ def _of_repair(repair: Repair, command: str) -> Iterator[HumanNeed]:
             what=f"work on {branch_id}",
             why=f"failures of this kind ({repair.category}) are routed to a person",
         )
+
+
+def _failed_branches(board: Board, repairs: Iterable[Repair]) -> list[str]:
+    """The branches that were worked on and are red, those included whose first attempt this run has seen."""
+    seen_now = {
+        board.entries[repair.todo_id].sibling(repair.branch_id.rpartition("/")[2])
+        for repair in repairs
+        if repair.branch_id is not None and repair.move in (Move.RETRY, Move.ESCALATE)
+    }
+    return [
+        entry.id
+        for entry in board.entries.values()
+        if entry.is_branch
+        and entry.state is TodoState.TEST_FAILED
+        and (entry.id in seen_now or _was_tried(entry))
+    ]
 
 
 def _was_tried(branch: Entry) -> bool:

@@ -168,6 +168,9 @@ def _repair(board: Board, entry: Entry, failure: Failure, apart: tuple[Failure, 
     if circle:
         trail = " -> ".join(circle)
         return _escalated(base, "branches-in-a-circle", f"its branches came out of each other: {trail}")
+    if last.id in board.blocked:
+        because = f"{last.todo.id} is open, and waits for {', '.join(board.blocked[last.id]) or 'others'}"
+        return replace(base, move=Move.WAIT, rule="branch-under-way", because=because)
     if last.state is not TodoState.DONE:
         return _open_branch(base, last, now)
     depth = (last.todo.branch_depth or 1) + 1

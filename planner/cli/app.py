@@ -1,0 +1,123 @@
+"""The commands of ``planner``, each in a module that is imported only when the command is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Entry(NamedTuple):
+    """Where a command is, and what it is for."""
+
+    module: str
+    help: str
+
+
+COMMANDS: dict[str, Entry] = {
+    "next": Entry("planner.cli.next", "What comes next: repairs, ready todos, what waits for a person."),
+    "validate": Entry("planner.cli.validate", "Is the plan fit to be worked on?"),
+    "status": Entry("planner.cli.status", "The tree of todos with states and progress."),
+    "which": Entry("planner.cli.which", "Which criteria of a plan need this test?"),
+    "explain": Entry("planner.cli.explain", "What a category, rule, state, exit status or todo means."),
+    "schema": Entry("planner.cli.schema", "The JSON Schema of a file that is read or written."),
+    "contract": Entry("planner.cli.contract", "Make contract files from code."),
+}
+"""The module of each command has an ``app``, a :class:`typer.Typer` with that one command or group."""
+
+EPILOG = """\
+\b
+Exit status
+   0  all is well: decided, ready, found
+   1  findings (validate), or nothing found (which, explain)
+   2  wrong usage of a command
+   3  a fault of planner itself
+   4  a file that cannot be read or does not fit
+  10  next: only the environment stands in the way
+  11  next: only a person can go on
+  12  next: halted, the budget is used up
+  13  next: halted, a violation of the sandbox, of hygiene or of the allowed files
+ 130  interrupted
+
+Start with: pytest --planverify plan.yaml; planner next plan.yaml
+"""
+
+
+class LazyGroup(TyperGroup):
+    """A group that knows the names and purposes of its commands without importing them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, in the order in which they are shown."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import the command of that name."""
+        if cmd_name not in self.commands:
+            entry = COMMANDS.get(cmd_name)
+            if entry is None:
+                return None
+            command = typer.main.get_command(import_module(entry.module).app)
+            command.name = cmd_name
+            command.short_help = entry.help
+            self.commands[cmd_name] = command
+        return self.commands[cmd_name]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that the first word names; an unknown word is answered with the nearest."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from planner.cli.arguments import nearest
+
+            ctx.fail(f"there is no command '{args[0]}'; {nearest(args[0], COMMANDS, 'the commands are')}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands, from the table."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"planner {version('pytest-planverify')}")
+        raise typer.Exit
+
+
+@app.callback()
+def planner(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+    ),
+) -> None:
+    """Decides what comes next in a plan that pytest --planverify has verified.
+
+    It reads the plan and the outcomes of the last run. It runs nothing, and changes no file but the one
+    that you name with --output.
+    """
+
+
+def command_app(**settings: Any) -> typer.Typer:
+    """An application for one command, or one group of commands, in the manner of all of them."""
+    return typer.Typer(
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        **settings,
+    )

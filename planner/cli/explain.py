@@ -1,0 +1,90 @@
+"""``planner explain``: what a word, a rule or a todo means, and what to do about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planner.cli.app import command_app
+from planner.cli.arguments import nearest
+from planner.cli.completing import complete_plan, complete_word
+from planner.cli.ending import Status, complain, ends
+
+if TYPE_CHECKING:
+    from planner.cli.screen import Screen
+    from planner.edges.explanations import Explanation, Explanations
+
+app = command_app()
+
+
+@app.command(
+    epilog="\b\nExit status: 0 explained, 1 nothing of that name, 2 wrong usage, 4 a file cannot be read.\n"
+    "Without a word it lists all that can be explained."
+)
+@ends
+def explain(
+    word: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[WORD]",
+            help="A category, rule, verdict, state, role, edit, exit status; with --plan also a todo.",
+            autocompletion=complete_word,
+        ),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", metavar="PLAN", help="Explain a todo of this plan.", autocompletion=complete_plan
+        ),
+    ] = None,
+    outcomes: Annotated[
+        Path | None, typer.Option("--outcomes", metavar="FILE", help="The outcomes of a run of that plan.")
+    ] = None,
+) -> int:
+    """Tell in plain words what something means, what the planner does about it, and what to check."""
+    from planner.cli.screen import Screen
+    from planner.edges.explanations import load_explanations
+
+    known = load_explanations()
+    screen = Screen()
+    if word is None:
+        _list(screen, known)
+        screen.show()
+        return Status.OK
+    found = known.find(word)
+    for position, each in enumerate(found):
+        if position:
+            screen.line()
+        _show(screen, each)
+    todos: tuple[str, ...] = ()
+    if plan is not None:
+        from planner.cli.explain_todo import explain_todo
+
+        todos = explain_todo(screen, plan, outcomes, word, known)
+    elif not found:
+        todos = known.words()
+    if todos and not found:
+        complain(
+            f"nothing is called '{word}'; {nearest(word, todos, 'planner explain lists all; known are')}"
+        )
+        return Status.FOUND
+    screen.show()
+    return Status.OK
+
+
+def _list(screen: Screen, known: Explanations) -> None:
+    for kind, words in known.kinds().items():
+        screen.labelled(kind, ", ".join(words), indent=0, room=30)
+
+
+def _show(screen: Screen, each: Explanation) -> None:
+    screen.line(f"{screen.style(each.word, 'strong')}  {each.kind}")
+    screen.paragraph(each.means, indent=2)
+    for name, text in each.facts:
+        screen.labelled(name, text)
+    if each.do:
+        screen.labelled("do", each.do)
+    for position, text in enumerate(each.check):
+        screen.labelled("check" if not position else "", f"- {text}")

@@ -1,0 +1,89 @@
+"""What ``planner next`` is asked: a plan with its sub-plans, outcomes of it, and what they call for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from planner.cli.ending import UsageMistake
+from planner.cli.narrowing import narrowed
+from planner.edges.failure_contexts import gather
+from planner.edges.latest_outcomes import fresh_outcomes
+from planner.edges.plan_tree import load_tree
+from planner.edges.project_tools import configured_tools
+from planner.edges.run_history import blocked_since
+from planner.rules.deciding import decide, todos_to_explain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from planner.edges.plan_tree import PlanTree
+    from planner.model.context import FailureContext
+    from planner.model.decision import Decisions
+    from planner.model.outcome import OutcomeDocument
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A plan with its sub-plans, and outcomes that are of it."""
+
+    tree: PlanTree
+    document: OutcomeDocument
+
+    def decide(self, approved: Sequence[str], todo_id: str | None) -> Decisions:
+        """Decide about the plan, or only about what concerns one todo."""
+        loaded = self.tree.loaded
+        subs = {name: sub.loaded.plan for name, sub in self.tree.sub_plans().items()}
+        if todo_id is not None:
+            self._known(todo_id)
+        explained = todos_to_explain(loaded.plan, self.document, subs)
+        if todo_id is not None:
+            explained = tuple(name for name in explained if todo_id == name or self._repairs(todo_id, name))
+        decisions = decide(
+            loaded.plan,
+            self.document,
+            contexts=self._contexts(explained),
+            subs=subs,
+            approved=approved,
+            tools=configured_tools(loaded.root),
+            since=blocked_since(loaded.root, loaded.plan.todo_list_id),
+        )
+        return decisions if todo_id is None else narrowed(decisions, todo_id)
+
+    def _contexts(self, todo_ids: Sequence[str]) -> dict[str, FailureContext]:
+        """What could be read about the todos; the files of each lie below the root of its own plan."""
+        if not todo_ids:
+            return {}
+        flat = self.tree.flat()
+        by_root: dict[Path, list[str]] = {}
+        for name in todo_ids:
+            by_root.setdefault(flat.owner(name).root, []).append(name)
+        found: dict[str, FailureContext] = {}
+        for root, names in by_root.items():
+            part = replace(flat.loaded, root=root)
+            found |= gather(part, self.document, names, reports=flat.loaded.root)
+        return found
+
+    def _repairs(self, todo_id: str, parent: str) -> bool:
+        """Whether the one todo is a branch of the other."""
+        found = self.tree.find(todo_id)
+        return found.todo.parent_id is not None and parent == found.tree.prefix + found.todo.parent_id
+
+    def _known(self, todo_id: str) -> None:
+        try:
+            self.tree.find(todo_id)
+        except KeyError:
+            from planner.cli.arguments import nearest
+
+            names = [each.id for each in self.tree.walk()]
+            raise UsageMistake(
+                f"--todo {todo_id}: there is no such todo; {nearest(todo_id, names, 'the todos are')}"
+            ) from None
+
+
+def load_question(plan: Path, outcomes: Path | None) -> Question:
+    """Load what decisions rest on. Outcomes must be there, and of this plan as it is now."""
+    tree = load_tree(plan).load_all()
+    subs = {name: sub.loaded for name, sub in tree.sub_plans().items()}
+    return Question(tree=tree, document=fresh_outcomes(tree.loaded, outcomes, subs).document)

@@ -1,0 +1,50 @@
+"""``planner schema``: the JSON Schemas of the files that are read and written."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from planner.cli.app import command_app
+from planner.cli.ending import Status, UsageMistake, ends
+
+NAMES = {
+    "plan": "the plan file; YAML is checked as the JSON that it stands for",
+    "outcome": "what a run found: .planverify/outcomes.json",
+    "journal": "one line of the record of a run: .planverify/runs/RUN/journal.jsonl",
+    "contract": "what a module promises: the file that a todo's contract_path names",
+    "answers": "answers to questions of a plan: .planverify/answers.json",
+    "failure_report": "all that was seen of a failed todo: diagnostics/TODO_failure_report.json",
+    "decision": "what planner next --json prints",
+}
+
+app = command_app()
+
+
+def _complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    return [(name, text) for name, text in NAMES.items() if name.startswith(incomplete)]
+
+
+@app.command(
+    epilog="\b\nNames\n"
+    + "\n".join(f"  {name:<16}{text}" for name, text in NAMES.items())
+    + "\n\nExit status: 0 printed, 2 there is no such schema."
+)
+@ends
+def schema(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Which schema; see below.", autocompletion=_complete)
+    ],
+) -> int:
+    """Print the JSON Schema (draft 2020-12) of a file, for editors and other programs."""
+    from planner.cli.screen import write
+    from planner.edges.schema_files import schema_text
+
+    wanted = name.casefold().replace("-", "_").removesuffix("s") if name != "answers" else name
+    if wanted not in NAMES:
+        from planner.cli.arguments import nearest
+
+        raise UsageMistake(f"there is no schema '{name}'; {nearest(name, NAMES, 'there are')}")
+    write(schema_text(wanted))
+    return Status.OK

@@ -1,0 +1,132 @@
+"""The words of the screens: categories, moves, edits and needs as people say them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.model.decision import Move, NeedKind, PlanState
+from planner.model.edits import (
+    AddBranch,
+    AddCheck,
+    AddContext,
+    AddContract,
+    AddDependency,
+    AddTodoBefore,
+    Isolate,
+    NameArtifact,
+    NarrowFiles,
+    QuarantineTest,
+    RaiseLimit,
+    RecordAttempt,
+    RetargetCheck,
+    SplitTodo,
+)
+from planner.model.taxonomy import Category
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from planner.model.decision import Repair
+    from planner.model.edits import Edit
+
+CATEGORIES: Mapping[Category, str] = {
+    Category.TEST_REGRESSION: "the product does not do what a test asks of it",
+    Category.TEST_TIMEOUT: "a test did not end in its time",
+    Category.FLAKY_TEST: "a test is now red, now green, on the same code",
+    Category.TEST_CRASH: "the process died under a test",
+    Category.TEST_NOT_FOUND: "the plan asks for a test that is not there",
+    Category.COMPILATION_ERROR: "code cannot be compiled",
+    Category.TYPE_ERROR: "a value is of the wrong kind",
+    Category.LINT_ERROR: "a linter complains",
+    Category.IMPORT_ERROR: "a module is missing",
+    Category.SPEC_MISMATCH: "the code is not what its contract or its tests promise",
+    Category.ARTIFACT_MISSING: "a file that was promised is not there or not right",
+    Category.METRIC_UNMET: "a number is not what the plan demands",
+    Category.SANDBOX_VIOLATION: "the code did what the sandbox forbids",
+    Category.HYGIENE_VIOLATION: "what judges the work was changed",
+    Category.ALLOWLIST_VIOLATION: "files were changed that the todo may not change",
+    Category.BUDGET_EXCEEDED: "a budget is used up",
+    Category.ENVIRONMENT_ERROR: "something that the work does not own was not there",
+    Category.HARNESS_ERROR: "the verifier itself failed",
+    Category.UNKNOWN: "no rule knows this failure",
+}
+
+STATES: Mapping[PlanState, str] = {
+    PlanState.CREATED: "created",
+    PlanState.VALIDATING: "being validated",
+    PlanState.REJECTED: "rejected",
+    PlanState.READY: "ready",
+    PlanState.EXECUTING: "under way",
+    PlanState.REVISING: "to be revised",
+    PlanState.AWAITING_REVIEW: "waits for a person",
+    PlanState.COMPLETED: "completed",
+    PlanState.HALTED: "halted",
+}
+
+STATE_STYLES: Mapping[PlanState, str] = {
+    PlanState.COMPLETED: "good",
+    PlanState.HALTED: "bad",
+    PlanState.REJECTED: "bad",
+    PlanState.AWAITING_REVIEW: "warn",
+}
+
+NEEDS: Mapping[NeedKind, str] = {
+    NeedKind.APPROVE_BRANCH: "approve",
+    NeedKind.APPROVE_EDIT: "approve",
+    NeedKind.ANSWER: "answer",
+    NeedKind.MEND_ENVIRONMENT: "mend",
+    NeedKind.REVIEW: "review",
+    NeedKind.WORK: "work",
+    NeedKind.HALTED: "halted",
+}
+
+_MOVES: Mapping[Move, str] = {
+    Move.BRANCH: "make the branch {branch} for the {role}",
+    Move.RETRY: "work on the branch {branch} once more ({role})",
+    Move.SEPARATE: "mend it in a todo of its own",
+    Move.RETRY_LATER: "mend the environment, then verify again",
+    Move.VERIFY: "verify again",
+    Move.WAIT: "wait",
+    Move.ESCALATE: "a person decides",
+    Move.HALT: "stop",
+}
+
+
+def move(repair: Repair) -> str:
+    """What is to be done, and by whom."""
+    role = "role that it is routed to" if repair.role is None else repair.role.value
+    return _MOVES[repair.move].format(branch=repair.branch_id or "branch", role=role)
+
+
+def edit(each: Edit) -> str:
+    """What an edit changes, without what it quotes at length."""
+    match each:
+        case AddBranch():
+            return f"add the todo {each.todo.id} after {each.todo.parent_id}"
+        case AddTodoBefore():
+            return f"add the todo {each.todo.id} ({each.todo.title}) before {each.todo_id}"
+        case AddDependency():
+            return f"let {each.todo_id} wait for {each.on}"
+        case NarrowFiles():
+            return f"let {each.todo_id} change only {', '.join(each.allowed_files) or 'nothing'}"
+        case AddCheck():
+            return f"check first in {each.todo_id}: {each.check.cmd}"
+        case Isolate():
+            return f"leave {each.todo_id} only {'; '.join(check.cmd for check in each.tests)}"
+        case AddContext():
+            return f"tell {each.todo_id} what was seen"
+        case NameArtifact():
+            return f"tell {each.todo_id} to make {each.path}"
+        case AddContract():
+            return f"hold {each.todo_id} to the contract {each.contract_path}"
+        case RaiseLimit():
+            given = f"{each.to_seconds:g} s instead of {each.from_seconds:g} s"
+            return f"give {each.check_id} of {each.todo_id} {given}"
+        case RetargetCheck():
+            return f"let {each.check_id} of {each.todo_id} run {each.to_cmd} instead of {each.from_cmd}"
+        case SplitTodo():
+            return f"split {each.todo_id} into {', '.join(part.id for part in each.parts)}"
+        case QuarantineTest():
+            return f"bear the flaky {each.nodeid} until {each.expires} ({each.owner}, {each.ticket})"
+        case RecordAttempt():
+            return f"write down attempt {each.attempts} of {each.todo_id}"

@@ -1,0 +1,192 @@
+"""The pages of docs/reference, written from the schemas, the taxonomy and the tables of rules.
+
+``python -m planner.edges.reference_pages`` writes them into the checkout that it is run from.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.edges.explanations import FOLDER as DATA
+from planner.edges.explanations import Explanation, load_explanations
+from planner.edges.reference_tables import KeyTables, cell, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+"""Where the pages are, in a checkout."""
+
+_NOTE = (
+    "<!-- Written by python -m planner.edges.reference_pages; whatever is changed here by hand is lost. -->"
+)
+
+_OWN_PAGES = ("category", "exit status")
+"""Kinds of words that have a page of their own."""
+
+_RULES = {
+    "rule of planner next": (
+        "What decides",
+        "The rules of `planner next`: each decision names one. [The planner](../planner.md) tells in which "
+        "order they are asked.",
+    ),
+    "rule of the revision": (
+        "What revises a plan",
+        "The rules by which a decision changes the plan: each edit names one.",
+    ),
+    "rule of planner validate": (
+        "What validates a plan",
+        "The rules of `planner validate`: each finding names one. `--ignore RULE` leaves one out, `--select "
+        "RULE` asks only that one.",
+    ),
+    "rule of the diagnosis": (
+        "What diagnoses a failure",
+        "The rules of `pytest --planverify`: each failure names one. [Diagnosis](../diagnosis.md) tells how "
+        "they are asked.",
+    ),
+}
+"""By the kind of a rule, the heading of its section and what stands below it."""
+
+_RULE_COLUMNS: Mapping[str, Mapping[str, Callable[[Explanation], str]]] = {
+    "rule of planner validate": {
+        "weighs": lambda each: _fact(each, "weighs"),
+        "why": lambda each: each.means,
+        "fix": lambda each: each.do or "–",
+    },
+    "rule of the diagnosis": {
+        "because": lambda each: each.means,
+        "says": lambda each: f"`{_fact(each, 'says')}`",
+        "or else": lambda each: f"`{said}`" if (said := _fact(each, "or else")) != "–" else said,
+        "at fault": lambda each: _fact(each, "at fault"),
+        "sure": lambda each: _fact(each, "sure"),
+    },
+}
+"""By the kind of a rule, the columns of its table after the first; of others only what they do."""
+
+
+def pages() -> dict[str, str]:
+    """The text of every page, by the name of its file."""
+    tables = KeyTables(_meanings())
+    bodies = {
+        "plan-keys.md": tables.page("plan"),
+        "outcome-keys.md": tables.page("outcome"),
+        "decision-keys.md": tables.page("decision"),
+        "failure-categories.md": "\n".join(_categories()),
+        "rules.md": "\n".join(_rules()),
+        "words.md": "\n".join(_words()),
+        "exit-statuses.md": "\n".join(_exit_statuses()),
+    }
+    return {name: f"{_NOTE}\n\n{body.strip()}\n" for name, body in bodies.items()}
+
+
+def write(folder: Path = FOLDER) -> None:
+    """Write every page."""
+    folder.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _meanings() -> dict[str, dict[str, str]]:
+    with (DATA / "keys.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+def _of_kind(kind: str) -> list[Explanation]:
+    return [each for each in load_explanations().entries if each.kind == kind]
+
+
+def _categories() -> Iterator[str]:
+    yield "# Failure categories\n"
+    yield (
+        "Every failure has one category. `planner explain CATEGORY` shows what stands here. How a category is\n"
+        "found is told in [diagnosis](../diagnosis.md), and who acts on it in [the planner](../planner.md).\n"
+    )
+    found = _of_kind("category")
+    yield from rows(
+        ("category", "family", "at fault", "acts"),
+        (
+            (
+                f"[`{each.word}`](#{each.word.lower()})",
+                _fact(each, "family"),
+                _fact(each, "at fault").removesuffix(", mostly"),
+                _fact(each, "acts").partition(",")[0],
+            )
+            for each in found
+        ),
+    )
+    for each in found:
+        yield f"\n## {each.word}\n"
+        yield f"{each.means}\n"
+        yield from (f"- {name}: {_keys_as_code(text)}" for name, text in each.facts)
+        if each.check:
+            yield "\nTo check:\n"
+            yield from (f"- {text}" for text in each.check)
+
+
+def _rules() -> Iterator[str]:
+    yield "# Rules\n"
+    yield (
+        "Whatever is decided, diagnosed or found names the rule that said so. `planner explain RULE` shows what\n"
+        "stands here.\n"
+    )
+    for kind, (heading, intro) in _RULES.items():
+        columns = _RULE_COLUMNS.get(kind, {"what it does": lambda each: each.means})
+        yield f"\n## {heading}\n"
+        yield f"{intro}\n"
+        yield from rows(
+            ("rule", *columns),
+            (
+                (f"`{each.word}`", *(column(each) for column in columns.values()))
+                for each in _of_kind(kind)
+            ),
+        )
+
+
+def _words() -> Iterator[str]:
+    yield "# Words\n"
+    yield (
+        "The words that plans, outcomes, decisions and screens use. `planner explain WORD` shows what stands\n"
+        "here. Of [failure categories](failure-categories.md), [rules](rules.md) and [exit\n"
+        "statuses](exit-statuses.md) there are pages of their own.\n"
+    )
+    for kind in load_explanations().kinds():
+        if kind not in _RULES and kind not in _OWN_PAGES:
+            yield f"\n## {kind[0].upper()}{kind[1:]}\n"
+            yield from _explained("word", _of_kind(kind))
+
+
+def _exit_statuses() -> Iterator[str]:
+    yield "# Exit statuses\n"
+    yield (
+        "The commands share their numbers. Where several apply, `pytest --planverify` ends with the first of the\n"
+        "order in the [README](../../README.md#running). What `planner next` ends with is listed with\n"
+        "[its options](../planner-commands.md#planner-next).\n"
+    )
+    yield from _explained("status", _of_kind("exit status"))
+
+
+def _explained(head: str, entries: Iterable[Explanation]) -> Iterator[str]:
+    """Words with what they mean, and what to do where there is something to do."""
+    entries = tuple(entries)
+    advised = any(each.do for each in entries)
+    columns = (head, "meaning", "what to do") if advised else (head, "meaning")
+    yield from rows(
+        columns,
+        ((f"`{each.word}`", each.means, each.do or "–")[: len(columns)] for each in entries),
+    )
+
+
+def _fact(each: Explanation, name: str) -> str:
+    return dict(each.facts).get(name, "–")
+
+
+def _keys_as_code(text: str) -> str:
+    """Names with underscores, which Markdown might read as emphasis, as code."""
+    return re.sub(r"\b\w+_\w+\b", r"`\g<0>`", cell(text))
+
+
+if __name__ == "__main__":
+    write()

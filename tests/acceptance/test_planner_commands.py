@@ -1,0 +1,291 @@
+"""The real `planner`, in a process of its own: what it prints, how it ends, what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from example_project import Example
+from jsonschema import Draft202012Validator
+from pydantic import TypeAdapter
+
+from planner.edges.json_schemas import schema
+from planner.model.journal import Record
+
+PLANNER = [sys.executable, "-m", "planner"]
+PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    status: int
+    out: str
+    err: str
+
+
+def planner(*words: str, cwd: Path, env: dict[str, str] | None = None, command: list[str] = PLANNER) -> Ran:
+    done = subprocess.run(
+        [*command, *words],
+        cwd=cwd,
+        env={**os.environ, **PLAIN, **(env or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+PROJECT = {
+    "pytest.ini": "[pytest]\npythonpath = .\n",
+    "shop/__init__.py": "",
+    "shop/prices.py": """
+        def with_tax(price):
+            return price * 1.1
+        """,
+    "tests/test_prices.py": """
+        from shop.prices import with_tax
+
+        def test_tax():
+            assert with_tax(100) == 119
+        """,
+    "tests/test_names.py": """
+        def test_names():
+            assert sorted("ba") == ["a", "b"]
+        """,
+}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Example:
+    example = Example(tmp_path / "shop", PROJECT)
+    example.plan(
+        {"id": "prices", "title": "Prices with tax", "verify": "pytest tests/test_prices.py"},
+        {
+            "id": "invoice",
+            "title": "Invoices",
+            "verify": "pytest tests/test_names.py",
+            "dependencies": ["prices"],
+        },
+        {"id": "names", "title": "Names", "verify": "pytest tests/test_names.py"},
+        metadata={"auto_fix_mode": True},
+    )
+    return example
+
+
+def test_from_a_red_run_to_a_completed_plan(shop: Example) -> None:
+    """The whole way: red, branch, repaired, completed; every file that the planner got stays as it was."""
+    shop.verify("plan.yaml")
+    before = {path: path.read_bytes() for path in shop.root.rglob("*") if path.is_file()}
+
+    first = planner("next", "plan.yaml", "--output", "next.yaml", cwd=shop.root)
+
+    assert first.status == 0
+    assert "make the branch prices_branch_01 for the coder" in first.out
+    assert {path: path.read_bytes() for path in before} == before
+    assert (
+        planner("status", "plan.yaml", cwd=shop.root).out.splitlines()[-1] == "1 done, 1 failed, 1 blocked"
+    )
+
+    repaired = PROJECT["shop/prices.py"].replace("price * 1.1", "round(price * 1.19, 2)")
+    shop.write({"shop/prices.py": repaired})
+    verified = shop.verify("next.yaml")
+    assert verified.exit_code == 0, verified.output
+
+    last = planner("next", "next.yaml", cwd=shop.root)
+
+    assert (last.status, last.err) == (0, "")
+    assert last.out.startswith("example  completed: 3 of 3 todos done")
+
+
+def test_json_is_the_same_bytes_in_every_process_and_encoding(shop: Example) -> None:
+    shop.verify("plan.yaml")
+
+    one = planner("next", "plan.yaml", "--json", cwd=shop.root, env={"PYTHONHASHSEED": "1"})
+    other = planner(
+        "next",
+        "plan.yaml",
+        "--json",
+        cwd=shop.root,
+        env={"PYTHONHASHSEED": "2", "PYTHONIOENCODING": "ascii"},
+    )
+
+    assert one.out == other.out
+    Draft202012Validator(schema("decision")).validate(json.loads(one.out))
+
+
+@pytest.mark.parametrize("words", [("next",), ("status",), ("validate",), ("explain", "--plan")])
+def test_an_encoding_that_lacks_the_glyphs_is_no_obstacle(shop: Example, words: tuple[str, ...]) -> None:
+    shop.verify("plan.yaml")
+    last = ("prices",) if words[0] == "explain" else ()
+
+    ran = planner(*words, "plan.yaml", *last, cwd=shop.root, env={"PYTHONIOENCODING": "ascii"})
+
+    assert ran.status in (0, 1)
+    assert ran.out.isascii()
+
+
+def test_the_installed_command_is_the_module(shop: Example) -> None:
+    script = shutil.which("planner", path=str(Path(sys.executable).parent))
+    if script is None:
+        pytest.skip("the command is not installed in this environment")
+
+    assert planner("--version", cwd=shop.root, command=[script]) == planner("--version", cwd=shop.root)
+
+
+def test_nothing_is_coloured_in_a_pipe(shop: Example) -> None:
+    shop.verify("plan.yaml")
+    env = {**os.environ, **PLAIN, "NO_COLOR": "", "TERM": "xterm-256color"}
+
+    done = subprocess.run(
+        [*PLANNER, "next", "plan.yaml"],
+        cwd=shop.root,
+        env=env,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert b"\x1b" not in done.stdout
+
+
+def test_a_reader_that_goes_away_is_no_error(shop: Example) -> None:
+    shop.verify("plan.yaml")
+    read, write = os.pipe()
+    os.close(read)
+
+    done = subprocess.run(
+        [*PLANNER, "next", "plan.yaml"],
+        cwd=shop.root,
+        env={**os.environ, **PLAIN},
+        stdout=write,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    os.close(write)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_disk_that_is_full_is_said(shop: Example) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*PLANNER, "status", "plan.yaml"],
+            cwd=shop.root,
+            env={**os.environ, **PLAIN},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            timeout=60,
+            check=False,
+        )
+
+    assert done.returncode == 4
+    assert done.stderr == (
+        "planner: the output cannot be written: No space left on device; give it another place\n"
+    )
+
+
+def test_ctrl_c_ends_it_with_one_line() -> None:
+    code = (
+        "import time\nfrom planner.cli.ending import guarded\n"
+        "guarded(lambda: (print('working', flush=True), time.sleep(60)))"
+    )
+    running = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == "working\n"
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=30)
+
+    assert (running.returncode, err) == (130, "planner: interrupted\n")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_shell_can_complete(shop: Example, shell: str) -> None:
+    ran = planner("--show-completion", shell, cwd=shop.root)
+
+    assert ran.status == 0
+    assert "_PLANNER_COMPLETE=complete_" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("planner sta", ["status"]),
+        ("planner next pl", ["plan.yaml"]),
+        ("planner status plan.yaml p", ["prices"]),
+        ("planner next plan.yaml --todo in", ["invoice"]),
+        ("planner explain TEST_C", ["TEST_CRASH"]),
+        ("planner schema jo", ["journal"]),
+        ("planner validate plan.yaml --ignore wall", ["wall-clock"]),
+    ],
+)
+def test_words_are_completed(shop: Example, line: str, offered: list[str]) -> None:
+    words = line.split()
+    env = {"_PLANNER_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+
+    assert planner(cwd=shop.root, env=env).out.split() == offered
+
+
+RECORDS: TypeAdapter[Any] = TypeAdapter(Record)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"tests/test_prices.py": "def test_tax():\n    assert 1\n"}, {"test_finished", "run_finished"}),
+        ({}, {"test_failure", "todo_judged"}),
+        (
+            {"tests/test_prices.py": "import os\ndef test_tax():\n    os.kill(os.getpid(), 11)\n"},
+            {"test_started"},
+        ),
+        ({"tests/test_prices.py": "import nowhere_to_be_found\n"}, {"collection_failure"}),
+        ({"conftest.py": "1 / 0\n"}, {"startup_failure"}),
+    ],
+    ids=["green", "red", "crashed", "not imported", "not started"],
+)
+def test_every_line_of_a_journal_fits_the_schema(
+    shop: Example, change: dict[str, str], expected: set[str]
+) -> None:
+    shop.write(change)
+    shop.verify("plan.yaml")
+    (journal,) = (shop.root / ".planverify" / "runs").glob("*/journal.jsonl")
+    lines = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
+    validator = Draft202012Validator(schema("journal"))
+
+    for line in lines:
+        validator.validate(line)
+        RECORDS.validate_python(line)
+    assert expected <= {line["record"] for line in lines}
+    assert lines[0]["record"] == "run_started"
+
+
+SLOW = "{'pydantic', 'yaml', 'rich', 'jsonschema', 'griffe', 'difflib'}"
+
+
+def test_help_imports_nothing_that_is_slow(tmp_path: Path) -> None:
+    helping = (
+        "import sys\nsys.argv = ['planner', '--help']\nfrom planner.cli import main\n"
+        f"try:\n    main()\nexcept SystemExit:\n    pass\nprint(sorted({SLOW} & set(sys.modules)))"
+    )
+    alone = f"import sys, typer\nprint(sorted({SLOW} & set(sys.modules)))"
+
+    needed = planner(cwd=tmp_path, command=[sys.executable, "-c", alone])
+    ran = planner(cwd=tmp_path, command=[sys.executable, "-c", helping])
+
+    assert ran.out.splitlines()[-1] == needed.out.strip()

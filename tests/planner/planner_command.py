@@ -1,0 +1,158 @@
+"""Runs `planner` in this process, and makes the plans and outcomes that it is run on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.cli import main
+from planner.edges.plan_file import load_plan
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How the command ended, and what it said."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Command:
+    """The command, run in one folder."""
+
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.folder = folder
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("COLUMNS", "100")
+        monkeypatch.delenv("FORCE_COLOR", raising=False)
+
+    def __call__(self, *words: str) -> Ran:
+        self._monkeypatch.setattr("sys.argv", ["planner", *words])
+        self._capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = self._capsys.readouterr()
+        return Ran(int(ended.value.code or 0), said.out, said.err)
+
+    def plan(self, *todos: dict[str, Any], path: str = "plan.yaml", **keys: Any) -> Path:
+        """Write a plan of these todos. JSON is YAML, too."""
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        plan = {"todo_list_id": "shop", **keys, "items": [{"title": todo["id"], **todo} for todo in todos]}
+        target.write_text(json.dumps(plan, ensure_ascii=False, indent=1), encoding="utf-8")
+        return target
+
+    def outcomes(
+        self,
+        *outcomes: dict[str, Any],
+        plan: str = "plan.yaml",
+        path: str = ".planverify/outcomes.json",
+        **keys: Any,
+    ) -> Path:
+        """Write outcomes of the plan as it is now."""
+        loaded = load_plan(self.folder / plan)
+        document = {
+            "schema_version": 1,
+            "plans": [{"todo_list_id": loaded.plan.todo_list_id, "path": plan, "digest": loaded.digest}],
+            "run": {
+                "run_id": "20260101T000000-1-abcdef",
+                "started_at": "2026-01-01T00:00:00Z",
+                "finished_at": "2026-01-01T00:00:01Z",
+                "duration_ms": 1000,
+                "exit_status": 1,
+                "scope": "all",
+                "python": "3.13.0",
+                "pytest": "9.2.0",
+            },
+            "summary": {},
+            "outcomes": list(outcomes),
+            **keys,
+        }
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(json.dumps(document), encoding="utf-8")
+        return target
+
+
+def with_test(todo_id: str, **keys: Any) -> dict[str, Any]:
+    """A todo with one test."""
+    return {
+        "id": todo_id,
+        "acceptance_criteria": {"tests": [{"cmd": f"pytest tests/test_{todo_id}.py"}]},
+        **keys,
+    }
+
+
+def done(todo_id: str, **keys: Any) -> dict[str, Any]:
+    """The outcome of a todo that holds."""
+    return _outcome(todo_id, "done", "passed", **keys)
+
+
+def pending(todo_id: str, **keys: Any) -> dict[str, Any]:
+    """The outcome of a todo of which nothing ran."""
+    return {**_outcome(todo_id, "pending", "not_run"), **keys}
+
+
+def undecided(todo_id: str, verdict: str, **keys: Any) -> dict[str, Any]:
+    """The outcome of a todo that is not decided."""
+    return _outcome(todo_id, "testing", verdict, **keys)
+
+
+def failed(todo_id: str, category: str = "TEST_REGRESSION", **failure: Any) -> dict[str, Any]:
+    """The outcome of a todo whose test fails."""
+    nodeid = f"tests/test_{todo_id}.py::test_it"
+    evidence = {
+        "category": category,
+        "owner": "product",
+        "confidence": 0.9,
+        "rule": "assertion-in-test",
+        "because": "an assertion of the test failed",
+        "signature": "a1b2c3d4e5f6",
+        "check_id": "tests[0]",
+        "phase": "call",
+        "top_failing_tests": [nodeid],
+        "tests": [nodeid],
+        "stack_trace_head": "AssertionError: assert 1 == 2",
+        "suggestion": "Mend it",
+        "rerun": f"pytest --planverify plan.yaml::{todo_id}",
+        **failure,
+    }
+    return _outcome(todo_id, "test_failed", "failed", failure_evidence=evidence, failures=[evidence])
+
+
+def _outcome(todo_id: str, state: str, verdict: str, **keys: Any) -> dict[str, Any]:
+    test = {
+        "nodeid": f"tests/test_{todo_id}.py::test_it",
+        "outcome": "failed" if verdict == "failed" else "passed",
+    }
+    return {
+        "todo_id": todo_id,
+        "plan": "shop",
+        "state": state,
+        "verified": True,
+        "success": state == "done",
+        "tests_passed": state == "done",
+        "checks": [
+            {
+                "id": "tests[0]",
+                "kind": "test",
+                "verdict": verdict,
+                "cmd": f"pytest tests/test_{todo_id}.py",
+                "tests": [test],
+            }
+        ],
+        **keys,
+    }

@@ -1,0 +1,136 @@
+"""However a command ends, the user sees one line and an exit status, and never a traceback."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from planner_command import Command
+
+from planner.cli import ending
+from planner.cli.ending import INTERRUPTED, TRACEBACK, Status, UsageMistake, guarded
+from planner.errors import PlanFileError
+
+
+def ended(capsys: pytest.CaptureFixture[str], error: BaseException) -> tuple[object, str]:
+    def run() -> None:
+        raise error
+
+    with pytest.raises(SystemExit) as raised:
+        guarded(run)
+    return raised.value.code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (UsageMistake("no\nsuch\x1b[2J thing"), Status.USAGE, "planner: no such thing\n"),
+        (
+            PlanFileError("p.yaml", ("p.yaml:1:2 x: y", "p.yaml:3:4 z: w")),
+            Status.UNREADABLE,
+            "planner: p.yaml: the plan cannot be used (2 faults)\np.yaml:1:2 x: y\np.yaml:3:4 z: w\n",
+        ),
+        (
+            PlanFileError("p.yaml", ("p.yaml:1:2 x: y",)),
+            Status.UNREADABLE,
+            "planner: p.yaml:1:2 x: y\n",
+        ),
+        (
+            PermissionError(13, "Permission denied", "p.yaml"),
+            Status.UNREADABLE,
+            "planner: p.yaml: Permission denied; name a file that can be used\n",
+        ),
+        (KeyboardInterrupt(), INTERRUPTED, "planner: interrupted\n"),
+        (SystemExit(11), 11, ""),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
+)
+def test_an_error_is_one_line_and_a_status(
+    capsys: pytest.CaptureFixture[str], error: BaseException, status: int, said: str
+) -> None:
+    assert ended(capsys, error) == (status, said)
+
+
+def test_that_nobody_reads_on_is_no_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dropped: list[bool] = []
+    monkeypatch.setattr(ending, "_drop_output", lambda: dropped.append(True))
+
+    assert ended(capsys, BrokenPipeError()) == (Status.OK, "")
+    assert ended(capsys, OSError(28, "No space left on device"))[0] == Status.UNREADABLE
+    assert dropped == [True, True]
+
+
+def test_a_fault_of_the_program_is_called_one_and_tells_where(capsys: pytest.CaptureFixture[str]) -> None:
+    status, said = ended(capsys, ZeroDivisionError("oh\nno"))
+
+    assert status == Status.INTERNAL_ERROR
+    assert said.count("\n") == 1
+    assert (
+        "a fault of planner itself, not of your input: ZeroDivisionError: oh no (test_cli_ending.py:"
+        in said
+    )
+
+
+def test_the_whole_of_a_fault_is_shown_on_demand(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TRACEBACK, "1")
+
+    with pytest.raises(ZeroDivisionError):
+        guarded(lambda: 1 / 0)
+
+
+def test_an_error_without_a_place_is_told_too() -> None:
+    assert ending._place(ValueError()) == "nowhere"
+
+
+def test_standard_error_that_nobody_reads_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", Closed())
+
+    ending.complain("x")
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(tmp_path, monkeypatch, capsys)
+
+
+def test_help_lists_every_command_and_every_exit_status(command: Command) -> None:
+    ran = command("--help")
+
+    assert ran.status == 0
+    for name in ("next", "validate", "status", "which", "explain", "schema", "contract"):
+        assert f"\n  {name} " in ran.out
+    for status in (*Status, INTERRUPTED):
+        assert f" {int(status)}  " in ran.out
+
+
+@pytest.mark.parametrize("name", ["next", "validate", "status", "which", "explain", "schema"])
+def test_every_command_tells_its_exit_statuses(command: Command, name: str) -> None:
+    ran = command(name, "--help")
+
+    assert ran.status == 0
+    assert "Exit status" in ran.out
+    assert f"Usage: planner {name}" in ran.out
+
+
+def test_the_version_is_told(command: Command) -> None:
+    ran = command("--version")
+
+    assert ran.status == 0
+    assert ran.out.startswith("planner ")
+
+
+def test_an_unknown_command_or_option_is_wrong_usage(command: Command) -> None:
+    assert "did you mean 'status'" in command("statsu").err
+    assert "the commands are next, validate" in command("xyzzy").err
+    assert command("--nonsense").status == 2
+    assert command().status == 2

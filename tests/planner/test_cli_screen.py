@@ -1,0 +1,121 @@
+"""The screen: wrapped, clipped, coloured only where that is wanted."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from planner.cli.screen import Screen, cells, counted, listed, moment, padded, write
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "TERM", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_pipe_gets_no_colours_and_a_terminal_does() -> None:
+    assert Screen(io.StringIO()).style("x", "bad") == "x"
+    assert Screen(Terminal()).style("x", "bad") == "\x1b[31;1mx\x1b[0m"
+    assert Screen(Terminal()).style("", "bad") == ""
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_who_wants_no_colours_gets_none(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
+
+    assert Screen(Terminal()).style("x", "bad") == "x"
+
+
+@pytest.mark.parametrize(("columns", "expected"), [("10", 40), ("80", 80), ("400", 120)])
+def test_lines_are_neither_too_narrow_nor_too_wide(
+    columns: str, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+
+    assert Screen(io.StringIO()).width == expected
+
+
+def test_an_encoding_without_the_glyphs_gets_others_and_never_fails() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii")
+    screen = Screen(stream)
+    screen.line(f"{screen.glyphs.done} näïve")
+    screen.show()
+    stream.flush()
+
+    assert raw.getvalue() == b"+ n\\xe4\\xefve\n"
+
+
+def test_an_encoding_that_nobody_knows_gets_plain_glyphs() -> None:
+    class Odd(io.StringIO):
+        encoding = "no-such-encoding"  # type: ignore[assignment]
+
+    assert Screen(Odd()).glyphs.done == "+"
+
+
+def test_half_a_surrogate_pair_is_written_as_an_escape() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="utf-8")
+    write("a\ud800b", stream)
+    stream.flush()
+
+    assert raw.getvalue() == b"a\\ud800b"
+
+
+def test_wide_characters_take_two_columns_and_marks_none() -> None:
+    assert cells("日本") == 4
+    assert cells("e\u0301") == 1
+    assert padded("日", 4) == "日  "
+
+
+def test_a_clipped_text_fits_and_shows_that_it_was_cut() -> None:
+    screen = Screen(io.StringIO())
+
+    assert screen.clip("日本語です", 5) == "日本…"
+    assert screen.clip("short", 5) == "short"
+
+
+def test_a_word_that_is_too_long_stands_whole_on_a_line_of_its_own() -> None:
+    assert Screen(io.StringIO()).wrap("see tests/test_a_very_long_name.py now", 10) == [
+        "see",
+        "tests/test_a_very_long_name.py",
+        "now",
+    ]
+
+
+def test_a_quoted_document_keeps_its_layout() -> None:
+    stream = io.StringIO()
+    screen = Screen(stream)
+    screen.quoted("a\n\n\tb\n")
+    screen.show()
+
+    assert stream.getvalue() == "  │ a\n  │\n  │     b\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-01-31T09:30:59.123Z", "2026-01-31 09:30 UTC"),
+        ("2026-01-31T09:30:59+00:00", "2026-01-31 09:30 UTC"),
+        ("2026-01-31T09:30:59+02:00", "2026-01-31T09:30:59+02:00"),
+        ("yesterday", "yesterday"),
+    ],
+)
+def test_times_are_told_to_the_minute(text: str, expected: str) -> None:
+    assert moment(text) == expected
+
+
+def test_counts_and_lists_read_as_words() -> None:
+    assert [counted(1, "todo"), counted(2, "criterion"), counted(2, "branch")] == [
+        "1 todo",
+        "2 criteria",
+        "2 branches",
+    ]
+    assert listed("abc", 2) == "a, b and 1 more"

@@ -1,0 +1,173 @@
+"""`planner status`: the tree, one todo from near, and what is said when less is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from planner_command import Command, done, failed, pending, undecided, with_test
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def phases(command: Command) -> Command:
+    """A plan with two phases, one of them with a branch."""
+    command.plan(
+        with_test("buffer-tests"),
+        with_test("buffer-impl", dependencies=["buffer-tests"]),
+        path="phases/buffer.yaml",
+        todo_list_id="buffer",
+        root="..",
+    )
+    command.plan(
+        {"id": "phase-2", "title": "Phase 2: Buffer Management", "sub_plan": "phases/buffer.yaml"},
+        with_test("a"),
+        {**with_test("a_branch_01"), "parent_id": "a", "branch_depth": 1, "is_temporary": True},
+        with_test("b", dependencies=["a"]),
+        with_test("q"),
+        workflow_name="The shop",
+    )
+    return command
+
+
+def test_without_a_run_every_todo_is_pending_and_the_way_to_one_is_told(phases: Command) -> None:
+    ran = phases("status", "plan.yaml")
+
+    assert ran.status == 0
+    assert "run first:" in ran.out
+    assert "pytest --planverify plan.yaml" in ran.out
+    assert "The shop (0/5)  plan.yaml" in ran.out
+    assert ran.out.splitlines()[-1] == "5 pending, 1 branch"
+
+
+@pytest.fixture
+def verified(phases: Command) -> Command:
+    phases.outcomes(
+        done("phase-2/buffer-tests"),
+        done("phase-2/buffer-impl"),
+        done("phase-2"),
+        failed("a"),
+        pending("a_branch_01"),
+        pending("b", state="blocked", blocked_by=["a"]),
+        undecided("q", "needs_human"),
+    )
+    return phases
+
+
+def test_the_tree_shows_states_progress_branches_and_what_blocks(verified: Command) -> None:
+    ran = verified("status", "plan.yaml")
+
+    assert [" ".join(line.split()) for line in ran.out.splitlines()] == [
+        "The shop (2/5) plan.yaml",
+        "├─ phase-2 Phase 2: Buffer Management (2/2) ✓ done",
+        "│ ├─ buffer-tests ✓ done",
+        "│ └─ buffer-impl ✓ done",
+        "├─ a ✗ failed",
+        "│ └─ a_branch_01 · pending",
+        "├─ b \N{EN DASH} blocked by a",
+        "└─ q ? testing a question waits for a person",
+        "2 done, 1 failed, 1 testing, 1 blocked, 1 branch",
+    ]
+
+
+@pytest.mark.parametrize(("depth", "lines"), [("0", 2), ("1", 6), ("2", 9)])
+def test_depth_cuts_the_tree(verified: Command, depth: str, lines: int) -> None:
+    assert len(verified("status", "plan.yaml", "--depth", depth).out.splitlines()) == lines
+
+
+def test_a_todo_is_shown_from_near_by_its_id(verified: Command) -> None:
+    ran = verified("status", "plan.yaml", "a")
+
+    assert ran.status == 0
+    assert ran.out.splitlines()[0] == "a  ✗ failed"
+    assert "blocks   b" in ran.out
+    assert "failed       tests[0]  pytest tests/test_a.py (1 test)" in ran.out
+    assert "failure  TEST_REGRESSION: Mend it" in ran.out
+    assert "rerun    pytest --planverify plan.yaml::a" in ran.out
+    assert "└─ a_branch_01" in ran.out
+
+
+def test_a_todo_of_a_sub_plan_is_found_by_its_qualified_and_by_its_own_id(verified: Command) -> None:
+    qualified = verified("status", "plan.yaml", "phase-2/buffer-impl")
+
+    assert qualified.out.splitlines()[0] == "phase-2/buffer-impl  ✓ done"
+    assert "after    phase-2/buffer-tests" in qualified.out
+    assert verified("status", "plan.yaml", "buffer-impl").out == qualified.out
+
+
+def test_a_phase_from_near_shows_its_children(verified: Command) -> None:
+    ran = verified("status", "plan.yaml", "phase-2")
+
+    assert ran.out.splitlines()[0] == "phase-2  Phase 2: Buffer Management (2/2)  ✓ done"
+    assert "buffer-impl" in ran.out
+
+
+def test_an_unknown_todo_is_answered_with_the_nearest(verified: Command) -> None:
+    ran = verified("status", "plan.yaml", "a_branch_1")
+
+    assert ran.status == 2
+    assert ran.err == "planner: there is no todo 'a_branch_1' in the plan; did you mean 'a_branch_01'?\n"
+
+
+def test_stale_outcomes_are_shown_and_said_to_be_stale(verified: Command) -> None:
+    verified.plan(with_test("a"), with_test("new"))
+
+    ran = verified("status", "plan.yaml")
+
+    assert ran.status == 0
+    assert (
+        "! .planverify/outcomes.json: the outcomes are of another version of the plan: of plan.yaml with"
+        in ran.out
+    )
+    assert "├─ a             ✗ failed" in ran.out
+    assert "└─ new           · pending" in ran.out
+
+
+def test_outcomes_that_are_named_must_be_there(verified: Command) -> None:
+    ran = verified("status", "plan.yaml", "--outcomes", "gone.json")
+
+    assert (ran.status, ran.out) == (4, "")
+    assert ran.err.startswith("planner: gone.json: there is no such file")
+
+
+def test_a_sub_plan_that_is_not_written_yet_is_told_and_the_rest_shown(command: Command) -> None:
+    command.plan({"id": "later", "sub_plan": "later.yaml"}, with_test("a"))
+
+    ran = command("status", "plan.yaml")
+
+    assert ran.status == 0
+    assert "later.yaml" in ran.out
+    assert "├─ later         · pending" in ran.out
+
+
+def test_json_holds_the_same_tree(verified: Command) -> None:
+    ran = verified("status", "plan.yaml", "--json")
+
+    assert ran.json["progress"] == {"done": 2, "total": 5}
+    phase, a, b, _ = ran.json["todos"]
+    assert phase["progress"] == {"done": 2, "total": 2}
+    assert [each["todo_id"] for each in phase["todos"]] == ["phase-2/buffer-tests", "phase-2/buffer-impl"]
+    assert a["branches"] == [{"state": "pending", "title": "a_branch_01", "todo_id": "a_branch_01"}]
+    assert (b["state"], b["blocked_by"]) == ("blocked", ["a"])
+    assert verified("status", "plan.yaml", "--json").out == ran.out
+
+
+def test_json_of_one_todo_and_of_no_depth(verified: Command) -> None:
+    assert [each["todo_id"] for each in verified("status", "plan.yaml", "b", "--json").json["todos"]] == [
+        "b"
+    ]
+    assert verified("status", "plan.yaml", "--json", "--depth", "0").json["todos"] == []
+    assert "branches" not in verified("status", "plan.yaml", "--json", "--depth", "1").json["todos"][1]
+
+
+def test_hostile_titles_are_cleaned(command: Command) -> None:
+    command.plan(
+        {**with_test("a"), "title": "x\u202e\u200b y", "intent": "z\u2066"}, workflow_name="n\u202e"
+    )
+
+    for words in (("status", "plan.yaml"), ("status", "plan.yaml", "a")):
+        assert not set("\u202e\u200b\u2066\x1b") & set(command(*words).out)

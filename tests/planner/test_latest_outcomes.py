@@ -1,0 +1,148 @@
+"""Outcomes are found, and matched with the plan as it is now; what does not fit says what to do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from planner_command import Command, done, with_test
+
+from planner.edges.latest_outcomes import fresh_outcomes, latest_outcomes, short_digest, shown
+from planner.edges.plan_file import load_plan
+from planner.edges.plan_tree import load_tree
+from planner.errors import ForeignOutcomesError, NoOutcomesError, OutcomeFileError, StaleOutcomesError
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    command = Command(tmp_path, monkeypatch, capsys)
+    command.plan(with_test("a"))
+    return command
+
+
+def test_the_outcomes_below_the_root_are_found(command: Command) -> None:
+    command.outcomes(done("a"))
+
+    found = latest_outcomes(load_plan(Path("plan.yaml")))
+
+    assert found.stale is None
+    assert found.document.outcome("a").success
+    assert found.path == command.folder / ".planverify/outcomes.json"
+
+
+def test_without_a_run_the_command_to_run_is_named(command: Command) -> None:
+    expected = (
+        r"outcomes.json: there are no outcomes of the plan yet; run first: pytest --planverify plan.yaml$"
+    )
+    with pytest.raises(NoOutcomesError, match=expected):
+        latest_outcomes(load_plan(Path("plan.yaml")))
+
+
+def test_a_named_file_that_is_not_there_is_said_to_be_missing(command: Command) -> None:
+    with pytest.raises(NoOutcomesError, match=r"^gone\.json: there is no such file; run first"):
+        latest_outcomes(load_plan(Path("plan.yaml")), Path("gone.json"))
+
+
+def test_a_folder_is_no_outcome_file(command: Command) -> None:
+    (command.folder / "out").mkdir()
+
+    with pytest.raises(OutcomeFileError, match="out: is a folder; name the outcome file in it"):
+        latest_outcomes(load_plan(Path("plan.yaml")), Path("out"))
+
+
+def test_outcomes_of_another_plan_name_both(command: Command) -> None:
+    command.outcomes(done("a"), plans=[{"todo_list_id": "other", "path": "o.yaml", "digest": "sha256:1"}])
+
+    with pytest.raises(
+        ForeignOutcomesError, match=r"are of 'other' \(o\.yaml\), not of 'shop' \(plan\.yaml\)"
+    ):
+        latest_outcomes(load_plan(Path("plan.yaml")))
+
+
+def test_outcomes_of_no_plan_are_foreign(command: Command) -> None:
+    command.outcomes(plans=[])
+
+    with pytest.raises(ForeignOutcomesError, match="are of no plan, not of 'shop'"):
+        latest_outcomes(load_plan(Path("plan.yaml")))
+
+
+def test_outcomes_of_an_older_plan_name_both_digests_and_the_remedy(command: Command) -> None:
+    command.outcomes(done("a"))
+    old = load_plan(Path("plan.yaml"))
+    command.plan(with_test("a"), with_test("b"))
+    loaded = load_plan(Path("plan.yaml"))
+
+    found = latest_outcomes(loaded)
+
+    assert found.stale is not None
+    assert short_digest(old.digest) in found.stale
+    assert short_digest(loaded.digest) in found.stale
+    assert found.stale.endswith("pytest --planverify plan.yaml")
+    with pytest.raises(StaleOutcomesError) as raised:
+        fresh_outcomes(loaded)
+    assert str(raised.value) == found.stale
+
+
+def test_a_sub_plan_that_has_changed_makes_the_outcomes_stale(command: Command) -> None:
+    command.plan(with_test("x"), path="sub.yaml", todo_list_id="sub")
+    command.plan({"id": "phase", "sub_plan": "sub.yaml"})
+    flat = load_tree(Path("plan.yaml")).load_all().flat()
+    sub = {"todo_id": "phase", "path": "sub.yaml", "digest": flat.files["phase"].digest}
+    gone = {"todo_id": "gone", "path": "gone.yaml", "digest": "sha256:00"}
+    ref = {
+        "todo_list_id": "shop",
+        "path": "plan.yaml",
+        "digest": flat.loaded.digest,
+        "sub_plans": [sub, gone],
+    }
+    command.outcomes(plans=[ref])
+    assert latest_outcomes(flat.loaded, None, flat.files).stale is None
+
+    command.plan(with_test("y"), path="sub.yaml", todo_list_id="sub")
+    changed = load_tree(Path("plan.yaml")).load_all().flat()
+
+    stale = latest_outcomes(changed.loaded, None, changed.files).stale
+    assert stale is not None
+    assert f"of sub.yaml with {short_digest(sub['digest'])}, and sub.yaml has sha256:" in stale
+
+
+def test_of_a_run_of_several_plans_only_this_one_counts(command: Command) -> None:
+    loaded = load_plan(Path("plan.yaml"))
+    command.outcomes(
+        done("a"),
+        done("z", plan="other"),
+        plans=[
+            {"todo_list_id": "other", "path": "o.yaml", "digest": "sha256:1"},
+            {"todo_list_id": "shop", "path": "old.yaml", "digest": "sha256:2"},
+            {"todo_list_id": "shop", "path": "plan.yaml", "digest": loaded.digest},
+        ],
+    )
+
+    found = fresh_outcomes(loaded)
+
+    assert [ref.path for ref in found.document.plans] == ["plan.yaml"]
+    assert [entry.todo_id for entry in found.document.outcomes] == ["a"]
+
+
+def test_a_newer_format_is_refused_in_one_line(command: Command) -> None:
+    path = command.outcomes(done("a"))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema_version": 99}))
+
+    with pytest.raises(OutcomeFileError, match="schema_version 99 is newer") as raised:
+        latest_outcomes(load_plan(Path("plan.yaml")))
+    assert "\n" not in str(raised.value)
+
+
+def test_hostile_names_are_cleaned(command: Command) -> None:
+    command.outcomes(plans=[{"todo_list_id": "x\x1b[2J\ny", "path": "o.yaml", "digest": "sha256:1"}])
+
+    with pytest.raises(ForeignOutcomesError) as raised:
+        latest_outcomes(load_plan(Path("plan.yaml")))
+    assert str(raised.value).isprintable()
+
+
+def test_paths_are_shown_as_they_are_written_here(command: Command) -> None:
+    assert shown(command.folder / "a" / "b") == "a/b"
+    assert shown(Path("/nowhere/x")) == "/nowhere/x"
+    assert short_digest("sha256:" + "0" * 64) == "sha256:000000000000"
