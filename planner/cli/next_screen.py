@@ -89,18 +89,24 @@ def _halt(screen: Screen, decisions: Decisions) -> None:
 
 
 def _repairs(screen: Screen, decisions: Decisions, plan: Path) -> None:
+    waiting = [each for each in decisions.repairs if each.move is Move.WAIT and not each.edits]
     shown = 0
-    waiting = [each for each in decisions.repairs if each.move not in _BUSY]
     for repair in decisions.repairs:
+        if repair.move is Move.WAIT and not repair.edits:
+            continue
         if repair.move not in _BUSY:
             shown += 1
             if shown > MOST_REPAIRS:
                 continue
         screen.line()
         _repair(screen, repair, plan)
-    if len(waiting) > MOST_REPAIRS:
+    if shown > MOST_REPAIRS:
         screen.line()
-        screen.line(f"and {len(waiting) - MOST_REPAIRS} more that wait; --json has all of them")
+        screen.line(f"and {shown - MOST_REPAIRS} more; --json has all of them")
+    _heading(screen, "Waiting", len(waiting))
+    for repair in waiting[:MOST_LINES]:
+        screen.paragraph(f"{repair.todo_id}: {repair.because} [{repair.rule}]", first="  ", indent=4)
+    _rest(screen, len(waiting))
 
 
 def _repair(screen: Screen, repair: Repair, plan: Path) -> None:

@@ -52,14 +52,16 @@ def validate(
 ) -> int:
     """Validate a plan: is every todo proved, by checks that can be trusted, in an order that can be kept?
 
-    Each finding tells where it is, why it matters and what to do.
+    Each finding tells where it is, why it matters and what to do. Sub-plans are validated, too.
     """
-    from planner.edges.validating import validate_plan
+    from datetime import date
+
+    from planner.edges.validating import validate_plan_tree
 
     ignored, selected = _rules("--ignore", ignore), _rules("--select", select)
     findings = [
         finding
-        for finding in validate_plan(plan)
+        for finding in validate_plan_tree(plan, today=date.today().isoformat())
         if finding.rule not in ignored and (not selected or finding.rule in selected)
     ]
     if as_json:

@@ -98,6 +98,11 @@ class PlanTree:
     _children: dict[str, PlanTree] = field(default_factory=dict[str, "PlanTree"], repr=False)
     _files: _Files = field(default_factory=_Files, repr=False)
 
+    @property
+    def widest_boundary(self) -> Path:
+        """Where the root of a sub-plan of this top plan may lie: below its own root, or in the boundary."""
+        return _widest(self.loaded.root, self.boundary)
+
     def child(self, todo_id: str) -> PlanTree:
         """The sub-plan of one of this plan's parents.
 
@@ -250,7 +255,7 @@ class PlanTree:
         place = path.parent.resolve() / path.name
         loaded = self._files.loaded.get(place)
         if loaded is None:
-            loaded = load_plan(path, boundary=_widest(top.loaded.root, self.boundary))
+            loaded = load_plan(path, boundary=top.widest_boundary)
             self._files.loaded[place] = loaded
         self._files.todos += len(loaded.plan.items)
         if self._files.todos + len(top.loaded.plan.items) > MAX_TODOS:

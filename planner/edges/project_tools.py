@@ -61,7 +61,7 @@ def _found(root: Path) -> Iterator[str]:
 
 def _tool_tables(root: Path) -> list[str]:
     try:
-        data = cast("dict[str, Any]", tomllib.loads(read_source(root / "pyproject.toml").text))
+        data = tomllib.loads(read_source(root / "pyproject.toml").text)
     except (Refused, tomllib.TOMLDecodeError, RecursionError):
         return []
     tables: Any = data.get("tool")

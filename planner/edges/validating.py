@@ -1,4 +1,4 @@
-"""Validates a plan file: loads it, looks at its project, and says of each finding where it stands."""
+"""Validates plan files: loads them, looks at their project, and says of each finding where it stands."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from planner.edges.model_shapes import all_spellings
 from planner.edges.nodes import follow
 from planner.edges.plan_file import collector_paused, load_with_tree, shown_path
+from planner.edges.plan_tree import load_tree
 from planner.edges.project_facts import ProjectFiles
 from planner.model.findings import PlanFinding
 from planner.rules.validation import VALIDATION_RULES, Facts, validate
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.edges.nodes import Tree
+    from planner.edges.plan_file import LoadedPlan
     from planner.rules.validation import Found
 
 MAX_TEXT = 1_500
@@ -36,13 +38,35 @@ def validate_plan(
     ``shown`` is how findings name the file. Dates of quarantines are judged only where ``today``
     (``YYYY-MM-DD``) is given. Raises :class:`planner.errors.PlanFileError` where the plan cannot be loaded.
     """
+    return _validated(path, boundary, shown, today)[1]
+
+
+def validate_plan_tree(
+    path: Path, *, boundary: Path | None = None, today: str | None = None
+) -> tuple[PlanFinding, ...]:
+    """As :func:`validate_plan`, of a plan and then of each of its sub-plans, every file once.
+
+    Raises :class:`planner.errors.PlannerError` where one of them cannot be loaded.
+    """
+    loaded, findings = _validated(path, boundary, None, today)
+    if not any(todo.has_sub_plan for todo in loaded.plan.items):
+        return findings
+    top = load_tree(path, boundary=boundary).load_all()
+    files = dict.fromkeys(sub.loaded.path for sub in top.sub_plans().values())
+    widest = top.widest_boundary
+    return findings + tuple(each for file in files for each in _validated(file, widest, None, today)[1])
+
+
+def _validated(
+    path: Path, boundary: Path | None, shown: str | None, today: str | None
+) -> tuple[LoadedPlan, tuple[PlanFinding, ...]]:
     loaded, tree = load_with_tree(path, boundary=boundary)
     facts = Facts(loaded.plan, loaded.criteria, ProjectFiles(loaded.root), today=today)
     name = _line(shown if shown is not None else shown_path(path), _MAX_PLACE)
     with collector_paused():
         findings = [_placed(found, tree, name) for found in validate(facts)]
         findings.sort(key=lambda finding: (finding.line or 0, finding.column or 0))
-    return tuple(findings)
+    return loaded, tuple(findings)
 
 
 def _placed(found: Found, tree: Tree, name: str) -> PlanFinding:

@@ -217,12 +217,16 @@ def test_long_lists_are_cut_and_say_so(capsys: pytest.CaptureFixture[str]) -> No
     text = shown(
         capsys,
         decisions(
-            repairs=tuple(repair(f"w{n}", Move.WAIT, role=None) for n in range(MOST_REPAIRS + 3)),
+            repairs=(
+                *(repair(f"v{n}", Move.VERIFY, role=None) for n in range(MOST_REPAIRS + 3)),
+                *(repair(f"w{n}", Move.WAIT, role=None) for n in range(MOST_LINES + 4)),
+            ),
             blocked=tuple(BlockedTodo(todo_id=f"b{n}", by=("a",)) for n in range(MOST_LINES + 2)),
         ),
     )
 
-    assert "and 3 more that wait; --json has all of them" in text
+    assert "and 3 more; --json has all of them\n\nWaiting (24)\n  w0: " in text
+    assert "  and 4 more; --json has all of them\n\nBlocked" in text
     assert "  and 2 more; --json has all of them" in text
     assert f"b{MOST_LINES} " not in text
 

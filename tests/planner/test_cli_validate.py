@@ -39,7 +39,7 @@ FINDINGS = (
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     command = Command(tmp_path, monkeypatch, capsys)
     command.plan(with_test("a"))
-    monkeypatch.setattr(validating, "validate_plan", lambda path, **_: FINDINGS)
+    monkeypatch.setattr(validating, "validate_plan_tree", lambda path, **_: FINDINGS)
     return command
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from validation_samples import GOOD_TEST, findings, only, todo
 
 from planner.edges.plan_file import load_plan
-from planner.edges.validating import validate_plan
-from planner.errors import PlanFileError
+from planner.edges.validating import validate_plan, validate_plan_tree
+from planner.errors import PlanFileError, PlannerError
 from planner.rules import validation
 from planner.rules.keyword_expressions import evaluate
 from planner.rules.make_targets import read_targets
@@ -186,3 +186,33 @@ def test_a_large_plan_is_validated_in_a_few_times_of_loading(tmp_path: Path) -> 
     assert len(validate_plan(path, boundary=tmp_path)) > 1_500
     # Three times is the aim; a loaded machine is given more.
     assert time.perf_counter() - started < max(1.0, 8 * loading)
+
+
+def test_sub_plans_are_validated_each_file_once_under_its_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write = {
+        "plan.yaml": "todo_list_id: top\nitems:\n"
+        "  - {id: one, title: One, sub_plan: part.yaml}\n"
+        "  - {id: two, title: Two, sub_plan: part.yaml}\n",
+        "part.yaml": "todo_list_id: part\nitems:\n"
+        "  - id: a\n    title: A\n    acceptance_criteria: {expected_artifacts: [a.txt]}\n",
+    }
+    for name, text in write.items():
+        (tmp_path / name).write_text(text)
+
+    found = validate_plan_tree(tmp_path / "plan.yaml")
+
+    assert [(each.path, each.line, each.rule) for each in found if each.rule == "no-test"] == [
+        ("part.yaml", 5, "no-test")
+    ]
+
+
+def test_a_sub_plan_that_cannot_be_loaded_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(
+        "todo_list_id: top\nitems:\n  - {id: one, title: One, sub_plan: part.yaml}\n"
+    )
+    (tmp_path / "part.yaml").write_text("todo_list_id: part\nitems: 3\n")
+    with pytest.raises(PlannerError, match=r"part\.yaml"):
+        validate_plan_tree(tmp_path / "plan.yaml", boundary=tmp_path)
