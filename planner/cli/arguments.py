@@ -9,14 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.completing import complete_plan, complete_todo
+from planner.cli.ending import UsageMistake
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _MAX_NAMED = 12
 
+USUAL_NAMES = ("planverify.yaml", "plan.yaml", "todo.yaml")
+"""The plan that is meant where none is named, the first that is there."""
+
 PlanArgument = Annotated[
-    Path, typer.Argument(metavar="PLAN", help="The plan file.", autocompletion=complete_plan)
+    Path | None,
+    typer.Argument(
+        metavar="PLAN",
+        help="The plan file. Default: planverify.yaml, plan.yaml or todo.yaml here.",
+        autocompletion=complete_plan,
+    ),
 ]
 OutcomesOption = Annotated[
     Path | None,
@@ -33,6 +42,21 @@ TodoOption = Annotated[
         "--todo", metavar="ID", help="Only what concerns this todo.", autocompletion=complete_todo
     ),
 ]
+
+
+def plan_or_usual(plan: Path | None) -> Path:
+    """The plan that was named, else the usual one here. Raises ``UsageMistake`` where there is none."""
+    usual = plan or usual_plan()
+    if usual is None:
+        raise UsageMistake(
+            f"there is no {', '.join(USUAL_NAMES[:-1])} or {USUAL_NAMES[-1]} here; name the plan"
+        )
+    return usual
+
+
+def usual_plan() -> Path | None:
+    """The plan that is meant where none is named, if it is there."""
+    return next((Path(name) for name in USUAL_NAMES if Path(name).is_file()), None)
 
 
 def nearest(word: str, known: Iterable[str], listing: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.app import command_app
-from planner.cli.arguments import nearest
+from planner.cli.arguments import nearest, usual_plan
 from planner.cli.completing import complete_plan, complete_word
 from planner.cli.ending import Status, complain, ends
 
@@ -28,15 +28,18 @@ def explain(
     word: Annotated[
         str | None,
         typer.Argument(
-            metavar="[WORD]",
-            help="A category, rule, verdict, state, role, edit, exit status; with --plan also a todo.",
+            metavar="WORD",
+            help="A category, rule, verdict, state, role, edit, exit status; or a todo of the plan.",
             autocompletion=complete_word,
         ),
     ] = None,
     plan: Annotated[
         Path | None,
         typer.Option(
-            "--plan", metavar="PLAN", help="Explain a todo of this plan.", autocompletion=complete_plan
+            "--plan",
+            metavar="PLAN",
+            help="Explain a todo of this plan. Default: planverify.yaml, plan.yaml or todo.yaml here.",
+            autocompletion=complete_plan,
         ),
     ] = None,
     outcomes: Annotated[
@@ -59,6 +62,8 @@ def explain(
             screen.line()
         _show(screen, each)
     todos: tuple[str, ...] = ()
+    if plan is None and not found:
+        plan = usual_plan()
     if plan is not None:
         from planner.cli.explain_todo import explain_todo
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.app import command_app
-from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, TodoOption
+from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, TodoOption, plan_or_usual
 from planner.cli.ending import Status, UsageMistake, ends
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ or has it; pytest --planverify FILE verifies it at once.
 @app.command(epilog=EPILOG)
 @ends
 def next_(
-    plan: PlanArgument,
+    plan: PlanArgument = None,
     outcomes: OutcomesOption = None,
     as_json: JsonOption = False,
     output: Annotated[
@@ -62,6 +62,7 @@ def next_(
     """
     from planner.cli.question import load_question
 
+    plan = plan_or_usual(plan)
     asked = load_question(plan, outcomes)
     approved = tuple(dict.fromkeys(approve or ()))
     decisions = asked.decide(approved, todo)

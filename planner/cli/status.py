@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planner.cli.app import command_app
-from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument
+from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, plan_or_usual
 from planner.cli.completing import complete_todo
 from planner.cli.ending import Status, UsageMistake, ends
 
@@ -25,11 +25,11 @@ app = command_app()
 )
 @ends
 def status(
-    plan: PlanArgument,
+    plan: PlanArgument = None,
     todo: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TODO]",
+            metavar="TODO",
             help="Show this todo from near. Todos of a sub-plan are named parent/todo.",
             autocompletion=complete_todo,
         ),
@@ -44,7 +44,7 @@ def status(
     from planner.cli.loading import load_view
     from planner.rules.progress import status_tree
 
-    view = load_view(plan, outcomes)
+    view = load_view(plan_or_usual(plan), outcomes)
     tree = status_tree(view.loaded.plan, view.board, view.since)
     node = None if todo is None else _named(tree, todo)
     if as_json:

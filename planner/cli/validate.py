@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.app import command_app
-from planner.cli.arguments import JsonOption, PlanArgument
+from planner.cli.arguments import JsonOption, PlanArgument, plan_or_usual
 from planner.cli.ending import Status, UsageMistake, ends
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ app = command_app()
 @app.command(epilog="Exit status: 0 ready, 1 findings, 2 wrong usage, 4 the plan cannot be used at all.")
 @ends
 def validate(
-    plan: PlanArgument,
+    plan: PlanArgument = None,
     as_json: JsonOption = False,
     ignore: Annotated[
         list[str] | None,
@@ -61,7 +61,7 @@ def validate(
     ignored, selected = _rules("--ignore", ignore), _rules("--select", select)
     findings = [
         finding
-        for finding in validate_plan_tree(plan, today=date.today().isoformat())
+        for finding in validate_plan_tree(plan_or_usual(plan), today=date.today().isoformat())
         if finding.rule not in ignored and (not selected or finding.rule in selected)
     ]
     if as_json:

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.app import command_app
-from planner.cli.arguments import JsonOption, OutcomesOption
-from planner.cli.completing import complete_plan
-from planner.cli.ending import Status, UsageMistake, ends
+from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, plan_or_usual
+from planner.cli.ending import Status, ends
 
 if TYPE_CHECKING:
     from planner.edges.plan_file import LoadedPlan
     from planner.rules.needing import Need
-
-_USUAL_NAMES = ("planverify.yaml", "plan.yaml", "todo.yaml")
 
 app = command_app()
 
@@ -31,14 +28,7 @@ def which(
         str,
         typer.Argument(metavar="NODEID", help="A test as pytest names it; or a file, folder or class."),
     ],
-    plan: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[PLAN]",
-            help="The plan file. Default: planverify.yaml, plan.yaml or todo.yaml here.",
-            autocompletion=complete_plan,
-        ),
-    ] = None,
+    plan: PlanArgument = None,
     outcomes: OutcomesOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -52,7 +42,7 @@ def which(
     from planner.errors import ForeignOutcomesError, NoOutcomesError
     from planner.rules.needing import needed_by_commands, needed_in_run
 
-    flat = load_tree(plan or _usual_plan()).load_all().flat()
+    flat = load_tree(plan_or_usual(plan)).load_all().flat()
     loaded = flat.loaded
     asked = _below_root(nodeid, loaded)
     needs: tuple[Need, ...] = ()
@@ -74,15 +64,6 @@ def which(
     else:
         _show(asked, needs, remark)
     return Status.OK if needs else Status.FOUND
-
-
-def _usual_plan() -> Path:
-    for name in _USUAL_NAMES:
-        if Path(name).is_file():
-            return Path(name)
-    raise UsageMistake(
-        f"there is none of {', '.join(_USUAL_NAMES)} here; name the plan: planner which NODEID PLAN"
-    )
 
 
 def _below_root(nodeid: str, loaded: LoadedPlan) -> str:

@@ -33,6 +33,13 @@ def red(command: Command) -> Command:
     return command
 
 
+def test_where_no_plan_is_named_the_usual_one_is_meant(red: Command) -> None:
+    named = red("next", "plan.yaml")
+    assert (named.status, named.out) == (0, red("next").out)
+    assert red("status").out == red("status", "plan.yaml").out
+    assert red("explain", "a").out == red("explain", "a", "--plan", "plan.yaml").out
+
+
 def test_a_red_todo_gets_a_branch(red: Command) -> None:
     ran = red("next", "plan.yaml")
 
@@ -205,7 +212,6 @@ def test_a_branch_in_a_sub_plan_is_written_into_a_sub_plan_of_its_own(command: C
         (("next", "plan.yaml", "--outcomes", "broken.yaml"), 4, "broken.yaml"),
         (("next", "fresh.yaml"), 4, "run first: pytest --planverify fresh.yaml"),
         (("next", "fresh.yaml", "--outcomes", ".planverify/outcomes.json"), 4, "not of 'fresh'"),
-        (("next",), 2, "PLAN"),
         (("next", "plan.yaml", "--nonsense"), 2, "--nonsense"),
         (("nxt", "plan.yaml"), 2, "did you mean 'next'?"),
     ],

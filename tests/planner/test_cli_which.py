@@ -90,10 +90,7 @@ def test_without_a_plan_here_one_must_be_named(
     ran = command("which", "t.py::t")
 
     assert ran.status == 2
-    assert ran.err == (
-        "planner: there is none of planverify.yaml, plan.yaml, todo.yaml here; name the plan: "
-        "planner which NODEID PLAN\n"
-    )
+    assert ran.err == ("planner: there is no planverify.yaml, plan.yaml or todo.yaml here; name the plan\n")
 
 
 def test_outcomes_that_are_named_must_be_of_the_plan(command: Command) -> None:
