@@ -144,8 +144,10 @@ class Assembler:
                 known = groups.get(diagnosis.signature)
                 if known is None:
                     groups[diagnosis.signature] = (diagnosis, evidence, list(evidence.tests))
-                else:
-                    known[2].extend(test for test in evidence.tests if test not in known[2])
+                    continue
+                known[2].extend(test for test in evidence.tests if test not in known[2])
+                if diagnosis.confidence > known[0].confidence:  # one cause, seen more clearly here
+                    groups[diagnosis.signature] = (diagnosis, evidence, known[2])
         failures = [self._failure(todo, *group) for group in groups.values()]
         return sorted(
             failures,

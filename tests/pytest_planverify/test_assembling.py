@@ -127,6 +127,19 @@ def test_failures_of_one_cause_are_one(tmp_path: Path):
     assert outcome.failures[0].rerun == "pytest --planverify 'my plan.yaml::a'"
 
 
+def test_of_one_cause_the_surest_diagnosis_counts(tmp_path: Path):
+    outcome, _ = outcomes_of(
+        tmp_path,
+        TWO,
+        check_run("tests[0]", FAILED, "TEST_REGRESSION 0.5 s1"),
+        check_run("tests[1]", FAILED, "TEST_REGRESSION 0.9 s1"),
+    )
+
+    (failure,) = outcome.failures
+    assert (failure.confidence, failure.check_id) == (0.9, "tests[1]")
+    assert failure.tests == ("tests[0]::0", "tests[1]::0")
+
+
 @pytest.mark.parametrize(
     ("headlines", "first"),
     [
