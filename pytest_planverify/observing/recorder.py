@@ -225,7 +225,9 @@ class Recorder:
             nodeid = self._nodeids.of(item.nodeid)
             wanted = [by_key[key] for key in self._groups.get(nodeid, ())]
             paths = {entry.fixture_path for entry in wanted}
-            self._fixture_paths[item.nodeid] = next((path for path in paths if path), None)
+            self._fixture_paths[item.nodeid] = next(
+                (entry.fixture_path for entry in wanted if entry.fixture_path), None
+            )
             if len(paths) > 1:
                 conflicts.update(entry.key for entry in wanted)
             seconds = [entry.limit_seconds for entry in wanted if entry.limit_seconds]

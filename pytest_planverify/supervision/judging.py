@@ -44,6 +44,8 @@ def judge_shared(asked: Asked, record: SessionRecord, *, narrowed_run: bool = Fa
     evidence = selection_evidence(asked, selection["problems"])
     evidence += collection_evidence(asked, record)
     judgement = _judge_tests(asked, record, selection, results, evidence)
+    if asked.key in record.conflicts and (judgement.is_red or judgement.verdict is Verdict.PASSED):
+        _disown(judgement)
     if judgement.verdict is Verdict.PASSED:
         judgement.doubt = _doubt(asked, record, selection["nodeids"])
         if selection["narrowed"]:
@@ -153,9 +155,14 @@ def _properties(record: SessionRecord, results: Iterable[TestRecord]) -> list[tu
     return values
 
 
+def _disown(judgement: Judgement) -> None:
+    """The tests may have read another criterion's file: neither their green nor their red says anything."""
+    judgement.verdict = Verdict.INCONCLUSIVE
+    judgement.evidence = ()
+    judgement.doubt = judgement.reason = "another criterion gives the same tests another fixture file"
+
+
 def _doubt(asked: Asked, record: SessionRecord, nodeids: Sequence[str]) -> str | None:
-    if asked.key in record.conflicts:
-        return "another criterion gives the same tests another fixture file"
     positions = [record.results[nodeid].position for nodeid in nodeids if nodeid in record.results]
     first, last = min(positions, default=0), max(positions, default=0)
     several = len(asked.selections) > 1  # which the command alone might run in another order

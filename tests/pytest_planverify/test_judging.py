@@ -320,11 +320,15 @@ def test_a_leak_counts_if_it_may_have_reached_the_criterion(
     assert (judge_shared(asked(*selections), session.ended(0)).doubt is not None) == doubted
 
 
-def test_a_green_is_in_doubt_where_two_criteria_give_its_tests_different_files():
-    session = Told().collected("a").tell("fixture_conflict", keys=[KEY]).test("a")
+@pytest.mark.parametrize("outcome", ["passed", "failed"])
+def test_nothing_counts_where_two_criteria_give_the_same_tests_different_files(outcome: str):
+    session = Told().collected("a").tell("fixture_conflict", keys=[KEY])
+    session.test("a", outcome, evidence=[] if outcome == "passed" else [FAILURE])
 
-    doubt = judge_shared(asked(), session.ended(0)).doubt
-    assert doubt == "another criterion gives the same tests another fixture file"
+    judgement = judge_shared(asked(), session.ended(0))
+
+    assert judgement.doubt == "another criterion gives the same tests another fixture file"
+    assert (judgement.verdict, judgement.evidence) == (Verdict.INCONCLUSIVE, ())
 
 
 def test_a_green_is_in_doubt_when_a_later_test_fails_in_its_teardown():
