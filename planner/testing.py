@@ -91,7 +91,7 @@ def create_sample_plan(**policy: Any) -> Plan:
 
 
 def category_of(error_type: ErrorType) -> Category:
-    """The category that is meant. A routing key stands for the first category of it.
+    """The category that is meant. A routing key stands for the first category that is routed by it.
 
     Raises ``ValueError``, naming the known words, for any other.
     """
@@ -99,7 +99,7 @@ def category_of(error_type: ErrorType) -> Category:
     if word in list(Category):
         return Category(word)
     for category, facts in CATEGORIES.items():
-        if facts.routing_key is not None and facts.routing_key.value == word:
+        if facts.routing_key is not None and facts.routing_key.value == word and not facts.overrides_key:
             return category
     known = ", ".join([*RoutingKey, *Category])
     raise ValueError(f"'{word}' is no failure category and no routing key; write one of {known}")

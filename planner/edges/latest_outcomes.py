@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.edges.outcome_file import read_outcomes
+from planner.edges.outcome_file import read_any_outcomes
+from planner.edges.outcome_fitting import refuse_misfits
 from planner.errors import ForeignOutcomesError, NoOutcomesError, OutcomeFileError, StaleOutcomesError
+from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from planner.edges.plan_file import LoadedPlan
-    from planner.model.outcome import OutcomeDocument, PlanRef
 
 FILE = Path(".planverify", "outcomes.json")
 """Where a run leaves its outcomes, below the plan's root."""
@@ -38,6 +39,8 @@ def latest_outcomes(
 ) -> LatestOutcomes:
     """The outcomes in ``given``, by default those that the last run left below the plan's root.
 
+    A file may also hold one outcome by itself, as a controller reports it; it is taken to be of the plan as
+    it is now.
     Raises :class:`planner.errors.NoOutcomesError` where there are none yet,
     :class:`planner.errors.ForeignOutcomesError` for those of other plans, and
     :class:`planner.errors.OutcomeFileError` for what cannot be read. Of a plan that has changed since, or
@@ -49,7 +52,8 @@ def latest_outcomes(
     if not path.exists():
         missing = "there are no outcomes of the plan yet" if given is None else "there is no such file"
         raise NoOutcomesError(f"{shown(path)}: {missing}; run first: {verify_command(loaded)}")
-    document = read_outcomes(path)
+    held = read_any_outcomes(path)
+    document = _alone(held, loaded) if isinstance(held, Outcome) else held
     reference = _reference(loaded, document)
     if reference is None:
         names = ", ".join(f"'{ref.todo_list_id}' ({ref.path})" for ref in document.plans[:5]) or "no plan"
@@ -62,7 +66,9 @@ def latest_outcomes(
         )
     changed = next(_changes(loaded, subs or {}, reference), None)
     stale = None
-    if changed is not None:
+    if changed is None:
+        refuse_misfits(document, loaded, subs or {}, where=shown(path))
+    else:
         stale = _line(
             f"{shown(path)}: the outcomes are of another version of the plan: {changed}; verify it: "
             f"{verify_command(loaded)}"
@@ -97,6 +103,26 @@ def short_digest(digest: str) -> str:
     """Enough of a digest to tell it from another: ``sha256:`` and twelve digits."""
     kind, colon, digits = digest.partition(":")
     return f"{kind}{colon}{digits[:_DIGITS]}"
+
+
+def _alone(outcome: Outcome, loaded: LoadedPlan) -> OutcomeDocument:
+    """The document of one outcome by itself. Nobody knows when it was found: its times are empty."""
+    name = loaded.plan.todo_list_id
+    return OutcomeDocument(
+        plans=(PlanRef(todo_list_id=outcome.plan or name, path=shown(loaded.path), digest=loaded.digest),),
+        run=RunInfo(
+            run_id="",
+            started_at="",
+            finished_at="",
+            duration_ms=outcome.metrics.duration_ms or 0,
+            exit_status=0 if outcome.success else 1,
+            scope="all",
+            python="",
+            pytest="",
+        ),
+        summary=Summary(),
+        outcomes=(outcome,),
+    )
 
 
 def _reference(loaded: LoadedPlan, document: OutcomeDocument) -> PlanRef | None:

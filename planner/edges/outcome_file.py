@@ -6,7 +6,7 @@ import json
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -21,24 +21,31 @@ if TYPE_CHECKING:
 
 _Model = TypeVar("_Model", bound="ReadValue")
 
+Held: TypeAlias = dict[str, Any]
+
+_OF_ONE = frozenset(("todo_id", "step_id"))
+"""Keys that only one outcome by itself has at its top."""
+
 _MAX_LINE = 400
 
 
 def read_outcomes(path: Path) -> OutcomeDocument:
     """The outcomes of a run. Raises :class:`planner.errors.OutcomeFileError`, in one line."""
-    document = _read(path, OutcomeDocument)
-    if document.schema_version > SCHEMA_VERSION:
-        raise _error(
-            path,
-            f"schema_version {document.schema_version} is newer than {SCHEMA_VERSION}, the newest that "
-            "this version reads; update pytest-planverify",
-        )
-    return document
+    return _of_this_version(path, _read(path, OutcomeDocument))
 
 
 def read_outcome(path: Path) -> Outcome:
     """One outcome that stands alone in a file. Raises :class:`planner.errors.OutcomeFileError`."""
     return _read(path, Outcome)
+
+
+def read_any_outcomes(path: Path) -> OutcomeDocument | Outcome:
+    """The outcomes of a run, or the one that stands alone in the file."""
+    held = _parsed(path)
+    keys = cast("Held", held) if isinstance(held, dict) else {}
+    if "outcomes" not in keys and not _OF_ONE.isdisjoint(keys):
+        return _validated(path, held, Outcome)
+    return _of_this_version(path, _validated(path, held, OutcomeDocument))
 
 
 def write_outcomes(document: OutcomeDocument, path: Path) -> None:
@@ -59,11 +66,31 @@ def write_outcomes(document: OutcomeDocument, path: Path) -> None:
         raise
 
 
+def _of_this_version(path: Path, document: OutcomeDocument) -> OutcomeDocument:
+    if document.schema_version > SCHEMA_VERSION:
+        raise _error(
+            path,
+            f"schema_version {document.schema_version} is newer than {SCHEMA_VERSION}, the newest that "
+            "this version reads; update pytest-planverify",
+        )
+    return document
+
+
 def _read(path: Path, model: type[_Model]) -> _Model:
+    return _validated(path, _parsed(path), model)
+
+
+def _validated(path: Path, held: Any, model: type[_Model]) -> _Model:
     try:
-        text = read_source(path).text
+        return model.model_validate(held, by_alias=True, by_name=True)
+    except (RecursionError, ValueError) as error:
+        raise _error(path, _why(error)) from None
+
+
+def _parsed(path: Path) -> Any:
+    try:
         # Python's own parser first: pydantic's message for broken JSON names no column.
-        return model.model_validate(json.loads(text), by_alias=True, by_name=True)
+        return json.loads(read_source(path).text)
     except Refused as refused:
         raise _error(path, str(refused)) from None
     except json.JSONDecodeError as error:

@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.edges.explanations import FOLDER as DATA
 from planner.edges.explanations import Explanation, load_explanations
-from planner.edges.reference_tables import KeyTables, cell, rows
+from planner.edges.reference_tables import KeyTables, cell, item, meanings, paragraph, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,6 +21,8 @@ FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 _NOTE = (
     "<!-- Written by python -m planner.edges.reference_pages; whatever is changed here by hand is lost. -->"
 )
+
+_BLANK_LINES = re.compile(r"\n{3,}")
 
 _OWN_PAGES = ("category", "exit status")
 """Kinds of words that have a page of their own."""
@@ -39,13 +39,13 @@ _RULES = {
     ),
     "rule of planner validate": (
         "What validates a plan",
-        "The rules of `planner validate`: each finding names one. `--ignore RULE` leaves one out, `--select "
-        "RULE` asks only that one.",
+        "The rules of `planner validate`: each finding names one. `--ignore RULE` leaves one out, "
+        "`--select RULE` asks only that one.",
     ),
     "rule of the diagnosis": (
         "What diagnoses a failure",
-        "The rules of `pytest --planverify`: each failure names one. [Diagnosis](../diagnosis.md) tells how "
-        "they are asked.",
+        "The rules of `pytest --planverify`: each failure names one. [Diagnosis](../diagnosis.md) tells "
+        "how they are asked.",
     ),
 }
 """By the kind of a rule, the heading of its section and what stands below it."""
@@ -69,7 +69,7 @@ _RULE_COLUMNS: Mapping[str, Mapping[str, Callable[[Explanation], str]]] = {
 
 def pages() -> dict[str, str]:
     """The text of every page, by the name of its file."""
-    tables = KeyTables(_meanings())
+    tables = KeyTables(meanings())
     bodies = {
         "plan-keys.md": tables.page("plan"),
         "outcome-keys.md": tables.page("outcome"),
@@ -79,7 +79,9 @@ def pages() -> dict[str, str]:
         "words.md": "\n".join(_words()),
         "exit-statuses.md": "\n".join(_exit_statuses()),
     }
-    return {name: f"{_NOTE}\n\n{body.strip()}\n" for name, body in bodies.items()}
+    return {
+        name: f"{_NOTE}\n\n{_BLANK_LINES.sub(chr(10) * 2, body.strip())}\n" for name, body in bodies.items()
+    }
 
 
 def write(folder: Path = FOLDER) -> None:
@@ -89,20 +91,16 @@ def write(folder: Path = FOLDER) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def _meanings() -> dict[str, dict[str, str]]:
-    with (DATA / "keys.toml").open("rb") as file:
-        return tomllib.load(file)
-
-
 def _of_kind(kind: str) -> list[Explanation]:
     return [each for each in load_explanations().entries if each.kind == kind]
 
 
 def _categories() -> Iterator[str]:
     yield "# Failure categories\n"
-    yield (
-        "Every failure has one category. `planner explain CATEGORY` shows what stands here. How a category is\n"
-        "found is told in [diagnosis](../diagnosis.md), and who acts on it in [the planner](../planner.md).\n"
+    yield paragraph(
+        "Every failure has one category. `planner explain CATEGORY` shows what stands here. How a category "
+        "is found is told in [diagnosis](../diagnosis.md), and who acts on it in [the "
+        "planner](../planner.md)."
     )
     found = _of_kind("category")
     yield from rows(
@@ -119,38 +117,35 @@ def _categories() -> Iterator[str]:
     )
     for each in found:
         yield f"\n## {each.word}\n"
-        yield f"{each.means}\n"
-        yield from (f"- {name}: {_keys_as_code(text)}" for name, text in each.facts)
+        yield paragraph(each.means)
+        yield from (item(f"{name}: {_keys_as_code(text)}") for name, text in each.facts)
         if each.check:
             yield "\nTo check:\n"
-            yield from (f"- {text}" for text in each.check)
+            yield from (item(text) for text in each.check)
 
 
 def _rules() -> Iterator[str]:
     yield "# Rules\n"
-    yield (
-        "Whatever is decided, diagnosed or found names the rule that said so. `planner explain RULE` shows what\n"
-        "stands here.\n"
+    yield paragraph(
+        "Whatever is decided, diagnosed or found names the rule that said so. `planner explain RULE` shows "
+        "what stands here."
     )
     for kind, (heading, intro) in _RULES.items():
         columns = _RULE_COLUMNS.get(kind, {"what it does": lambda each: each.means})
         yield f"\n## {heading}\n"
-        yield f"{intro}\n"
+        yield paragraph(intro)
         yield from rows(
             ("rule", *columns),
-            (
-                (f"`{each.word}`", *(column(each) for column in columns.values()))
-                for each in _of_kind(kind)
-            ),
+            ((f"`{each.word}`", *(column(each) for column in columns.values())) for each in _of_kind(kind)),
         )
 
 
 def _words() -> Iterator[str]:
     yield "# Words\n"
-    yield (
-        "The words that plans, outcomes, decisions and screens use. `planner explain WORD` shows what stands\n"
-        "here. Of [failure categories](failure-categories.md), [rules](rules.md) and [exit\n"
-        "statuses](exit-statuses.md) there are pages of their own.\n"
+    yield paragraph(
+        "The words that plans, outcomes, decisions and screens use. `planner explain WORD` shows what "
+        "stands here. Of [failure categories](failure-categories.md), [rules](rules.md) and [exit "
+        "statuses](exit-statuses.md) there are pages of their own."
     )
     for kind in load_explanations().kinds():
         if kind not in _RULES and kind not in _OWN_PAGES:
@@ -160,10 +155,10 @@ def _words() -> Iterator[str]:
 
 def _exit_statuses() -> Iterator[str]:
     yield "# Exit statuses\n"
-    yield (
-        "The commands share their numbers. Where several apply, `pytest --planverify` ends with the first of the\n"
-        "order in the [README](../../README.md#running). What `planner next` ends with is listed with\n"
-        "[its options](../planner-commands.md#planner-next).\n"
+    yield paragraph(
+        "The commands share their numbers. Where several apply, `pytest --planverify` ends with the first "
+        "of the order in the [README](../../README.md#running). What `planner next` ends with is listed "
+        "with [its options](../planner-commands.md#planner-next)."
     )
     yield from _explained("status", _of_kind("exit status"))
 

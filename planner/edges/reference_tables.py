@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import textwrap
+import tomllib
 from typing import TYPE_CHECKING, Any
 
+from planner.edges.explanations import FOLDER
 from planner.edges.json_schemas import schema
 
 if TYPE_CHECKING:
@@ -18,21 +21,26 @@ _PAGES = {"plan": "Plan", "outcome": "OutcomeDocument", "decision": "Decisions"}
 _INTROS = {
     "plan": (
         "Keys of a plan",
-        "A plan file is YAML or JSON. Unknown keys are errors, except keys that begin with `x-`, which are\n"
-        "yours. Examples of everything are in the [plan reference](../plan-reference.md); `planner schema plan`\n"
-        "prints the JSON Schema.",
+        "A plan file is YAML or JSON. Unknown keys are errors, except keys that begin with `x-`, which are "
+        "yours. Examples of everything are in the [plan reference](../plan-reference.md); `planner schema "
+        "plan` prints the JSON Schema.",
     ),
     "outcome": (
         "Keys of an outcome file",
-        "`.planverify/outcomes.json`, as `pytest --planverify` writes it. Readers ignore keys that they do not\n"
-        "know. [Outcomes](../outcomes.md) shows an example; `planner schema outcome` prints the JSON Schema.",
+        "`.planverify/outcomes.json`, as `pytest --planverify` writes it. Readers ignore keys that they do "
+        "not know. [Outcomes](../outcomes.md) shows an example; `planner schema outcome` prints the JSON "
+        "Schema.",
     ),
     "decision": (
         "Keys of decisions",
-        "What `planner next --json` prints. Readers ignore keys that they do not know. [The\n"
-        "planner](../planner.md) tells how decisions are made; `planner schema decision` prints the JSON Schema.",
+        "What `planner next --json` prints. Readers ignore keys that they do not know. [The "
+        "planner](../planner.md) tells how decisions are made; `planner schema decision` prints the JSON "
+        "Schema.",
     ),
 }
+
+_WIDTH = 118
+"""Characters of a line of prose."""
 
 _WORDS = {
     "Verdict": "verdict",
@@ -53,11 +61,29 @@ _ID_PATTERN = r"^[A-Za-z0-9_.\-]+$"
 _DATE_PATTERN = r"^\d{4}-\d{2}-\d{2}$"
 
 
+def meanings() -> dict[str, dict[str, str]]:
+    """What keys mean where the schemas do not say, by part and key."""
+    with (FOLDER / "keys.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
 def rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
     """The lines of a table."""
     yield _row(head)
     yield _row(["---"] * len(head))
     yield from (_row([cell(each) for each in row]) for row in body)
+
+
+def paragraph(text: str) -> str:
+    """A text in lines of prose, with the blank line that ends it."""
+    return textwrap.fill(text, _WIDTH, break_on_hyphens=False, break_long_words=False) + "\n"
+
+
+def item(text: str) -> str:
+    """A text as an item of a list."""
+    return textwrap.fill(
+        f"- {text}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+    )
 
 
 def cell(text: str) -> str:
@@ -70,13 +96,13 @@ def _row(cells: Sequence[str]) -> str:
 
 
 class KeyTables:
-    """Pages of keys. ``meanings`` are told by part and key, where the schema itself does not say.
+    """Pages of keys. ``told`` says what keys mean, by part and key, where the schema itself does not.
 
     A part that several documents have is described with the first of them, and the others link to it.
     """
 
-    def __init__(self, meanings: Mapping[str, Mapping[str, str]]) -> None:
-        self._meanings = meanings
+    def __init__(self, told: Mapping[str, Mapping[str, str]]) -> None:
+        self._told = told
         self._schemas = {name: schema(name) for name in _PAGES}
         self._home: dict[str, str] = {}
         for name in _PAGES:
@@ -86,20 +112,23 @@ class KeyTables:
     def page(self, name: str) -> str:
         """The page of one document. Raises ``KeyError`` for a key that nothing tells the meaning of."""
         title, intro = _INTROS[name]
-        lines = [f"# {title}\n", f"{intro}\n"]
+        lines = [f"# {title}\n", paragraph(intro)]
         for part, held in self._parts(name):
             if self._home[part] != name:
                 continue
             lines.append(f"\n## {part}\n")
             if said := held.get("description"):
-                lines.append(f"{_first_paragraph(said)}\n")
+                lines.append(paragraph(_first_paragraph(said)))
             lines += rows(("key", "type", "default", "meaning"), self._keys(name, part, held))
         return "\n".join(lines)
 
     def used(self) -> set[tuple[str, str]]:
         """Every part and key that the pages tell of."""
         return {
-            (part, key) for name in _PAGES for part, held in self._parts(name) for key in _spelled_once(held)
+            (part, key)
+            for name in _PAGES
+            for part, held in self._parts(name)
+            for key in _spelled_once(held)
         }
 
     def _parts(self, name: str) -> Iterator[tuple[str, Schema]]:
@@ -130,9 +159,11 @@ class KeyTables:
             )
 
     def _meaning(self, part: str, key: str, about: Schema) -> str:
-        said = about.get("description") or self._meanings.get(part, {}).get(key)
+        said = about.get("description") or self._told.get(part, {}).get(key)
         if said is None:
-            raise KeyError(f"nothing tells what {key} of {part} means; write it into data/keys.toml")
+            raise KeyError(
+                f"nothing tells what {key} of {part} means; write it into planner/edges/data/keys.toml"
+            )
         return _first_paragraph(said)
 
     def _type(self, name: str, about: Schema) -> str:
@@ -144,7 +175,9 @@ class KeyTables:
             )
         if "discriminator" in about:
             mapping = about["discriminator"]["mapping"].items()
-            return ", ".join(self._linked(name, ref.rpartition("/")[2], f"`{word}`") for word, ref in mapping)
+            return ", ".join(
+                self._linked(name, ref.rpartition("/")[2], f"`{word}`") for word, ref in mapping
+            )
         if "const" in about:
             return f"`{about['const']}`"
         if "enum" in about:

@@ -17,13 +17,13 @@ ALL = "all"
 """Approves whatever is asked."""
 
 
-def branch_approval(policy: Policy, branch_id: str, approved: Collection[str]) -> Approval:
-    """The approval of a branch under a policy.
+def branch_approval(policy: Policy, branch_id: str, approved: Collection[str], *, top: Policy) -> Approval:
+    """The approval of a branch under the policy of its plan and that of the plan at the ``top``.
 
     With ``auto_fix_mode`` a branch is made without asking, unless ``require_planner_approval`` is set: that
-    always asks. ``auto_approve_branches`` answers where nothing insists on a person.
+    always asks, in sub-plans too. ``auto_approve_branches`` answers where nothing insists on a person.
     """
-    insists = policy.require_planner_approval is True
+    insists = policy.require_planner_approval is True or top.require_planner_approval is True
     if policy.auto_fix_mode and not insists:
         return Approval.NOT_NEEDED
     if is_approved(branch_id, approved) or (policy.auto_approve_branches and not insists):

@@ -88,8 +88,12 @@ class Board:
         return tuple(self._blocks.get(todo_id, ()))
 
     def primaries(self) -> Iterator[Entry]:
-        """All entries but the branches."""
-        return (entry for entry in self.entries.values() if not entry.is_branch)
+        """All entries but the branches; a branch of a todo that the plan lacks stands for itself."""
+        return (entry for entry in self.entries.values() if not self._has_parent(entry))
+
+    def _has_parent(self, entry: Entry) -> bool:
+        parent = entry.todo.parent_id
+        return parent is not None and entry.sibling(parent) in self.entries
 
     _branches: dict[str, list[Entry]] = field(default_factory=dict[str, list[Entry]])
     _blocks: dict[str, list[str]] = field(default_factory=dict[str, list[str]])

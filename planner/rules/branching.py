@@ -145,7 +145,7 @@ def branch_todo(
         "max_lifetime_seconds": policy.branch_timeout_seconds,
         "timeout_seconds": parent.timeout_seconds,
         "priority": parent.priority,
-        "extensions": {MEMORY: {name: held for name, held in memory.items() if held is not None}},
+        "extensions": {MEMORY: {name: held for name, held in memory.items() if held not in (None, "")}},
     }
     return Todo.model_validate({name: held for name, held in fields.items() if held is not None})
 

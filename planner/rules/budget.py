@@ -28,8 +28,8 @@ def exceeded_budgets(budget: Budget, document: OutcomeDocument) -> Iterator[Exce
     metrics = [outcome.metrics for outcome in document.outcomes]
     spent = {
         "wall_seconds": (budget.wall_seconds, _seconds(document.run.duration_ms)),
-        "tokens": (budget.tokens, sum(each.tokens_used or 0 for each in metrics)),
-        "cycles": (budget.cycles, sum(each.patch_cycles or 0 for each in metrics)),
+        "tokens": (budget.tokens, sum(max(each.tokens_used or 0, 0) for each in metrics)),
+        "cycles": (budget.cycles, sum(max(each.patch_cycles or 0, 0) for each in metrics)),
     }
     for name, (limit, used) in spent.items():
         if limit is not None and used > limit:

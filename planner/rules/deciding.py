@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from planner.model.decision import Halt, HumanNeed
     from planner.model.edits import Edit
     from planner.model.outcome import Failure, OutcomeDocument
-    from planner.model.plan import Plan, Todo
+    from planner.model.plan import Plan, Policy, Todo
     from planner.model.taxonomy import Category
     from planner.rules.board import Board, Entry
 
@@ -57,6 +57,7 @@ DECISION_RULES: Mapping[str, str] = {
     "attempts-used-up": "A branch that is red after max_debug_attempts attempts goes to a person.",
     "branch-lifetime": "A branch that is red after max_lifetime_seconds goes to a person.",
     "branches-in-a-circle": "Branches that came out of each other in a circle are followed no further.",
+    "branch-without-parent": "A red branch of a todo that the plan lacks goes to a person.",
     "pre-existing-failure": "What failed before the work began becomes a todo of its own: no blame.",
     "environment-blames-nobody": "What the environment lacks is no role's work: it is verified later.",
     "harness-blames-nobody": "When the run itself went wrong, nothing is concluded about the work.",
@@ -109,7 +110,7 @@ def decide(
     board = lay_out(plan, document, subs or {})
     halt = halt_of(board, document, plan.metadata)
     ref = _reference(plan, document)
-    deciding = _Deciding(board, document, contexts or {}, approved, tools)
+    deciding = _Deciding(board, document, plan.metadata, contexts or {}, approved, tools)
     repairs = _halted(halt, board) if halt is not None else deciding.repairs(plan)
     ready = () if halt is not None else tuple(ready_todos(board))
     wanted = tuple(needs(board, repairs, halt, ref.path))
@@ -137,6 +138,8 @@ class _Deciding:
 
     board: Board
     document: OutcomeDocument
+    policy: Policy
+    """Of the plan at the top."""
     contexts: Mapping[str, FailureContext]
     approved: Collection[str]
     tools: frozenset[str]
@@ -198,7 +201,9 @@ class _Deciding:
             revision, final = [], branch
         context = self._context_edit(ruling, final)
         final = final.model_copy(update={"debug_instructions": context.text})
-        approval = branch_approval(entry.plan.metadata, entry.sibling(branch.id), self.approved)
+        approval = branch_approval(
+            entry.plan.metadata, entry.sibling(branch.id), self.approved, top=self.policy
+        )
         return self._repair(
             ruling,
             [*apart, added, *revision, context],

@@ -26,6 +26,7 @@ _HEARD_BY = {
     "attempts-used-up": Role.PLANNER,
     "branch-lifetime": Role.PLANNER,
     "branches-in-a-circle": Role.PLANNER,
+    "branch-without-parent": Role.PLANNER,
 }
 
 
@@ -112,22 +113,18 @@ def _of_repair(repair: Repair, command: str) -> Iterator[HumanNeed]:
             what="decide how it goes on: repairs are used up",
             why=repair.because,
         )
-    elif repair.role is Role.HUMAN and repair.move in (Move.BRANCH, Move.RETRY):
+    elif repair.role is Role.HUMAN and repair.move in (Move.BRANCH, Move.RETRY, Move.SEPARATE):
         yield HumanNeed(
             kind=NeedKind.WORK,
             todo_id=todo_id,
-            what=f"work on {branch_id}",
+            what=f"work on {branch_id or 'what failed before'}",
             why=f"failures of this kind ({repair.category}) are routed to a person",
         )
 
 
 def _failed_branches(board: Board, repairs: Iterable[Repair]) -> list[str]:
-    """The branches that were worked on and are red, those included whose first attempt this run has seen."""
-    seen_now = {
-        board.entries[repair.todo_id].sibling(repair.branch_id.rpartition("/")[2])
-        for repair in repairs
-        if repair.branch_id is not None and repair.move in (Move.RETRY, Move.ESCALATE)
-    }
+    """The branches that were worked on and are red, those included whose first attempt is this run's."""
+    seen_now = {repair.branch_id for repair in repairs if repair.move in (Move.RETRY, Move.ESCALATE)}
     return [
         entry.id
         for entry in board.entries.values()

@@ -23,6 +23,9 @@ BEFORE_THE_WORK = frozenset((Since.PRE_EXISTING, Since.FLAKY_AT_BASE))
 NOBODYS = frozenset((Owner.ENVIRONMENT, Owner.HARNESS))
 """Owners that no role of the plan can answer for."""
 
+SUPPLIED = frozenset((Category.IMPORT_ERROR,))
+"""What only the environment lacks, and a role can supply all the same: it declares and installs it."""
+
 UNDECIDED = frozenset((Verdict.INCONCLUSIVE, Verdict.STALE, Verdict.NOT_RUN))
 
 
@@ -51,11 +54,27 @@ def triage(board: Board, now: str) -> list[Ruling]:
     rulings = [
         ruling
         for entry in board.primaries()
-        if entry.outcome is not None and entry.id not in board.blocked
-        for ruling in [_rule(board, entry, now)]
+        if entry.outcome is not None
+        for ruling in [
+            _in_a_circle(board, entry) if entry.id in board.blocked else _rule(board, entry, now)
+        ]
         if ruling is not None
     ]
     return sorted(rulings, key=lambda ruling: board.rank[ruling.entry.id])
+
+
+def _in_a_circle(board: Board, entry: Entry) -> Ruling | None:
+    """A blocked todo that waits for its own branch: nothing else would ever be decided about it."""
+    branch = next((each for each in board.branches_of(entry) if each.id in board.blocked[entry.id]), None)
+    if branch is None:
+        return None
+    return Ruling(
+        entry=entry,
+        move=Move.ESCALATE,
+        rule="branches-in-a-circle",
+        because=f"it waits for its own branch {branch.todo.id}, which is there to repair it",
+        branch=branch,
+    )
 
 
 def _rule(board: Board, entry: Entry, now: str) -> Ruling | None:
@@ -79,8 +98,8 @@ def _failed(board: Board, entry: Entry, now: str) -> Ruling | None:
     outcome = entry.outcome
     assert outcome is not None
     failures = list(failures_of(outcome)) or [Failure(category=Category.UNKNOWN)]
-    apart = tuple(failure for failure in failures if failure.since in BEFORE_THE_WORK)
-    mine = [failure for failure in failures if failure.since not in BEFORE_THE_WORK]
+    apart = tuple(failure for failure in failures if _is_set_apart(failure))
+    mine = [failure for failure in failures if not _is_set_apart(failure)]
     if not mine:
         return Ruling(
             entry=entry,
@@ -109,8 +128,15 @@ def _nobodys(entry: Entry, failure: Failure, apart: tuple[Failure, ...]) -> Ruli
     )
 
 
+def _is_set_apart(failure: Failure) -> bool:
+    """Whether it gets a todo of its own: nobody's failure gets none, however old it is."""
+    return failure.since in BEFORE_THE_WORK and not _is_nobodys(failure)
+
+
 def _is_nobodys(failure: Failure) -> bool:
-    return failure.category.facts.family is Family.ENVIRONMENT or failure.owner in NOBODYS
+    if failure.category.facts.family is Family.ENVIRONMENT:
+        return True
+    return failure.owner in NOBODYS and failure.category not in SUPPLIED
 
 
 def _undecided(entry: Entry) -> Ruling:
@@ -156,6 +182,9 @@ def _repair(board: Board, entry: Entry, failure: Failure, apart: tuple[Failure, 
         before_the_work=apart,
         branch=branches[-1] if branches else None,
     )
+    if entry.is_branch:
+        because = f"it is a branch of '{entry.todo.parent_id}', and the plan has no such todo"
+        return _escalated(base, "branch-without-parent", because)
     if not branches:
         if limit < 1:
             return _escalated(base, "branch-depth", "the plan allows no branches (max_branch_depth is 0)")
@@ -168,6 +197,9 @@ def _repair(board: Board, entry: Entry, failure: Failure, apart: tuple[Failure, 
     if circle:
         trail = " -> ".join(circle)
         return _escalated(base, "branches-in-a-circle", f"its branches came out of each other: {trail}")
+    if entry.id in board.blocked.get(last.id, ()):
+        because = f"its branch {last.todo.id} waits for the very todo that it is there to repair"
+        return _escalated(base, "branches-in-a-circle", because)
     if last.id in board.blocked:
         because = f"{last.todo.id} is open, and waits for {', '.join(board.blocked[last.id]) or 'others'}"
         return replace(base, move=Move.WAIT, rule="branch-under-way", because=because)
@@ -192,20 +224,24 @@ def _open_branch(base: Ruling, last: Entry, now: str) -> Ruling:
     if last.state is not TodoState.TEST_FAILED or _failed_for_nobody(last):
         because = f"{name} is open, and this run says nothing final about it"
         return replace(base, move=Move.WAIT, rule="branch-under-way", because=because)
+    lifetime = branch.max_lifetime_seconds or policy.branch_timeout_seconds
+    age = _seconds_between(memory.opened_at, now)
+    late = None
+    if age is not None and age > lifetime:
+        late = f"{name} is still red {age:.0f} s after it was made; it had {lifetime:.0f} s"
     if _is_untouched(branch, None if outcome is None else outcome.diff_hash):
+        if late is not None:
+            return _escalated(base, "branch-lifetime", late)
         because = f"{name} is open, and nothing has changed since it was made"
         return replace(base, move=Move.WAIT, rule="branch-under-way", because=because)
     attempts = memory.attempts + 1
     allowed = branch.max_debug_attempts
     allowed = policy.max_debug_attempts if allowed is None else allowed
-    lifetime = branch.max_lifetime_seconds or policy.branch_timeout_seconds
-    age = _seconds_between(memory.opened_at, now)
     base = replace(base, attempts=attempts)
     spent = f"{name} is still red after {attempts} of {allowed} attempts"
     if attempts >= allowed:
         return _escalated(base, "attempts-used-up", spent)
-    if age is not None and age > lifetime:
-        late = f"{name} is still red {age:.0f} s after it was made; it had {lifetime:.0f} s"
+    if late is not None:
         return _escalated(base, "branch-lifetime", late)
     return replace(base, move=Move.RETRY, rule="branch-has-attempts-left", because=spent)
 

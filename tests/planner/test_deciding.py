@@ -222,6 +222,9 @@ def test_an_untouched_branch_uses_up_no_attempt():
     repair = only_repair(after, red, red_branch)
     assert (repair.move, repair.rule, repair.edits) == (Move.WAIT, "branch-under-way", ())
 
+    late = only_repair(after, red, red_branch, run={"finished_at": "2026-01-01T00:10:01Z"})
+    assert (late.move, late.rule, late.edits) == (Move.ESCALATE, "branch-lifetime", ())
+
     worked = red.model_copy(update={"diff_hash": "sha256:2"})
     repair = only_repair(after, worked, red_branch)
     assert repair.move is Move.RETRY

@@ -146,3 +146,71 @@ def test_paths_are_shown_as_they_are_written_here(command: Command) -> None:
     assert shown(command.folder / "a" / "b") == "a/b"
     assert shown(Path("/nowhere/x")) == "/nowhere/x"
     assert short_digest("sha256:" + "0" * 64) == "sha256:000000000000"
+
+
+ALONE = {"step_id": "a", "success": False, "tests_passed": False, "metrics": {"duration_ms": 8500}}
+
+
+def test_one_outcome_by_itself_is_taken_for_the_plan_as_it_is(command: Command) -> None:
+    (command.folder / "one.json").write_text(json.dumps(ALONE))
+    loaded = load_plan(Path("plan.yaml"))
+
+    document = fresh_outcomes(loaded, Path("one.json")).document
+
+    assert [(ref.todo_list_id, ref.digest) for ref in document.plans] == [("shop", loaded.digest)]
+    assert [(each.todo_id, each.success) for each in document.outcomes] == [("a", False)]
+    assert (document.run.duration_ms, document.run.exit_status) == (8500, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"step_id": "A"}, r"the plan 'shop' has no todo 'A'; did you mean 'a'\?$|name the id of a todo"),
+        ({"step_id": "elsewhere"}, "has no todo 'elsewhere'; name the id of a todo of this plan"),
+        ({"plan": "other"}, r"the outcomes are of 'other' \(plan\.yaml\), not of 'shop'"),
+        ({"success": None}, "success is not as an outcome file has it"),
+    ],
+)
+def test_one_outcome_that_does_not_fit_is_refused(command: Command, change: object, message: str) -> None:
+    (command.folder / "one.json").write_text(json.dumps({**ALONE, **dict(change)}))  # type: ignore[call-overload]
+
+    with pytest.raises(OutcomeFileError, match=message):
+        latest_outcomes(load_plan(Path("plan.yaml")), Path("one.json"))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "message"),
+    [
+        ([done("b")], r"the plan 'shop' has no todo 'b'; name the id"),
+        ([done("a"), done("a")], r"outcomes\[1\] is the second of todo 'a'; leave one of them"),
+        ([done("a", plan="shops")], r"outcomes\[0\] is of the plan 'shops', which is not among its plans"),
+        ([done("a/b")], "has no todo 'a/b'"),
+    ],
+)
+def test_an_outcome_that_no_todo_answers_for_is_refused(
+    command: Command, outcomes: list[dict[str, object]], message: str
+) -> None:
+    command.outcomes(*outcomes)
+
+    with pytest.raises(OutcomeFileError, match=message):
+        latest_outcomes(load_plan(Path("plan.yaml")), None, {})
+
+
+def test_the_todos_of_stale_outcomes_may_be_gone(command: Command) -> None:
+    command.outcomes(done("a"))
+    command.plan(with_test("b"))
+
+    assert latest_outcomes(load_plan(Path("plan.yaml"))).stale is not None
+
+
+def test_outcomes_of_several_plans_may_name_the_same_todo(command: Command) -> None:
+    command.outcomes(done("a"))
+    path = command.folder / ".planverify/outcomes.json"
+    document = json.loads(path.read_text())
+    document["plans"].append({"todo_list_id": "other", "path": "o.yaml", "digest": "sha256:1"})
+    document["outcomes"] += [done("a", plan="other"), done("z", plan="other")]
+    path.write_text(json.dumps(document))
+
+    found = latest_outcomes(load_plan(Path("plan.yaml")))
+
+    assert [each.todo_id for each in found.document.outcomes] == ["a"]

@@ -147,3 +147,17 @@ def test_an_unknown_error_type_names_the_known_ones():
 def test_an_unknown_todo_is_a_key_error():
     with pytest.raises(KeyError):
         create_test_workflow().inject_failure("t9")
+
+
+@pytest.mark.parametrize(
+    ("key", "category"),
+    [
+        ("implementation_bug", "TEST_REGRESSION"),
+        ("spec_mismatch", "SPEC_MISMATCH"),
+        ("timeout", "TEST_TIMEOUT"),
+        ("flaky_test", "FLAKY_TEST"),
+        ("missing_dependency", "IMPORT_ERROR"),
+    ],
+)
+def test_a_routing_key_stands_for_a_category_that_it_routes(key, category):
+    assert category_of(key) == category

@@ -54,7 +54,8 @@ def _quarantine(situation: Situation) -> Iterator[QuarantineTest]:
     ticket = situation.branch.id if situation.branch else situation.todo.id
     for nodeid in failing_tests(situation)[:_MOST]:
         until = borne.get(nodeid)
-        if len(nodeid) > _MAX_NODEID or not nodeid.isprintable() or (until and until >= today.isoformat()):
+        lawful = 0 < len(nodeid) <= _MAX_NODEID and nodeid.isprintable()
+        if not lawful or (until and until >= today.isoformat()):
             continue
         before = f"; an earlier quarantine ended on {until}" if until else ""
         yield QuarantineTest(

@@ -1,0 +1,128 @@
+"""Runs `planner` as a user does, on a plan and an outcome file that were written for one table of rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How the command ended, and what it said."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def repairs(self) -> dict[str, dict[str, Any]]:
+        """The repairs by the todo that they are for."""
+        return {repair["todo_id"]: repair for repair in self.json["repairs"]}
+
+    @property
+    def notices(self) -> set[tuple[str, str, str | None]]:
+        """Rule, who hears of it, and the todo, of each notice."""
+        return {(each["rule"], each["to"], each.get("todo_id")) for each in self.json["notices"]}
+
+
+def planner(*words: str, cwd: Path, env: dict[str, str] | None = None) -> Ran:
+    """Run `planner WORDS`; whatever it is given, it does not fall over."""
+    done = subprocess.run(
+        [sys.executable, "-m", "planner", *words],
+        cwd=cwd,
+        env={**os.environ, **PLAIN, **(env or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    assert done.returncode != 3, done.stderr
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+class Desk:
+    """A folder with a plan and outcomes of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def plan(self, *todos: dict[str, Any], **keys: Any) -> None:
+        """Write a plan of these todos. JSON is YAML, too."""
+        items = [{"title": f"Todo {todo['id']}", **todo} for todo in todos]
+        plan = {"todo_list_id": "shop", **keys, "items": items}
+        (self.folder / "plan.yaml").write_text(json.dumps(plan, indent=1), encoding="utf-8")
+
+    def outcomes(self, *outcomes: dict[str, Any], **run: Any) -> None:
+        """Write outcomes of the plan as it is now."""
+        path = self.folder / "plan.yaml"
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        name = json.loads(path.read_text(encoding="utf-8"))["todo_list_id"]
+        document = {
+            "schema_version": 1,
+            "plans": [{"todo_list_id": name, "path": "plan.yaml", "digest": f"sha256:{digest}"}],
+            "run": {
+                "run_id": "20260101T000000-1-abcdef",
+                "started_at": "2026-01-01T00:00:00Z",
+                "finished_at": "2026-01-01T00:10:00Z",
+                "duration_ms": 1000,
+                "exit_status": 1,
+                "scope": "all",
+                "python": "3.13.0",
+                "pytest": "9.2.0",
+                **run,
+            },
+            "summary": {},
+            "outcomes": list(outcomes),
+        }
+        self.write("outcomes.json", document)
+
+    def write(self, name: str, document: Any) -> None:
+        text = document if isinstance(document, str) else json.dumps(document)
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def next(self, *words: str, **keys: Any) -> Ran:
+        """What `planner next --json` says of them."""
+        given = ("--outcomes", "outcomes.json", "--json", *words)
+        return planner("next", "plan.yaml", *given, cwd=self.folder, **keys)
+
+
+def todo(todo_id: str, *after: str, **keys: Any) -> dict[str, Any]:
+    """A todo with one test file."""
+    file = todo_id.split("_branch_")[0].replace("-", "_")
+    criteria = {"tests": [{"cmd": f"pytest tests/test_{file}.py"}]}
+    return {"id": todo_id, "acceptance_criteria": criteria, "dependencies": list(after), **keys}
+
+
+def branch(parent: str, number: int = 1, *, attempts: int | None = None, **keys: Any) -> dict[str, Any]:
+    """A branch of a todo, worked on so many times."""
+    memory = {} if attempts is None else {"x-planner": {"attempts": attempts}}
+    fields = {"parent_id": parent, "branch_depth": number, "is_temporary": True, **memory, **keys}
+    return todo(f"{parent}_branch_{number:02d}", **fields)
+
+
+def failed(todo_id: str, category: str = "TEST_REGRESSION", **failure: Any) -> dict[str, Any]:
+    """The least that can be said of a failure."""
+    said = {"category": category, **failure}
+    return {"todo_id": todo_id, "success": False, "tests_passed": False, "failure_evidence": said}
+
+
+def passed(todo_id: str, **keys: Any) -> dict[str, Any]:
+    """The least that can be said of a success."""
+    return {"todo_id": todo_id, "success": True, "tests_passed": True, **keys}

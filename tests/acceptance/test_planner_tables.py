@@ -1,0 +1,274 @@
+"""The tables by which the planner decides, row by row, as the real command shows them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from example_project import Example
+from example_project import todo as judged_by
+from real_planner import Desk, Ran, failed, passed, planner, todo
+
+SEEDS = Path(__file__).parents[2] / "fixtures" / "seeds"
+SEED_PLAN = json.loads((SEEDS / "todo_list.json").read_text(encoding="utf-8"))
+AUTO = {"auto_fix_mode": True, "max_concurrent_branches": 1000}
+
+Desks = Callable[[str], Desk]
+
+
+@pytest.fixture(scope="module")
+def desks(tmp_path_factory: pytest.TempPathFactory) -> Desks:
+    def desk(name: str) -> Desk:
+        return Desk(tmp_path_factory.mktemp(name))
+
+    return desk
+
+
+# --- the fields of a branch todo -----------------------------------------------------------------------
+
+RSI_TEST = "tests/test_indicators.py::test_rsi_values"
+RSI = SEED_PLAN["items"][1]["acceptance_criteria"]["tests"][0]["cmd"]
+
+
+@pytest.fixture(scope="module")
+def momentum(desks: Desks) -> Ran:
+    desk = desks("momentum")
+    desk.write("plan.yaml", SEED_PLAN)
+    said = "AssertionError: expected RSI 28.5, got 32.1"
+    evidence: dict[str, Any] = {"check_id": "tests[0]", "tests": [RSI_TEST], "stack_trace_head": said}
+    desk.outcomes(passed("t1_data_integration"), failed("t2_indicators", **evidence))
+    return desk.next()
+
+
+BRANCH_FIELDS: dict[str, Any] = {
+    "id": "t2_indicators_branch_01",
+    "parent_id": "t2_indicators",
+    "title": "Repair Indicator & Candle Patterns (implementation bug)",
+    "agent_role": "coder",
+    "target_agent_role": "coder",
+    "branch_reason": "implementation_bug",
+    "branch_depth": 1,
+    "dependencies": [],
+    "is_temporary": True,
+    "max_debug_attempts": 3,
+    "max_lifetime_seconds": 600,
+}
+
+
+@pytest.mark.parametrize("field", BRANCH_FIELDS)
+def test_the_fields_of_a_branch(momentum: Ran, field: str) -> None:
+    assert momentum.repairs["t2_indicators"]["branch"].get(field, []) == BRANCH_FIELDS[field]
+
+
+def test_the_criteria_of_a_branch_are_the_failing_tests_of_its_parent_and_the_report(momentum: Ran) -> None:
+    criteria = momentum.repairs["t2_indicators"]["branch"]["acceptance_criteria"]
+    assert [test["cmd"] for test in criteria["tests"]] == [RSI]
+    assert [test["timeout_seconds"] for test in criteria["tests"]] == [20]
+    assert criteria["expected_artifacts"] == ["diagnostics/t2_indicators_failure_report.json"]
+
+
+@pytest.mark.parametrize("word", [RSI_TEST, "28.5", "32.1", "pytest --planverify"])
+def test_the_instructions_of_a_branch_tell(momentum: Ran, word: str) -> None:
+    assert word in momentum.repairs["t2_indicators"]["branch"]["debug_instructions"]
+
+
+def test_what_depends_on_a_failed_todo_is_blocked_until_it_is_repaired(momentum: Ran) -> None:
+    waiting = {each["todo_id"]: each["by"] for each in momentum.json["blocked"]}
+    assert waiting == {
+        "t3_entry_conditions": ["t2_indicators"],
+        "t4_exit_conditions": ["t2_indicators"],
+    }
+
+
+# --- who acts, and what the plan is changed to -----------------------------------------------------------
+
+BUG, SPEC, SLOW, FLAKY, LACKS = (
+    "implementation_bug",
+    "spec_mismatch",
+    "timeout",
+    "flaky_test",
+    "missing_dependency",
+)
+CATEGORIES = {  # category: default role, reason of the branch, kinds of edits beside branch and context
+    "TEST_REGRESSION": ("coder", BUG, ["narrow_files", "isolate"]),
+    "TEST_TIMEOUT": ("tester", SLOW, ["isolate", "raise_limit"]),
+    "FLAKY_TEST": ("tester", FLAKY, ["isolate", "quarantine"]),
+    "TEST_CRASH": ("debugger", BUG, ["isolate"]),
+    "TEST_NOT_FOUND": ("tester", SPEC, ["name_artifact"]),
+    "COMPILATION_ERROR": ("coder", BUG, ["add_check", "narrow_files"]),
+    "TYPE_ERROR": ("coder", BUG, ["add_check"]),
+    "LINT_ERROR": ("coder", BUG, ["add_todo_before", "narrow_files"]),
+    "IMPORT_ERROR": ("coder", LACKS, ["add_todo_before"]),
+    "SPEC_MISMATCH": ("architect", SPEC, ["add_todo_before", "add_contract"]),
+    "ARTIFACT_MISSING": ("coder", LACKS, ["name_artifact"]),
+    "METRIC_UNMET": ("coder", BUG, ["isolate"]),
+    "UNKNOWN": ("debugger", "test_failure", ["narrow_files"]),
+}
+ROUTES = {  # routing of the todo, category: role
+    "category-before-key": ({"TEST_REGRESSION": "tester", BUG: "architect"}, "TEST_REGRESSION", "tester"),
+    "category-before-its-own-default": ({"TEST_CRASH": "coder"}, "TEST_CRASH", "coder"),
+    "own-default-before-key-of-crash": ({BUG: "architect"}, "TEST_CRASH", "debugger"),
+    "own-default-before-key-of-not-found": ({SPEC: "architect"}, "TEST_NOT_FOUND", "tester"),
+    "key-before-default": ({BUG: "architect"}, "TEST_REGRESSION", "architect"),
+    "key-of-another-kind": ({SLOW: "architect"}, "TEST_REGRESSION", "coder"),
+    "key-implementation-bug": ({BUG: "debugger"}, "TYPE_ERROR", "debugger"),
+    "key-spec-mismatch": ({SPEC: "coder"}, "SPEC_MISMATCH", "coder"),
+    "key-timeout": ({SLOW: "coder"}, "TEST_TIMEOUT", "coder"),
+    "key-flaky-test": ({FLAKY: "coder"}, "FLAKY_TEST", "coder"),
+    "key-missing-dependency": ({LACKS: "architect"}, "IMPORT_ERROR", "architect"),
+    "unknown-has-no-key": ({BUG: "coder"}, "UNKNOWN", "debugger"),
+}
+_FOR_ALL: dict[str, Any] = {
+    "check_id": "tests[0]",
+    "location": {"path": "src/shop.py", "line": 3, "function": "total"},
+    "stack_trace_head": "it broke",
+}
+
+
+def _special(todo_id: str) -> dict[str, Any]:
+    file = f"tests/test_{todo_id.replace('-', '_')}.py"
+    said: dict[str, Any] = {**_FOR_ALL, "tests": [f"{file}::test_it"]}
+    if todo_id == "IMPORT_ERROR":
+        said["stack_trace_head"] = "ModuleNotFoundError: No module named 'pandas'"
+    if todo_id == "ARTIFACT_MISSING":
+        said |= {"check_id": "expected_artifacts[0]", "tests": []}
+    return said
+
+
+@pytest.fixture(scope="module")
+def routed(desks: Desks) -> Ran:
+    desk = desks("routed")
+    lacking = {"expected_artifacts": ["out/report.json"], "tests": [{"cmd": "pytest tests/test_x.py"}]}
+    extra = {"ARTIFACT_MISSING": {"acceptance_criteria": lacking}}
+    todos = [todo(category, **extra.get(category, {})) for category in CATEGORIES]
+    todos += [todo(name, failure_routing=routing) for name, (routing, _, _) in ROUTES.items()]
+    desk.plan(*todos, metadata=AUTO)
+    desk.write("pyproject.toml", "[tool.mypy]\n[tool.ruff]\n")
+    desk.write("src/shop.py", "def total():\n    x = 1\n    return x\n")
+    desk.outcomes(
+        *(failed(category, category, **_special(category)) for category in CATEGORIES),
+        *(failed(name, category) for name, (_, category, _) in ROUTES.items()),
+    )
+    return desk.next("--output", "next.yaml")
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_each_category_has_its_role_and_its_reason(routed: Ran, category: str) -> None:
+    role, reason, _ = CATEGORIES[category]
+    repair = routed.repairs[category]
+    made = repair["branch"]
+    assert (repair["move"], repair["role"], repair["reason"]) == ("branch", role, reason)
+    assert (made["agent_role"], made["branch_reason"]) == (role, reason)
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_each_category_has_its_revision(routed: Ran, category: str) -> None:
+    kinds = [edit["edit"] for edit in routed.repairs[category]["edits"]]
+    assert kinds == ["add_branch", *CATEGORIES[category][2], "add_context"]
+
+
+def test_an_unknown_failure_is_retried_once(routed: Ran) -> None:
+    assert routed.repairs["UNKNOWN"]["branch"]["max_debug_attempts"] == 1
+
+
+@pytest.mark.parametrize("row", ROUTES)
+def test_the_order_of_routing(routed: Ran, row: str) -> None:
+    assert routed.repairs[row]["role"] == ROUTES[row][2]
+
+
+def test_edits_of_what_judges_a_todo_ask_first(routed: Ran) -> None:
+    edits = [edit for repair in routed.repairs.values() for edit in repair["edits"]]
+    asking = {edit["edit"] for edit in edits if edit["requires_approval"]}
+    acting = {edit["edit"] for edit in edits if not edit["requires_approval"]}
+    assert asking == {"raise_limit", "quarantine", "add_contract"}
+    assert not asking & acting
+
+
+# --- from a really failing test to the role ---------------------------------------------------------------
+
+BROKEN = {
+    "pytest.ini": "[pytest]\npythonpath = .\n",
+    "shop.py": """
+        def total(prices):
+            return sum(prices) + 1
+
+        def spin():
+            while True:
+                pass
+        """,
+    "tests/test_value.py": "import shop\n\ndef test_it():\n    assert shop.total([1, 2]) == 3\n",
+    "tests/test_missing.py": "import no_such_module\n\ndef test_it():\n    assert no_such_module\n",
+    "tests/test_signature.py": "import shop\n\ndef test_it():\n    assert shop.total([1], tax=2) == 3\n",
+    "tests/test_slow.py": "import shop\n\ndef test_it():\n    shop.spin()\n",
+    "tests/test_syntax.py": "def test_it(:\n    pass\n",
+    "tests/test_flaky.py": """
+        import pathlib
+
+        def test_it():
+            seen = pathlib.Path("seen.txt")
+            first = not seen.exists()
+            seen.touch()
+            assert not first
+        """,
+    # by convention
+    "tests/test_plain_name.py": "def test_it():\n    assert 1 == 1\n",
+    "suffixed_test.py": "def test_it():\n    assert 1 == 1\n",
+    "deep/test_prefixed.py": "def test_it():\n    assert 1 == 1\n",
+    "tests/test_buffer.py": "def test_it():\n    assert 1 == 1\n",
+    "Makefile": "test-made:\n\t@true\n",
+}
+REALLY = {  # todo: category, role, reason
+    "value": ("TEST_REGRESSION", "coder", BUG),
+    "missing": ("IMPORT_ERROR", "coder", LACKS),
+    "signature": ("SPEC_MISMATCH", "architect", SPEC),
+    "slow": ("TEST_TIMEOUT", "tester", SLOW),
+    "syntax": ("COMPILATION_ERROR", "coder", BUG),
+    "flaky": ("FLAKY_TEST", "tester", FLAKY),
+    "nowhere": ("TEST_NOT_FOUND", "tester", SPEC),
+}
+CONVENTIONS = {
+    "plain-name": "pytest tests/test_plain_name.py",
+    "made": "make test-made",
+    "suffixed": "pytest suffixed_test.py",
+    "prefixed": "pytest deep/test_prefixed.py",
+    "buffer-impl": "pytest tests/test_buffer.py",
+    "nowhere": "pytest tests/test_nowhere.py",
+}
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, dict[str, Any]]:
+    example = Example(tmp_path_factory.mktemp("broken"), BROKEN)
+    named = [each for each in REALLY if each != "nowhere"]
+    todos = [
+        judged_by(
+            each, {"cmd": f"pytest tests/test_{each}.py", "timeout_seconds": 1 if each == "slow" else 20}
+        )
+        for each in named
+    ]
+    todos += [judged_by("buffer-tests", "pytest tests/test_buffer.py", agent_role="tester")]
+    after = {"buffer-impl": ["buffer-tests"]}
+    todos += [{"id": each, "title": each, "dependencies": after.get(each, [])} for each in CONVENTIONS]
+    example.plan(*todos, metadata=AUTO)
+    verified = example.verify("plan.yaml")
+    return planner("next", "plan.yaml", "--json", cwd=example.root), verified.outcomes
+
+
+@pytest.mark.parametrize("row", REALLY)
+def test_a_test_that_really_fails_reaches_its_role(broken: Any, row: str) -> None:
+    repair = broken[0].repairs[row]
+    assert (repair["category"], repair["role"], repair["reason"]) == REALLY[row]
+
+
+@pytest.mark.parametrize("row", CONVENTIONS)
+def test_a_todo_without_criteria_is_judged_by_convention(broken: Any, row: str) -> None:
+    (check,) = broken[1][row]["checks"]
+    assert check["cmd"].removesuffix(" -v") == CONVENTIONS[row]
+    assert check["verdict"] == ("failed" if row == "nowhere" else "passed")
+
+
+def test_what_passes_gets_no_repair(broken: Any) -> None:
+    assert set(broken[0].repairs) == set(REALLY)
