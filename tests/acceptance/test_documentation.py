@@ -26,12 +26,13 @@ from planner.model.taxonomy import CATEGORIES
 from pytest_planverify.supervision.exit_status import ExitStatus
 
 REPOSITORY = Path(__file__).parents[2]
-PAGES = {page.relative_to(REPOSITORY).as_posix(): page for page in (REPOSITORY / "docs").glob("*.md")}
+PAGES = {page.relative_to(REPOSITORY).as_posix(): page for page in (REPOSITORY / "docs").rglob("*.md")}
 PAGES["README.md"] = REPOSITORY / "README.md"
 
 VOLATILE = (
     (re.compile(r"\d+(\.\d+)? ?(ms|s)\b"), "TIME"),
     (re.compile(r"\b\d{8}[T-]\d{6}[\w-]*"), "RUN"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"), "WHEN"),
     (re.compile(r"(python|pytest|pluggy)[ -]\d+(\.\d+)*", re.IGNORECASE), r"\1 VERSION"),
     (re.compile(r"^={3,}|={3,}$", re.MULTILINE), ""),
 )

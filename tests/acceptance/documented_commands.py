@@ -1,0 +1,114 @@
+"""Pages whose code blocks tell one story: files to write and commands to type, in their order."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+VOLATILE = (
+    (re.compile(r"\d+(\.\d+)? ?(ms|s)\b"), "TIME"),
+    (re.compile(r"\b\d{8}T\d{6}[\w-]*"), "RUN"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"), "WHEN"),
+    (re.compile(r"sha256:[0-9a-f]{12}\b"), "DIGEST"),
+    (re.compile(r"^={3,}|={3,}$", re.MULTILINE), ""),
+)
+"""What differs between two runs; how words are spread over lines depends on the width of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block: the words after the fence, where it stands, its text."""
+
+    info: str
+    where: str
+    text: str
+
+    @property
+    def file(self) -> str | None:
+        """The path of the file that the block is, where its second word names one."""
+        words = self.info.split()
+        return words[1] if len(words) == 2 and re.search(r"[./]", words[1]) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A command of a page with what is shown below it."""
+
+    command: str
+    shown: str
+    where: str
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """Every fenced block of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(match[1].strip(), f"{page.name}:{text.count(chr(10), 0, match.start()) + 1}", match[2])
+        for match in re.finditer(r"^```(.+?)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    ]
+
+
+def typed(block: Block) -> Iterator[Typed]:
+    """The commands of a console block."""
+    assert block.text.startswith("$ "), f"{block.where} does not begin with a command"
+    for entry in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+        command, _, shown = entry.partition("\n")
+        yield Typed(command, shown, block.where)
+
+
+def live_through(page: Path, folder: Path, info: str) -> int:
+    """Write every file of a page and type every command of its blocks of that kind, in order, in a folder.
+
+    Returns how many commands there were. Raises ``AssertionError`` where something else is printed.
+    """
+    status, count = 0, 0
+    for block in blocks_of(page):
+        if block.file is not None:
+            path = folder / block.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
+        elif block.info == info:
+            for each in typed(block):
+                count += 1
+                if each.command == "echo $?":
+                    assert each.shown.strip() == str(status), each.where
+                    continue
+                status, printed = run(each.command, folder)
+                assert fits(each.shown, printed), f"{each.where}: $ {each.command}\n{printed}"
+    return count
+
+
+def run(command: str, cwd: Path) -> tuple[int, str]:
+    """Run a command as its reader would with the virtual environment active."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    kept.pop("CI", None)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=cwd,
+        env={**kept, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def fits(shown: str, printed: str) -> bool:
+    """Whether the output is what is shown; a line `…` stands for any lines, and blanks do not matter."""
+    parts = [re.escape(_settled(part)) for part in re.split(r"^…\n", shown, flags=re.MULTILINE)]
+    return re.fullmatch(r"(?:.* )?".join(parts), _settled(printed), re.DOTALL) is not None
+
+
+def _settled(text: str) -> str:
+    for pattern, replacement in VOLATILE:
+        text = pattern.sub(replacement, text)
+    return "".join(f"{word} " for word in text.split())

@@ -1,0 +1,180 @@
+"""The tutorial, the how-to pages and the reference say what is so: every command and example is tried."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+import yaml
+from documented_commands import Block, blocks_of, fits, live_through, run
+
+from planner.cli.app import COMMANDS
+from planner.cli.ending import INTERRUPTED, Status
+from planner.edges.explanations import load_explanations
+from planner.edges.validating import validate_plan
+from planner.rules.validation import VALIDATION_RULES
+from pytest_planverify.supervision.exit_status import ExitStatus
+
+DOCS = Path(__file__).parents[2] / "docs"
+STORIES = {"tutorial.md": 12, "how-to-ci.md": 5, "how-to-coding-agents.md": 10}
+"""The pages that tell a story, and how many commands they have at least."""
+
+CRITERIA = DOCS / "how-to-good-criteria.md"
+PLAN = """\
+todo_list_id: shop_001
+items:
+  - id: prices
+    title: Prices
+    failure_routing: {{implementation_bug: coder}}
+{todo}"""
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_every_command_of_a_story_prints_what_is_shown(name: str, tmp_path: Path) -> None:
+    assert live_through(DOCS / name, tmp_path, "console story") >= STORIES[name]
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
+def test_no_command_of_the_documentation_is_left_untried(page: Path) -> None:
+    """Commands stand in blocks of a kind that some test types in."""
+    kinds = {block.info for block in blocks_of(page) if block.text.startswith("$ ")}
+    tried = {"console", "console planner", "console tour"}
+
+    assert kinds <= tried | ({"console story"} if page.name in STORIES else set())
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "fit"),
+    [
+        ("a\n…\nc\n", "a\nb\nc\n", True),
+        ("a\n…\n", "a\nb\nc\n", True),
+        ("a  b\n", "a\nb\n", True),
+        ("1 done in 0.10s\n", "1 done in 7.25s\n", True),
+        ("a\nc\n", "a\nb\nc\n", False),
+        ("a\n…\n", "b\na\n", False),
+        ("1 done in 0.10s\n", "2 done in 0.10s\n", False),
+    ],
+)
+def test_an_excerpt_fits_only_what_it_is_an_excerpt_of(shown: str, printed: str, fit: bool) -> None:
+    assert fits(shown, printed) is fit
+
+
+# -- continuous integration ------------------------------------------------------------------------
+
+
+def test_the_workflow_runs_the_script_that_the_page_tries() -> None:
+    blocks = blocks_of(DOCS / "how-to-ci.md")
+    (workflow,) = [yaml.safe_load(block.text) for block in blocks if block.info == "yaml workflow"]
+    files = {block.file for block in blocks}
+    commands = [step["run"] for step in workflow["jobs"]["verify"]["steps"] if "run" in step]
+
+    assert commands == ["pip install -e . pytest-planverify", "sh verify.sh"]
+    assert "verify.sh" in files
+
+
+def test_the_script_tells_what_comes_next_and_fails_when_a_claim_does_not_hold(tmp_path: Path) -> None:
+    live_through(DOCS / "how-to-ci.md", tmp_path, "nothing")
+    tests = tmp_path / "tests" / "test_prices.py"
+    tests.write_text(tests.read_text().replace("1190", "1191"))
+
+    status, printed = run("sh verify.sh", tmp_path)
+
+    assert status == 1, printed
+    assert "make the branch tax_branch_01 for the coder" in printed
+    assert (tmp_path / "decisions.json").is_file()
+    assert (tmp_path / "planverify.xml").is_file()
+
+
+def test_the_script_ends_at_once_for_a_plan_that_cannot_be_used(tmp_path: Path) -> None:
+    live_through(DOCS / "how-to-ci.md", tmp_path, "nothing")
+    (tmp_path / "plan.yaml").write_text("items: 1\n")
+
+    status, printed = run("sh verify.sh", tmp_path)
+
+    assert status == 4, printed
+    assert not (tmp_path / "planverify.xml").exists()
+
+
+def test_every_exit_status_of_a_run_is_in_the_table_for_jobs() -> None:
+    rows = re.findall(r"^\| (\d[\d, ]*) \|", (DOCS / "how-to-ci.md").read_text(), re.MULTILINE)
+
+    assert sorted(int(number) for row in rows for number in row.split(",")) == sorted(ExitStatus)
+
+
+# -- good criteria ---------------------------------------------------------------------------------
+
+
+def examples() -> list[Block]:
+    return [block for block in blocks_of(CRITERIA) if {"good", "bad"} & set(block.info.split())]
+
+
+@pytest.mark.parametrize("block", [pytest.param(block, id=block.where) for block in examples()])
+def test_an_example_gives_the_finding_that_is_named_or_none(block: Block, tmp_path: Path) -> None:
+    live_through(CRITERIA, tmp_path, "nothing")
+    *kind, judged, rule = block.info.split()
+    (tmp_path / "plan.yaml").write_text(PLAN.format(todo=textwrap.indent(todo_of(kind, block), "    ")))
+    if kind == ["python"]:
+        (tmp_path / "tests" / "test_example.py").write_text(block.text)
+
+    found = [finding.rule for finding in validate_plan(tmp_path / "plan.yaml")]
+
+    assert found == ([rule] if judged == "bad" else [])
+    assert rule in VALIDATION_RULES
+
+
+def todo_of(kind: list[str], block: Block) -> str:
+    """The todo of which the block is the criteria, or the only test file, or itself."""
+    if kind == ["yaml", "todo"]:
+        return block.text
+    tests = "tests:\n  - cmd: pytest tests/test_example.py\n    timeout_seconds: 20\n"
+    criteria = tests if kind == ["python"] else block.text
+    return f"acceptance_criteria:\n{textwrap.indent(criteria, '  ')}"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [pytest.param(block, id=block.where) for block in examples() if block.info.startswith("python good")],
+)
+def test_a_good_test_passes(block: Block, tmp_path: Path) -> None:
+    live_through(CRITERIA, tmp_path, "nothing")
+    (tmp_path / "test_example.py").write_text(block.text)
+
+    status, printed = run("python -m pytest -q test_example.py", tmp_path)
+
+    assert status == 0, printed
+
+
+def test_the_tests_of_the_project_of_the_criteria_pass(tmp_path: Path) -> None:
+    live_through(CRITERIA, tmp_path, "nothing")
+    (good,) = [block for block in examples() if block.info == "yaml good criterion-repeated"]
+    todo = textwrap.indent(todo_of(["yaml"], good), "    ")
+    (tmp_path / "plan.yaml").write_text(PLAN.format(todo=todo))
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
+
+    status, printed = run("pytest --planverify plan.yaml", tmp_path)
+
+    assert status == 0, printed
+
+
+# -- reference -------------------------------------------------------------------------------------
+
+
+def test_every_exit_status_of_both_programs_is_explained() -> None:
+    explained = load_explanations().kinds()["exit status"]
+
+    assert set(map(int, explained)) == {*ExitStatus, *Status, INTERRUPTED}
+
+
+def test_every_page_can_be_found_from_the_index() -> None:
+    index = (DOCS / "README.md").read_text()
+    linked = {(DOCS / target.partition("#")[0]).resolve() for target in re.findall(r"\]\(([^)]+)\)", index)}
+
+    assert {page for page in DOCS.rglob("*.md") if page.name != "README.md"} <= linked
+
+
+def test_the_readme_names_every_command_of_planner() -> None:
+    readme = (DOCS.parent / "README.md").read_text()
+
+    assert set(re.findall(r"^\| `planner (\w+)", readme, re.MULTILINE)) == set(COMMANDS)

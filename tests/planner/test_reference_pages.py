@@ -1,0 +1,92 @@
+"""The pages of docs/reference are what the code says, and every key has a meaning."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from planner.edges import reference_pages
+from planner.edges.explanations import load_explanations
+from planner.edges.reference_tables import KeyTables, cell, meanings, rows
+from planner.model.taxonomy import Category
+from planner.rules.deciding import DECISION_RULES
+from planner.rules.revision import REVISION_RULES
+from planner.rules.validation import VALIDATION_RULES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGES = reference_pages.pages()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_pages_are_current(name: str) -> None:
+    shipped = (reference_pages.FOLDER / name).read_text(encoding="utf-8")
+
+    assert shipped == PAGES[name], "run: python -m planner.edges.reference_pages"
+
+
+def test_no_page_is_left_over() -> None:
+    assert {page.name for page in reference_pages.FOLDER.iterdir()} == set(PAGES)
+
+
+def test_writing_makes_these_pages(tmp_path: Path) -> None:
+    reference_pages.write(tmp_path / "reference")
+
+    assert {page.name: page.read_text() for page in (tmp_path / "reference").iterdir()} == PAGES
+
+
+def test_every_meaning_is_of_a_key_that_there_is() -> None:
+    told = {(part, key) for part, keys in meanings().items() for key in keys}
+
+    assert told <= KeyTables(meanings()).used()
+
+
+def test_a_key_without_a_meaning_is_named() -> None:
+    told = meanings()
+    del told["Todo"]["title"]
+
+    with pytest.raises(KeyError, match=r"nothing tells what title of Todo means; write it into planner/"):
+        KeyTables(told).page("plan")
+
+
+def test_every_rule_stands_in_a_table() -> None:
+    named = set(re.findall(r"^\| `([^`]+)`", PAGES["rules.md"], re.MULTILINE))
+    of_the_diagnosis = set(load_explanations().kinds()["rule of the diagnosis"])
+
+    assert named == {*DECISION_RULES, *REVISION_RULES, *VALIDATION_RULES, *of_the_diagnosis}
+
+
+def test_every_category_has_its_section() -> None:
+    assert re.findall(r"^## (\w+)$", PAGES["failure-categories.md"], re.MULTILINE) == list(Category)
+
+
+def test_everything_that_can_be_explained_stands_on_a_page() -> None:
+    told = "\n".join(PAGES.values())
+
+    assert [word for word in load_explanations().words() if f"`{word}`" not in told] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "row"),
+    [
+        ("plan-keys.md", "| `id` (also `step_id`) | id | required |"),
+        ("plan-keys.md", "| `timeout_seconds` | number, more than 0 | `300` |"),
+        ("plan-keys.md", "| `network` | `record`, `deny` or list: text | `record` |"),
+        ("plan-keys.md", "| `failure_routing` | mapping to [role](words.md#role) | `{}` |"),
+        ("plan-keys.md", "| `expires` | date | required |"),
+        ("outcome-keys.md", "| `category` | [category](failure-categories.md) | required |"),
+        ("outcome-keys.md", "| `confidence` | number, at least 0, at most 1 | – |"),
+        ("decision-keys.md", "| `branch` | [Todo](plan-keys.md#todo) | – |"),
+        ("decision-keys.md", "| `edit` | `add_check` | `add_check` |"),
+    ],
+)
+def test_a_row_tells_the_type_and_default_of_a_key(page: str, row: str) -> None:
+    assert f"\n{row} " in PAGES[page]
+
+
+def test_a_table_survives_what_stands_in_its_cells() -> None:
+    assert cell("a|b\n c ``d``") == r"a\|b c `d`"
+    assert list(rows(("x", "y"), [("1", "a|b")])) == ["| x | y |", "| --- | --- |", r"| 1 | a\|b |"]
