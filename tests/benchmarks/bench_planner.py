@@ -39,6 +39,7 @@ def rows(folder: Path, rounds: int) -> list[Row]:
         "next": command(planner, "next", "plan.yaml", says="branch_01"),
         "next --json": command(planner, "next", "plan.yaml", "--json", says="branch_01"),
         "status": command(planner, "status", "plan.yaml", says="t00000"),
+        "validate": command(planner, "validate", "plan.yaml", says="warning", exit_code=1),
     }
     small = {
         "import typer": command(sys.executable, "-c", "import typer", says=""),

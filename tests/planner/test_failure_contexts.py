@@ -14,6 +14,7 @@ from repair_samples import FILES, RUN_ID, TEST_ID, document, failure, outcome, p
 from planner.edges.failure_contexts import LARGEST_REPORT, gather
 from planner.edges.file_samples import sample
 from planner.edges.rooted_files import LARGEST_READ, ReadFile, RootedFiles
+from planner.edges.source_places import MOST_LINES
 from planner.model.context import FailureContext
 from planner.model.evidence import ArtifactFact, CommandFact, ContractFact, EvidenceKind, Finding
 from planner.model.failure_report import ReportedException, ReportedPlan, ReportedTodo
@@ -297,7 +298,7 @@ def test_the_lines_of_one_todo_are_limited(tmp_path: Path) -> None:
     fact = CommandFact(argv=(), tool="x", purpose="lint", findings=findings)
     write_report(plan, report(None, samples.observation(command=fact)))
     found = context(plan, outcome(failure(top_failing_tests=tuple(tests))))
-    assert sum(len(excerpt.lines) for excerpt in found.excerpts) <= 220
+    assert sum(len(excerpt.lines) for excerpt in found.excerpts) <= MOST_LINES
 
 
 # -- what may be read ----------------------------------------------------------------------------
@@ -487,7 +488,8 @@ def test_a_test_file_that_is_gone_shows_nothing(shop: LoadedPlan) -> None:
 def test_of_much_that_a_test_imports_only_the_first_is_shown(tmp_path: Path) -> None:
     plan = project(tmp_path)
     for name in "abcdef":
-        (tmp_path / f"shop/{name}.py").write_text(f"def {name}():\n    return 1\n")
+        body = "    x = 1\n" * 50
+        (tmp_path / f"shop/{name}.py").write_text(f"def {name}():\n{body}    return x\n")
     imports = "".join(f"from shop.{name} import {name}\n" for name in "abcdef")
     test = f"{imports}\ndef test_total():\n    assert a() + b() + c() + d() + e() + f() == 3\n"
     (tmp_path / "tests/test_cart.py").write_text(test)

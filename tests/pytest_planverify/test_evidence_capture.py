@@ -65,7 +65,7 @@ def test_a_message_that_raises_is_told_as_such() -> None:
 def test_a_message_that_hangs_does_not_hold_up_the_run() -> None:
     started = time.monotonic()
     assert message_of(_StrHangs()) == "<__str__ did not return>"
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60
 
 
 def test_a_huge_message_is_clipped() -> None:
