@@ -32,7 +32,7 @@ OutcomesOption = Annotated[
     typer.Option(
         "--outcomes",
         metavar="FILE",
-        help="The outcomes of a run. Default: .planverify/outcomes.json below the plan's root.",
+        help="The outcomes of a run, or one outcome. Default: .planverify/outcomes.json below the root.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]

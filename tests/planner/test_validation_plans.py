@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from validation_samples import GOOD_TEST, findings, only, todo
 
-from planner.edges.plan_file import load_plan
 from planner.edges.validating import validate_plan, validate_plan_tree
 from planner.errors import PlanFileError, PlannerError
 from planner.rules import validation
