@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING
 from planner.edges.file_samples import sample
 from planner.edges.rooted_files import RootedFiles
 from planner.edges.source_places import SourcePlaces
-from planner.model.context import FailureContext, FileSample
+from planner.model.context import DefinedName, FailureContext, FileSample
 from planner.model.evidence import Side
 from planner.model.failure_report import FAILURE_REPORT_VERSION, FailureReport
 from planner.model.outcome import CheckKind
 from planner.model.plan import ID_PATTERN, ArtifactSpec, CommandSpec
 from planner.rules.instructions.case import failing_command
+from planner.rules.revision.files import is_test_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from planner.edges.plan_file import LoadedPlan
     from planner.model.failure_report import Observation
-    from planner.model.outcome import Failure, Outcome, OutcomeDocument
+    from planner.model.outcome import Failure, Location, Outcome, OutcomeDocument
     from planner.model.plan import Todo
     from planner.rules.criteria import Criterion
 
@@ -33,12 +34,34 @@ REPORT_PATH = "diagnostics/{todo_id}_failure_report.json"
 LARGEST_REPORT = 8 * 1024 * 1024
 """Bytes."""
 
+MOST_REACHED = 170
+"""Lines of the code that the failing test reaches, where nothing was raised in the product."""
+
+LESS_REACHED = 80
+"""The same beside the place where something was raised."""
+
+LONGEST_WORDS = 2_000
+"""Characters."""
+
 _MOST_TESTS = 2
+_MOST_WORDED = 4
+_MOST_FRAMES = 12
+_MOST_STACKED = 4
+_LONGEST_STACK = 20_000
 _MOST_FINDINGS = 6
 _ID = re.compile(ID_PATTERN)
 _PLACE = re.compile(
     r"File \"(?P<file>[^\"\n]{1,300}+)\", line (?P<at>\d{1,7})|(?P<path>[\w./-]{1,300}+):(?P<line>\d{1,7})"
 )
+
+_LACKS = re.compile(
+    r"(?:module '(?P<module>[\w.]{1,200})'|(?:type object )?'(?P<type>\w{1,200})'(?: object)?)"
+    r" has no attribute '(?P<name>\w{1,200})'"
+    r"|cannot import name '(?P<wanted>\w{1,200})'"
+    r" from (?:partially initialized module )?'(?P<source>[\w.]{1,200})'"
+    r"|name '(?P<undefined>\w{1,200})' is not defined"
+)
+"""What is said of a name that is missing, and of what lacks it."""
 
 
 def gather(
@@ -115,11 +138,12 @@ def _context(
     named = failing_command(todo, failure) if failure else None
     check_id = named[0] if named else failure.check_id if failure else None
     criterion = next((each for each in criteria if each.id == check_id), None)
-    _look(places, todo, outcome, report, criterion)
+    names = _look(places, todo, outcome, report, criterion)
     return FailureContext(
         todo_id=todo.id,
         report=report,
         excerpts=places.take(),
+        names=names,
         fixture=_sample(files, _data_path(outcome, criterion), mentioned=_spoken_of(failure)),
         contract=_sample(files, todo.contract_path, whole=True),
         report_path=REPORT_PATH.format(todo_id=_report_name(todo.id)) if report else None,
@@ -132,8 +156,8 @@ def _look(
     outcome: Outcome,
     report: FailureReport | None,
     criterion: Criterion | None,
-) -> None:
-    """Name the places to show, the likeliest first."""
+) -> tuple[DefinedName, ...]:
+    """Name the places to show, the likeliest first, and the names that may be meant by a missing one."""
     failure = outcome.failure_evidence
     observations = report.failures[0].observations if report and report.failures else ()
     tests = _tests(outcome)
@@ -141,9 +165,11 @@ def _look(
     location = failure.location if failure else None
     if location is not None and location.path == _data_path(outcome, criterion):
         location = None  # its sample shows it already
-    if location is not None and location.path not in test_files:
+    _speak(places, failure, observations)
+    if location is not None and not _is_test(location.path, test_files):
         places.at(location.path, location.line)
-    for path, line in _observed(observations[:_MOST_TESTS]):
+    raised = list(_observed(observations[:_MOST_TESTS]))
+    for path, line in raised:
         places.at(path, line)
     for seen in observations[:1]:
         for finding in seen.command.findings[:_MOST_FINDINGS] if seen.command else ():
@@ -152,7 +178,10 @@ def _look(
     if failure is not None and report is None and not places:
         for path, line in _named(failure):
             places.at(path, line)
-    if set(places) <= test_files:
+    _start(places, tests, location, observations)
+    names = _names(places, failure, report)
+    places.reached(LESS_REACHED if raised else MOST_REACHED)
+    if all(_is_test(path, test_files) for path in places):
         for nodeid in tests:
             places.subjects_of(nodeid)
     for nodeid in tests:
@@ -165,6 +194,64 @@ def _look(
         target = todo.controller_task_spec.target_file if todo.controller_task_spec else None
         for path in [each for each in (target, *outcome.touched_files) if each][:1]:
             places.beginning(path)
+    return names
+
+
+def _names(
+    places: SourcePlaces, failure: Failure | None, report: FailureReport | None
+) -> tuple[DefinedName, ...]:
+    """What the module or class that lacks a name does define, where that is what failed."""
+    observations = report.failures[0].observations if report and report.failures else ()
+    texts = [raised.message for seen in observations[:1] for raised in seen.exceptions[:2]]
+    for text in (*texts, failure.stack_trace_head or "" if failure else ""):
+        found = _LACKS.search(text[:LONGEST_WORDS])
+        if found is None:
+            continue
+        paths = [failure.location.path] if failure and failure.location else []
+        paths += [path for path, _ in _observed(observations[:1])]
+        module = found["module"] or found["source"]
+        owner = found["type"] or ""
+        return tuple(
+            DefinedName(name=name, path=path, line=line)
+            for path, line, name in places.defined(
+                paths, module, owner, found["name"] or found["wanted"] or found["undefined"]
+            )
+        )
+    return ()
+
+
+def _is_test(path: str, test_files: Collection[str]) -> bool:
+    return path in test_files or is_test_file(path)
+
+
+def _speak(places: SourcePlaces, failure: Failure | None, observations: Sequence[Observation]) -> None:
+    """Tell the words of the failure, by which the code that matters is known."""
+    for nodeid in failure.top_failing_tests[:_MOST_WORDED] if failure else ():
+        places.speak_of(nodeid[-LONGEST_WORDS:])
+    places.speak_of(_spoken_of(failure), 2.0)
+    for seen in observations[:1]:
+        places.speak_of(seen.headline[:LONGEST_WORDS], 2.0)
+        if seen.comparison is not None:
+            places.speak_of(seen.comparison.expected[:LONGEST_WORDS], 2.0)
+            places.speak_of(seen.comparison.actual[:LONGEST_WORDS], 2.0)
+
+
+def _start(
+    places: SourcePlaces,
+    tests: Iterable[str],
+    location: Location | None,
+    observations: Sequence[Observation],
+) -> None:
+    """Say where to begin to look for the code that the failure goes through."""
+    for seen in observations[:1]:
+        for raised in seen.exceptions[:2]:
+            for frame in raised.frames[-_MOST_FRAMES:]:
+                if frame.side in (Side.PRODUCT, Side.TEST):
+                    places.start_from(frame.path, frame.line)
+    if location is not None and location.line:
+        places.start_from(location.path, location.line)
+    for nodeid in tests:
+        places.start_from_test(nodeid)
 
 
 def _tests(outcome: Outcome) -> list[str]:
@@ -178,10 +265,22 @@ def _observed(observations: Iterable[Observation]) -> Iterator[tuple[str, int]]:
     """The product's places that the report names."""
     for seen in observations:
         for raised in seen.exceptions:
-            own = [frame for frame in raised.frames if frame.side is Side.PRODUCT]
+            own = [f for f in raised.frames if f.side is Side.PRODUCT and not is_test_file(f.path)]
             yield from ((frame.path, frame.line) for frame in reversed(own[-2:]))
+        yield from _stacked(seen.process.stack if seen.process else None)
         if seen.contract and seen.contract.module_path and seen.contract.line:
             yield seen.contract.module_path, seen.contract.line
+
+
+def _stacked(stack: str | None) -> Iterator[tuple[str, int]]:
+    """The product's places in the stack of a process that was ended, the newest call first."""
+    _, current, after = (stack or "")[:_LONGEST_STACK].partition("Current thread")
+    text = after.partition("\n\n")[0] if current else (stack or "")[:_LONGEST_STACK]
+    places = ((found["file"], found["at"]) for found in _PLACE.finditer(text) if found["file"])
+    own = [
+        (path, int(line)) for path, line in places if not path.startswith("/") and not is_test_file(path)
+    ]
+    yield from list(dict.fromkeys(own))[:_MOST_STACKED]
 
 
 def _named(failure: Failure) -> Iterator[tuple[str, int]]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+from planner.edges.essential_lines import Region, essential, in_docstring, without_docstring, words_of
+from planner.edges.imported_names import Imported, imports
+from planner.edges.used_names import members, used, uses
 
-Region: TypeAlias = tuple[int, int]
-"""The first and the last line, counted from one."""
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 WHOLE_FILE = 60
 """Lines. A file that is no longer is shown as it is."""
@@ -24,20 +25,11 @@ MOST_LINES = 80
 WINDOW = 8
 """Lines before and after a line in a file whose structure cannot be told."""
 
+MOST_OF_ONE = 40
+"""Lines of one definition that is longer."""
+
 _Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """Where a name of a module comes from."""
-
-    module: str
-    """Without the leading dots of a relative import."""
-    name: str | None
-    """Of ``from module import name``; ``None`` where the module itself is meant."""
-    level: int
-    """The number of leading dots."""
 
 
 class PythonFile:
@@ -46,6 +38,9 @@ class PythonFile:
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
         self._count = len(lines)
+        self._uses: dict[tuple[str, ...], Mapping[tuple[str, str | None], int]] = {}
+        self._members: dict[tuple[str, ...], Mapping[str, int]] = {}
+        self._inner: dict[tuple[str, ...], Mapping[str, Imported]] = {}
 
     @cached_property
     def _tree(self) -> ast.Module | None:
@@ -59,23 +54,28 @@ class PythonFile:
     def _top(self) -> dict[str, ast.stmt]:
         return _definitions(self._tree.body) if self._tree else {}
 
-    def at_line(self, line: int) -> list[Region]:
-        """The lines to show for a line, those that matter most first."""
+    @cached_property
+    def _imported(self) -> dict[str, Imported]:
+        nodes = ast.walk(self._tree) if self._tree else ()
+        return {name: source for node in nodes for name, source in imports(node)}
+
+    def at_line(self, line: int, words: Collection[str] = ()) -> list[Region]:
+        """The lines to show for a line, those that matter most first; ``words`` are of the failure."""
         if self._count <= WHOLE_FILE:
             return [(1, self._count)]
         path = _enclosing(self._tree, line) if self._tree else []
         if not path:
             return [self._window(line)]
-        return self._with_uses(path, line)
+        return self._with_uses(path, line, words, only_imports=True)
 
-    def of_name(self, names: Sequence[str]) -> tuple[int, list[Region]] | None:
+    def of_name(self, names: Sequence[str], words: Collection[str] = ()) -> tuple[int, list[Region]] | None:
         """The line at which ``Class.method`` or ``function`` is defined, and the lines to show for it."""
         if self._count <= WHOLE_FILE and names:
             defined = re.compile(rf"\s*(?:async\s+def|def|class)\s+{re.escape(names[-1])}\b")
             at = next((number for number, line in enumerate(self._lines, 1) if defined.match(line)), None)
             return None if at is None else (at, [(1, self._count)])
         path = self._find(names)
-        return None if path is None else (path[-1].lineno, self._with_uses(path, path[-1].lineno))
+        return None if path is None else (path[-1].lineno, self._with_uses(path, None, words))
 
     def imports_used_by(self, names: Sequence[str]) -> list[tuple[Imported, str | None]]:
         """What the function of that name uses that the file imports, each with the attribute that is used
@@ -83,11 +83,11 @@ class PythonFile:
         path = self._find(names)
         if self._tree is None or path is None:
             return []
-        imported = {name: source for node in ast.walk(self._tree) for name, source in _imports(node)}
+        imported = self._imported
         found: dict[tuple[Imported, str | None], None] = {}
         nodes = [path[-1], *(self._top[name] for name in _closure(path[-1], self._top))]
         for node in nodes:
-            for name, attribute in _uses(node):
+            for name, attribute in uses(node):
                 if name in imported:
                     found.setdefault((imported[name], attribute))
         return list(found)
@@ -95,7 +95,156 @@ class PythonFile:
     def reexport(self, name: str) -> Imported | None:
         """Where a name comes from that the file itself only imports."""
         node = self._top.get(name)
-        return dict(_imports(node)).get(name) if node is not None else None
+        return dict(imports(node)).get(name) if node is not None else None
+
+    def names_at(self, line: int) -> tuple[str, ...]:
+        """The names of the definitions around a line, the outermost first."""
+        return tuple(node.name for node in (_enclosing(self._tree, line) if self._tree else ()))
+
+    def has(self, names: Sequence[str]) -> bool:
+        """Whether the file defines that itself."""
+        return self._statement(names) is not None
+
+    def is_class(self, names: Sequence[str]) -> bool:
+        return isinstance(self._statement(names), ast.ClassDef)
+
+    def methods(self, names: Sequence[str]) -> list[str]:
+        node = self._statement(names)
+        body = node.body if isinstance(node, ast.ClassDef) else []
+        return [each.name for each in body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+    def imported(self, name: str, within: tuple[str, ...] = ()) -> Imported | None:
+        """Where a name comes from that the file imports, or the definition ``within`` it by itself."""
+        return self._imported_within(within).get(name) or self._imported.get(name)
+
+    def _imported_within(self, names: tuple[str, ...]) -> Mapping[str, Imported]:
+        if names not in self._inner:
+            nodes = [inner for node in self._own(names) for inner in ast.walk(node)]
+            self._inner[names] = {name: source for node in nodes for name, source in imports(node)}
+        return self._inner[names]
+
+    def bases(self, names: Sequence[str]) -> list[tuple[str, str | None]]:
+        """The names of the bases of a class, each with the attribute that is used of it."""
+        node = self._statement(names)
+        bases = node.bases if isinstance(node, ast.ClassDef) else []
+        return [use for base in bases for use in uses(base)]
+
+    @cached_property
+    def stars(self) -> list[Imported]:
+        """The modules of which the file imports every name."""
+        nodes = [
+            node for node in (self._tree.body if self._tree else ()) if isinstance(node, ast.ImportFrom)
+        ]
+        return [
+            Imported(node.module or "", None, node.level)
+            for node in nodes
+            if any(alias.name == "*" for alias in node.names)
+        ]
+
+    def uses(self, names: tuple[str, ...]) -> Mapping[tuple[str, str | None], int]:
+        """The names that a definition reads, with the attribute that it takes of each, and the first line.
+
+        Of a class those of its own statements, not of its methods.
+        """
+        if names not in self._uses:
+            found: dict[tuple[str, str | None], int] = {}
+            for node in self._own(names):
+                for name, attribute, line in used(node):
+                    found.setdefault((name, attribute), line)
+            self._uses[names] = found
+        return self._uses[names]
+
+    def members_used(self, names: tuple[str, ...]) -> Mapping[str, int]:
+        """The attributes that a definition takes of anything, each with its first line; also those that its
+        syntax stands for."""
+        if names not in self._members:
+            found: dict[str, int] = {}
+            for node in () if self.is_class(names) else self._own(names):
+                for name, line in members(node):
+                    found[name] = min(line, found.get(name, line))
+            self._members[names] = found
+        return self._members[names]
+
+    def _own(self, names: Sequence[str]) -> list[ast.AST]:
+        node = self._statement(names)
+        if not isinstance(node, ast.ClassDef):
+            return [] if node is None else [node]
+        own = [child for child in node.body if not isinstance(child, _DEFINITIONS)]
+        return [*own, *node.bases, *node.decorator_list]
+
+    @cached_property
+    def _line_words(self) -> list[frozenset[str]]:
+        return [words_of(line) if line.strip() else frozenset[str]() for line in self._lines]
+
+    @cached_property
+    def _word_lines(self) -> Counter[str]:
+        """In how many lines each word stands."""
+        return Counter(word for words in self._line_words for word in words)
+
+    def told(self, line: int, words: Mapping[str, float]) -> float:
+        """How much a line speaks of the words, the rare ones of the file more."""
+        if not 1 <= line <= self._count:
+            return 0.0
+        counts = self._word_lines
+        return sum(
+            words[word] / counts[word] ** 0.5 for word in self._line_words[line - 1] if word in words
+        )
+
+    def span(self, names: Sequence[str]) -> Region | None:
+        """The lines of a definition; of a class those before its first method."""
+        node = self._statement(names)
+        if node is None:
+            return None
+        first, last = _span(node)
+        methods = node.body if isinstance(node, ast.ClassDef) else ()
+        starts = [_span(child)[0] for child in methods if isinstance(child, _DEFINITIONS)]
+        return first, min([last, *(start - 1 for start in starts)])
+
+    def text(self, region: Region) -> str:
+        return "\n".join(self._lines[region[0] - 1 : region[1]])
+
+    def lines_with(self, word: str) -> list[int]:
+        """The lines in which a name or a string of that text stands."""
+        whole = re.compile(rf"\b{re.escape(word)}\b")
+        return [number for number, line in enumerate(self._lines, 1) if whole.search(line)]
+
+    def code_lines(self, names: Sequence[str]) -> list[int]:
+        """The lines of a definition without its docstring."""
+        node, (first, last) = self._statement(names), self.span(names) or (1, 0)
+        return [line for line in range(first, last + 1) if node is None or not in_docstring(node, line)]
+
+    def regions(self, names: Sequence[str], words: Collection[str]) -> list[Region]:
+        """The lines to show of one definition, with the line of its class."""
+        node, span = self._statement(names), self.span(names)
+        if node is None or span is None:
+            return []
+        if isinstance(node, ast.ClassDef):
+            return without_docstring(node, span[0], min(span[1], span[0] + MOST_OF_ONE))
+        regions = essential(self._lines, node, span[0], words, None, MOST_OF_ONE)
+        outer = [self._statement(names[:count]) for count in range(1, len(names))]
+        return [*regions, *((each.lineno, each.lineno) for each in outer if each is not None)]
+
+    def outline(self) -> list[tuple[int, str]]:
+        """The names that the file binds at its top, and the methods of its classes, each with its line."""
+        found = [(node.lineno, name) for name, node in self._top.items() if name != "*"]
+        for node in self._top.values():
+            if isinstance(node, ast.ClassDef):
+                inner = (each for each in node.body if isinstance(each, _DEFINITIONS))
+                found += [(each.lineno, f"{node.name}.{each.name}") for each in inner]
+        return found
+
+    def _statement(self, names: Sequence[str]) -> ast.stmt | None:
+        """What defines that: a function, a class, or an assignment."""
+        if not names:
+            return None
+        scope = self._top
+        for name in names[:-1]:
+            node = scope.get(name)
+            if not isinstance(node, ast.ClassDef):
+                return None
+            scope = _definitions(node.body)
+        found = scope.get(names[-1])
+        return None if isinstance(found, ast.Import | ast.ImportFrom) else found
 
     def _find(self, names: Sequence[str]) -> list[_Definition] | None:
         body = self._tree.body if self._tree else []
@@ -108,20 +257,28 @@ class PythonFile:
             body = node.body
         return path or None
 
-    def _with_uses(self, path: Sequence[_Definition], line: int) -> list[Region]:
+    def _with_uses(
+        self,
+        path: Sequence[_Definition],
+        line: int | None,
+        words: Collection[str],
+        *,
+        only_imports: bool = False,
+    ) -> list[Region]:
         *outer, node = path
         first, last = _span(node)
         if last - first >= MOST_LINES:
-            start, end = self._window(line, MOST_LINES // 3)
-            return [(max(start, first), min(end, last)), (first, min(node.body[0].lineno, start))]
-        regions = [(first, last)]
-        room = MOST_LINES - (last - first + 1)
+            return essential(self._lines, node, first, words, line, MOST_LINES * 2 // 3)
+        regions = essential(self._lines, node, first, words, line, MOST_LINES)
+        room = MOST_LINES - sum(end - start + 1 for start, end in regions)
         regions += [(each.lineno, max(each.body[0].lineno - 1, each.lineno)) for each in outer]
         scope = dict(self._top)
         if outer and isinstance(outer[-1], ast.ClassDef):
             scope |= {f"self.{name}": found for name, found in _definitions(outer[-1].body).items()}
         for name in _closure(node, scope):
             start, end = _span(scope[name])
+            if only_imports and not isinstance(scope[name], ast.Import | ast.ImportFrom):
+                continue
             if end - start < room and not first <= start <= last:
                 regions.append((start, end))
                 room -= end - start + 1
@@ -161,34 +318,7 @@ def _bound(node: ast.stmt) -> Iterator[str]:
     elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
         yield node.target.id
     elif isinstance(node, ast.Import | ast.ImportFrom):
-        yield from (name for name, _ in _imports(node))
-
-
-def _imports(node: ast.AST) -> Iterator[tuple[str, Imported]]:
-    if isinstance(node, ast.Import):
-        for alias in node.names:
-            yield alias.asname or alias.name.partition(".")[0], Imported(alias.name, None, 0)
-    elif isinstance(node, ast.ImportFrom):
-        for alias in node.names:
-            yield alias.asname or alias.name, Imported(node.module or "", alias.name, node.level)
-
-
-def _uses(node: ast.AST) -> list[tuple[str, str | None]]:
-    """The names that a piece of code reads, in the order of the text, with the attribute that it takes of
-    them; arguments too, for a test's arguments are its fixtures."""
-    attributes: dict[int, str] = {}
-    found: list[tuple[int, int, str, str | None]] = []
-    for each in ast.walk(node):
-        if isinstance(each, ast.Attribute):
-            attributes[id(each.value)] = each.attr
-            if isinstance(each.value, ast.Name) and each.value.id == "self":
-                found.append((each.lineno, each.col_offset, f"self.{each.attr}", None))
-        elif isinstance(each, ast.Name):
-            found.append((each.lineno, each.col_offset, each.id, attributes.get(id(each))))
-        elif isinstance(each, ast.arg):
-            found.append((each.lineno, each.col_offset, each.arg, None))
-    found.sort(key=lambda use: use[:2])
-    return [(name, attribute) for _, _, name, attribute in found]
+        yield from (name for name, _ in imports(node))
 
 
 def _closure(node: ast.AST, scope: dict[str, ast.stmt]) -> list[str]:
@@ -197,7 +327,7 @@ def _closure(node: ast.AST, scope: dict[str, ast.stmt]) -> list[str]:
     todo: list[ast.AST] = [node]
     seen = {id(node)}
     for each in todo:
-        for name, _ in _uses(each):
+        for name, _ in uses(each):
             found = scope.get(name)
             if found is not None and id(found) not in seen:
                 seen.add(id(found))

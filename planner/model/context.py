@@ -15,6 +15,15 @@ class FileSample(ReadValue):
     truncated: bool = False
 
 
+class DefinedName(ReadValue):
+    """A definition of the project."""
+
+    name: str
+    """``Cart.total`` or ``price``."""
+    path: str
+    line: int
+
+
 class FailureContext(ReadValue):
     """All that could be read about one failed todo. Whatever could not be read is left out."""
 
@@ -23,6 +32,8 @@ class FailureContext(ReadValue):
     """The failure report of the very run that the outcome is from."""
     excerpts: tuple[SourceExcerpt, ...] = ()
     """Around the places that the outcome names, the likeliest first."""
+    names: tuple[DefinedName, ...] = ()
+    """Where a name is missing: what is defined where it was looked for, the likest first."""
     fixture: FileSample | None = None
     """Of the data file that the failing criterion names."""
     contract: FileSample | None = None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from repair_samples import CART_FRAME, PLAN, TEST_FRAME, TEST_ID, failure, observation, outcome, report
 
 from planner.edges.failure_contexts import gather
-from planner.model.context import FailureContext, FileSample
+from planner.model.context import DefinedName, FailureContext, FileSample
 from planner.model.evidence import (
     ArtifactFact,
     CommandFact,
@@ -341,6 +341,29 @@ def test_the_facts_of_each_kind_of_check_are_told(fields: dict[str, Any], line: 
     assert line in told(None, full(**fields)).split("\n")
 
 
+def test_names_that_may_be_meant_by_a_missing_one_are_told_where_they_are() -> None:
+    names = (
+        DefinedName(name="Cart.total", path="shop/cart.py", line=4),
+        DefinedName(name="price", path="shop/cart.py", line=9),
+    )
+    page = told(None, full().model_copy(update={"names": names}))
+    assert (
+        "- What is defined there, the likest names first: "
+        "`Cart.total` (`shop/cart.py`, line 4), `price` (`shop/cart.py`, line 9)."
+    ) in page.split("\n")
+
+
+def test_a_package_without_its_init_is_told() -> None:
+    words = "ImportError: cannot import name 'total' from 'shop' (unknown location)"
+    assert "`__init__.py`" in told(None, full(headline=words))
+    assert "took it for an empty package" not in told(None, full())
+
+
+def test_no_line_of_a_test_file_is_told_to_be_read_as_the_code_that_is_wrong() -> None:
+    helper = failure(location=Location(path="tests/common.py", line=9, function="assert_equal"))
+    assert "Read `assert_equal`" not in told(outcome(helper))
+
+
 def test_a_verifiers_own_signal_is_not_told_of_a_test_that_it_ended() -> None:
     page = told(None, full(timed_out=True, process=ProcessEnd(signal="SIGABRT")))
     assert "ended by the signal" not in page
@@ -511,6 +534,13 @@ def test_a_test_that_is_at_fault_may_be_changed_but_not_weakened() -> None:
     assert "The test itself seems to be wrong" in told(outcome(failure(owner=Owner.TEST)))
     missing = changes(told(outcome(failure(Category.TEST_NOT_FOUND))))
     assert "a test may be written or renamed, not weakened" in missing
+
+
+def test_a_todo_that_may_change_nothing_but_tests_is_not_told_to_leave_them_alone() -> None:
+    lenient = "any test but in the files above, and none so that it proves less"
+    assert lenient in changes(told(allowed_files=("tests/test_cart.py", "!tests/conftest.py")))
+    assert lenient not in changes(told(allowed_files=("tests/test_cart.py", "shop/**")))
+    assert lenient not in changes(told(allowed_files=()))
 
 
 def test_a_metric_that_nobody_records_may_be_recorded() -> None:

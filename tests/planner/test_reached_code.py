@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import repair_samples as samples
@@ -26,7 +26,7 @@ TEST = "tests/test_cart.py"
 
 
 def context(
-    root: Path, files: dict[str, str], seen: Observation | None = None, **fields: object
+    root: Path, files: dict[str, str], seen: Observation | None = None, **fields: Any
 ) -> FailureContext:
     plan = project(root)
     for path, text in files.items():
@@ -35,7 +35,7 @@ def context(
     if seen is not None:
         (root / "diagnostics").mkdir(exist_ok=True)
         (root / "diagnostics/t1_failure_report.json").write_text(report(None, seen).model_dump_json())
-    known: dict[str, object] = {"location": None, "suggestion": None, "stack_trace_head": None, **fields}
+    known: dict[str, Any] = {"location": None, "suggestion": None, "stack_trace_head": None, **fields}
     return gather(plan, document(outcome(failure(**known))), ["t1"])["t1"]
 
 

@@ -288,10 +288,14 @@ def test_tests_are_known_by_their_names_in_any_language() -> None:
         assert not is_test_file(path)
 
 
-def test_a_test_at_fault_may_be_changed_and_the_product_may_not() -> None:
+@pytest.mark.parametrize(("confidence", "allowed"), [(0.9, [("tests/**",)]), (0.75, []), (None, [])])
+def test_a_test_that_is_surely_at_fault_may_be_changed_and_the_product_may_not(
+    confidence: float | None, allowed: list[tuple[str, ...]]
+) -> None:
     failed = failure(Category.TEST_REGRESSION, RSI, at="tests/test_rsi.py", owner=Owner.TEST)
+    failed = failed.model_copy(update={"confidence": confidence})
     case = situation(failed, todo("t2", FILE), check("tests[0]", FILE, RSI), touched=("pkg/a.py",))
-    assert only(case, NarrowFiles).allowed_files == ("tests/**",)
+    assert [edit.allowed_files for edit in edits_of(case, NarrowFiles)] == allowed
 
 
 @pytest.mark.parametrize("owner", [Owner.PLAN, Owner.ENVIRONMENT, Owner.HARNESS])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.outcome import CheckKind, Since
 from planner.model.taxonomy import Category, Owner
+from planner.rules.allowed_files import is_exclusion
 from planner.rules.instructions.advice import MEANINGS, Hint
 from planner.rules.instructions.case import Case, listed
 from planner.rules.instructions.conduct import CHECK_HINTS, STOP, TEST_AT_FAULT, TESTS_MAY_CHANGE
@@ -20,6 +21,7 @@ from planner.rules.instructions.excerpts import source_sections
 from planner.rules.instructions.observed import data_sections, observed_sections, output_sections
 from planner.rules.instructions.quoting import block, prose, quotation, said, span
 from planner.rules.instructions.words import CHECK_WORDS, OWNERS, REPEATABILITY, SINCE
+from planner.rules.revision.files import is_test_file
 from planner.text.budgets import fit
 
 if TYPE_CHECKING:
@@ -269,11 +271,11 @@ def _may_change(case: Case, allowed: tuple[str, ...] | None, protected: tuple[st
         yield f"- Only these files: {listed(patterns, 20)}"
     else:
         yield "- No files at all."
-    yield f"- Do not touch: {'; '.join(_untouchable(case, protected))}."
+    yield f"- Do not touch: {'; '.join(_untouchable(case, patterns or (), protected))}."
 
 
-def _untouchable(case: Case, protected: tuple[str, ...]) -> Iterator[str]:
-    yield _tests_untouched(case)
+def _untouchable(case: Case, allowed: tuple[str, ...], protected: tuple[str, ...]) -> Iterator[str]:
+    yield _tests_untouched(case, allowed)
     fixture = case.context.fixture if case.context else None
     data = [check.fixture.path for check in case.outcome.checks if check.fixture is not None]
     if fixture is not None and case.kind is not CheckKind.ARTIFACT:
@@ -288,14 +290,22 @@ def _untouchable(case: Case, protected: tuple[str, ...]) -> Iterator[str]:
     yield "the plan, `.planverify/` and `diagnostics/`"
 
 
-def _tests_untouched(case: Case) -> str:
+def _tests_untouched(case: Case, allowed: tuple[str, ...]) -> str:
     if case.failure.category is Category.TEST_NOT_FOUND:
         return "what the tests that exist prove: a test may be written or renamed, not weakened"
     if case.failure.owner is Owner.TEST or case.failure.category in TESTS_MAY_CHANGE:
         failing = "one" if len(case.tests) == 1 else "ones"
         return f"any test but the failing {failing}, and none so that it proves less"
+    if _are_all_tests(allowed):
+        return "any test but in the files above, and none so that it proves less"
     unless = ", but for a line that records the number" if "not_recorded" in case.flags else ""
     return f"the tests, their fixtures and conftest files{unless}"
+
+
+def _are_all_tests(patterns: tuple[str, ...]) -> bool:
+    """Whether the plan asks for work on tests, and on nothing else."""
+    lets_in = [pattern for pattern in patterns if not is_exclusion(pattern)]
+    return bool(lets_in) and all(is_test_file(pattern) for pattern in lets_in)
 
 
 def _verify(case: Case, rerun: str) -> Iterator[str]:

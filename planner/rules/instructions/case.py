@@ -16,6 +16,7 @@ from planner.model.taxonomy import Category, Owner, Repeatability
 from planner.rules.criteria import commands_of
 from planner.rules.instructions.conduct import HALTING
 from planner.rules.instructions.quoting import said, span
+from planner.rules.revision.files import is_test_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -159,7 +160,8 @@ class Case:
     def _known(self) -> Iterator[tuple[str, str]]:
         if self.location is not None:
             yield "location", place(self.location)
-            if self.location.path not in {nodeid.partition("::")[0] for nodeid in self.tests}:
+            tests = {nodeid.partition("::")[0] for nodeid in self.tests}
+            if self.location.path not in tests and not is_test_file(self.location.path):
                 yield "code", place(self.location)
         if self.comparison is not None:
             yield "expected", span(self.comparison.expected, limit=_SHOWN_VALUE)

@@ -127,6 +127,14 @@ def _facts(case: Case) -> Iterator[str]:
         yield f"- {span(selector.text)}: {why}{near}."
     for describe in _FACTS.values():
         yield from describe(seen)
+    if case.context is not None and case.context.names:
+        names = (f"{span(each.name)} ({span(each.path)}, line {each.line})" for each in case.context.names)
+        yield f"- What is defined there, the likest names first: {', '.join(names)}."
+    if "(unknown location)" in seen.headline:
+        yield (
+            "- The location is unknown: Python found a folder of that name without an `__init__.py` and "
+            "took it for an empty package. Where the file was deleted or moved, it has to come back."
+        )
     passed = sum(each.passed for each in seen.confirmations)
     if passed:
         red = len(seen.confirmations) - passed

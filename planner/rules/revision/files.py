@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from planner.rules.revision.situation import Situation
 
+SURE = 0.9
+"""How sure a diagnosis has to be that a test is at fault for the repair to be kept to the tests."""
+
 MAX_FILES = 20
 """Of more files than this the first are taken."""
 
@@ -68,7 +71,9 @@ def implicated_files(situation: Situation) -> tuple[str, ...]:
     Files that the plan protects are left out.
     """
     owner = situation.failure.owner
-    if owner is Owner.TEST:
+    if owner is Owner.TEST and (situation.failure.confidence or 0.0) < SURE:
+        found = ()  # the cause may well lie in the product, and the right repair must not be forbidden
+    elif owner is Owner.TEST:
         found = _test_files(situation)
     elif owner in _NO_PRODUCT:
         found = ()
