@@ -24,6 +24,9 @@ DEFAULT_PLANS = ("planverify.yaml", "plan.yaml", "todo.yaml")
 DEFAULT_CONFIRMATIONS = 5
 MAX_CONFIRMATIONS = 1000
 
+REWRITING = pytest.StashKey[object]()
+"""pytest's import hook, which the parent itself does without."""
+
 GIVEN = pytest.StashKey["Given"]()
 """What the parent was started with, put aside before the repository could be looked at."""
 
@@ -150,6 +153,7 @@ def _spare_rewriting(config: pytest.Config) -> None:
     hook = getattr(state, "hook", None)
     if hook in sys.meta_path:
         sys.meta_path.remove(hook)
+        config.stash[REWRITING] = hook
 
 
 def read_settings(config: pytest.Config) -> Settings:

@@ -58,7 +58,8 @@ class Exited:
 class ForkServer:
     """The parent's handle on the server. One session at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, rewriting: Any = None) -> None:
+        """``rewriting`` is pytest's import hook, through which a session would import its plugins."""
         sys.stdout.flush()
         sys.stderr.flush()
         requests, self._requests = os.pipe()
@@ -70,7 +71,7 @@ class ForkServer:
             try:
                 os.close(self._requests)
                 os.close(self._replies)
-                _serve(requests, replies, parent)
+                _serve(requests, replies, parent, rewriting)
                 code = 0
             except BaseException:
                 traceback.print_exc()
@@ -116,12 +117,12 @@ class ForkServer:
             raise ForkServerDied("the process that forks sessions is gone") from error
 
 
-def _serve(requests: int, replies: int, parent: int) -> None:
+def _serve(requests: int, replies: int, parent: int, rewriting: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _die_with(parent)
     _become_subreaper()
-    _preload()
+    _preload(rewriting)
     gc.collect()
     gc.freeze()
     while True:
@@ -203,13 +204,20 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
-def _preload() -> None:
+def _preload(rewriting: Any) -> None:
     import importlib
 
-    for_plugins = [name for plugin, name in PRELOAD_FOR_PLUGINS.items() if plugin in sys.modules]
-    for name in (*PRELOAD, *for_plugins):
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
+    for name in PRELOAD:
+        importlib.import_module(name)
+    if rewriting is None:
+        return
+    # A session warns of a plugin's module that was imported by any other loader than pytest's own.
+    sys.meta_path.insert(0, rewriting)
+    for plugin, name in PRELOAD_FOR_PLUGINS.items():
+        if plugin in sys.modules:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+    sys.meta_path.remove(rewriting)
 
 
 def _send(descriptor: int, value: object) -> None:

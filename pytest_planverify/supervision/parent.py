@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.config import create_terminal_writer
 
-from pytest_planverify.options import Settings, read_settings
+from pytest_planverify.options import REWRITING, Settings, read_settings
 from pytest_planverify.supervision.forkserver import ForkServer, ForkServerDied
 from pytest_planverify.supervision.sessions import Sessions, planned_paths, start_paths
 
@@ -45,7 +45,7 @@ def supervise(config: pytest.Config) -> int:
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:
         capture.suspend_global_capture(in_=True)
-    server = ForkServer()
+    server = ForkServer(config.stash.get(REWRITING, None))
     _put_last(paths)
     try:
         with _own_interrupts(), _rare_collections():

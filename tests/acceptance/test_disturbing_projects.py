@@ -143,3 +143,14 @@ def test_a_link_that_leads_to_itself_stands_in_nobodys_way(tmp_path: Path) -> No
     (tmp_path / "around").symlink_to("around")
     run = project.verify()
     assert run.exit_code == 0, str(run)
+
+
+def test_where_every_warning_is_an_error_installed_plugins_bring_none_of_ours(tmp_path: Path) -> None:
+    project = Example(tmp_path, {"test_it.py": "def test_it(): pass\n"})
+    # pytest-asyncio, where it is installed, warns of a setting that nobody made.
+    project.write({"pytest.ini": "[pytest]\nfilterwarnings = error\naddopts = -p no:asyncio\n"})
+    project.plan(todo("a", "pytest test_it.py"))
+
+    run = project.verify(autoload=True)
+
+    assert run.verdicts == {"a": "passed"}, str(run)
