@@ -13,7 +13,7 @@ from planner.cli.ending import Status, UsageMistake, ends
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.edges.contract_source import Written
+    from planner.edges.contracts.source import Written
     from planner.model.contract import Contract, ContractDifference
 
 RootOption = Annotated[
@@ -49,8 +49,8 @@ def write(
     ] = False,
 ) -> int:
     """Make a contract of what a module defines now."""
-    from planner.edges.contract_file import render_contract, write_contract_file
-    from planner.edges.contract_source import write_contract
+    from planner.edges.contracts.file import render_contract, write_contract_file
+    from planner.edges.contracts.source import write_contract
 
     _refuse_strange(module, root)
     if force and output is None:
@@ -90,8 +90,8 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> int:
     """Compare a contract with the code, and say each difference."""
-    from planner.edges.contract_comparison import compare_contract
-    from planner.edges.contract_file import read_contract_file
+    from planner.edges.contracts.comparison import compare_contract
+    from planner.edges.contracts.file import read_contract_file
 
     promised = read_contract_file(file)
     _refuse_strange(promised.module, root)

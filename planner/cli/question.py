@@ -10,7 +10,7 @@ from planner.cli.narrowing import narrowed
 from planner.edges.failure_contexts import gather
 from planner.edges.latest_outcomes import fresh_outcomes
 from planner.edges.plan_tree import load_tree
-from planner.edges.project_tools import configured_tools
+from planner.edges.project.tools import configured_tools
 from planner.edges.run_history import blocked_since
 from planner.rules.deciding import decide, todos_to_explain
 

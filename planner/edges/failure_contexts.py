@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from planner.edges.file_samples import sample
-from planner.edges.rooted_files import RootedFiles
-from planner.edges.source_places import SourcePlaces
+from planner.edges.project.file_samples import sample
+from planner.edges.project.rooted_files import RootedFiles
+from planner.edges.project.source_places import SourcePlaces
 from planner.model.context import DefinedName, FailureContext, FileSample
 from planner.model.evidence import Side
 from planner.model.failure_report import FAILURE_REPORT_VERSION, FailureReport

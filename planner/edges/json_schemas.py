@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pydantic import TypeAdapter
 
-from planner.edges.model_shapes import SHORTHANDS, fields_of, spellings_of
+from planner.edges.nodes.model_shapes import SHORTHANDS, fields_of, spellings_of
+from planner.edges.nodes.shapes import EXTENSION
 from planner.edges.schema_files import FOLDER, path_of, schema_text
-from planner.edges.shapes import EXTENSION
 from planner.model.answers import Answers
 from planner.model.base import Value
 from planner.model.contract import Contract

@@ -19,8 +19,8 @@ from planner.rules.dependencies import find_cycle
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from planner.edges.confinement import Confinement
-    from planner.edges.conventions import Conventions
+    from planner.edges.project.confinement import Confinement
+    from planner.edges.project.conventions import Conventions
     from planner.model.plan import Plan, Policy, Todo
 
 Found: TypeAlias = tuple[Loc, str]

@@ -1,9 +1,10 @@
 """Loads a plan, and writes one: bytes -> bounded events -> nodes -> plain values -> model -> checks.
 
-Each step is a module of its own: :mod:`.source` reads the bytes, :mod:`.yaml_nodes` and :mod:`.json_nodes`
-build the tree of nodes with positions, :mod:`.shapes` turns it into plain values by what the models want
-(:mod:`.model_shapes`), the models check each value, and :mod:`.plan_checks` what the values are to each
-other. Every step adds what it finds to the same list of faults, and the file is refused with all of them.
+Each step is a module of its own: :mod:`.source` reads the bytes, :mod:`.nodes.of_yaml` and
+:mod:`.nodes.of_json` build the tree of nodes with positions, :mod:`.nodes.shapes` turns it into plain
+values by what the models want (:mod:`.nodes.model_shapes`), the models check each value, and
+:mod:`.plan_checks` what the values are to each other. Every step adds what it finds to the same list of
+faults, and the file is refused with all of them.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from pydantic import ValidationError
 
 from planner.edges import plan_text
-from planner.edges.confinement import Confinement, is_below, unusual_fault
-from planner.edges.conventions import Conventions
 from planner.edges.faults import Fault, Refused, plan_file_error
-from planner.edges.json_nodes import read_json
-from planner.edges.model_shapes import all_spellings, record_of
 from planner.edges.nodes import MAX_FAULTS, Loc, MappingNode, Scalar, Tree, follow
+from planner.edges.nodes.model_shapes import all_spellings, record_of
+from planner.edges.nodes.of_json import read_json
+from planner.edges.nodes.of_yaml import read_yaml
 from planner.edges.plan_checks import Judgement, judge_plan, judge_todo
+from planner.edges.project.confinement import Confinement, is_below, unusual_fault
+from planner.edges.project.conventions import Conventions
 from planner.edges.source import Source, decode, read_source
 from planner.edges.wording import ALREADY_SAID, worded
-from planner.edges.yaml_nodes import read_yaml
 from planner.model.base import Value
 from planner.model.plan import Plan, Todo
 

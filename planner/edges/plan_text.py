@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 import yaml
 
 from planner.edges.nodes import Scalar
-from planner.edges.scalars import BOOLEANS, NoSuchScalarError, anything
+from planner.edges.nodes.scalars import BOOLEANS, NoSuchScalarError, anything
 from planner.model.base import Value
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Plan
 

@@ -6,8 +6,8 @@ import os
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from planner.edges.confinement import is_below, unusual_fault
 from planner.edges.plan_file import plan_id_of
+from planner.edges.project.confinement import is_below, unusual_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.edges.model_shapes import all_spellings
 from planner.edges.nodes import follow
+from planner.edges.nodes.model_shapes import all_spellings
 from planner.edges.plan_file import collector_paused, load_with_tree, shown_path
 from planner.edges.plan_tree import load_tree
-from planner.edges.project_facts import ProjectFiles
+from planner.edges.project.facts import ProjectFiles
 from planner.model.findings import PlanFinding
 from planner.rules.validation import VALIDATION_RULES, Facts, validate
 from planner.text.sanitizing import clean

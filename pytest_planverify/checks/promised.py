@@ -21,9 +21,9 @@ def with_promise(evidence: Evidence, root: Path) -> Evidence:
     if callee is None or evidence.contract_path is None or evidence.promised is not None:
         return evidence
     # Only such a failure pays for reading the contract.
-    from planner.edges.contract_file import read_contract_file
+    from planner.edges.contracts.file import read_contract_file
     from planner.errors import ContractFileError
-    from planner.rules.contract_signatures import render_signature
+    from planner.rules.contracts.signatures import render_signature
 
     try:
         contract = read_contract_file(Path(evidence.contract_path), root=root)

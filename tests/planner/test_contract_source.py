@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.edges import contract_modules
-from planner.edges.contract_comparison import compare_contract
-from planner.edges.contract_file import render_contract
-from planner.edges.contract_source import read_contract, write_contract
+from planner.edges.contracts import modules as contract_modules
+from planner.edges.contracts.comparison import compare_contract
+from planner.edges.contracts.file import render_contract
+from planner.edges.contracts.source import read_contract, write_contract
 from planner.errors import ModuleSourceError
 from planner.model.contract import Contract, ContractDifference
-from planner.rules.contract_signatures import render, render_signature
+from planner.rules.contracts.signatures import render, render_signature
 
 
 class Project:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.edges.conventions import Conventions
 from planner.edges.plan_file import load_plan
+from planner.edges.project.conventions import Conventions
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, Todo
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def test_a_dependency_of_another_stem_lends_no_tests(tmp_path: Path) -> None:
 
 def test_the_search_is_bounded(tmp_path: Path, impl: Todo, monkeypatch: pytest.MonkeyPatch) -> None:
     touch(tmp_path, *(f"a{at}/x.py" for at in range(20)), "z/deep/test_buffer_impl.py")
-    monkeypatch.setattr("planner.edges.conventions.MAX_FILES", 10)
+    monkeypatch.setattr("planner.edges.project.conventions.MAX_FILES", 10)
     assert command(tmp_path, impl) == "pytest tests/test_buffer_impl.py"
 
 

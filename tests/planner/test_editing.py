@@ -30,9 +30,9 @@ from planner.model.edits import (
     SplitTodo,
 )
 from planner.model.plan import CommandSpec, Plan, Policy, Todo
-from planner.rules.allowed_files import lies_within, widened_by, without_covered
 from planner.rules.dependencies import find_cycle
 from planner.rules.editing import Editing, RemoveTodo, ReplacePolicy, ReplaceTodo, apply_edits, undo
+from planner.rules.editing.allowed_files import lies_within, widened_by, without_covered
 
 WHY: dict[str, Any] = {"rule": "r", "because": "b"}
 CMD = "pytest tests/test_a.py -q"

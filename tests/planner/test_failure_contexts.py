@@ -12,9 +12,9 @@ import repair_samples as samples
 from repair_samples import FILES, RUN_ID, TEST_ID, document, failure, outcome, project, report
 
 from planner.edges.failure_contexts import LARGEST_REPORT, gather
-from planner.edges.file_samples import sample
-from planner.edges.rooted_files import LARGEST_READ, ReadFile, RootedFiles
-from planner.edges.source_places import MOST_LINES
+from planner.edges.project.file_samples import sample
+from planner.edges.project.rooted_files import LARGEST_READ, ReadFile, RootedFiles
+from planner.edges.project.source_places import MOST_LINES
 from planner.model.context import FailureContext
 from planner.model.evidence import ArtifactFact, CommandFact, ContractFact, EvidenceKind, Finding
 from planner.model.failure_report import ReportedException, ReportedPlan, ReportedTodo

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.edges import yaml_nodes
+from planner.edges.nodes import of_yaml as yaml_nodes
 from planner.edges.plan_file import load_plan
 from planner.errors import PlanFileError
 
@@ -117,8 +117,8 @@ def test_some_aliases_are_fine(tmp_path: Path) -> None:
 def test_more_values_than_a_plan_can_have_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("planner.edges.yaml_nodes.MAX_NODES", 100)
-    monkeypatch.setattr("planner.edges.json_nodes.MAX_NODES", 100)
+    monkeypatch.setattr("planner.edges.nodes.of_yaml.MAX_NODES", 100)
+    monkeypatch.setattr("planner.edges.nodes.of_json.MAX_NODES", 100)
     values = b"[" + b"1, " * 100 + b"1]"
     assert "holds more than 100 values" in fault_of_bytes(tmp_path, b"x-a: " + values)
     assert "holds more than 100 values" in fault_of_bytes(

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.edges.faults import Refused
-from planner.edges.json_nodes import read_json
 from planner.edges.nodes import ListNode, MappingNode, Node
+from planner.edges.nodes.of_json import read_json
 from planner.edges.plan_file import load_plan, load_todo
 from planner.edges.source import Source
 from planner.errors import PlanFileError

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from planner.edges.plan_file import load_plan
-from planner.edges.plan_rewriting import Rewritten, rewrite, write_new_plan
+from planner.edges.rewriting import Rewritten, rewrite, write_new_plan
 from planner.errors import PlanFileError, PlannerError
 from planner.model.plan import (
     AcceptanceCriteria,
@@ -599,7 +599,7 @@ def test_the_lists_of_a_new_todo_stand_as_those_of_the_others(tmp_path: Path) ->
 
 
 def test_a_parser_in_python_does_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("yaml_nodes", "text_layout"):
+    for module in ("nodes.of_yaml", "rewriting.layout"):
         monkeypatch.setattr(f"planner.edges.{module}._Parser", yaml.SafeLoader)
     for text in (PLAN, FLOW, SHARED, ODD, WIDE):
         example = Example(tmp_path, text)

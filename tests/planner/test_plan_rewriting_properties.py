@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from test_plan_text import criteria, extensions, plans, policies, todos
 
 from planner.edges.plan_file import dump_plan, load_plan_text
-from planner.edges.plan_rewriting import rewrite
 from planner.edges.plan_text import Dumper, plain
+from planner.edges.rewriting import rewrite
 from planner.errors import PlanFileError
 from planner.model.plan import AcceptanceCriteria, Plan, Policy, Todo
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.edges.project_tools import configured_tools
+from planner.edges.project.tools import configured_tools
 
 
 @pytest.mark.parametrize(

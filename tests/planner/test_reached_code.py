@@ -9,8 +9,8 @@ import pytest
 import repair_samples as samples
 from repair_samples import document, failure, outcome, project, report
 
-from planner.edges.essential_lines import essential, in_docstring, words_of
 from planner.edges.failure_contexts import gather
+from planner.edges.project.essential_lines import essential, in_docstring, words_of
 from planner.model.evidence import Frame, ProcessEnd, Side
 from planner.model.failure_report import ReportedException
 from planner.model.outcome import Location

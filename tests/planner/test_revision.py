@@ -28,9 +28,9 @@ from revision_samples import (
 )
 
 from planner.catalog import parse_command
-from planner.edges.confinement import Confinement
 from planner.edges.plan_checks import judge_plan
 from planner.edges.plan_text import render
+from planner.edges.project.confinement import Confinement
 from planner.model.edits import (
     AddCheck,
     AddContract,

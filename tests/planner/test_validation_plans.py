@@ -14,9 +14,9 @@ from validation_samples import GOOD_TEST, findings, only, todo
 from planner.edges.validating import validate_plan, validate_plan_tree
 from planner.errors import PlanFileError, PlannerError
 from planner.rules import validation
-from planner.rules.keyword_expressions import evaluate
-from planner.rules.make_targets import read_targets
-from planner.rules.module_reading import read_tests
+from planner.rules.reading.keyword_expressions import evaluate
+from planner.rules.reading.make_targets import read_targets
+from planner.rules.reading.modules import read_tests
 from planner.rules.validation import VALIDATION_RULES
 
 ROOT = Path(__file__).parents[2]

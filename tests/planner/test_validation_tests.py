@@ -454,7 +454,7 @@ def test_branches_borrow_their_criteria_and_are_not_judged_by_them(tmp_path: Pat
 def test_a_folder_with_more_than_can_be_looked_at_gives_no_false_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("planner.edges.project_facts.MAX_ENTRIES", 2)
+    monkeypatch.setattr("planner.edges.project.facts.MAX_ENTRIES", 2)
     files = {f"docs/{number}.txt": "" for number in range(5)}
     assert findings(tmp_path, todo("a", "pytest docs"), files=files) == ()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.outcome import CheckKind, Since
 from planner.model.taxonomy import Category, Owner
-from planner.rules.allowed_files import is_exclusion
+from planner.rules.editing.allowed_files import is_exclusion
 from planner.rules.instructions.advice import MEANINGS, Hint
 from planner.rules.instructions.case import Case, listed
 from planner.rules.instructions.conduct import CHECK_HINTS, STOP, TEST_AT_FAULT, TESTS_MAY_CHANGE

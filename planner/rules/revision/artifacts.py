@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from planner.model.edits import NameArtifact
-from planner.rules.allowed_files import WILDCARDS
 from planner.rules.criteria import commands_of
+from planner.rules.editing.allowed_files import WILDCARDS
 from planner.rules.revision.facts import check_ids, listed, observed, quoted
 from planner.rules.revision.files import below_root, located_files
 from planner.rules.revision.imports import missing_import

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.kinds import Side
 from planner.model.taxonomy import Owner
-from planner.rules.allowed_files import WILDCARDS
+from planner.rules.editing.allowed_files import WILDCARDS
 from planner.rules.glob_patterns import matches
 from planner.rules.revision.facts import exceptions, kindred, observed
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-from planner.rules.module_reading import Naming
+from planner.rules.reading.modules import Naming
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from planner.model.plan import Todo
-    from planner.rules.module_reading import TestModule
+    from planner.rules.reading.modules import TestModule
 
 
 class Kind(StrEnum):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.rules.determinism import HazardKind
 from planner.rules.glob_patterns import plain
+from planner.rules.reading.determinism import HazardKind
 from planner.rules.validation.facts import Facts, Found, command_loc, listed, named_fixture
 
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from planner.rules.glob_patterns import plain
-from planner.rules.keyword_expressions import evaluate
+from planner.rules.reading.keyword_expressions import evaluate
 from planner.rules.validation.project import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from planner.catalog import Command, PytestInvocation
-    from planner.rules.determinism import Hazard
-    from planner.rules.module_reading import TestModule, Unit
+    from planner.rules.reading.determinism import Hazard
+    from planner.rules.reading.modules import TestModule, Unit
     from planner.rules.validation.project import Project
 
 MAX_EVALUATIONS = 1_000_000

@@ -1,0 +1,1 @@
+"""Contracts: their files, and the code that they are compared with or written from."""

@@ -1,0 +1,277 @@
+"""Reads and writes contract files; whatever is wrong with one is said with its line and column."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import stat
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import ValidationError
+
+from planner.edges.faults import Fault, Refused, plan_file_error
+from planner.edges.nodes import MappingNode, Tree, follow
+from planner.edges.nodes.model_shapes import fields_of
+from planner.edges.nodes.of_json import read_json
+from planner.edges.nodes.shapes import Anything
+from planner.edges.project.confinement import Confinement
+from planner.edges.source import decode
+from planner.errors import ContractFileError
+from planner.model.base import Value
+from planner.model.contract import (
+    CONTRACT_VERSION,
+    ClassContract,
+    Contract,
+    FunctionContract,
+    ParameterContract,
+    PropertyContract,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from pydantic_core import ErrorDetails
+
+    from planner.edges.nodes import Loc
+
+MAX_BYTES = 4 * 1024 * 1024
+"""The size of the largest contract that is read."""
+
+MAX_SIBLINGS = 5_000
+"""Names of a folder that are looked at for look-alikes."""
+
+WIDTH = 100
+"""What fits into so many characters is written on one line."""
+
+
+def read_contract_file(path: Path, *, root: Path | None = None) -> Contract:
+    """Read a contract. Raises :class:`planner.errors.ContractFileError` with every fault of the file.
+
+    With a ``root``, the path is relative to it and must stay below it.
+    """
+    shown = path.as_posix()
+    try:
+        file = path if root is None else _below(root, path)
+        tree = read_json(decode(_bytes(file)))
+        contract = _contract(tree)
+        if tree.all_faults():
+            raise Refused("", tuple(tree.all_faults()))
+        return contract
+    except Refused as refused:
+        faults = refused.faults
+    except (OSError, ValueError, RecursionError) as error:
+        cause = error.strerror if isinstance(error, OSError) else str(error)
+        faults = (Fault(problem=f"the file cannot be read ({cause}); check the path"),)
+    raise ContractFileError(shown, plan_file_error(shown, faults).faults)
+
+
+def render_contract(contract: Contract) -> str:
+    """The text of a contract file, the same for the same contract; what is not promised is left out."""
+    return _rendered(_plain(contract), 0) + "\n"
+
+
+def write_contract_file(contract: Contract, path: Path, *, replace: bool = False) -> None:
+    """Write a contract, whole or not at all. Raises ``FileExistsError`` and other ``OSError``."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not replace:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(render_contract(contract))
+        return
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        beside.write_text(render_contract(contract), encoding="utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _below(root: Path, path: Path) -> Path:
+    problem = Confinement(root).fault(path.as_posix())
+    if problem is not None:
+        raise Refused(problem)
+    return root / path
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        mode = file.stat().st_mode
+    except FileNotFoundError:
+        near = _names_like(file)
+        remedy = (
+            f"did you mean {near[0]}?" if near else "check the path, or write it: planner contract write"
+        )
+        raise Refused(f"the file does not exist; {remedy}") from None
+    if not stat.S_ISREG(mode):
+        raise Refused("this is no ordinary file; name a contract file")
+    with file.open("rb") as opened:
+        data = opened.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise Refused(f"the file is larger than {MAX_BYTES // 2**20} MiB; promise less in one contract")
+    if not data.strip() or b"\0" in data:
+        raise Refused("the file is no JSON text; write it with: planner contract write MODULE")
+    return data
+
+
+def _names_like(file: Path) -> list[str]:
+    try:
+        names = [each.name for each, _ in zip(file.parent.iterdir(), range(MAX_SIBLINGS), strict=False)]
+    except OSError:
+        return []
+    return difflib.get_close_matches(file.name, sorted(names), n=1, cutoff=0.75)
+
+
+def _contract(tree: Tree) -> Contract:
+    """The contract that the tree holds; faults are noted in the tree."""
+    if not isinstance(tree.root, MappingNode):
+        raise tree.refusal(tree.root.at, 'the file is no mapping; write {"contract_version": 1, …}')
+    values = cast("dict[str, Any]", Anything().read(tree.root, tree))
+    version = values.get("contract_version")
+    if type(version) is int and version > CONTRACT_VERSION:
+        _report(
+            tree,
+            ("contract_version",),
+            f"contract_version {version} is newer than {CONTRACT_VERSION}, the newest that this version "
+            "reads; update pytest-planverify",
+        )
+        raise Refused("", tuple(tree.all_faults()))
+    try:
+        contract = Contract.model_validate(_without_extensions(values))
+    except ValidationError as error:
+        for detail in error.errors(include_url=False):
+            _report(tree, detail["loc"], _worded(detail), at_key=detail["type"] == "extra_forbidden")
+        raise Refused("", tuple(tree.all_faults())) from None
+    if contract.is_empty:
+        _report(tree, (), "the contract promises nothing; name functions, classes or schemas")
+    for number, problem in _bad_schemas(contract):
+        _report(tree, ("schemas", number), f"this is no JSON Schema: {problem}; correct it")
+    return contract
+
+
+def _without_extensions(value: Any, *, key: str = "") -> Any:
+    """The values without the user's own keys, which begin with ``x-``; schemas are left as they are."""
+    if key == "schemas":
+        return value
+    if isinstance(value, dict):
+        return {
+            name: _without_extensions(item, key=name)
+            for name, item in cast("dict[str, Any]", value).items()
+            if not name.startswith("x-")
+        }
+    if isinstance(value, list):
+        return [_without_extensions(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def _bad_schemas(contract: Contract) -> Iterator[tuple[int, str]]:
+    if not contract.schemas:
+        return
+    # Only contracts with schemas pay for the import.
+    from jsonschema.exceptions import SchemaError
+    from jsonschema.validators import Draft202012Validator, validator_for
+
+    for number, schema in enumerate(contract.schemas):
+        chosen: Any = validator_for(schema, default=Draft202012Validator)
+        try:
+            chosen.check_schema(schema)
+        except SchemaError as error:
+            yield number, f"{error.json_path}: {error.message}"
+
+
+def _report(tree: Tree, loc: Loc, problem: str, *, at_key: bool = False) -> None:
+    node, path, _ = follow(tree.root, loc, {})
+    at = node.at
+    if at_key:
+        around, _, _ = follow(tree.root, loc[:-1], {})
+        if isinstance(around, MappingNode):
+            at = next((key.at for key, _ in around.entries if key.text == loc[-1]), at)
+    line, column = tree.source.position(at)
+    tree.faults.append(Fault(line=line, column=column, path=path.removeprefix("."), problem=problem))
+
+
+_PARTS: Mapping[str, tuple[str, type[Value]]] = {
+    "functions": ("a function", FunctionContract),
+    "methods": ("a method", FunctionContract),
+    "parameters": ("a parameter", ParameterContract),
+    "classes": ("a class", ClassContract),
+    "properties": ("a property", PropertyContract),
+}
+_SAID = {
+    "missing": "the key '{key}' is missing; add it",
+    "literal_error": "{input} is not accepted here; write {expected}",
+    "string_type": "{input} is no text; put it in quotes",
+    "bool_parsing": "{input} is neither true nor false; write one of them",
+    "bool_type": "{input} is neither true nor false; write one of them",
+    "tuple_type": "{input} is no list; put it in [ ]",
+    "dict_type": "{input} is no mapping; put it in {{ }}",
+    "model_type": "{input} is no mapping; put it in {{ }}",
+    "string_pattern_mismatch": "{input} is no {kind} of Python; correct it",
+    "string_too_short": "the text is empty; write something, or leave the key out",
+    "string_too_long": "the text is longer than {max_length} characters; shorten it",
+}
+
+
+def _worded(detail: ErrorDetails) -> str:
+    """What is wrong, then what to do."""
+    key = str(detail["loc"][-1]) if detail["loc"] else ""
+    if detail["type"] == "extra_forbidden":
+        what, model = next(
+            (
+                _PARTS[part]
+                for part in reversed(detail["loc"][:-1])
+                if isinstance(part, str) and part in _PARTS
+            ),
+            ("a contract", Contract),
+        )
+        known = [info.alias or name for name, info in fields_of(model).items()]
+        near = difflib.get_close_matches(key[:80], known, n=1)
+        return f"'{key}' is no key of {what}; " + (
+            f"did you mean '{near[0]}'?" if near else f"known are {', '.join(known)}"
+        )
+    kind = "module name" if key == "module" else "name"
+    values = {**detail.get("ctx", {}), "input": _shown(detail["input"]), "key": key, "kind": kind}
+    template = _SAID.get(detail["type"], "{input} is not accepted here; see the documentation of contracts")
+    return template.format(**values)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _plain(value: Any) -> Any:
+    """A contract as JSON has it, in the order of the models, without what is not promised."""
+    if isinstance(value, tuple):
+        return [_plain(item) for item in cast("tuple[Any, ...]", value)]
+    if not isinstance(value, Value):
+        return value
+    fields = fields_of(type(value))
+    held = ((info.alias or name, getattr(value, name)) for name, info in fields.items())
+    return {key: _plain(item) for key, item in held if item is not None and not _is_left_out(key, item)}
+
+
+def _is_left_out(key: str, item: object) -> bool:
+    return item == () and key != "parameters"  # no parameters is a promise, no list of them is none
+
+
+def _rendered(value: Any, depth: int) -> str:
+    one_line = json.dumps(value, ensure_ascii=False)
+    inner: Iterable[Any] = ()
+    if isinstance(value, dict):
+        inner = cast("dict[str, Any]", value).values()
+    elif isinstance(value, list):
+        inner = cast("list[Any]", value)
+    fits = len(one_line) + 2 * depth <= WIDTH and not any(isinstance(item, dict | list) for item in inner)
+    if not value or fits or not isinstance(value, dict | list):
+        return one_line
+    pad = "  " * (depth + 1)
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        parts = [f"{json.dumps(key)}: {_rendered(item, depth + 1)}" for key, item in items]
+    else:
+        parts = [_rendered(item, depth + 1) for item in cast("list[Any]", value)]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return f"{opening}\n" + ",\n".join(pad + part for part in parts) + f"\n{'  ' * depth}{closing}"

@@ -1,0 +1,102 @@
+"""Writes a revised plan, and the sub-plans that are revised with it, into new files beside each other."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.edges.latest_outcomes import shown
+from planner.edges.rewriting import rewrite
+from planner.errors import PlannerError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from planner.edges.plan_tree import PlanTree
+    from planner.model.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPlan:
+    """One file that was written."""
+
+    path: Path
+    within: str
+    """The qualified id of the parent whose sub-plan it is; empty for the plan itself."""
+    faithful: bool
+    """Whether it is the user's text with changes; if not, their comments are lost."""
+
+
+def write_new_plans(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> tuple[NewPlan, ...]:
+    """Write the plan to ``target``, and each changed sub-plan beside it, named by its parent.
+
+    ``revised`` holds the changed plans by the qualified id of their parent, the top plan under the empty
+    text. Every text is made before the first file is written, and no file that is there is replaced. Raises
+    :class:`planner.errors.PlannerError`.
+    """
+    parts = {"": tree.loaded, **{name: sub.loaded for name, sub in tree.sub_plans().items()}}
+    plans = {within: plan for within, plan in revised.items() if plan != parts[within].plan}
+    texts: dict[str, tuple[Path, str, bool]] = {}
+    while deepest := max(plans, key=_depth, default=""):
+        path = _beside(target, deepest, parts[deepest].path.suffix)
+        written = rewrite(parts[deepest], plans.pop(deepest), target=path)
+        texts[deepest] = (path, written.text, written.faithful)
+        above, _, todo_id = deepest.rpartition("/")
+        plans[above] = _pointing(plans.get(above, parts[above].plan), todo_id, path, parts[above].root)
+    written = rewrite(tree.loaded, plans.get("", tree.loaded.plan), target=target)
+    texts[""] = (target, written.text, written.faithful)
+    _write({path: text for path, text, _ in texts.values()})
+    return tuple(
+        NewPlan(path=path, within=within, faithful=faithful)
+        for within, (path, _, faithful) in sorted(texts.items())
+    )
+
+
+def _depth(within: str) -> tuple[int, str]:
+    """Sorts a sub-plan after the plans that it is part of."""
+    return within.count("/") + bool(within), within
+
+
+def _beside(target: Path, within: str, suffix: str) -> Path:
+    """``next.yaml`` of the plan, ``next.phase-2.yaml`` of the sub-plan of its todo ``phase-2``."""
+    return target.with_name(f"{target.stem}.{within.replace('/', '.')}{suffix}")
+
+
+def _pointing(plan: Plan, todo_id: str, path: Path, root: Path) -> Plan:
+    """The plan, with a parent that names another file as its sub-plan."""
+    name = os.path.relpath(os.path.realpath(path.parent), root)
+    name = os.path.normpath(os.path.join(name, path.name))
+    if name.startswith(os.pardir):
+        raise PlannerError(
+            f"{shown(path)}: the revised sub-plan of '{todo_id}' would lie outside {root}; "
+            f"name an output file below it"
+        )
+    items = tuple(
+        todo.model_copy(update={"sub_plan": Path(name).as_posix()}) if todo.id == todo_id else todo
+        for todo in plan.items
+    )
+    return plan.model_copy(update={"items": items})
+
+
+def _write(texts: Mapping[Path, str]) -> None:
+    """Write all of them or none."""
+    made: list[Path] = []
+    for path, text in texts.items():
+        try:
+            with path.open("x", encoding="utf-8", newline="") as file:
+                made.append(path)
+                file.write(text)
+        except OSError as error:
+            for each in made:
+                with suppress(OSError):
+                    each.unlink()
+            raise PlannerError(_refusal(error, path)) from None
+
+
+def _refusal(error: OSError, path: Path) -> str:
+    if isinstance(error, FileExistsError):
+        return f"{shown(path)}: is there already, and no file is replaced; name a new one, or remove it"
+    return f"{shown(path)}: cannot be written: {error.strerror}; name a file that can be"

@@ -1,0 +1,1 @@
+"""What the text of tests and build files says, told without running any of it."""
