@@ -1,7 +1,8 @@
 """Where each part of a plan file stands in its text, from its first character to its last.
 
-The nodes of :mod:`planner.edges.nodes` say what a file holds, aliases and merged keys resolved; the parts say
-how it was written: in block or flow style, quoted or not, an alias where there is one. The text must be sound.
+The nodes of :mod:`planner.edges.nodes` say what a file holds, aliases and merged keys resolved; the parts
+say how it was written: in block or flow style, quoted or not, an alias where there is one. The text must be
+sound.
 """
 
 from __future__ import annotations
