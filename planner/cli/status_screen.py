@@ -172,6 +172,8 @@ def _outcome(screen: Screen, outcome: Outcome) -> None:
 
 def _check(check: Check) -> str:
     said = check.cmd or check.title or check.kind.value
-    tests = f" ({counted(len(check.tests), 'test')})" if check.tests else ""
+    # Which tests of a blocked todo were run before it was known to be blocked is a matter of time.
+    counts = check.tests and check.verdict is not Verdict.BLOCKED
+    tests = f" ({counted(len(check.tests), 'test')})" if counts else ""
     is_news = check.reason and check.verdict is not Verdict.BLOCKED
     return f"{said}{tests}{f': {check.reason}' if is_news else ''}"

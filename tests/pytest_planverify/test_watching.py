@@ -283,7 +283,7 @@ def test_the_server_starts_without_the_libraries_that_the_parent_uses():
     code = (
         "import sys, pytest, pytest_planverify.plugin\n"
         "from pytest_planverify.supervision.forkserver import ForkServer, _preload\n"
-        "_preload()\n"
+        "_preload(None)\n"
         "print([name for name in ('pydantic', 'yaml', 'psutil') if name in sys.modules])\n"
     )
     import subprocess
