@@ -31,10 +31,9 @@ def as_written(value: Value) -> Any:
 
 def plain(value: Any) -> Any:
     """What a file says of a value: text, numbers, lists and mappings, without the defaults."""
-    if isinstance(value, ArtifactSpec) and value.model_fields_set == {"path"}:
-        return value.path
     if isinstance(value, Value):
-        return _fields(value)
+        fields = _fields(value)
+        return value.path if isinstance(value, ArtifactSpec) and fields.keys() == {"path"} else fields
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple):

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.edges.plan_file import dump_plan, load_plan
+from planner.edges.plan_text import plain
 from planner.model.plan import (
     AcceptanceCriteria,
     ArtifactSpec,
@@ -257,3 +258,9 @@ def test_only_what_was_set_is_written() -> None:
         "  x-n: 1.0\n"
     )
     assert json.loads(dump_plan(plan, format="json"))["items"][1] == {"id": "b", "title": "B", "x-n": 1.0}
+
+
+def test_an_artifact_of_which_only_the_path_is_said_is_written_as_its_path():
+    said = ArtifactSpec(path="0", extensions={})
+    assert plain(said) == "0"
+    assert plain(ArtifactSpec(path="0", extensions={"x-a": 1})) == {"path": "0", "x-a": 1}
