@@ -6,8 +6,10 @@ import hashlib
 import re
 import subprocess
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from planner.rules.glob_patterns import allowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,9 +57,7 @@ class Changes:
             return (), None
         kept = files
         if allowed_files is not None:
-            kept = tuple(
-                file for file in files if any(_matches(file, pattern) for pattern in allowed_files)
-            )
+            kept = tuple(file for file in files if allowed(file, allowed_files))
         product = tuple(
             file for file in files if not any(_is_at_or_below(file, name) for name in self._apart)
         )
@@ -151,9 +151,3 @@ def _cached_digest(diff: bytes, files: tuple[str, ...], root: str) -> str:
         except OSError:
             continue
     return digest.hexdigest()
-
-
-def _matches(file: str, pattern: str) -> bool:
-    if pattern.endswith("/**"):
-        return file.startswith(pattern[:-2])
-    return PurePosixPath(file).match(pattern)

@@ -90,12 +90,18 @@ def test_an_error_without_a_place_is_told_too() -> None:
 
 def test_standard_error_that_nobody_reads_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     class Closed(io.StringIO):
+        asked = 0
+
         def write(self, text: str) -> int:
+            self.asked += 1
             raise BrokenPipeError
 
-    monkeypatch.setattr(sys, "stderr", Closed())
+    closed = Closed()
+    monkeypatch.setattr(sys, "stderr", closed)
 
     ending.complain("x")
+
+    assert closed.asked == 1
 
 
 @pytest.fixture

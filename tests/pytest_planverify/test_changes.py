@@ -60,6 +60,8 @@ def test_below_a_folder_only_its_own_files_count(repository: Path):
         (("sub/**",), ("sub/deep/d.py",)),
         (("*.py",), ("a.py", "sub/deep/d.py")),
         (("a.py",), ("a.py",)),
+        (("**/d.py",), ("sub/deep/d.py",)),
+        (("*.py", "!sub/**"), ("a.py",)),
     ],
 )
 def test_a_todo_is_told_what_it_may_touch(
