@@ -1,5 +1,16 @@
-"""Shared by all tests: pytest's own fixture for running pytest on small projects."""
+"""Shared by all tests: pytest's own fixture for running pytest on small projects, and how far properties
+are explored.
+
+The suite says the same each time that it runs on the same code. To look further, with other examples each
+time: ``pytest --hypothesis-profile explore -m hypothesis``.
+"""
 
 from __future__ import annotations
 
+import hypothesis
+
 pytest_plugins = ["pytester"]
+
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("explore", max_examples=2000, deadline=None)
+hypothesis.settings.load_profile("repeatable")

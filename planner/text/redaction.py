@@ -26,6 +26,8 @@ def redact(text: str) -> str:
             text = shape.pattern.sub(shape.replacement, text)
     if _KEY_HINT in text:
         text = _without_private_keys(text)
+    if "curl " in text or "wget " in text:
+        text = _REQUEST.sub(_without_passwords, text)
     text = _without_header_values(text)
     return redact_assigned(text)
 
@@ -91,14 +93,6 @@ _SHAPES: tuple[_Shape, ...] = (
     _shape("telegram token", ":AA", r"\d{8,10}:AA[A-Za-z0-9_-]{32,}+"),
     _shape("age key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{40,}+"),
     _shape("jwt", "eyJ", r"(?<![_-])eyJ[A-Za-z0-9_-]{6,}+\.eyJ[A-Za-z0-9_-]{4,}+(?:\.[A-Za-z0-9_-]*+)?"),
-    _Shape(
-        ("curl ", "wget "),
-        re.compile(
-            r"(\b(?:curl|wget) (?:[^\n]{0,200}? )?(?:-u|--user)[ =][\"']?[^\s:\"']{1,100}+:)"
-            r"[^\s\"'{$<]{1,200}+"
-        ),
-        rf"\1{MARK.format(kind='password')}",
-    ),
     # A password in a URL, up to the last '@' before the path: passwords may hold one.
     _Shape(
         ("://",),
@@ -111,6 +105,17 @@ _SHAPES: tuple[_Shape, ...] = (
         rf"\1{MARK.format(kind='token')}",
     ),
 )
+
+_REQUEST = re.compile(r"\b(?:curl|wget) [^\n]*+")
+_USER_OPTION = re.compile(
+    r"(?P<user>(?<= )(?:-u|--user)[ =][\"']?[^\s:\"']{1,100}+:)(?!\[redacted: )[^\s\"'{$<]{1,200}+"
+)
+
+
+def _without_passwords(request: re.Match[str]) -> str:
+    """The rest of a line that asks for a page, without the password of any of its users."""
+    return _USER_OPTION.sub(rf"\g<user>{MARK.format(kind='password')}", request[0])
+
 
 _KEY_HINT = "PRIVATE KEY"
 _KEY_BEGINS = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")

@@ -127,6 +127,7 @@ def test_headers_keep_their_name_and_scheme_and_lose_their_value(text: str, expe
         ("postgres://me:pa55@host/db", "postgres://me:[redacted: password]@host/db"),
         ("postgres://me:p@ss@word@host:1/db", "postgres://me:[redacted: password]@host:1/db"),
         ("curl -s -u me:hunter2 https://x.org", "curl -s -u me:[redacted: password] https://x.org"),
+        ("curl -u a:b -u c:d x", "curl -u a:[redacted: password] -u c:[redacted: password] x"),
         ("auth_token = 'abc'", "auth_token = '[redacted: access token]'"),
         ("GITHUB_API_TOKEN: abcdefgh", "GITHUB_API_TOKEN: [redacted: access token]"),
         ("redis://:hunter2@localhost", "redis://:[redacted: password]@localhost"),
