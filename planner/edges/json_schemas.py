@@ -19,12 +19,14 @@ from planner.edges.nodes.shapes import EXTENSION
 from planner.edges.schema_files import FOLDER, path_of, schema_text
 from planner.model.answers import Answers
 from planner.model.base import Value
+from planner.model.baseline import Baseline
 from planner.model.contract import Contract
 from planner.model.decision import Decisions
 from planner.model.failure_report import FailureReport
 from planner.model.journal import Record
 from planner.model.outcome import OutcomeDocument
 from planner.model.plan import Plan
+from planner.model.qualification import Qualification
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +40,8 @@ _MODELS: Mapping[str, tuple[Any, str]] = {
     "failure_report": (FailureReport, "The failure report of one todo"),
     "decision": (Decisions, "What planner next decided"),
     "contract": (Contract, "What a module of the project promises"),
+    "baseline": (Baseline, "What held before the work on a plan began"),
+    "qualification": (Qualification, "What the checks of a plan are worth"),
     "journal": (Record, "One line of the journal of a run of pytest-planverify"),
 }
 

@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from planner.model.base import ReadValue
-from planner.model.kinds import EvidenceKind, Phase, Side
+from planner.model.kinds import EvidenceKind, Hardness, Phase, Side
 
 
 class Frame(ReadValue):
@@ -143,9 +143,60 @@ class Confirmation(ReadValue):
     """What one repeated run of a failing check said."""
 
     where: str
-    """``alone`` (its original command in a process of its own) or ``company`` (after the same tests)."""
+    """``alone`` (its original command in a process of its own), ``company`` (after the same tests),
+    ``hash_seed`` (alone, with another hash seed) or ``after`` (alone but for the tests named)."""
     passed: bool
     duration_ms: int = 0
+    hash_seed: int | None = None
+    """The value of ``PYTHONHASHSEED``, where one was set for this run."""
+    after: tuple[str, ...] = ()
+    """The tests that ran before it in the same process, where that was a selection."""
+
+
+class HygieneSignal(ReadValue):
+    """One sign that a verdict was bought, with the exact place."""
+
+    sign: str
+    """The id of the detector: ``assertion-removed``, ``report-overturned``."""
+    hardness: Hardness
+    message: str
+    """One sentence that names the thing."""
+    path: str | None = None
+    """Relative to the plan's root where it is below it, else absolute."""
+    line: int | None = None
+    """In the file as it is now; of something removed, in the file as it was."""
+    nodeid: str | None = None
+    before: str | None = None
+    """What stood there at the baseline: a line or two."""
+    after: str | None = None
+
+
+class AuditEvent(ReadValue):
+    """Something that a process of the run reached for outside itself."""
+
+    event: str
+    """``connect``, ``process`` or ``write``."""
+    target: str
+    """``host:port``, the program, or the path."""
+    nodeid: str | None = None
+    """The test that was running; absent while files were imported, and between tests."""
+    path: str | None = None
+    """The file that was being collected, or the conftest that was being imported."""
+    phase: Phase | None = None
+    denied: bool = False
+    """The plan denies it, and it was refused."""
+    count: int = 1
+
+
+class BudgetFact(ReadValue):
+    """A limit of the plan's budget that was passed."""
+
+    name: str
+    """``wall_seconds``, ``memory_mb`` or ``new_files``."""
+    limit: float
+    used: float
+    examples: tuple[str, ...] = ()
+    """Some of the new files, or the processes that used most."""
 
 
 class Evidence(ReadValue):
@@ -198,3 +249,12 @@ class Evidence(ReadValue):
     """The test passed, but longer after its limit than a limit allows."""
     tests: tuple[str, ...] = ()
     """Node ids of every test that failed in this very way."""
+    polluters: tuple[str, ...] = ()
+    """The tests that make this one fail, or pass, when they run before it; found by bisection."""
+    signals: tuple[HygieneSignal, ...] = ()
+    events: tuple[AuditEvent, ...] = ()
+    outside: tuple[str, ...] = ()
+    """Changed files that no todo's ``allowed_files`` grants."""
+    granted: tuple[str, ...] = ()
+    """The globs that were asked."""
+    budget: BudgetFact | None = None

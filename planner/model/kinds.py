@@ -24,6 +24,14 @@ class EvidenceKind(StrEnum):
     """The data file that a criterion names."""
     CONTRACT = "contract"
     MANUAL = "manual"
+    HYGIENE = "hygiene"
+    """What judges the work was changed, or the work was made to please its judge."""
+    SANDBOX = "sandbox"
+    """Something was reached for that the plan denies."""
+    ALLOWLIST = "allowlist"
+    """Files were changed that no todo may change."""
+    BUDGET = "budget"
+    """The run used more than the plan grants."""
 
 
 class Phase(StrEnum):
@@ -47,3 +55,10 @@ class Side(StrEnum):
     STDLIB = "stdlib"
     FRAMEWORK = "framework"
     """pytest, its plugins, and this plugin."""
+
+
+class Hardness(StrEnum):
+    """How much a sign of tampering weighs: one hard sign is enough, of soft ones two are needed."""
+
+    HARD = "hard"
+    SOFT = "soft"

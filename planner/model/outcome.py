@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, Field
 
 from planner.model.base import ReadValue
-from planner.model.evidence import Phase
+from planner.model.evidence import AuditEvent, Phase
 from planner.model.taxonomy import Category, Owner, Repeatability, Role, RoutingKey
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -55,6 +55,9 @@ class CheckKind(StrEnum):
     CONTRACT = "contract"
     MANUAL = "manual"
     SUB_PLAN = "sub_plan"
+    GUARD = "guard"
+    """What no criterion asks for and every todo is held to: ``hygiene``, ``allowlist``, ``sandbox``,
+    ``budget``. It stands among the checks of a todo only where it was violated."""
 
 
 class Isolation(StrEnum):
@@ -145,6 +148,10 @@ class Check(ReadValue):
     witness: Witness | None = None
     tests: tuple[TestResult, ...] = ()
     fixture: FixtureUse | None = None
+    events: tuple[AuditEvent, ...] = ()
+    """What its tests reached for outside their process; at most 50."""
+    quarantined: str | None = None
+    """The ticket under which the plan bears the flakiness of this check."""
 
 
 class Location(ReadValue):
@@ -268,6 +275,8 @@ class RunInfo(ReadValue):
 class Summary(ReadValue):
     todos: dict[TodoState, int] = Field(default_factory=dict[TodoState, int])
     criteria: dict[Verdict, int] = Field(default_factory=dict[Verdict, int])
+    tests_since: dict[Since, int] = Field(default_factory=dict[Since, int])
+    """How the tests of the run compare with the baseline; empty without one."""
 
 
 class OutcomeDocument(ReadValue):

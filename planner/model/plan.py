@@ -67,6 +67,15 @@ class Extensible(Value):
         return hash(tuple(value for name, value in self.__dict__.items() if name != "extensions"))
 
 
+class NegativeControl(Extensible):
+    """How the feature is broken on purpose, in a copy of the tree: a good check is red there."""
+
+    patch: RelativePath | None = None
+    """A unified diff, applied from the plan's root."""
+    cmd: Line | None = None
+    """A command of the catalog that breaks it."""
+
+
 class CommandSpec(Extensible):
     """A command that must succeed: a pytest command, or any tool that the catalog knows."""
 
@@ -74,6 +83,8 @@ class CommandSpec(Extensible):
     timeout_seconds: Seconds = DEFAULT_CRITERION_SECONDS
     fixture: RelativePath | None = None
     """A data file that must exist; its path is given to the tests as ``planverify.fixture_path``."""
+    negative_control: NegativeControl | None = None
+    """Stands before the todo's own."""
 
 
 class ArtifactSpec(Extensible):
@@ -143,6 +154,11 @@ class Todo(Extensible):
     test_command: Line | None = None
     test_file: RelativePath | None = None
     contract_path: RelativePath | None = None
+    must_turn_green: Literal["all"] | tuple[Line, ...] = ()
+    """Node ids of tests that were red at the baseline, or not there, and must be green now."""
+    must_stay_green: Literal["all"] | tuple[Line, ...] = ()
+    """Node ids of tests that were green at the baseline and must be so now."""
+    negative_control: NegativeControl | None = None
     allowed_files: tuple[Line, ...] | None = None
     risk_level: RiskLevel | None = None
     controller_task_spec: ControllerTaskSpec | None = None
@@ -194,6 +210,8 @@ class Budget(Extensible):
     tokens: Annotated[int, Field(ge=0)] | None = None
     cycles: Count | None = None
     new_files: Count | None = None
+    memory_mb: Annotated[int, Field(gt=0)] | None = None
+    """Of all processes of the run together, in MiB."""
 
 
 class Policy(Extensible):
@@ -213,6 +231,10 @@ class Policy(Extensible):
     max_todo_seconds: Seconds | None = None
     budget: Budget = Budget()
     network: Literal["record", "deny"] | tuple[Line, ...] = "record"
+    processes: Literal["record", "deny"] | tuple[Line, ...] = "record"
+    """Programs that tests start; a list names those that they may."""
+    writes: Literal["record", "deny"] | tuple[Line, ...] = "record"
+    """Writes outside the plan's root and the folders for temporary files; a list names folders granted."""
     protected_files: tuple[Line, ...] = ()
 
 

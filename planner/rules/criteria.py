@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from planner.catalog import RECIPES, Command, parse_command
 from planner.model.outcome import CheckKind
 from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec, Todo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+TURN_GREEN = "must_turn_green"
+STAY_GREEN = "must_stay_green"
 
 CriterionSpec: TypeAlias = CommandSpec | ArtifactSpec | MetricSpec | ManualSpec | str
 
@@ -22,7 +25,8 @@ class Criterion:
 
     id: str
     """Where it stands: ``tests[0]``, ``verify``, ``verify[1]``, ``test_command``, ``test_file``,
-    ``convention``, ``expected_artifacts[0]``, ``metrics[0]``, ``manual[0]`` or ``contract_path``."""
+    ``convention``, ``must_turn_green``, ``must_stay_green``, ``expected_artifacts[0]``, ``metrics[0]``,
+    ``manual[0]`` or ``contract_path``."""
     kind: CheckKind
     spec: CriterionSpec
     """What the plan says of it; of a contract, its path."""
@@ -70,6 +74,9 @@ def commands_of(todo: Todo) -> Iterator[tuple[str, CommandSpec]]:
         yield "test_command", _command(todo.test_command)
     if todo.test_file is not None:
         yield "test_file", _command(pytest_command(todo.test_file))
+    for name, tests in ((TURN_GREEN, todo.must_turn_green), (STAY_GREEN, todo.must_stay_green)):
+        if tests:
+            yield name, _command(_pytest_of(tests))
 
 
 def command_criterion(where: str, spec: CommandSpec) -> Criterion:
@@ -103,6 +110,11 @@ def _informs_only(todo: Todo, spec: CriterionSpec) -> bool:
         and isinstance(spec, ArtifactSpec)
         and spec.path.removeprefix("./") == f"diagnostics/{todo.parent_id}_failure_report.json"
     )
+
+
+def _pytest_of(tests: Literal["all"] | Sequence[str]) -> str:
+    """The command that runs these tests; of ``all``, the whole suite below the root."""
+    return "pytest" if tests == "all" else " ".join(["pytest", *map(shlex.quote, tests)])
 
 
 def _command(cmd: str) -> CommandSpec:

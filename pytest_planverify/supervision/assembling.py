@@ -72,6 +72,8 @@ class Assembler:
         criteria = self._result.plan.criteria[todo.id]
         runs = self._result.checks[todo.id]
         own = [runs[criterion.id] for criterion in criteria if criterion.id in runs]
+        guards = [run for run in runs.values() if run.check.kind is CheckKind.GUARD]
+        own += guards
         blocked = self._result.blocked.get(todo.id, ())
         ordered = [self._of_children(todo, children, blocked), *own] if children else own
         verdicts = parent_verdicts(
@@ -80,7 +82,7 @@ class Assembler:
         state = todo_state(todo, verdicts, blocked=bool(blocked))
         root = self._result.flat.owner(todo.id).root
         counted = [run for run in own if run.check.verdict.is_red or run.evidence]
-        counted = [] if blocked else [_with_promises(run, root) for run in counted]
+        counted = guards if blocked else [_with_promises(run, root) for run in counted]
         failures = self._failures(todo, counted)
         evidence = tuple(piece for run in counted for piece in run.evidence)
         touched, digest = self._changes[root].of(todo.allowed_files)

@@ -166,6 +166,7 @@ class _Run:
             reds = 0
             for each in prepared:
                 each.run.reds = reds
+                each.guards.look()
                 each.run.run()
                 reds = each.run.reds
         except KeyboardInterrupt:
@@ -178,6 +179,7 @@ class _Run:
     # -- before ----------------------------------------------------------------------------------
 
     def _prepare(self, chosen: ChosenPlan) -> Prepared:
+        from pytest_planverify.guards.guarding import Guards
         from pytest_planverify.reports.failure_report import FOLDER
         from pytest_planverify.supervision.changes import Changes
         from pytest_planverify.supervision.chosen import todos_in_scope
@@ -218,6 +220,7 @@ class _Run:
             sessions=sessions,
             run=run,
             changes=changes,
+            guards=Guards(flat, todos),
         )
 
     def _last_failed(self, flat: FlatPlan) -> dict[Path, tuple[str, ...]]:
@@ -274,6 +277,7 @@ class _Run:
         for each in prepared:
             each.folder.restore()
             self._echo_summaries(each.sessions)
+            each.guards.judge(each.run.result)
         document, longreprs = self._document(prepared)
         for each in prepared:
             close_journal(each.folder.journal, each.plan.plan.todo_list_id, document)
@@ -310,6 +314,7 @@ class _Run:
             scope=self._settings.scope,
             python=platform.python_version(),
             pytest=pytest.__version__,
+            hygiene=next((each.guards.hygiene for each in prepared), ""),
             interrupted=self._interrupted,
             notes=tuple(self._notes(prepared)),
         )

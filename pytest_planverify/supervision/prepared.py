@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from planner.edges.plan_file import LoadedPlan
     from planner.edges.plan_tree import FlatPlan
     from planner.model.plan import Todo
+    from pytest_planverify.guards.guarding import Guards
     from pytest_planverify.supervision.changes import Changes
     from pytest_planverify.supervision.run_folder import RunFolder
     from pytest_planverify.supervision.running import PlanRun
@@ -32,6 +33,7 @@ class Prepared:
     run: PlanRun
     changes: Mapping[Path, Changes]
     """By the root of the plan and of each sub-plan."""
+    guards: Guards
 
     @property
     def plan(self) -> LoadedPlan:

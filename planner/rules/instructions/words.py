@@ -18,6 +18,7 @@ CHECK_WORDS: Mapping[CheckKind, str] = {
     CheckKind.CONTRACT: "a contract that the code must keep",
     CheckKind.MANUAL: "a question to a person",
     CheckKind.SUB_PLAN: "a plan below this one",
+    CheckKind.GUARD: "a rule that every todo is held to",
 }
 
 OWNERS: Mapping[Owner, str] = {

@@ -12,6 +12,7 @@ from pytest_planverify.diagnosis.rules.checks import CHECK_RULES
 from pytest_planverify.diagnosis.rules.commands import COMMAND_FALLBACKS, COMMAND_RULES
 from pytest_planverify.diagnosis.rules.endings import PROCESS_RULES, SESSION_FALLBACKS, TIMEOUT_RULES
 from pytest_planverify.diagnosis.rules.environment import ENVIRONMENT_RULES
+from pytest_planverify.diagnosis.rules.guards import GUARD_RULES
 from pytest_planverify.diagnosis.rules.loading import LOADING_RULES
 from pytest_planverify.diagnosis.rules.raising import LAST_RULES, RAISING_RULES
 from pytest_planverify.diagnosis.rules.repetition import REPETITION_RULES
@@ -50,6 +51,7 @@ _HARD = ENVIRONMENT_RULES + LOADING_RULES
 _SOFT = BOUNDARY_RULES + BEHAVIOUR_RULES + RAISING_RULES
 
 RULES: tuple[Rule, ...] = (
+    *GUARD_RULES,
     *CHECK_RULES,
     *COMMAND_RULES,
     *SELECTION_RULES,
@@ -65,5 +67,6 @@ RULES: tuple[Rule, ...] = (
     *LAST_RULES,
     UNKNOWN_RULE,
 )
-"""What decides by the kind of criterion, then what repeated runs proved, then limits and deaths, then what
-an exception says by its type (first the one that surfaced, then those beneath), then whose frame raised."""
+"""What a guard found, then what decides by the kind of criterion, then what repeated runs proved, then
+limits and deaths, then what an exception says by its type (first the one that surfaced, then those
+beneath), then whose frame raised."""

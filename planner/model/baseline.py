@@ -1,0 +1,125 @@
+"""The baseline: what held before the work began, as it is written to ``.planverify/baseline.json``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from planner.model.base import ReadValue
+from planner.model.outcome import TestOutcome, TodoState, Verdict
+
+BASELINE_VERSION: Literal[1] = 1
+
+
+class JudgeKind(StrEnum):
+    """What a file has to do with the verdict."""
+
+    TEST = "test"
+    CONFTEST = "conftest"
+    CONFIG = "config"
+    """pytest's configuration: ``pytest.ini``, ``pyproject.toml``, ``tox.ini``, ``setup.cfg``."""
+    TEST_SUPPORT = "test_support"
+    """A module that only tests use."""
+    FIXTURE = "fixture"
+    """Data that tests read."""
+    PLAN = "plan"
+    CONTRACT = "contract"
+    START_UP = "start_up"
+    """``sitecustomize.py``, ``usercustomize.py``, ``.pth`` files."""
+    ARTIFACT = "artifact"
+    """What a criterion expects a command to make."""
+    PRODUCT = "product"
+    """Everything else."""
+
+
+class BaselineFile(ReadValue):
+    """One file below the plan's root."""
+
+    sha256: str
+    size: int
+    kind: JudgeKind = JudgeKind.PRODUCT
+    committed: bool = False
+    """The revision of the baseline holds just this content; else a copy is kept beside the baseline."""
+
+
+class BaselineTest(ReadValue):
+    """What one test said."""
+
+    outcome: TestOutcome
+    flaky: bool = False
+    """It gave both answers."""
+    signature: str | None = None
+    """Of the failure, where it failed."""
+
+
+class BaselineCheck(ReadValue):
+    """What one criterion said, with its failures' signatures."""
+
+    verdict: Verdict
+    signatures: tuple[str, ...] = ()
+
+
+class BaselineTodo(ReadValue):
+    """What one todo said."""
+
+    state: TodoState | None = None
+    claimed: bool = False
+    checks: dict[str, BaselineCheck] = Field(default_factory=dict[str, BaselineCheck])
+
+
+class HookUse(ReadValue):
+    """A hook of pytest that a file of the project, or an installed plugin, implements."""
+
+    hook: str
+    file: str
+    """Relative to the plan's root where it is below it; of installed plugins their module."""
+
+
+class SessionInventory(ReadValue):
+    """What a session was made of: who could have a say in its verdicts."""
+
+    plugins: tuple[str, ...] = ()
+    """Names of the plugins that were registered, sorted."""
+    hooks: tuple[HookUse, ...] = ()
+    entry_points: tuple[str, ...] = ()
+    """``pytest11`` entry points of the environment: ``name = module``."""
+    start_up: dict[str, str] = Field(default_factory=dict[str, str])
+    """``sitecustomize``, ``usercustomize`` and ``.pth`` files of the environment, with their sha256."""
+
+
+class Acceptance(ReadValue):
+    """A change of what judges that a person has blessed."""
+
+    todo_id: str
+    reason: str
+    at: str
+    """RFC 3339, UTC."""
+    by: str | None = None
+    files: dict[str, str | None] = Field(default_factory=dict[str, str | None])
+    """Paths with the sha256 that was accepted; ``null`` for a file that is gone."""
+
+
+class Baseline(ReadValue):
+    """The baseline file."""
+
+    schema_version: int = BASELINE_VERSION
+    plan: str
+    """The plan's ``todo_list_id``."""
+    plan_digest: str
+    made_at: str
+    """RFC 3339, UTC."""
+    revision: str | None = None
+    """The commit that the tree was at."""
+    dirty: bool = False
+    """The tree had changes that the commit has not."""
+    python: str
+    pytest: str
+    todos: dict[str, BaselineTodo] = Field(default_factory=dict[str, BaselineTodo])
+    tests: dict[str, BaselineTest] = Field(default_factory=dict[str, BaselineTest])
+    """By node id, relative to the plan's root."""
+    files: dict[str, BaselineFile] = Field(default_factory=dict[str, BaselineFile])
+    """By path, relative to the plan's root."""
+    inventory: SessionInventory = SessionInventory()
+    accepted: tuple[Acceptance, ...] = ()

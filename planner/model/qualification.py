@@ -1,0 +1,67 @@
+"""The qualification, is each check itself any good, as ``.planverify/qualification.json`` holds it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from planner.model.base import ReadValue
+from planner.model.outcome import Verdict
+
+QUALIFICATION_VERSION: Literal[1] = 1
+
+
+class Quality(StrEnum):
+    """What a check is worth."""
+
+    RED_OK = "red_ok"
+    """Red before the work, and red on the broken tree where a control is declared."""
+    VACUOUS = "vacuous"
+    """Green before the work, or green on the broken tree: it proves nothing."""
+    UNRUNNABLE = "unrunnable"
+    """It could not be run to an answer: its command, data file or environment is at fault."""
+    UNSTABLE = "unstable"
+    """It gave different answers on the same tree."""
+
+
+class QualifiedRun(ReadValue):
+    """One run of a check."""
+
+    tree: Literal["as_is", "broken"]
+    """The tree as it is, or with the negative control applied."""
+    verdict: Verdict
+    signature: str | None = None
+
+
+class QualifiedCheck(ReadValue):
+    """One check and what it is worth."""
+
+    todo_id: str
+    check_id: str
+    cmd: str | None = None
+    quality: Quality
+    because: str
+    """One sentence."""
+    remedy: str | None = None
+    """What to do about it; absent for a good check."""
+    runs: tuple[QualifiedRun, ...] = ()
+    control: str | None = None
+    """The patch or command that broke the tree."""
+
+
+class Qualification(ReadValue):
+    """The qualification file."""
+
+    schema_version: int = QUALIFICATION_VERSION
+    plan: str
+    plan_digest: str
+    made_at: str
+    """RFC 3339, UTC."""
+    revision: str | None = None
+    python: str
+    pytest: str
+    runs: int
+    """How often each check was run on the tree as it is."""
+    checks: tuple[QualifiedCheck, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """Todos that are claimed already, which are not qualified."""

@@ -1,0 +1,1 @@
+"""What held before the work began: recorded once, compared with in every run."""

@@ -1,0 +1,39 @@
+"""What every todo is held to without asking for it: hygiene, allowlist, sandbox and budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from planner.model.outcome import Check, CheckKind, Verdict
+from pytest_planverify.supervision.check_runs import CheckRun
+
+if TYPE_CHECKING:
+    from planner.model.evidence import Evidence
+
+
+class Guard(StrEnum):
+    """The guards; also the ids of the checks that they add to a todo that they find fault with."""
+
+    HYGIENE = "hygiene"
+    ALLOWLIST = "allowlist"
+    SANDBOX = "sandbox"
+    BUDGET = "budget"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """What a guard holds against a todo."""
+
+    todo_id: str
+    guard: Guard
+    reason: str
+    """One sentence for the screen."""
+    evidence: Evidence
+
+    def check_run(self) -> CheckRun:
+        """The failed check that stands for it among the todo's own."""
+        check = Check(id=self.guard, kind=CheckKind.GUARD, verdict=Verdict.FAILED, reason=self.reason)
+        evidence = self.evidence.model_copy(update={"check_id": self.guard.value})
+        return CheckRun(check=check, evidence=(evidence,))
