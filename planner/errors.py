@@ -9,6 +9,7 @@
     ├── ContractFileError  the contract file cannot be used; carries every fault of the file
     ├── ModuleSourceError  the interface of a module cannot be told from its source
     ├── EditConflictError  an edit does not fit the plan that it should change
+    ├── BaselineError      the baseline cannot be made, read or trusted
     └── OutcomeFileError   the outcome file cannot be read
         ├── NoOutcomesError       nothing was verified yet
         ├── ForeignOutcomesError  they are of another plan
@@ -81,6 +82,10 @@ class EditConflictError(PlannerError):
         self.todo_id = todo_id
         self.problem = problem
         self.remedy = remedy
+
+
+class BaselineError(PlannerError):
+    """The baseline cannot be made, read or trusted, or it is of another plan."""
 
 
 class ContractFileError(PlannerError):

@@ -12,8 +12,19 @@ if TYPE_CHECKING:
 
 PLAN_SUFFIXES = (".yaml", ".yml", ".json")
 
-_OWN_FLAGS = frozenset({"--planverify", "--planverify-isolate", "--planverify-keep-going"})
-_OWN_VALUES = frozenset({"--planverify-scope", "--planverify-outcomes", "--planverify-confirm"})
+_OWN_FLAGS = frozenset(
+    {"--planverify", "--planverify-isolate", "--planverify-keep-going", "--planverify-resume"}
+    | {"--planverify-recording"}
+)
+_OWN_VALUES = frozenset(
+    {
+        "--planverify-scope",
+        "--planverify-outcomes",
+        "--planverify-confirm",
+        "--planverify-confirm-seconds",
+        "--planverify-baseline",
+    }
+)
 _DROPPED_FLAGS = frozenset(
     {"--ff", "--failed-first", "--nf", "--new-first", "--sw", "--stepwise", "--sw-skip", "--stepwise-skip"}
     | {"--continue-on-collection-errors", "--cache-clear"}

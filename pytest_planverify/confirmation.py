@@ -1,34 +1,63 @@
-"""Finds out what a failure is worth: is it red alone as well, every time, or only in company?
+"""Finds out what a failure is worth: is it red alone as well, every time, or only in some company?
 
 A red of a shared session counts only when its own command, alone in a process of its own, is red too.
-Where the answers differ, further runs tell a flaky test from one that other tests disturbed. A green
-that is in doubt is seen alone as well.
+Where the answers differ, further runs tell the kinds apart: by chance, after certain tests, or with
+certain hash seeds. A green that is in doubt is seen alone as well.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from planner.model.evidence import Confirmation
+from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Verdict
+from pytest_planverify.polluters import find_polluters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from planner.model.evidence import Evidence
     from pytest_planverify.judgement import Judgement
 
-CONFIRMATION_SECONDS = 900.0
-"""How long all confirmations of one run may take together."""
+SEEDS = (1, 2, 3)
+"""Hash seeds for the runs that look whether the order of sets matters."""
+
+_SHOWN = 3
+_Said = TypeVar("_Said")
+
+
+class Repeats(Protocol):
+    """Runs one check again, under whatever conditions are asked for."""
+
+    def alone(self, only: Sequence[str] | None = None) -> Judgement:
+        """Its own command in a process of its own, perhaps with some of its tests only."""
+        ...
+
+    def company(self, only: Sequence[str] | None = None) -> Judgement:
+        """The session that it shared, perhaps with some of the tests only."""
+        ...
+
+    def seeded(self, seed: int) -> Judgement | None:
+        """Its own command in a new interpreter with that hash seed; nothing where seeds are fixed."""
+        ...
+
+    def before(self, nodeid: str) -> Sequence[str]:
+        """The tests that ran before that one in the shared session, in their order."""
+        ...
+
+    def may_depend_on_seed(self, red: Judgement) -> bool:
+        """Whether the code around the failure does anything whose order a hash seed decides."""
+        ...
 
 
 @dataclass(slots=True)
 class ConfirmationBudget:
     """Time that is left for confirmations; what could not be confirmed is said."""
 
-    seconds: float = CONFIRMATION_SECONDS
+    seconds: float = 900.0
     spent: float = 0.0
     refused: int = 0
 
@@ -38,6 +67,11 @@ class ConfirmationBudget:
             return True
         self.refused += 1
         return False
+
+    @property
+    def is_left(self) -> bool:
+        """Whether there is time for a closer look, which nobody misses where there is none."""
+        return self.spent < self.seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,70 +84,193 @@ class Confirmed:
 
 
 def confirm_shared(
-    first: Judgement,
-    run_alone: Callable[[], Judgement],
-    run_company: Callable[[], Judgement],
-    *,
-    attempts: int,
-    budget: ConfirmationBudget,
+    first: Judgement, repeats: Repeats, *, attempts: int, budget: ConfirmationBudget
 ) -> Confirmed:
     """Settle a judgement of a shared session that is red, inconclusive or in doubt."""
     if not budget.allows():
         return Confirmed(judgement=_unconfirmed(first), alone=False)
-    runs = _Runs(run_alone, budget)
+    runs = _Runs(repeats, budget)
     alone = runs.alone()
     if first.is_red and alone.is_red:
-        return Confirmed(judgement=_with(alone, _told(first, "company"), *runs.told), alone=True)
+        runs.told.insert(0, _told(first, "company"))
+        return Confirmed(judgement=_examined(alone, runs), alone=True)
     if not first.is_red:
         return _settle_doubt(alone, runs)
     if alone.verdict is not Verdict.PASSED:
         return Confirmed(judgement=alone, alone=True)
-    while runs.count < attempts and budget.allows():
-        alone = runs.alone()
-        if alone.is_red:
-            return Confirmed(judgement=_flaky(alone, _told(first, "company"), *runs.told), alone=True)
-    company = run_company()
-    if company.is_red:
-        alone.reason = (
-            f"red beside the other tests of the run, green alone {runs.count} of {runs.count} times; "
-            "what runs alone counts"
-        )
-        return Confirmed(judgement=alone, alone=True)
-    told = (_told(first, "company"), *runs.told, _told(company, "company"))
-    return Confirmed(judgement=_flaky(first, *told), alone=True)
+    return _settle_contradiction(first, alone, runs, attempts)
 
 
-def confirm_alone(
-    first: Judgement, run_alone: Callable[[], Judgement], *, budget: ConfirmationBudget
-) -> Confirmed:
+def confirm_alone(first: Judgement, repeats: Repeats, *, budget: ConfirmationBudget) -> Confirmed:
     """Settle a red of a command that ran alone: the same conditions once more."""
     if not budget.allows():
         return Confirmed(judgement=_unconfirmed(first), alone=True)
-    runs = _Runs(run_alone, budget)
+    runs = _Runs(repeats, budget)
     again = runs.alone()
+    runs.told.insert(0, _told(first, "alone"))
     if again.is_red:
-        return Confirmed(judgement=_with(again, _told(first, "alone"), *runs.told), alone=True)
-    return Confirmed(judgement=_flaky(first, _told(first, "alone"), *runs.told), alone=True)
+        return Confirmed(judgement=_examined(again, runs), alone=True)
+    if again.verdict is not Verdict.PASSED:
+        return Confirmed(judgement=_unanswered(first), alone=True)
+    return Confirmed(judgement=_flaky(first, *runs.told), alone=True)
 
 
 class _Runs:
-    """Runs alone, and what they said."""
+    """Repeated runs, the time that they took, and what they said."""
 
-    def __init__(self, run: Callable[[], Judgement], budget: ConfirmationBudget) -> None:
-        self._run = run
-        self._budget = budget
+    def __init__(self, repeats: Repeats, budget: ConfirmationBudget) -> None:
+        self.repeats = repeats
+        self.budget = budget
         self.told: list[Confirmation] = []
 
-    @property
-    def count(self) -> int:
-        return len(self.told)
-
     def alone(self) -> Judgement:
+        return self._note(self.timed(self.repeats.alone), "alone")
+
+    def company(self) -> Judgement:
+        return self._note(self.timed(self.repeats.company), "company")
+
+    def seeded(self, seed: int) -> Judgement | None:
+        judgement = self.timed(lambda: self.repeats.seeded(seed))
+        return None if judgement is None else self._note(judgement, "hash_seed", seed=seed)
+
+    def timed(self, run: Callable[[], _Said]) -> _Said:
         started = time.monotonic()
-        judgement = self._run()
-        self._budget.spent += time.monotonic() - started
-        self.told.append(_told(judgement, "alone"))
+        try:
+            return run()
+        finally:
+            self.budget.spent += time.monotonic() - started
+
+    def _note(self, judgement: Judgement, where: str, seed: int | None = None) -> Judgement:
+        if judgement.is_red or judgement.verdict is Verdict.PASSED:  # anything else is no answer
+            self.told.append(_told(judgement, where, seed=seed))
         return judgement
+
+
+# -- red in company, green alone -----------------------------------------------------------------------
+
+
+def _settle_contradiction(first: Judgement, alone: Judgement, runs: _Runs, attempts: int) -> Confirmed:
+    told_first = _told(first, "company")
+    while len(runs.told) < attempts and runs.budget.allows():
+        alone = runs.alone()
+        if alone.is_red:
+            return Confirmed(judgement=_flaky(alone, told_first, *runs.told), alone=True)
+    times = len(runs.told)
+    seeded = runs.seeded(SEEDS[0]) if runs.budget.is_left else None
+    if seeded is not None and seeded.is_red:
+        runs.seeded(SEEDS[0])
+        return Confirmed(judgement=_flaky(seeded, told_first, *runs.told), alone=True)
+    company = runs.company()
+    if not company.is_red:
+        return Confirmed(judgement=_flaky(first, told_first, *runs.told), alone=True)
+    after = _listed(_polluters_in_company(company, runs)) or "the other tests of the run"
+    alone.reason = (
+        f"red after {after} in the shared session, green alone {times} of {times} times; what runs alone "
+        "counts"
+    )
+    return Confirmed(judgement=alone, alone=True)
+
+
+def _polluters_in_company(company: Judgement, runs: _Runs) -> tuple[str, ...]:
+    victim = next((test.nodeid for test in company.tests if test.outcome.is_red), None)
+    if victim is None:
+        return ()
+    return _search(runs.repeats.before(victim), victim, runs, runs.repeats.company)
+
+
+def _search(
+    candidates: Sequence[str],
+    victim: str,
+    runs: _Runs,
+    run: Callable[[Sequence[str]], Judgement],
+) -> tuple[str, ...]:
+    def is_red(before: Sequence[str]) -> bool | None:
+        if not runs.budget.is_left:
+            return None
+        return _red_in(runs.timed(lambda: run([*before, victim])), victim)
+
+    return find_polluters(candidates, is_red)
+
+
+# -- red alone, twice ----------------------------------------------------------------------------------
+
+
+def _examined(red: Judgement, runs: _Runs) -> Judgement:
+    """A red that stays red, looked at more closely: is it so by itself, with any hash seed?"""
+    polluters: dict[str, tuple[str, ...]] = {}
+    if _is_of_tests(red) and runs.budget.is_left:
+        polluters = _polluters_within(red, runs)
+        if not polluters and runs.repeats.may_depend_on_seed(red):
+            return _reseeded(red, runs)
+    red = _with(red, *runs.told)
+    red.evidence = tuple(_polluted(each, polluters) for each in red.evidence)
+    if polluters:
+        victim, culprits = next(iter(polluters.items()))
+        red.reason = f"{victim} is red after {_listed(culprits)}, green without"
+    return red
+
+
+def _reseeded(red: Judgement, runs: _Runs) -> Judgement:
+    """Ask other hash seeds; where one is green, both answers are asked for once more."""
+    told = tuple(runs.told)
+    for seed in SEEDS:
+        seeded = runs.seeded(seed) if runs.budget.is_left else None
+        if seeded is None:
+            break
+        if seeded.verdict is not Verdict.PASSED:
+            continue
+        runs.told = [each for each in runs.told if each.where != "hash_seed" or each.passed]
+        again, seeded = runs.alone(), runs.seeded(seed)
+        judgement = _flaky(red, *runs.told)
+        if again.is_red and seeded is not None and not seeded.is_red:
+            judgement.reason = f"the answer depends on the hash seed: red with this run's, green with PYTHONHASHSEED={seed}"
+        return judgement
+    return _with(red, *told)
+
+
+def _polluters_within(red: Judgement, runs: _Runs) -> dict[str, tuple[str, ...]]:
+    """Failing tests that are green without the command's other tests, and which of those it takes."""
+    order = [test.nodeid for test in red.tests]
+    victims = [test.nodeid for test in red.tests if test.outcome.is_red]
+    if not victims or victims == order[: len(victims)]:
+        return {}
+    by_themselves = runs.timed(lambda: runs.repeats.alone(victims))
+    found: dict[str, tuple[str, ...]] = {}
+    for victim in victims:
+        if _red_in(by_themselves, victim) is False:
+            before = order[: order.index(victim)]
+            polluters = _search(before, victim, runs, runs.repeats.alone)
+            if polluters:  # else something else than the tests before it made the difference
+                found[victim] = polluters
+    return found
+
+
+def _polluted(evidence: Evidence, polluters: dict[str, tuple[str, ...]]) -> Evidence:
+    tests = (evidence.nodeid, *evidence.tests)
+    found = next((polluters[test] for test in tests if test in polluters), None)
+    if found is None:
+        return evidence
+    told = (
+        Confirmation(where="after", passed=True),
+        Confirmation(where="after", passed=False, after=found),
+    )
+    return evidence.model_copy(
+        update={"polluters": found, "confirmations": (*evidence.confirmations, *told)}
+    )
+
+
+def _is_of_tests(judgement: Judgement) -> bool:
+    """Whether all that failed are tests that came to their end: no crash, no limit, no broken file."""
+    return bool(judgement.evidence) and all(
+        piece.kind is EvidenceKind.TEST
+        and piece.process is None
+        and not piece.timed_out
+        and not piece.swallowed_timeout
+        for piece in judgement.evidence
+    )
+
+
+# -- green in doubt ------------------------------------------------------------------------------------
 
 
 def _settle_doubt(alone: Judgement, runs: _Runs) -> Confirmed:
@@ -122,12 +279,34 @@ def _settle_doubt(alone: Judgement, runs: _Runs) -> Confirmed:
         return Confirmed(judgement=alone, alone=True)
     again = runs.alone()
     if again.is_red:
-        return Confirmed(judgement=_with(again, *runs.told), alone=True)
+        return Confirmed(judgement=_examined(again, runs), alone=True)
+    if again.verdict is not Verdict.PASSED:
+        return Confirmed(judgement=_unanswered(alone), alone=True)
     return Confirmed(judgement=_flaky(alone, *runs.told), alone=True)
 
 
-def _told(judgement: Judgement, where: str) -> Confirmation:
-    return Confirmation(where=where, passed=not judgement.is_red, duration_ms=judgement.duration_ms)
+# -- what is told --------------------------------------------------------------------------------------
+
+
+def _red_in(judgement: Judgement, nodeid: str) -> bool | None:
+    """Whether that test was red in that run; ``None`` if the run does not tell."""
+    for test in judgement.tests:
+        if test.nodeid == nodeid:
+            if test.outcome.is_red:
+                return True
+            return None if test.outcome.value == "not_run" else False
+    return None
+
+
+def _listed(nodeids: Sequence[str]) -> str:
+    more = f" and {len(nodeids) - _SHOWN} more" if len(nodeids) > _SHOWN else ""
+    return ", ".join(nodeids[:_SHOWN]) + more
+
+
+def _told(judgement: Judgement, where: str, *, seed: int | None = None) -> Confirmation:
+    return Confirmation(
+        where=where, passed=not judgement.is_red, duration_ms=judgement.duration_ms, hash_seed=seed
+    )
 
 
 def _with(judgement: Judgement, *confirmations: Confirmation) -> Judgement:
@@ -145,6 +324,12 @@ def _flaky(red: Judgement, *told: Confirmation) -> Judgement:
     red = _with(red, *told)
     red.verdict = Verdict.FLAKY
     red.reason = f"the same code gave both answers: green {green} of {len(told)} times"
+    return red
+
+
+def _unanswered(red: Judgement) -> Judgement:
+    """A red whose repetition could not be run to an answer stays red, and was seen once."""
+    red.reason = (red.reason or "seen once") + "; run again it gave no answer"
     return red
 
 

@@ -6,6 +6,8 @@ parent does itself, and what every session is passed.
 
 from __future__ import annotations
 
+import argparse
+import math
 import os
 import sys
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 Scope = Literal["claimed", "ready", "all"]
 DEFAULT_PLANS = ("planverify.yaml", "plan.yaml", "todo.yaml")
 DEFAULT_CONFIRMATIONS = 5
+DEFAULT_CONFIRMATION_SECONDS = 900.0
 MAX_CONFIRMATIONS = 1000
 
 REWRITING = pytest.StashKey[object]()
@@ -60,6 +63,13 @@ class Settings:
     scope: Scope
     outcomes: Path | None
     confirmations: int
+    confirmation_seconds: float
+    resume: bool
+    """Take over the verdicts of a run that was killed."""
+    baseline: str | None
+    """The revision to compare with, in place of the baseline that was recorded."""
+    recording: bool
+    """The run is made to be compared with: it compares with nothing itself, and writes no reports."""
     collect_only: bool
     last_failed: bool
     maxfail: int
@@ -126,6 +136,27 @@ def add_options(parser: pytest.Parser) -> None:
         help="Run a failing check that then passes alone up to N times to tell flaky from order-dependent "
         f"(default: {DEFAULT_CONFIRMATIONS}).",
     )
+    group.addoption(
+        "--planverify-confirm-seconds",
+        metavar="SECONDS",
+        type=float,
+        default=DEFAULT_CONFIRMATION_SECONDS,
+        help="How long all confirmations of the run may take together; what is left over then is said "
+        f"(default: {DEFAULT_CONFIRMATION_SECONDS:g}).",
+    )
+    group.addoption(
+        "--planverify-resume",
+        action="store_true",
+        help="Take over the final verdicts of the plan's last run, if it was killed or interrupted, and run "
+        "only what is missing; everything, where plan, files, interpreter or options are not the same.",
+    )
+    group.addoption(
+        "--planverify-baseline",
+        metavar="REV",
+        help="Compare with what held at that git revision, which is verified in a temporary work tree, "
+        "instead of with the baseline that `planverify baseline` recorded.",
+    )
+    group.addoption("--planverify-recording", action="store_true", help=argparse.SUPPRESS)
     parser.addini(
         "planverify_plan", "The plans that --planverify verifies when none is given.", type="args"
     )
@@ -166,6 +197,9 @@ def read_settings(config: pytest.Config) -> Settings:
         raise pytest.UsageError(
             f"--planverify-confirm: {confirmations} is no number from 1 to {MAX_CONFIRMATIONS}"
         )
+    seconds = given.options["planverify_confirm_seconds"]
+    if not 0 <= seconds < math.inf:
+        raise pytest.UsageError(f"--planverify-confirm-seconds: {seconds} is no number of seconds")
     outcomes = given.options["planverify_outcomes"]
     plans = _plans(sorted_args.plans, config)
     several = len({plan.path for plan in plans}) > 1
@@ -181,6 +215,10 @@ def read_settings(config: pytest.Config) -> Settings:
         scope=given.options["planverify_scope"],
         outcomes=None if outcomes is None else directory / outcomes,
         confirmations=confirmations,
+        confirmation_seconds=seconds,
+        resume=given.options["planverify_resume"],
+        baseline=given.options["planverify_baseline"],
+        recording=given.options["planverify_recording"],
         collect_only=sorted_args.collect_only,
         last_failed=sorted_args.last_failed,
         maxfail=sorted_args.maxfail,

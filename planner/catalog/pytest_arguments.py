@@ -124,7 +124,8 @@ _LONG: dict[str, _Option] = {
         _E.DISPLAY, "--full-trace --fulltrace --exitfirst --disable-warnings --disable-pytest-warnings"
     ),
     **_flags(_E.DISPLAY, "--json-report --json-report-summary --no-fold-skipped --force-short-summary"),
-    **_flags(_E.DISPLAY, "--xfail-tb --rerun-show-tracebacks"),
+    # Shared sessions run what can be collected in any case.
+    **_flags(_E.DISPLAY, "--xfail-tb --rerun-show-tracebacks --continue-on-collection-errors"),
     **_valued(
         _E.DISPLAY, "--tb --color --code-highlight --durations --durations-min --maxfail --verbosity"
     ),
@@ -134,7 +135,7 @@ _LONG: dict[str, _Option] = {
         _E.SESSION,
         "--strict --strict-config --strict-markers --runxfail --noconftest --keep-duplicates",
     ),
-    **_flags(_E.SESSION, "--collect-in-virtualenv --continue-on-collection-errors --doctest-modules"),
+    **_flags(_E.SESSION, "--collect-in-virtualenv --doctest-modules"),
     **_flags(_E.SESSION, "--doctest-ignore-import-errors --doctest-continue-on-failure --no-cov"),
     **_flags(_E.SESSION, "--disable-plugin-autoload --asyncio-debug --timeout-disable-debugger-detection"),
     **_flags(_E.SESSION, "--randomly-dont-reset-seed --randomly-dont-reorganize"),

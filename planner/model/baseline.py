@@ -101,6 +101,17 @@ class Acceptance(ReadValue):
     """Paths with the sha256 that was accepted; ``null`` for a file that is gone."""
 
 
+class Remake(ReadValue):
+    """Why a baseline took the place of an earlier one."""
+
+    reason: str
+    at: str
+    """RFC 3339, UTC."""
+    by: str | None = None
+    replaced: str | None = None
+    """``sha256:`` and the digest of the file that was replaced."""
+
+
 class Baseline(ReadValue):
     """The baseline file."""
 
@@ -118,8 +129,12 @@ class Baseline(ReadValue):
     pytest: str
     todos: dict[str, BaselineTodo] = Field(default_factory=dict[str, BaselineTodo])
     tests: dict[str, BaselineTest] = Field(default_factory=dict[str, BaselineTest])
-    """By node id, relative to the plan's root."""
+    """By node id, relative to the plan's root; a file that could not be imported by its path."""
     files: dict[str, BaselineFile] = Field(default_factory=dict[str, BaselineFile])
     """By path, relative to the plan's root."""
     inventory: SessionInventory = SessionInventory()
     accepted: tuple[Acceptance, ...] = ()
+    sub_plans: dict[str, str] = Field(default_factory=dict[str, str])
+    """By the qualified id of a parent, the ``todo_list_id`` of its sub-plan."""
+    remade: tuple[Remake, ...] = ()
+    """Each time that a baseline was made where there was one, oldest first."""

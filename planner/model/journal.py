@@ -12,7 +12,7 @@ from pydantic import Field
 
 from planner.model.base import ReadValue
 from planner.model.evidence import Evidence
-from planner.model.outcome import TestOutcome, TodoState
+from planner.model.outcome import Check, Outcome, PlanRef, RunInfo, TestOutcome, TodoState
 
 JOURNAL_VERSION: Literal[1] = 1
 
@@ -45,6 +45,22 @@ class RunStarted(JournalRecord):
     python: str | None = None
     pytest: str | None = None
     argv: tuple[str, ...] = ()
+    pid: int | None = None
+    """The process that supervises the run."""
+    reference: PlanRef | None = None
+    """The plan as the outcome file will name it."""
+    todos: tuple[str, ...] = ()
+    """Those that are to be verified."""
+    scope: Literal["claimed", "ready", "all"] = "all"
+    keep_going: bool = False
+    only_collects: bool = False
+    """Nothing is run, so nothing is judged."""
+    boundary: str | None = None
+    """The folder within which the roots of the plan must lie."""
+    conditions: dict[str, str] = Field(default_factory=dict[str, str])
+    """What the verdicts hold under, besides plan and tree: interpreter, packages, options."""
+    remarks: tuple[str, ...] = ()
+    """What concerns the run as a whole, as far as it was known when the run began."""
 
 
 class SessionStarted(_OfWorker):
@@ -77,6 +93,12 @@ class FileCollecting(_OfWorker):
 
     record: Literal["file_collecting"]
     nodeid: str
+
+
+class FilesCollected(_OfWorker):
+    """The last of them has been imported."""
+
+    record: Literal["files_collected"]
 
 
 class CollectionFailure(_OfWorker):
@@ -206,6 +228,8 @@ class Stopped(_OfWorker):
 
     record: Literal["stopped"]
     reason: str
+    evidence: Evidence | None = None
+    """The exception that stopped it."""
 
 
 class InternalError(_OfWorker):
@@ -242,6 +266,36 @@ class SessionEnded(JournalRecord):
     exit_status: int
 
 
+class CheckJudged(JournalRecord):
+    """A verdict, written when it was reached."""
+
+    record: Literal["check_judged"]
+    plan: str
+    todo_id: str
+    check: Check
+    evidence: tuple[Evidence, ...] = ()
+    properties: tuple[tuple[str, Recorded], ...] = ()
+    """What its tests recorded, by name."""
+    final: bool = False
+    """Nothing is left to be found out: a red was confirmed, a green is not in doubt."""
+
+
+class RunUnexplained(JournalRecord):
+    """A session failed for no test's reason: the run is not accepted, whatever its checks say."""
+
+    record: Literal["run_unexplained"]
+    reason: str
+
+
+class TodoFound(JournalRecord):
+    """At the end of the run: the outcome of a todo as it stands in the outcome file."""
+
+    record: Literal["todo_found"]
+    plan: str
+    todo_id: str
+    outcome: Outcome
+
+
 class TodoJudged(JournalRecord):
     """What the run said of a todo."""
 
@@ -260,6 +314,8 @@ class RunFinished(JournalRecord):
     plan: str | None = None
     exit_status: int
     interrupted: bool = False
+    run: RunInfo | None = None
+    """The run as the outcome file tells of it."""
 
 
 Record: TypeAlias = Annotated[
@@ -269,6 +325,7 @@ Record: TypeAlias = Annotated[
     | UsageError
     | CollectionStarted
     | FileCollecting
+    | FilesCollected
     | CollectionFailure
     | FileSkipped
     | NotFound
@@ -286,6 +343,9 @@ Record: TypeAlias = Annotated[
     | SummaryEnds
     | SessionFinished
     | SessionEnded
+    | CheckJudged
+    | RunUnexplained
+    | TodoFound
     | TodoJudged
     | RunFinished,
     Field(discriminator="record"),

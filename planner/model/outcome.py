@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, Field
 
 from planner.model.base import ReadValue
-from planner.model.evidence import AuditEvent, Phase
+from planner.model.evidence import AuditEvent, Phase, ProcessEnd
 from planner.model.taxonomy import Category, Owner, Repeatability, Role, RoutingKey
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -148,10 +148,19 @@ class Check(ReadValue):
     witness: Witness | None = None
     tests: tuple[TestResult, ...] = ()
     fixture: FixtureUse | None = None
+    taken_from: str | None = None
+    """The run that reached this verdict, where ``--planverify-resume`` took it over from there."""
     events: tuple[AuditEvent, ...] = ()
     """What its tests reached for outside their process; at most 50."""
     quarantined: str | None = None
     """The ticket under which the plan bears the flakiness of this check."""
+    quarantine_ended: str | None = None
+    """The day on which the plan stopped to bear it."""
+
+    @property
+    def counts_as(self) -> Verdict:
+        """The verdict that decides the state of the todo: flakiness that the plan bears is no failure."""
+        return Verdict.PASSED if self.quarantined and self.verdict is Verdict.FLAKY else self.verdict
 
 
 class Location(ReadValue):
@@ -205,6 +214,8 @@ class Failure(ReadValue):
     """Every test that fails in this way."""
     since: Since = Since.UNKNOWN
     stack_trace_head: str | None = None
+    process: ProcessEnd | None = None
+    """How the process ended, where the failure ended it or a limit did."""
     location: Location | None = None
     suggestion: str | None = None
     rerun: str | None = None

@@ -41,6 +41,8 @@ class Repeatability(StrEnum):
     """The same code gave both answers."""
     ORDER_DEPENDENT = "order_dependent"
     """Red in the company of other tests, green alone."""
+    HASH_ORDER = "hash_order"
+    """Red with some hash seeds, green with others: the order of a set decides."""
     UNCONFIRMED = "unconfirmed"
     """Seen once only."""
 

@@ -146,7 +146,7 @@ def _contradicts_itself(outcome: Outcome, state: TodoState) -> bool:
         return False
     # Without a state, success is all that is said; with one, a todo without commands is done, too.
     untested = outcome.state is None and not outcome.tests_passed
-    red = any(check.verdict.is_red for check in outcome.checks)
+    red = any(check.counts_as.is_red for check in outcome.checks)
     return not outcome.success or untested or red or outcome.failure_evidence is not None
 
 
@@ -192,7 +192,7 @@ def stands_in_the_way(entry: Entry) -> bool:
         entry.todo.has_sub_plan
         and outcome is not None
         and not outcome.success
-        and any(check.kind == "sub_plan" and check.verdict.is_red for check in outcome.checks)
+        and any(check.kind == "sub_plan" and check.counts_as.is_red for check in outcome.checks)
     )
 
 

@@ -47,7 +47,7 @@ def verdict_of(outcome: Outcome) -> Verdict:
     state = outcome.state or (TodoState.DONE if outcome.success else TodoState.TEST_FAILED)
     if state in _OF_STATE:
         return _OF_STATE[state]
-    found = {Verdict.FAILED if check.verdict.is_red else check.verdict for check in outcome.checks}
+    found = {Verdict.FAILED if check.counts_as.is_red else check.counts_as for check in outcome.checks}
     return next((each for each in _SEVERITY[:-1] if each in found), Verdict.NOT_RUN)
 
 

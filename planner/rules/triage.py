@@ -145,7 +145,7 @@ def _undecided(entry: Entry) -> Ruling:
     nobodys = next((failure for failure in failures_of(outcome) if _is_nobodys(failure)), None)
     if nobodys is not None:
         return _nobodys(entry, nobodys, ())
-    verdicts = {check.verdict for check in outcome.checks}
+    verdicts = {check.counts_as for check in outcome.checks}
     if Verdict.NEEDS_HUMAN in verdicts and not verdicts & UNDECIDED:
         return Ruling(
             entry=entry,

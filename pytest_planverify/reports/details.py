@@ -56,10 +56,12 @@ def write_details(outcome: Outcome, screen: Screen, how: Detailing) -> bool:
     if how.verbosity > 0:
         _write_checks(outcome.checks, screen, how.verbosity)
     if not standing(outcome).is_open:
+        _write_notes(outcome, screen, how)
         return False
     failures = distinct_failures(outcome)
     if failures:
         _write_failure(failures[0], screen, how.verbosity)
+    _write_notes(outcome, screen, how)
     _write_waiting(outcome, screen, how, {failure.check_id for failure in failures})
     for failure in failures[1:]:
         write_label("also", headline(failure), screen, most=1)
@@ -67,6 +69,19 @@ def write_details(outcome: Outcome, screen: Screen, how: Detailing) -> bool:
         screen.line(Span("rerun", Style.QUIET), indent=INDENT)
         screen.whole(Span(screen.text(failures[0].rerun), Style.COMMAND), indent=INDENT)
     return True
+
+
+def _write_notes(outcome: Outcome, screen: Screen, how: Detailing) -> None:
+    """What there is to know about checks that pass, or whose answer changes."""
+    if how.verbosity > 0:
+        return  # it stands below the check itself
+    notable = (
+        check
+        for check in outcome.checks
+        if check.verdict is Verdict.PASSED or check.quarantined or check.quarantine_ended
+    )
+    for reason in dict.fromkeys(check.reason for check in notable if check.reason):
+        write_label("note", reason, screen)
 
 
 def distinct_failures(outcome: Outcome) -> list[Failure]:

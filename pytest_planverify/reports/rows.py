@@ -179,7 +179,7 @@ def tests_of(check: Check) -> tuple[int, int]:
 
 
 def _checks_that_hold(outcome: Outcome) -> tuple[int, int]:
-    return sum(1 for check in outcome.checks if check.verdict is Verdict.PASSED), len(outcome.checks)
+    return sum(1 for check in outcome.checks if check.counts_as is Verdict.PASSED), len(outcome.checks)
 
 
 def _tests_that_hold(outcome: Outcome) -> tuple[int, int]:

@@ -84,6 +84,7 @@ REPEATABILITY: Mapping[Repeatability, str] = {
     Repeatability.DETERMINISTIC: "red every time",
     Repeatability.FLAKY: "now red, now green",
     Repeatability.ORDER_DEPENDENT: "red only after other tests",
+    Repeatability.HASH_ORDER: "red with some hash seeds only",
     Repeatability.UNCONFIRMED: "seen once",
 }
 
@@ -136,7 +137,7 @@ _STANDINGS: Mapping[TodoState, Standing] = {
 def standing(outcome: Outcome) -> Standing:
     """How the todo stands. An outcome without a state is judged by its ``success``."""
     state = outcome.state or (TodoState.DONE if outcome.success else TodoState.TEST_FAILED)
-    seen = {check.verdict for check in outcome.checks}
+    seen = {check.counts_as for check in outcome.checks}
     if state is TodoState.TEST_FAILED and Verdict.FLAKY in seen and Verdict.FAILED not in seen:
         return Standing.FLAKY
     if state is TodoState.TESTING and _waits_for_its_todos(outcome):
@@ -147,8 +148,8 @@ def standing(outcome: Outcome) -> Standing:
 
 
 def _waits_for_its_todos(outcome: Outcome) -> bool:
-    own = {check.verdict for check in outcome.checks if check.kind is not CheckKind.SUB_PLAN}
-    below = {check.verdict for check in outcome.checks if check.kind is CheckKind.SUB_PLAN}
+    own = {check.counts_as for check in outcome.checks if check.kind is not CheckKind.SUB_PLAN}
+    below = {check.counts_as for check in outcome.checks if check.kind is CheckKind.SUB_PLAN}
     return Verdict.FAILED in below or (bool(below - {Verdict.PASSED}) and own <= {Verdict.PASSED})
 
 

@@ -35,11 +35,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from planner.model.evidence import Evidence
+    from planner.model.evidence import Evidence, ProcessEnd
     from planner.model.plan import Todo
     from pytest_planverify.supervision.changes import Changes
 
 TOP_TESTS = 10
+LONGEST_STACK = 4_000
+"""How much of a dead process's stack an outcome holds."""
 
 Diagnose = "Callable[[Evidence], Diagnosis | None]"
 
@@ -54,11 +56,13 @@ class Assembler:
         shown_path: str,
         changes: Mapping[Path, Changes],
         first_opinion: Callable[[Evidence], Diagnosis | None],
+        recording: bool = False,
     ) -> None:
         self._result = result
         self._shown_path = shown_path
         self._changes = changes
         self._first_opinion = first_opinion
+        self._recording = recording
 
     def outcomes(self) -> list[tuple[Outcome, tuple[Evidence, ...]]]:
         """The outcome of each todo in the plan's order, with the evidence of its failures."""
@@ -77,12 +81,16 @@ class Assembler:
         blocked = self._result.blocked.get(todo.id, ())
         ordered = [self._of_children(todo, children, blocked), *own] if children else own
         verdicts = parent_verdicts(
-            [run.check.verdict for run in own], [verdict_of(child) for child in children]
+            [run.check.counts_as for run in own], [verdict_of(child) for child in children]
         )
         state = todo_state(todo, verdicts, blocked=bool(blocked))
         root = self._result.flat.owner(todo.id).root
-        counted = [run for run in own if run.check.verdict.is_red or run.evidence]
-        counted = guards if blocked else [_with_promises(run, root) for run in counted]
+        counted = [
+            run for run in own if run.check.counts_as.is_red or (run.evidence and not run.check.quarantined)
+        ]
+        counted = (
+            guards if blocked and not self._recording else [_with_promises(run, root) for run in counted]
+        )
         failures = self._failures(todo, counted)
         evidence = tuple(piece for run in counted for piece in run.evidence)
         touched, digest = self._changes[root].of(todo.allowed_files)
@@ -175,10 +183,18 @@ class Assembler:
             top_failing_tests=tuple(tests[:TOP_TESTS]),
             tests=tuple(tests),
             stack_trace_head=evidence.headline,
+            process=_shortened(evidence.process),
             location=diagnosis.location,
             suggestion=diagnosis.suggestion,
             rerun=f"pytest --planverify {shlex.quote(f'{self._shown_path}::{todo.id}')}",
         )
+
+
+def _shortened(end: ProcessEnd | None) -> ProcessEnd | None:
+    """How a process ended, with the newest calls of its stack; all of it is in the failure report."""
+    if end is None or end.stack is None or len(end.stack) <= LONGEST_STACK:
+        return end
+    return end.model_copy(update={"stack": end.stack[:LONGEST_STACK] + "\n…"})
 
 
 def _with_promises(run: CheckRun, root: Path) -> CheckRun:
@@ -212,7 +228,7 @@ def summary_of(outcomes: Iterable[Outcome]) -> Summary:
 
 
 def _tests_passed(runs: Sequence[CheckRun], children: Sequence[Outcome]) -> bool:
-    commands = [run.check.verdict is Verdict.PASSED for run in runs if run.check.cmd is not None]
+    commands = [run.check.counts_as is Verdict.PASSED for run in runs if run.check.cmd is not None]
     commands += [
         child.tests_passed
         for child in children

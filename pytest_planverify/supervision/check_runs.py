@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.model.kinds import EvidenceKind
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from planner.edges.plan_file import LoadedPlan
     from planner.edges.plan_tree import FlatPlan
     from planner.model.evidence import Evidence
-    from planner.model.plan import Todo
+    from planner.model.plan import Quarantine, Todo
     from planner.rules.criteria import Criterion
     from pytest_planverify.checks.result import CheckResult
     from pytest_planverify.judgement import Judgement
@@ -127,17 +127,33 @@ def of_skip(criterion: Criterion, reason: str, verdict: Verdict) -> CheckRun:
     return CheckRun(check=check)
 
 
-def unreached(criterion: Criterion, blocked: Sequence[str]) -> CheckRun:
+def unreached(criterion: Criterion, blocked: Sequence[str], why: str = "not reached") -> CheckRun:
     """A criterion that the run did not come to: a failed todo is in the way, or the run was stopped."""
     if blocked:
         return of_skip(criterion, blocked_reason(blocked), Verdict.BLOCKED)
-    return of_skip(criterion, "not reached", Verdict.NOT_RUN)
+    return of_skip(criterion, why, Verdict.NOT_RUN)
 
 
 def masked(run: CheckRun, blocked: Sequence[str]) -> CheckRun:
     """The same check where a failed dependency stands before it: what it said is not counted."""
     update = {"verdict": Verdict.BLOCKED, "reason": blocked_reason(blocked)}
     return CheckRun(check=run.check.model_copy(update=update), properties=run.properties)
+
+
+def quarantined(run: CheckRun, entries: Sequence[Quarantine]) -> CheckRun:
+    """A flaky check as the plan wants it taken: borne under a ticket, or not any longer."""
+    from datetime import UTC, datetime
+
+    from planner.rules.quarantine import bearing
+
+    tests = {name for piece in run.evidence for name in (piece.nodeid, *piece.tests) if name}
+    said = bearing(tests, entries, datetime.now(UTC).date().isoformat())
+    if said is None:
+        return run
+    reason = "; ".join(filter(None, (run.check.reason, said.reason)))
+    update: dict[str, str] = {"reason": reason}
+    update |= {"quarantined": said.ticket} if said.borne else {"quarantine_ended": said.until}
+    return replace(run, check=run.check.model_copy(update=update))
 
 
 def blocked_reason(blocked: Sequence[str]) -> str:
@@ -168,4 +184,4 @@ def recorded_values(runs: Iterable[CheckRun]) -> dict[str, list[Any]]:
 
 def not_passed(runs: Sequence[CheckRun]) -> CheckRun | None:
     """The first check that did not pass."""
-    return next((run for run in runs if run.check.verdict is not Verdict.PASSED), None)
+    return next((run for run in runs if run.check.counts_as is not Verdict.PASSED), None)

@@ -28,6 +28,8 @@ class ChosenPlan(NamedTuple):
     shown: str
     todo_ids: list[str] | None
     """``None`` is all of them."""
+    boundary: Path
+    """The folder within which the roots must lie."""
 
     @property
     def plan(self) -> LoadedPlan:
@@ -56,7 +58,7 @@ def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
             found = error.errors if isinstance(error, PlanTreeError) else (error,)
             errors |= {str(each): each for each in found}
             continue
-        chosen.append(ChosenPlan(tree.flat(), given[0].shown, wanted))
+        chosen.append(ChosenPlan(tree.flat(), given[0].shown, wanted, given[0].boundary))
         names.append(named)
     if errors:
         raise next(iter(errors.values())) if len(errors) == 1 else PlannerError("\n\n".join(errors))

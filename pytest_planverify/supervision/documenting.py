@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from planner.edges.plan_tree import SEPARATOR
-from planner.model.outcome import OutcomeDocument, PlanRef, SubPlanRef
+from planner.model.outcome import OutcomeDocument
 from pytest_planverify.supervision.assembling import Assembler, summary_of
 from pytest_planverify.supervision.exit_status import ExitStatus, counting, exit_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from planner.edges.plan_tree import FlatPlan
     from planner.model.evidence import Evidence
     from planner.model.outcome import Diagnosis, Outcome, RunInfo
     from planner.model.plan import Todo
@@ -43,48 +43,43 @@ class Found:
 
 
 def find_outcomes(
-    prepared: Sequence[Prepared], first_opinion: Callable[[Evidence], Diagnosis | None], *, run_id: str
+    prepared: Sequence[Prepared],
+    first_opinion: Callable[[Evidence], Diagnosis | None],
+    *,
+    run_id: str,
+    recording: bool = False,
 ) -> Found:
-    """The outcome of each todo; a failed one's report is written on the way."""
+    """The outcome of each todo; a failed one's report is written on the way.
+
+    ``recording`` is of a run that is made to be compared with: it has the failures of blocked todos as
+    well, and no reports.
+    """
     found = Found()
     for each in prepared:
         found.unexplained |= each.run.result.unexplained is not None
         found.todos |= {(each.plan.plan.todo_list_id, todo.id): todo for todo in each.todos}
         assembler = Assembler(
-            each.run.result, shown_path=each.shown, changes=each.changes, first_opinion=first_opinion
+            each.run.result,
+            shown_path=each.shown,
+            changes=each.changes,
+            first_opinion=first_opinion,
+            recording=recording,
         )
         for outcome, evidence in assembler.outcomes():
             found.outcomes.append(outcome)
             _keep_texts(found, each, outcome, evidence)
-            if outcome.failure_evidence is not None and not outcome.blocked_by:
-                _write_report(each, outcome, evidence, run_id)
+            if outcome.failure_evidence is not None and not outcome.blocked_by and not recording:
+                write_report(each.flat, outcome, evidence, run_id)
     return found
 
 
 def document_of(prepared: Sequence[Prepared], found: Found, run: RunInfo) -> OutcomeDocument:
     """The document as it is written to the outcome file."""
     return OutcomeDocument(
-        plans=tuple(_reference(each) for each in prepared),
+        plans=tuple(each.reference for each in prepared),
         run=run,
         summary=summary_of(found.outcomes),
         outcomes=tuple(found.outcomes),
-    )
-
-
-def _reference(each: Prepared) -> PlanRef:
-    folder, beside = each.plan.path.parent, os.path.dirname(each.shown)
-    return PlanRef(
-        todo_list_id=each.plan.plan.todo_list_id,
-        path=each.shown,
-        digest=each.plan.digest,
-        sub_plans=tuple(
-            SubPlanRef(
-                todo_id=parent,
-                path=os.path.normpath(os.path.join(beside, os.path.relpath(file.path, folder))),
-                digest=file.digest,
-            )
-            for parent, file in each.flat.files.items()
-        ),
     )
 
 
@@ -96,14 +91,14 @@ def _keep_texts(found: Found, each: Prepared, outcome: Outcome, evidence: Sequen
             texts.append((piece.nodeid or piece.check_id, piece.longrepr))
 
 
-def _write_report(each: Prepared, outcome: Outcome, evidence: Sequence[Evidence], run_id: str) -> None:
+def write_report(flat: FlatPlan, outcome: Outcome, evidence: Sequence[Evidence], run_id: str) -> None:
     """Below the top plan's root, also for a sub-plan with another: one place to look for them all."""
     from pytest_planverify.reports.failure_report import failure_report, write_failure_report
 
-    owner = each.flat.owner(outcome.todo_id)
-    plan = replace(each.plan, path=owner.path, root=owner.root, digest=owner.digest)
+    owner = flat.owner(outcome.todo_id)
+    plan = replace(flat.loaded, path=owner.path, root=owner.root, digest=owner.digest)
     write_failure_report(
         failure_report(outcome, evidence, plan=plan, run_id=run_id),
-        root=each.plan.root,
+        root=flat.loaded.root,
         name=outcome.todo_id.replace(SEPARATOR, "__"),
     )

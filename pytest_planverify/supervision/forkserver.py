@@ -19,8 +19,11 @@ import sys
 import threading
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from pytest_planverify.observing import phases
+from pytest_planverify.supervision.orphans import end_orphans
 
 if TYPE_CHECKING:
     from pytest_planverify.observing.spec import SessionSpec
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 _HEADER = struct.Struct("!I")
 _CLOSING_SECONDS = 2.0
 """How long an idle server may take to notice that it is no longer needed."""
+_LEAVING_SECONDS = 0.2
+"""How long what a session started may take to end after it by itself."""
 
 PRELOAD = (
     "pytest_planverify.observing.session",
@@ -53,6 +58,8 @@ class Exited:
 
     code: int | None
     signal: int | None
+    left_running: bool = field(default=False, compare=False)
+    """Processes that it started are still there."""
 
 
 class ForkServer:
@@ -82,6 +89,7 @@ class ForkServer:
 
     def start(self, spec: SessionSpec, *, own_session: bool) -> int:
         """Fork a session. Returns its process id. Raises :class:`ForkServerDied`."""
+        phases.board.put(phases.NONE)
         try:
             _send(self._requests, (spec, own_session))
         except OSError as error:
@@ -120,7 +128,10 @@ class ForkServer:
 def _serve(requests: int, replies: int, parent: int, rewriting: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _die_with(parent)
+    group = os.getpgrp()
+    with contextlib.suppress(OSError):
+        os.setpgid(0, 0)  # a signal that kills the parent's whole group must leave somebody to clear up
+    _clear_up_after(parent)
     _become_subreaper()
     _preload(rewriting)
     gc.collect()
@@ -135,11 +146,14 @@ def _serve(requests: int, replies: int, parent: int, rewriting: Any) -> None:
         if pid == 0:
             os.close(requests)
             os.close(replies)
+            signal.signal(_PARENT_DIED, signal.SIG_DFL)
             _die_with(server)
+            if not own_session:
+                with contextlib.suppress(OSError):
+                    os.setpgid(0, group)  # to which the terminal belongs
             _run(spec, own_session)
         _send(replies, pid)
-        _send(replies, _wait(pid))
-        _reap_orphans()
+        _send(replies, _wait(pid, own_session=own_session))
 
 
 def _run(spec: SessionSpec, own_session: bool) -> None:
@@ -166,22 +180,62 @@ def _leave() -> None:
             step()
 
 
-def _wait(pid: int) -> Exited:
-    _, status = os.waitpid(pid, 0)
+def _wait(pid: int, *, own_session: bool) -> Exited:
+    while True:
+        ended, status = os.waitpid(-1, 0)
+        if ended == pid:  # and no orphan of the session, which this process inherits
+            break
     code = os.waitstatus_to_exitcode(status)
-    return Exited(code, None) if code >= 0 else Exited(None, -code)
+    left = _leaves_something(pid, own_session=own_session)
+    return Exited(code, None, left) if code >= 0 else Exited(None, -code, left)
 
 
-def _reap_orphans() -> None:
-    """Collect what the session left behind dead, so that no zombie keeps a process id."""
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+def _leaves_something(pid: int, *, own_session: bool) -> bool:
+    """Whether what the session started still runs when it has had a moment to end; the dead are reaped."""
+    deadline = time.monotonic() + _LEAVING_SECONDS
+    while True:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            if not own_session or not _has_group(pid):
+                return False
+        if time.monotonic() > deadline:
+            return True
+        time.sleep(0.01)
+
+
+def _has_group(pid: int) -> bool:
+    """Where orphans are not inherited, those that stayed in the session's process group are found by it."""
+    try:
+        os.killpg(pid, 0)
+    except OSError:
+        return False
+    return True
 
 
 def _become_subreaper() -> None:
     """On Linux, processes that leave a session's tree come to this one and can still be found."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _clear_up_after(parent: int) -> None:
+    """On Linux, when the parent is killed, end everything that its run has started, then this process."""
+    server = os.getpid()
+
+    def clear_up(number: int, frame: object) -> None:
+        if os.getpid() == server and os.getppid() != parent:  # and not sent by somebody else
+            end_orphans(parent)
+            os._exit(1)
+
+    signal.signal(_PARENT_DIED, clear_up)
+    _prctl(_PR_SET_PDEATHSIG, _PARENT_DIED)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+_PARENT_DIED = signal.SIGUSR1
+"""Sent to this process by the kernel."""
 
 
 def _die_with(parent: int) -> None:

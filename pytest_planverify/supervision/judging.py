@@ -174,7 +174,7 @@ def _doubt(asked: Asked, record: SessionRecord, nodeids: Sequence[str]) -> str |
     for late in record.late_failures:
         if late.position > first:
             return f"{late.nodeid} failed when it was torn down, and with it perhaps what both share"
-    if record.deaths and any(death.nodeid is None and death.file is None for death in record.deaths):
+    if any(not death.cost_something for death in record.deaths):
         return "the shared session ended unexpectedly"
     return None
 
@@ -228,8 +228,10 @@ def _dead_session(asked: Asked, record: SessionRecord) -> Judgement:
 def _unexplained(asked: Asked, record: SessionRecord, judgement: Judgement) -> Judgement:
     if record.exit_status is None:
         death = record.deaths[-1] if record.deaths else None
-        how = how_it_ended(death) if death else "no exit status"
-        headline = f"the tests passed, and then the session ended with {how}"
+        how = f"ended with {how_it_ended(death) if death else 'no exit status'}"
+        if death is not None and death.timed_out:
+            how = f"did not end, and was ended after {asked.limit_seconds:g} s"
+        headline = f"the tests passed, and then the session {how}"
     else:
         headline = f"the tests passed, and the session still returned {record.exit_status}"
     judgement.verdict = Verdict.FAILED

@@ -53,10 +53,11 @@ def death_evidence(asked: Asked, death: Death, *, nodeid: str | None, tests: tup
         else f"ended the process with {how_it_ended(death)}"
     )
     kind = EvidenceKind.TEST if nodeid else EvidenceKind.COLLECTION if death.file else EvidenceKind.SESSION
-    phase = None if nodeid else Phase.COLLECT if death.file else Phase.SESSION
-    return Evidence(
+    phase = death.phase if nodeid else Phase.COLLECT if death.file else Phase.SESSION
+    return raw_evidence(
+        asked,
+        death.raised or {},
         kind=kind,
-        check_id=asked.check_id,
         phase=phase,
         nodeid=nodeid or death.file,
         headline=f"{what} {how}",
@@ -64,15 +65,17 @@ def death_evidence(asked: Asked, death: Death, *, nodeid: str | None, tests: tup
         stderr_tail=death.output[-4_000:],
         limit_seconds=asked.limit_seconds,
         timed_out=death.timed_out,
-        process=ProcessEnd(
-            exit_code=death.exited.code,
-            signal=None if death.exited.signal is None else signal_name(death.exited.signal),
-            stack=death.stack or None,
-            complete=False,
-            timed_out=death.timed_out,
-        ),
+        process=_process_end(death),
         tests=tests,
-        contract_path=asked.contract_path,
+    )
+
+
+def _process_end(death: Death) -> ProcessEnd:
+    return ProcessEnd(
+        exit_code=death.exited.code,
+        signal=None if death.exited.signal is None else signal_name(death.exited.signal),
+        stack=death.stack or None,
+        timed_out=death.timed_out,
     )
 
 
@@ -80,6 +83,8 @@ def how_it_ended(death: Death) -> str:
     """The signal or the exit status of a process, for a reader."""
     if death.exited.signal is not None:
         return signal_name(death.exited.signal)
+    if death.exited.code is None:
+        return "an end that only its worker saw"
     return f"exit status {death.exited.code}"
 
 
@@ -198,12 +203,10 @@ def session_evidence(asked: Asked, record: SessionRecord, *, headline: str | Non
         headline=headline or default,
         longrepr=last,
         stderr_tail=death.output[-4_000:] if death else "",
-        process=ProcessEnd(
-            exit_code=record.exit_status if death is None else death.exited.code,
-            signal=None
-            if death is None or death.exited.signal is None
-            else signal_name(death.exited.signal),
-            complete=record.exit_status is not None,
-        ),
+        limit_seconds=asked.limit_seconds,
+        timed_out=death is not None and death.timed_out,
+        process=_process_end(death)
+        if death is not None and record.exit_status is None
+        else ProcessEnd(exit_code=record.exit_status, complete=record.exit_status is not None),
         contract_path=asked.contract_path,
     )

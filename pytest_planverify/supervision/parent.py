@@ -140,7 +140,7 @@ class _Run:
         self._run_id = new_run_id()
         self._started = time.monotonic()
         self._started_at = _now()
-        self._budget = ConfirmationBudget()
+        self._budget = ConfirmationBudget(settings.confirmation_seconds)
         self._progress: Progress = Progress(tw, verbosity=settings.verbosity)
         self._interrupted = False
         self._roots: Counter[Path] = Counter()
@@ -183,10 +183,12 @@ class _Run:
         from pytest_planverify.reports.failure_report import FOLDER
         from pytest_planverify.supervision.changes import Changes
         from pytest_planverify.supervision.chosen import todos_in_scope
-        from pytest_planverify.supervision.prepared import Prepared
+        from pytest_planverify.supervision.prepared import Prepared, reference_of
+        from pytest_planverify.supervision.resuming import resume
         from pytest_planverify.supervision.run_folder import RunFolder
-        from pytest_planverify.supervision.run_records import open_journal
+        from pytest_planverify.supervision.run_records import RunJournal, open_journal
         from pytest_planverify.supervision.running import PlanRun
+        from pytest_planverify.supervision.tree_state import TreeWatch
 
         plan = chosen.plan
         folder = RunFolder(plan.root, self._folder_name(plan.root))
@@ -209,9 +211,36 @@ class _Run:
             self._script_paths,
             self._last_failed(flat) if self._settings.last_failed else None,
             planned_paths(flat),
+            flat.loaded,
         )
-        open_journal(folder.journal, self._run_id, chosen.shown, plan.digest)
-        run = PlanRun(flat, todos, self._settings, sessions, folder, self._progress, self._budget)
+        reference, journal, resumed = reference_of(flat, chosen.shown), None, None
+        if not self._settings.collect_only:
+            if self._settings.resume:
+                resumed = resume(flat, todos, self._settings, reference, own)
+            roots = [part.root for part in flat.parts]
+            journal = RunJournal(folder.journal, plan.plan.todo_list_id, TreeWatch(roots, own))
+        remarks = [] if resumed is None else [resumed.note]
+        open_journal(
+            folder.journal,
+            self._run_id,
+            reference,
+            self._settings,
+            todos,
+            boundary=chosen.boundary,
+            remarks=remarks,
+        )
+        run = PlanRun(
+            flat,
+            todos,
+            self._settings,
+            sessions,
+            folder,
+            self._progress,
+            self._budget,
+            journal,
+            None if resumed is None else resumed.taken,
+        )
+        run.result.notes += remarks
         return Prepared(
             flat=flat,
             shown=chosen.shown,
@@ -304,6 +333,7 @@ class _Run:
             prepared,
             lambda evidence: hook.pytest_planverify_diagnose(evidence=evidence),
             run_id=self._run_id,
+            recording=self._settings.recording,
         )
         run = RunInfo(
             run_id=self._run_id,
@@ -326,9 +356,10 @@ class _Run:
         if self._settings.narrows:
             yield "only a part of the plan was asked for; what was left out is not verified"
         if self._budget.refused:
+            count = self._budget.refused
             yield (
-                f"{self._budget.refused} failures were not confirmed: the {self._budget.seconds:g} s for "
-                "confirmations were used up"
+                f"{count} {'check was' if count == 1 else 'checks were'} not confirmed: the "
+                f"{self._budget.seconds:g} s for confirmations were used up"
             )
         for each in prepared:
             yield from each.run.result.notes

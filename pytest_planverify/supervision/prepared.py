@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from planner.model.outcome import PlanRef, SubPlanRef
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,3 +42,26 @@ class Prepared:
     def plan(self) -> LoadedPlan:
         """The plan with the todos of its sub-plans."""
         return self.flat.loaded
+
+    @property
+    def reference(self) -> PlanRef:
+        """The plan as the outcome file names it."""
+        return reference_of(self.flat, self.shown)
+
+
+def reference_of(flat: FlatPlan, shown: str) -> PlanRef:
+    """The plan and its sub-plans as the outcome file names them; ``shown`` is the plan's path there."""
+    folder, beside = flat.loaded.path.parent, os.path.dirname(shown)
+    return PlanRef(
+        todo_list_id=flat.loaded.plan.todo_list_id,
+        path=shown,
+        digest=flat.loaded.digest,
+        sub_plans=tuple(
+            SubPlanRef(
+                todo_id=parent,
+                path=os.path.normpath(os.path.join(beside, os.path.relpath(file.path, folder))),
+                digest=file.digest,
+            )
+            for parent, file in flat.files.items()
+        ),
+    )

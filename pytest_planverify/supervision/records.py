@@ -80,6 +80,17 @@ class Death:
     """The test file that was being imported, if one was."""
     stack: str
     output: str
+    phase: str | None = None
+    """The phase of the test that ran, where the process could tell."""
+    raised: RawEvidence | None = None
+    """The exception that ended the session, where it was one."""
+    suspects: tuple[str, ...] = ()
+    """The tests that ran at the time, where there were several: any of them may be the cause."""
+
+    @property
+    def cost_something(self) -> bool:
+        """Whether another session that leaves this out gets further."""
+        return self.nodeid is not None or self.file is not None or bool(self.suspects)
 
 
 class SessionRecord:
@@ -108,6 +119,12 @@ class SessionRecord:
         self.usage_errors: list[str] = []
         self.internal_errors: list[str] = []
         self.stopped: str | None = None
+        self.stopped_by: RawEvidence | None = None
+        """The exception that stopped it, where it was one."""
+        self.undecided: set[str] = set()
+        """Tests that ran beside another one when their session died: which was the cause is not known."""
+        self.workers: dict[str, int] = {}
+        """The process of each xdist worker."""
         self.exit_status: int | None = None
         """What the last session itself returned; ``None`` if its process did not live to say so."""
         self.deaths: list[Death] = []
@@ -124,6 +141,8 @@ class SessionRecord:
         """Forget what only concerns the process before: another one takes up the rest."""
         self.running.clear()
         self.collecting.clear()
+        self.workers.clear()
+        self.stopped_by = None
         self.started_at = None
         self.exit_status = None
         self.stopped = None
@@ -157,14 +176,34 @@ class SessionRecord:
         """Planned tests without a result, in the order of the plan."""
         return [nodeid for nodeid in self.planned if nodeid not in self.results]
 
+    def dead_at_import(self, alive: Callable[[int], bool]) -> str | None:
+        """The file that a worker was importing when it died."""
+        for worker, file in self.collecting.items():
+            pid = self.workers.get(worker)
+            if pid is not None and not alive(pid):
+                return file
+        return None
+
+    @property
+    def stopped_at_import(self) -> str | None:
+        """The file whose import a session did not get past that ended by itself."""
+        if self.collected or self.usage_errors:
+            return None
+        return next(iter(self.collecting.values()), None)
+
     # -- one method a record ---------------------------------------------------------------------
 
     def _session_started(self, record: Record) -> None:
-        if not record.get("worker"):
+        if worker := record.get("worker"):
+            self.workers[worker] = int(record["pid"])
+        else:
             self.started_at = self.last_at
 
     def _file_collecting(self, record: Record) -> None:
         self.collecting[record.get("worker", "")] = record["nodeid"]
+
+    def _files_collected(self, record: Record) -> None:
+        self.collecting.pop(record.get("worker", ""), None)
 
     def _collection_failure(self, record: Record) -> None:
         failure = CollectionFailure(record["nodeid"], record["path"], record["evidence"])
@@ -215,7 +254,8 @@ class SessionRecord:
         return result
 
     def _leak(self, record: Record) -> None:
-        self.leaks.append(Leak(frozenset(record["keys"]), tuple(record["changed"]), self._finished))
+        position = self._finished if record["keys"] else 0  # it may be anyone's, and old
+        self.leaks.append(Leak(frozenset(record["keys"]), tuple(record["changed"]), position))
 
     def _metric(self, record: Record) -> None:
         self.metrics.append(record)
@@ -234,6 +274,7 @@ class SessionRecord:
 
     def _stopped(self, record: Record) -> None:
         self.stopped = record.get("reason") or self.stopped
+        self.stopped_by = record.get("evidence") or self.stopped_by
 
     def _session_finished(self, record: Record) -> None:
         if not record.get("worker"):
@@ -257,7 +298,7 @@ def _worse(earlier: TestRecord | None, later: TestRecord) -> TestRecord:
 _HANDLERS: dict[str, Callable[[SessionRecord, Record], TestRecord | None]] = {
     name: getattr(SessionRecord, f"_{name}")
     for name in (
-        "session_started", "file_collecting", "collection_failure", "file_skipped", "not_found",
+        "session_started", "file_collecting", "files_collected", "collection_failure", "file_skipped", "not_found",
         "collected", "fixture_conflict", "test_started", "test_failure", "test_finished", "leak",
         "metric", "fixtures_used", "usage_error", "startup_failure", "internal_error", "stopped",
         "session_finished", "summary_begins", "summary_ends", "session_ended",

@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import tempfile
 import time
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 FOLDER = ".planverify"
 KEPT_RUNS = 20
+_HALF_SECONDS = 600
+"""After so long nobody is still writing it."""
 
 
 class RunFolder:
@@ -42,15 +45,39 @@ class RunFolder:
         self.path.mkdir(parents=True, mode=0o700)
         ignore = self.home / ".gitignore"
         if not ignore.exists():
-            ignore.write_text("# Written by pytest-planverify; nothing here needs to be kept.\n*\n")
+            write_whole(ignore, "# Written by pytest-planverify; nothing here needs to be kept.\n*\n")
+        self._drop_halves()
         runs = sorted((entry for entry in self.path.parent.iterdir() if entry.is_dir()), key=_age)
         for entry in runs[:-KEPT_RUNS]:
             if entry != self.path:
                 shutil.rmtree(entry, ignore_errors=True)
 
+    def _drop_halves(self) -> None:
+        """Remove files that a run which was killed had not written to their end, and so not renamed."""
+        for half in self.home.glob(".*.tmp"):
+            with contextlib.suppress(OSError):
+                if time.time() - half.stat().st_mtime > _HALF_SECONDS:
+                    half.unlink()
+
     def restore(self) -> None:
         """Make the run's folder again if what ran has removed it."""
         self.path.mkdir(parents=True, mode=0o700, exist_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that only its owner reads, and of which a reader never sees a part.
+
+    Raises ``OSError``.
+    """
+    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    try:
+        with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        raise
 
 
 def new_run_id() -> str:

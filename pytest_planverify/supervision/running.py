@@ -15,10 +15,12 @@ from pytest_planverify.supervision.check_runs import (
     masked,
     of_skip,
     of_tests,
+    quarantined,
     unreached,
 )
 from pytest_planverify.supervision.judging import judge_alone, judge_shared
 from pytest_planverify.supervision.records import SessionRecord
+from pytest_planverify.supervision.resuming import failed_todos, without
 from pytest_planverify.supervision.schedule import Fold, Job, Stage, run_order, schedule
 
 if TYPE_CHECKING:
@@ -27,12 +29,14 @@ if TYPE_CHECKING:
 
     from planner.edges.plan_tree import FlatPlan
     from planner.model.plan import Todo
-    from pytest_planverify.confirmation import ConfirmationBudget
+    from pytest_planverify.confirmation import ConfirmationBudget, Repeats
     from pytest_planverify.judgement import Judgement
     from pytest_planverify.options import Settings
     from pytest_planverify.reports.progress import Progress
     from pytest_planverify.supervision.evaluating import Evaluator
     from pytest_planverify.supervision.run_folder import RunFolder
+    from pytest_planverify.supervision.run_records import RunJournal
+    from pytest_planverify.supervision.repeating import SeedRuns
     from pytest_planverify.supervision.sessions import Sessions
 
 LEFT_OUT = "left out of this run"
@@ -64,7 +68,10 @@ class PlanRun:
         folder: RunFolder,
         progress: Progress,
         budget: ConfirmationBudget,
+        journal: RunJournal | None = None,
+        taken: Mapping[tuple[str, str], CheckRun] | None = None,
     ) -> None:
+        """``taken`` are verdicts of an earlier run, by todo and check; what they judge is not run again."""
         self._plan = flat.loaded
         self._flat = flat
         self._settings = settings
@@ -77,9 +84,12 @@ class PlanRun:
         self._parent_of = {each: parent for parent, below in flat.children.items() for each in below}
         self._evaluators: dict[Path, Evaluator] = {}
         self._failed: set[str] = set()
+        self._seeds: SeedRuns | None = None
+        self._journal = journal
+        self._taken = taken or {}
         self.reds = 0
         """How many criteria of the run are red by now; set by the caller where a plan went before."""
-        self.stages = schedule(flat, self._by_id, isolate=settings.isolate)
+        self.stages = without(schedule(flat, self._by_id, isolate=settings.isolate), self._taken)
         self.result = PlanResult(flat, list(todos), {todo.id: {} for todo in todos})
         demanded = any(word.startswith("--cov-fail-under") for word in settings.shared_args)
         if demanded and not any(stage.folds for stage in self.stages):
@@ -88,10 +98,17 @@ class PlanRun:
     def run(self) -> None:
         """Run all stages. After ``KeyboardInterrupt`` the result holds what was known by then."""
         try:
+            self._take_over()
             for stage in self.stages:
                 self._run_stage(stage)
         finally:
             self._fill_in()
+
+    def _take_over(self) -> None:
+        for (todo_id, _), run in self._taken.items():
+            self._add(self._by_id[todo_id], run, final=True)
+        for todo_id in failed_todos(self.result.checks, self._order, self._by_id, self._parent_of):
+            self._fail(todo_id)
 
     def _evaluator(self, todo_id: str) -> Evaluator:
         """Made when the first session is through, so that its imports do not delay the session."""
@@ -169,6 +186,8 @@ class PlanRun:
             if self._settings.shared_args:  # seen by shared sessions only; the last has all coverage data
                 because = "a coverage that is too low, perhaps"
                 self.result.unexplained = f"{unexplained}: {because}" if unexplained else None
+                if self._journal is not None and unexplained:
+                    self._journal.unexplained(f"{unexplained}: {because}")
             for job, judgement in zip(fold.jobs, judgements, strict=True):
                 judged.setdefault(job.todo.id, []).append(_Unsettled(job, judgement, fold, record))
         return judged
@@ -208,17 +227,14 @@ class PlanRun:
         in_question = first.is_red or first.verdict is Verdict.INCONCLUSIVE or first.doubt is not None
         settled = first.verdict is Verdict.NOT_RUN or not in_question or not _worth_repeating(first)
         if settled or self._settings.collect_only:
-            self._keep(job, first, isolation=Isolation.SESSION)
-            return first.verdict
+            return self._keep(job, first, isolation=Isolation.SESSION)
         if self._is_blocked(job.todo):
             return None
         reason = first.doubt or "the shared session's red was confirmed alone"
+        refused = self._budget.refused
         confirmed = confirm_shared(
             first,
-            lambda: self._confirm(job),
-            lambda: judge_shared(
-                self._asked(job), self._sessions.run_fold(unsettled.fold, SessionRecord(), again=True)
-            ),
+            self._repeating(job, unsettled.fold, record),
             attempts=self._settings.confirmations,
             budget=self._budget,
         )
@@ -226,17 +242,26 @@ class PlanRun:
         if first.verdict is Verdict.PASSED and judgement.verdict is Verdict.FAILED:
             judgement.reason = f"green beside the other tests of the run, red alone; {reason}"
         isolation = Isolation.FORKED if confirmed.alone else Isolation.SESSION
-        self._keep(job, judgement, isolation=isolation, reason=reason)
-        return judgement.verdict
+        final = self._budget.refused == refused
+        return self._keep(job, judgement, isolation=isolation, reason=reason, final=final)
 
-    def _confirm(self, job: Job) -> Judgement:
-        self._progress.confirming(job.spec.cmd, 1, self._settings.confirmations)
-        return self._judge_alone(job, first=False)
+    def _repeating(
+        self, job: Job, fold: Fold | None = None, record: SessionRecord | None = None
+    ) -> Repeats:
+        from pytest_planverify.supervision.repeating import Repeating, SeedRuns
 
-    def _judge_alone(self, job: Job, *, first: bool) -> Judgement:
-        record = SessionRecord()
-        self._sessions.run_alone(job, record, first=first)
-        return judge_alone(self._asked(job), record)
+        if self._seeds is None:
+            self._seeds = SeedRuns()
+        return Repeating(
+            job,
+            self._asked(job),
+            self._sessions,
+            self._progress,
+            self._seeds,
+            attempts=self._settings.confirmations,
+            fold=fold,
+            record=record,
+        )
 
     def _asked(self, job: Job) -> Asked:
         command = job.criterion.command
@@ -265,12 +290,18 @@ class PlanRun:
             self._add(job.todo, self._evaluator(job.todo.id).command(job))
 
     def _run_own_session(self, job: Job) -> None:
-        first = self._judge_alone(job, first=True)
+        refused = self._budget.refused
+        record = SessionRecord()
+        self._sessions.run_alone(job, record, first=True)
+        first = judge_alone(self._asked(job), record)
         if first.is_red and _worth_repeating(first) and not self._settings.collect_only:
-            first = confirm_alone(first, lambda: self._confirm(job), budget=self._budget).judgement
-        self._keep(job, first, isolation=Isolation.FORKED, reason=job.own_session)
+            first = confirm_alone(first, self._repeating(job), budget=self._budget).judgement
+        final = self._budget.refused == refused
+        self._keep(job, first, isolation=Isolation.FORKED, reason=job.own_session, final=final)
 
     def _run_foreign(self, job: Job) -> None:
+        from pytest_planverify.supervision.repeating import RepeatingElsewhere
+
         witnesses: list[Witness] = []
 
         def run() -> Judgement:
@@ -280,15 +311,17 @@ class PlanRun:
             witnesses.append(witness)
             return judgement
 
+        refused = self._budget.refused
         judgement = run()
         if judgement.is_red and _worth_repeating(judgement):
-            judgement = confirm_alone(judgement, run, budget=self._budget).judgement
+            judgement = confirm_alone(judgement, RepeatingElsewhere(run), budget=self._budget).judgement
         self._keep(
             job,
             judgement,
             isolation=Isolation.SPAWNED,
             reason=job.own_session,
             witness=witnesses[-1],
+            final=self._budget.refused == refused,
         )
 
     # -- verdicts --------------------------------------------------------------------------------
@@ -301,7 +334,12 @@ class PlanRun:
         isolation: Isolation,
         reason: str | None = None,
         witness: Witness = Witness.PLUGIN,
-    ) -> None:
+        final: bool = True,
+    ) -> Verdict:
+        """Returns what the verdict counts as.
+
+        ``final`` is a verdict that need not be looked at again, as long as nothing changes.
+        """
         reading = None
         if job.spec.fixture is not None:
             reading = self._evaluator(job.todo.id).fixture(job.spec.fixture, job.criterion.id)
@@ -314,12 +352,20 @@ class PlanRun:
             fixture=None if reading is None else reading.use,
             fixture_problem=None if reading is None else reading.evidence,
         )
-        self._add(job.todo, run)
+        if run.check.verdict is Verdict.FLAKY:
+            policy = self._flat.owner(job.todo.id).plan.metadata
+            run = quarantined(run, policy.flaky_retry.quarantine)
+        self._add(job.todo, run, final=final)
+        return run.check.counts_as
 
-    def _add(self, todo: Todo, run: CheckRun) -> None:
+    def _add(self, todo: Todo, run: CheckRun, *, final: bool = True) -> None:
+        verdict = run.check.counts_as
         self.result.checks[todo.id][run.check.id] = run
-        self.reds += run.check.verdict.is_red
-        self._progress.check_finished(todo.id, run.check.verdict)
+        self.reds += verdict.is_red
+        if self._journal is not None and verdict not in (Verdict.BLOCKED, Verdict.NOT_RUN):
+            final = final and (verdict is Verdict.PASSED or verdict.is_red)
+            self._journal.check_judged(todo.id, run, final=final)
+        self._progress.check_finished(todo.id, verdict)
 
     def _finish_todo(self, todo: Todo) -> None:
         blocked = blockers(todo.id, self._failed, self._by_id)
@@ -328,7 +374,7 @@ class PlanRun:
         if not blocked or self._settings.keep_going:
             self._evaluate(todo)
         runs = self.result.checks[todo.id]
-        if not blocked and any(run.check.verdict.is_red for run in runs.values()):
+        if not blocked and any(run.check.counts_as.is_red for run in runs.values()):
             self._fail(todo.id)
 
     def _evaluate(self, todo: Todo) -> None:
@@ -350,8 +396,10 @@ class PlanRun:
         for fold, record in records:
             for job in fold.jobs:
                 judgement = judge_shared(self._asked(job), record) if record.collected else None
-                if judgement is not None and (judgement.is_red or judgement.verdict is Verdict.PASSED):
-                    self._keep(job, judgement, isolation=Isolation.SESSION)
+                if judgement is None or judgement.doubt is not None:
+                    continue
+                if judgement.is_red or judgement.verdict is Verdict.PASSED:
+                    self._keep(job, judgement, isolation=Isolation.SESSION, final=False)
 
     def _fill_in(self) -> None:
         """Every criterion without a verdict is blocked or was not run; none is left out of the outcome."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_planverify.guards.sandbox import sandboxes
 from pytest_planverify.observing.spec import Narrowing, SessionSpec, Wanted
 from pytest_planverify.supervision.watching import Limits, SessionRunner
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from planner.edges.plan_file import LoadedPlan
     from planner.edges.plan_tree import FlatPlan
     from pytest_planverify.options import Settings
     from pytest_planverify.supervision.folding import FoldKey
@@ -39,11 +41,13 @@ class Sessions:
         script_paths: tuple[str, ...],
         only: Mapping[Path, tuple[str, ...]] | None,
         planned: Mapping[Path, tuple[str, ...]],
+        top: LoadedPlan,
     ) -> None:
         """``only`` and ``planned`` are, by root, the tests to run, and the files that todos are to make."""
         self._settings = settings
         self._folder = folder
         self._script_paths = script_paths
+        self._listener = listener
         self._runner = SessionRunner(server, folder.journal, listener, _import_the_rest)
         self._count = 0
         self._narrowing = Narrowing(
@@ -53,15 +57,25 @@ class Sessions:
         )
         self._only = only
         self._planned = planned
+        self._top = top
         self.junit_parts: list[tuple[Path, Path]] = []
         """JUnit XML files, each with the root below which its tests are named."""
         self.summaries: list[tuple[Path, int, int]] = []
         """Log file, start and end of what other plugins had to say at the end of a shared session."""
 
     def run_fold(
-        self, fold: Fold, record: SessionRecord, *, maxfail: int = 0, again: bool = False
+        self,
+        fold: Fold,
+        record: SessionRecord,
+        *,
+        maxfail: int = 0,
+        again: bool = False,
+        only: Sequence[str] | None = None,
     ) -> SessionRecord:
-        """Run the commands of a fold in one session; ``again`` is a repetition that only compares."""
+        """Run the commands of a fold in one session; ``again`` is a repetition that only compares.
+
+        ``only`` are the node ids of the tests to run, where not all of them are to.
+        """
         paths = _paths(fold)
         if fold.key.names_paths and not paths:
             return _nothing_there(fold, record)
@@ -78,6 +92,7 @@ class Sessions:
             env=dict(fold.key.env),
             maxfail=maxfail,
             distributed=self._settings.distributed and not again,
+            only=only,
         )
         limits = {job.key: job.spec.timeout_seconds for job in fold.jobs}
         self._runner.run(
@@ -94,10 +109,19 @@ class Sessions:
         self._note_summary(spec, record)
         return record
 
-    def run_alone(self, job: Job, record: SessionRecord, *, first: bool) -> SessionRecord:
+    def run_alone(
+        self,
+        job: Job,
+        record: SessionRecord,
+        *,
+        first: bool,
+        only: Sequence[str] | None = None,
+        seed: int | None = None,
+    ) -> SessionRecord:
         """Run one command with its own arguments in a session of its own.
 
-        ``first`` is the run that counts; the others only confirm what it said.
+        ``first`` is the run that counts; the others only confirm what it said. ``only`` are the node ids
+        of the tests to run, and ``seed`` the hash seed of a new interpreter to run them in.
         """
         command = job.criterion.command
         assert command is not None
@@ -114,11 +138,11 @@ class Sessions:
             as_module=command.pytest.as_module,
             env=dict(command.env),
             verbatim=True,
+            only=only,
         )
         limit = job.spec.timeout_seconds
-        self._runner.run(
-            spec, Limits(session=limit, step=limit), record, resume=False, interactive=interactive
-        )
+        runner = self._runner if seed is None else self._seeded(seed)
+        runner.run(spec, Limits(session=limit, step=limit), record, resume=False, interactive=interactive)
         if first:
             self._note_summary(spec, record)
         return record
@@ -134,11 +158,13 @@ class Sessions:
         verbatim: bool = False,
         maxfail: int = 0,
         distributed: bool = False,
+        only: Sequence[str] | None = None,
     ) -> SessionSpec:
         self._count += 1
         name = f"s{self._count}"
         root = jobs[0].plan.root
-        only = None if self._only is None else self._only.get(root, ())
+        if only is None and self._only is not None:
+            only = self._only.get(root, ())
         return SessionSpec(
             session_id=name,
             root=str(root),
@@ -151,13 +177,20 @@ class Sessions:
             as_module=as_module,
             script_paths=self._script_paths,
             env=env,
-            narrowing=replace(self._narrowing, only=only),
+            narrowing=replace(self._narrowing, only=None if only is None else tuple(only)),
             maxfail=maxfail,
             distributed=distributed,
             soft_limits=not self._settings.debugger and not verbatim,
             collect_only=self._settings.collect_only,
             planned=self._planned.get(root, ()),
+            sandbox=sandboxes(self._top, jobs[0].plan),
         )
+
+    def _seeded(self, seed: int) -> SessionRunner:
+        """Runs sessions in interpreters of their own, with that hash seed."""
+        from pytest_planverify.supervision.spawning import Spawner
+
+        return SessionRunner(Spawner(self._folder.path, seed), self._folder.journal, self._listener)
 
     def _where(self, key: FoldKey) -> list[str]:
         """The ini file and rootdir that each command of the fold would have found alone."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_planverify.journal import JournalTail
+from pytest_planverify.observing import phases
 from pytest_planverify.supervision.forkserver import Exited, ForkServerDied
 from pytest_planverify.supervision.records import Death, Running, SessionRecord, TestRecord
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from pytest_planverify.observing.spec import SessionSpec
     from pytest_planverify.supervision.forkserver import ForkServer
+    from pytest_planverify.supervision.spawning import Spawner
 
 GRACE_SECONDS = 1.0
 """How long the soft limit inside the session is given before the process is ended."""
@@ -84,7 +86,7 @@ class SessionRunner:
 
     def __init__(
         self,
-        server: ForkServer,
+        server: ForkServer | Spawner,
         journal: Path,
         listener: Listener,
         meanwhile: Callable[[], None] | None = None,
@@ -117,12 +119,12 @@ class SessionRunner:
                 spec,
                 session_id=spec.session_id if attempt == 1 else f"{spec.session_id}.{attempt}",
                 stacks=f"{spec.stacks}.{attempt}",
-                skip=tuple(record.results),
+                skip=(*record.results, *record.undecided),
                 skip_files=tuple(skipped_files),
             )
             record.begin()
             death = self._run_once(current, limits, record, interactive=interactive)
-            if death is None or not resume or (death.nodeid is None and death.file is None):
+            if death is None or not resume or not death.cost_something:
                 return
             if death.file is not None:
                 skipped_files.add(death.file)
@@ -137,6 +139,7 @@ class SessionRunner:
         started = time.time()  # what the server needed to get ready is nobody's time
         timed_out: Running | None = None
         ended_by_limit = False
+        lost_import: str | None = None
         try:
             if self._meanwhile is not None:
                 self._meanwhile()
@@ -144,6 +147,11 @@ class SessionRunner:
             while (exited := self._server.poll(_TICK)) is None:
                 self._drain(spec, record)
                 self._listener.tick()
+                lost_import = self._lost_import(spec, record)
+                if lost_import is not None:
+                    self._end_tree(pid)
+                    exited = self._wait_for_end(pid)
+                    break
                 overdue = None if interactive else _overdue(record, limits, started)
                 if overdue is not None:
                     timed_out, ended_by_limit = overdue.running, True
@@ -157,13 +165,13 @@ class SessionRunner:
             self._drain(spec, record)
             raise
         self._drain(spec, record)
-        if (
-            record.exit_status is not None
-            and exited == Exited(record.exit_status & 0xFF, None)
-            and not (ended_by_limit)
-        ):
-            return self._stray(spec, record)
-        self._end_tree(pid)
+        if lost_import is not None:
+            return self._note(spec, record, Exited(None, None), file=lost_import)
+        in_order = record.exit_status is not None and exited == Exited(record.exit_status & 0xFF, None)
+        if not in_order or ended_by_limit or exited.left_running:
+            self._end_tree(pid)
+        if in_order and not ended_by_limit:
+            return self._stray(spec, record, exited)
         return self._bury(spec, record, exited, timed_out, ended_by_limit)
 
     def _drain(self, spec: SessionSpec, record: SessionRecord) -> None:
@@ -209,12 +217,20 @@ class SessionRunner:
         end_process_tree(pid)
         end_descendants(self._server.pid)
 
-    def _stray(self, spec: SessionSpec, record: SessionRecord) -> Death | None:
-        """A session that ended in order, and still left a started test without a result."""
-        if not record.running:
+    def _lost_import(self, spec: SessionSpec, record: SessionRecord) -> str | None:
+        """The file at whose import an xdist worker died: every worker that takes its place would, too."""
+        if not record.dead_at_import(_alive):
             return None
-        running = next(iter(record.running.values()))
-        return self._mark(spec, record, Exited(record.exit_status, None), running, timed_out=False)
+        self._drain(spec, record)  # it may have said more before it died
+        return record.dead_at_import(_alive)
+
+    def _stray(self, spec: SessionSpec, record: SessionRecord, exited: Exited) -> Death | None:
+        """A session that ended in order, and still left a test or an import that had begun without an end."""
+        if record.running:
+            return self._blame_running(spec, record, exited, timed_out=False)
+        if not spec.verbatim and record.stopped_at_import is not None:
+            return self._note(spec, record, exited, file=record.stopped_at_import)
+        return None
 
     def _bury(
         self,
@@ -224,12 +240,34 @@ class SessionRunner:
         timed_out: Running | None,
         ended_by_limit: bool,
     ) -> Death:
-        if timed_out is None and record.running:
-            timed_out = next(iter(record.running.values()))
         if timed_out is not None:
             return self._mark(spec, record, exited, timed_out, timed_out=ended_by_limit)
+        if record.running:
+            return self._blame_running(spec, record, exited, timed_out=ended_by_limit)
         file = next(iter(record.collecting.values()), None) if not record.collected else None
-        death = Death(spec.session_id, exited, ended_by_limit, None, file, *_last_words(spec))
+        return self._note(spec, record, exited, file=file, timed_out=ended_by_limit)
+
+    def _blame_running(
+        self, spec: SessionSpec, record: SessionRecord, exited: Exited, *, timed_out: bool
+    ) -> Death:
+        """The test that ran has ended the session; of several it cannot be told which."""
+        if len(record.running) == 1:
+            (running,) = record.running.values()
+            return self._mark(spec, record, exited, running, timed_out=timed_out)
+        record.undecided |= record.running.keys()
+        return self._note(spec, record, exited, timed_out=timed_out, suspects=tuple(record.running))
+
+    def _note(
+        self,
+        spec: SessionSpec,
+        record: SessionRecord,
+        exited: Exited,
+        *,
+        file: str | None = None,
+        timed_out: bool = False,
+        suspects: tuple[str, ...] = (),
+    ) -> Death:
+        death = Death(spec.session_id, exited, timed_out, None, file, *_last_words(spec), suspects=suspects)
         record.deaths.append(death)
         record.exit_status = None
         return death
@@ -237,7 +275,16 @@ class SessionRunner:
     def _mark(
         self, spec: SessionSpec, record: SessionRecord, exited: Exited, running: Running, *, timed_out: bool
     ) -> Death:
-        death = Death(spec.session_id, exited, timed_out, running.nodeid, None, *_last_words(spec))
+        death = Death(
+            spec.session_id,
+            exited,
+            timed_out,
+            running.nodeid,
+            None,
+            *_last_words(spec),
+            phase=phases.board.read(),
+            raised=record.stopped_by,
+        )
         record.deaths.append(death)
         outcome = "timeout" if timed_out else "crashed"
         seconds = max(time.time() - running.at, 0)

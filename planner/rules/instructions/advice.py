@@ -102,6 +102,11 @@ MEANINGS: Mapping[Category, Meaning] = {
                 ("order_dependent",),
             ),
             Hint(
+                "It depends on the hash seed: look for a set, or a hash, whose order shows in "
+                "the result, and sort there. `PYTHONHASHSEED=N` repeats either answer.",
+                ("hash_order",),
+            ),
+            Hint(
                 "Make that input fixed: pass in the seed or the clock, sort what has no "
                 "order, wait for a condition and not for a time."
             ),

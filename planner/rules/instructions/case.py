@@ -56,7 +56,7 @@ class Case:
             return self.outcome.failure_evidence
         if self.outcome.failures:
             return self.outcome.failures[0]
-        red = next((check for check in self.outcome.checks if check.verdict.is_red), None)
+        red = next((check for check in self.outcome.checks if check.counts_as.is_red), None)
         return Failure(
             category=Category.UNKNOWN,
             check_id=red.id if red else None,
@@ -211,6 +211,8 @@ class Case:
             yield "repairable"
         if self.failure.repeatability is Repeatability.ORDER_DEPENDENT:
             yield "order_dependent"
+        if self.failure.repeatability is Repeatability.HASH_ORDER:
+            yield "hash_order"
         if self.kind is CheckKind.TEST:
             yield "by_test"
         if self.failure.owner is Owner.TEST:

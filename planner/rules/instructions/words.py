@@ -34,6 +34,7 @@ REPEATABILITY: Mapping[Repeatability, str] = {
     Repeatability.DETERMINISTIC: "red every time that it was run",
     Repeatability.FLAKY: "now red, now green",
     Repeatability.ORDER_DEPENDENT: "red in the company of other tests, green alone",
+    Repeatability.HASH_ORDER: "red with some hash seeds, green with others",
     Repeatability.UNCONFIRMED: "seen once",
 }
 

@@ -115,7 +115,7 @@ def _showing(situation: Situation, wanted: Sequence[str]) -> Iterator[tuple[str,
         if check_id not in checks:
             yield check_id, wanted
     if not shown and not ids:
-        red = [check.id for check in checks.values() if check.verdict.is_red and check.cmd]
+        red = [check.id for check in checks.values() if check.counts_as.is_red and check.cmd]
         for check_id in red or _selecting(situation, wanted):
             yield check_id, wanted
 

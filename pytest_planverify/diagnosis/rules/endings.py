@@ -19,6 +19,10 @@ _REQUIRED_PLUGINS = re.compile(r"^(?:ERROR: )?Missing required plugins: (?P<plug
 _NO_PYTEST = re.compile(r"^\S*python[\w.\-]*: No module named '?(?P<module>_?pytest|pluggy|iniconfig)'?$")
 _NO_FILE = re.compile(r"^(?:ERROR: )?(?:file or directory not found|not found): (?P<what>.+)$")
 _INTERRUPTED, _INTERNAL, _USAGE = 2, 3, 4
+_FROM_A_TERMINAL = ("SIGINT", "SIGHUP", "SIGQUIT")
+_LEAVING = ("builtins.SystemExit", "_pytest.outcomes.Exit", "builtins.KeyboardInterrupt")
+_CLOSED = "I/O operation on closed file"
+_CAPTURE = "_pytest/capture.py"
 _SILENT_KINDS = (EvidenceKind.SESSION, EvidenceKind.TEST, EvidenceKind.COLLECTION)
 
 
@@ -92,14 +96,32 @@ def _crash(signals: frozenset[str]):
 
 def _killed(case: Case) -> Hit | None:
     signal = case.process.signal
-    if signal is None or signal in ("SIGINT", "SIGHUP", "SIGQUIT"):
+    if signal is None or signal in _FROM_A_TERMINAL:
         return None
     hint = "; where memory is scarce this is how the system ends a process" if signal == "SIGKILL" else ""
     return Hit(suggestion=f"{_what(case)} was ended by {signal}{hint}.", frame=case.stuck_at)
 
 
+def _happened_again(case: Case) -> bool:
+    """Whether it was red each time that it was run, and so is its own doing."""
+    told = case.evidence.confirmations
+    return len(told) > 1 and not any(each.passed for each in told)
+
+
+def _signalled_itself(case: Case) -> Hit | None:
+    signal = case.process.signal
+    if signal not in _FROM_A_TERMINAL or case.evidence.kind is EvidenceKind.COMMAND:
+        return None
+    if not _happened_again(case):
+        return None
+    return Hit(
+        suggestion=f"{_what(case)} was ended by {signal} each time that it was run: it sends it to itself.",
+        frame=case.stuck_at,
+    )
+
+
 def _interrupted(case: Case) -> Hit | None:
-    by_signal = case.process.signal in ("SIGINT", "SIGHUP", "SIGQUIT")
+    by_signal = case.process.signal in _FROM_A_TERMINAL
     if not (
         by_signal
         or (case.evidence.kind is EvidenceKind.SESSION and case.is_error("builtins.KeyboardInterrupt"))
@@ -109,12 +131,45 @@ def _interrupted(case: Case) -> Hit | None:
 
 
 def _ended_by_itself(case: Case) -> Hit | None:
-    leaves = case.is_error("builtins.SystemExit", "_pytest.outcomes.Exit")
-    if not leaves or case.evidence.kind is EvidenceKind.TEST or case.raised_at is None:
+    if not case.is_error(*_LEAVING) or case.raised_at is None or case.printed:
+        return None
+    goes_on = case.evidence.kind is EvidenceKind.TEST and case.evidence.process is None
+    if goes_on or (case.is_error("builtins.KeyboardInterrupt") and not _ends_each_time(case)):
         return None
     return Hit(
         suggestion=f"{place(case.raised_at)} ended the whole session: {_exit(case)}.",
         owner=_owner_at(case.raised_at),
+        frame=case.raised_at,
+    )
+
+
+def _ends_each_time(case: Case) -> bool:
+    return case.evidence.kind is not EvidenceKind.SESSION or _happened_again(case)
+
+
+def _left_by_the_test(case: Case) -> Hit | None:
+    """A test, or what prepares it, leaves the program by itself: no product asked for it."""
+    if case.evidence.kind is not EvidenceKind.TEST or not case.is_error("builtins.SystemExit"):
+        return None
+    if not case.in_test:
+        return None
+    return Hit(
+        suggestion=f"{place(case.raised_at)} leaves the program: {_exit(case)}; a test that is over returns."
+        if case.raised_at
+        else f"The test leaves the program: {_exit(case)}."
+    )
+
+
+def _closed_output(case: Case) -> Hit | None:
+    """pytest itself stumbles over the streams that it had put in the place of standard output."""
+    if case.error is None or case.error.message != _CLOSED or not case.is_error("builtins.ValueError"):
+        return None
+    last = case.innermost
+    if last is None or not last.path.endswith(_CAPTURE):
+        return None
+    return Hit(
+        suggestion=f"{_what(case)} closes sys.stdout or sys.stderr, which are not its own: let it leave them "
+        "open, or put a stream of its own in their place."
     )
 
 
@@ -278,6 +333,20 @@ PROCESS_RULES: tuple[Rule, ...] = (
         read=_crash(CRASH_SIGNALS),
     ),
     Rule(
+        id="signalled-itself",
+        because="The process ended by a signal, each time that it was run.",
+        category=Category.TEST_CRASH,
+        confidence=0.85,
+        read=_signalled_itself,
+    ),
+    Rule(
+        id="session-ended-by-project",
+        because="Code of the project ended the session on purpose.",
+        category=Category.TEST_CRASH,
+        confidence=0.85,
+        read=_ended_by_itself,
+    ),
+    Rule(
         id="interrupted",
         because="Somebody interrupted the run.",
         category=Category.ENVIRONMENT_ERROR,
@@ -301,11 +370,22 @@ PROCESS_RULES: tuple[Rule, ...] = (
         read=_our_own_error,
     ),
     Rule(
-        id="session-ended-by-project",
-        because="Code of the project ended the session on purpose.",
+        id="left-by-the-test",
+        because="The test, or what prepares it, leaves the program.",
         category=Category.TEST_CRASH,
-        confidence=0.85,
-        read=_ended_by_itself,
+        confidence=0.8,
+        owner=Owner.TEST,
+        runner_up=(Category.TEST_REGRESSION, 0.2),
+        read=_left_by_the_test,
+    ),
+    Rule(
+        id="output-closed",
+        because="Standard output was closed while pytest was still using it.",
+        category=Category.TEST_CRASH,
+        confidence=0.8,
+        owner=Owner.TEST,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.2),
+        read=_closed_output,
     ),
     Rule(
         id="option-of-absent-plugin",

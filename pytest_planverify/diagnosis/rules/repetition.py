@@ -8,6 +8,7 @@ from pytest_planverify.diagnosis.repeating import repeatability
 from pytest_planverify.diagnosis.rule import Hit, Rule
 from pytest_planverify.diagnosis.wording import quote
 
+_SHOWN = 3
 _PROOF_AT = 3
 """So many runs with both answers leave no doubt."""
 
@@ -26,12 +27,33 @@ def _counts(case: Case) -> str:
 
 
 def _order(case: Case) -> Hit | None:
-    if repeatability(case.evidence.confirmations) is not Repeatability.ORDER_DEPENDENT:
+    evidence = case.evidence
+    if repeatability(evidence.confirmations) is not Repeatability.ORDER_DEPENDENT:
         return None
+    polluters = evidence.polluters
+    after = f"after {_listed(polluters)}" if polluters else "after the tests that run before it"
+    who = "that test leaves" if len(polluters) == 1 else "they leave"
     return Hit(
-        suggestion=f"{_name(case)} passes alone and fails after the tests that run before it: find "
-        f"what they "
-        "leave behind (module state, environment, files) and undo it in a fixture."
+        suggestion=f"{_name(case)} passes alone and fails {after}: find what {who} behind (module state, "
+        "environment, files) and undo it in a fixture."
+    )
+
+
+def _listed(nodeids: tuple[str, ...]) -> str:
+    more = f" and {len(nodeids) - _SHOWN} more" if len(nodeids) > _SHOWN else ""
+    return ", ".join(map(quote, nodeids[:_SHOWN])) + more
+
+
+def _hash_order(case: Case) -> Hit | None:
+    if repeatability(case.evidence.confirmations) is not Repeatability.HASH_ORDER:
+        return None
+    seeded = [run for run in case.evidence.confirmations if run.where == "hash_seed"]
+    said = "passes" if seeded[0].passed else "fails"
+    by_product = case.in_product and not case.is_error("builtins.AssertionError")
+    return Hit(
+        suggestion=f"{_name(case)} {said} with PYTHONHASHSEED={seeded[0].hash_seed} and not with the seed "
+        "of this run: the order of a set, or a hash, shows in the result. Sort it there.",
+        owner=Owner.PRODUCT if by_product else None,
     )
 
 
@@ -59,6 +81,14 @@ REPETITION_RULES: tuple[Rule, ...] = (
         category=Category.FLAKY_TEST,
         confidence=0.93,
         read=_order,
+    ),
+    Rule(
+        id="hash-order",
+        because="Red with one hash seed and green with another, each time that it was run.",
+        category=Category.FLAKY_TEST,
+        confidence=0.93,
+        runner_up=(Category.TEST_REGRESSION, 0.3),
+        read=_hash_order,
     ),
     Rule(
         id="both-answers",

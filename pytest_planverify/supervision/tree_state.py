@@ -1,0 +1,272 @@
+"""What the files were like when a run began, so that a later run can tell whether they still are.
+
+Under git that is the commit and the contents of every file that differs from it, elsewhere the contents of
+all files. Caches, and what this plugin writes itself, are left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import subprocess
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from pytest_planverify.supervision.run_folder import write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+VERSION = 1
+MOST_FILES = 5_000
+"""More files than these are not compared where there is no git."""
+
+LARGEST_HASHED = 1 << 20
+"""Bytes; of a larger file its size and time of change stand for its contents."""
+
+OWN_DOING_SECONDS = 2.0
+"""How long after its last record what a run had started may still have been writing."""
+
+_GIT_SECONDS = 20
+_GONE = "gone"
+_CACHES = frozenset(
+    {".git", ".planverify", "__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache"}
+    | {"node_modules", ".tox", ".nox", ".venv", ".eggs", ".idea", ".vscode", "htmlcov", ".benchmarks"}
+)
+_OWN_REPORTS = ("diagnostics", "_failure_report.json")
+_CODE_SUFFIXES = frozenset(
+    {".py", ".pyi", ".pyx", ".pxd", ".pth", ".so", ".pyd", ".dll", ".dylib", ".zip", ".egg", ".whl"}
+    | {".ini", ".toml", ".cfg", ".env", ".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".go", ".java", ".kt"}
+    | {".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".rb", ".php", ".sh", ".mk", ".cmake", ".sql"}
+)
+_CODE_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile", "Dockerfile", ".env", ".coveragerc"})
+
+
+@dataclass(frozen=True, slots=True)
+class TreeState:
+    """The files below one or several roots at one time."""
+
+    heads: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By the top folder of a repository, its commit. All paths are relative to the plan's root."""
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of each file that was looked at a digest of its contents, ``gone`` where it was deleted."""
+    loose: frozenset[str] = frozenset()
+    """Those of the files that no commit holds."""
+
+    def write(self, path: Path) -> None:
+        """Write it so that a reader sees all of it or none. Raises ``OSError``."""
+        data = {
+            "version": VERSION,
+            "heads": dict(self.heads),
+            "files": dict(self.files),
+            "loose": sorted(self.loose),
+        }
+        write_whole(path, json.dumps(data))
+
+    @classmethod
+    def read(cls, path: Path) -> TreeState | None:
+        """What was written there; ``None`` where it is missing, foreign or of a newer version."""
+        try:
+            data: Any = json.loads(path.read_bytes())
+            if data["version"] > VERSION:
+                return None
+            heads, files = cast("dict[str, str]", data["heads"]), cast("dict[str, str]", data["files"])
+            return cls(dict(heads), dict(files), frozenset(data["loose"]))
+        except (OSError, ValueError, RecursionError, KeyError, TypeError):
+            return None
+
+
+def read_tree(roots: Sequence[Path], apart: Sequence[Path] = ()) -> TreeState | None:
+    """The state of now; the first root is the plan's own, what lies ``apart`` is left out.
+
+    ``None`` where git does not answer, or where there are too many files and no git.
+    """
+    base = roots[0]
+    heads: dict[str, str] = {}
+    files: dict[str, str] = {}
+    loose: set[str] = set()
+    for top in dict.fromkeys(_top(root) or root for root in roots):
+        found = _under_git(top) if (top / ".git").exists() else _everywhere(top)
+        if found is None:
+            return None
+        head, names = found
+        if head is not None:
+            heads[os.path.relpath(top, base)] = head
+        for name, is_loose in names.items():
+            path = top / name
+            if any(path == each or each in path.parents for each in apart):
+                continue
+            shown = os.path.relpath(path, base)
+            files[shown] = _digest(path)
+            if is_loose:
+                loose.add(shown)
+    return TreeState(heads, files, frozenset(loose))
+
+
+def difference(then: TreeState, now: TreeState, root: Path, *, began: float, ended: float) -> str | None:
+    """The first thing that is not as it was, in words; ``None`` where all that matters is the same.
+
+    What the run between ``began`` and ``ended`` wrote itself is no difference: a file that is neither code
+    nor configuration, that no commit holds, and that was last changed in that time.
+    """
+    for top, head in then.heads.items():
+        if now.heads.get(top) != head:
+            return "HEAD is another commit"
+    if set(now.heads) - set(then.heads):
+        return "the files have been put under git"
+    for name in sorted({*then.files, *now.files}):
+        before, after = then.files.get(name), now.files.get(name)
+        if before == after:
+            continue
+        if after is not None and name in now.loose and (before is None or name in then.loose):
+            if not _is_code(name) and _changed_within(root / name, began, ended):
+                continue
+            if before is None and _is_outcome_file(root / name):
+                continue
+            return f"{name} is new" if before is None else f"{name} has changed"
+        return f"{name} is gone" if after in (None, _GONE) and name in then.loose else f"{name} has changed"
+    return None
+
+
+class TreeWatch:
+    """Reads the state in a thread of its own while the run begins, and keeps it once there is a verdict."""
+
+    def __init__(self, roots: Sequence[Path], apart: Sequence[Path] = ()) -> None:
+        self._state: TreeState | None = None
+        self._thread = threading.Thread(
+            target=self._read, args=(tuple(roots), tuple(apart)), name="planverify-tree", daemon=True
+        )
+        self._thread.start()
+
+    def keep(self, path: Path) -> None:
+        """Write the state down. Where it is not known, or cannot be written, there will be no resuming."""
+        self._thread.join()
+        if self._state is not None:
+            with suppress(OSError):
+                self._state.write(path)
+
+    def _read(self, roots: tuple[Path, ...], apart: tuple[Path, ...]) -> None:
+        with suppress(OSError):
+            self._state = read_tree(roots, apart)
+
+
+def _top(root: Path) -> Path | None:
+    return next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
+
+
+def _under_git(top: Path) -> tuple[str, dict[str, bool]] | None:
+    """The commit, and the files that differ from it: whether each is held by no commit."""
+    command = ["git", "-c", "core.fsmonitor=false", "--no-optional-locks", "status", "--porcelain=v2"]
+    command += ["--branch", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching"]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=top,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_GIT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode != 0:
+        return None
+    head = ""
+    names: dict[str, bool] = {}
+    for entry in done.stdout.decode("utf-8", "surrogateescape").split("\0"):
+        if entry.startswith("# branch.oid "):
+            head = entry.removeprefix("# branch.oid ")
+        place = _FIELDS_BEFORE_PATH.get(entry[:2])
+        if place is None:
+            continue
+        name = entry.split(" ", place)[place]
+        # Of what is ignored only code counts: the rest is what builds and tests leave behind.
+        if not _is_cache(name) and (entry[0] != "!" or (_is_code(name) and not name.endswith("/"))):
+            names[name] = entry[0] in "?!"
+    return head, names
+
+
+_FIELDS_BEFORE_PATH = {"1 ": 8, "u ": 10, "? ": 1, "! ": 1}
+"""How many fields stand before the path in each kind of entry of ``git status``."""
+
+
+def _everywhere(root: Path) -> tuple[None, dict[str, bool]] | None:
+    names: dict[str, bool] = {}
+    for name in _walk(root, ""):
+        names[name] = True
+        if len(names) > MOST_FILES:
+            return None
+    return None, names
+
+
+def _walk(root: Path, below: str) -> Iterator[str]:
+    folders: list[str] = []
+    try:
+        with os.scandir(root / below) as entries:
+            for entry in entries:
+                name = f"{below}{entry.name}"
+                if _is_cache(name):
+                    continue
+                if not entry.is_dir(follow_symlinks=False):
+                    yield name
+                elif not os.path.exists(os.path.join(entry.path, "pyvenv.cfg")):
+                    folders.append(f"{name}/")
+    except OSError:
+        return
+    for folder in folders:
+        yield from _walk(root, folder)
+
+
+def _is_cache(name: str) -> bool:
+    parts = name.rstrip("/").split("/")
+    if not _CACHES.isdisjoint(parts) or parts[-1].endswith((".pyc", ".pyo")):
+        return True
+    folder, suffix = _OWN_REPORTS
+    if parts[-1].startswith(".coverage"):
+        return parts[-1] != ".coveragerc"
+    return len(parts) > 1 and parts[-2] == folder and parts[-1].endswith(suffix)
+
+
+def _is_code(name: str) -> bool:
+    last = name.rpartition("/")[2]
+    return last in _CODE_NAMES or os.path.splitext(last)[1].lower() in _CODE_SUFFIXES
+
+
+def _digest(path: Path) -> str:
+    try:
+        facts = path.lstat()
+        if stat.S_ISLNK(facts.st_mode):
+            return f"link:{os.readlink(path)}"
+        if not stat.S_ISREG(facts.st_mode):
+            return f"no file:{stat.S_IFMT(facts.st_mode)}"
+        if facts.st_size > LARGEST_HASHED:
+            return f"size:{facts.st_size}:{facts.st_mtime_ns}"
+        return "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return _GONE
+    except OSError as error:
+        return f"unreadable:{error.errno}"
+
+
+def _changed_within(path: Path, began: float, ended: float) -> bool:
+    """By the time that nobody can set."""
+    try:
+        return began - OWN_DOING_SECONDS <= path.lstat().st_ctime <= ended + OWN_DOING_SECONDS
+    except OSError:
+        return False
+
+
+def _is_outcome_file(path: Path) -> bool:
+    """What was told of the run is no part of what it ran on, wherever it was put."""
+    with suppress(OSError):
+        if path.suffix == ".json" and stat.S_ISREG(path.lstat().st_mode):
+            with open(path, "rb") as file:
+                head = file.read(400)
+            return head.lstrip(b"{ \n").startswith(b'"schema_version"') and b'"todo_list_id"' in head
+    return False
