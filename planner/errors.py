@@ -10,6 +10,7 @@
     ├── ModuleSourceError  the interface of a module cannot be told from its source
     ├── EditConflictError  an edit does not fit the plan that it should change
     ├── BaselineError      the baseline cannot be made, read or trusted
+    ├── QualificationError the qualification cannot be read
     └── OutcomeFileError   the outcome file cannot be read
         ├── NoOutcomesError       nothing was verified yet
         ├── ForeignOutcomesError  they are of another plan
@@ -86,6 +87,10 @@ class EditConflictError(PlannerError):
 
 class BaselineError(PlannerError):
     """The baseline cannot be made, read or trusted, or it is of another plan."""
+
+
+class QualificationError(PlannerError):
+    """The qualification cannot be read, or it is of another plan."""
 
 
 class ContractFileError(PlannerError):

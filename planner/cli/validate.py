@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -49,6 +50,14 @@ def validate(
         list[str] | None,
         typer.Option("--select", metavar="RULE", help="Ask only this rule.", autocompletion=_complete_rule),
     ] = None,
+    qualification: Annotated[
+        Path | None,
+        typer.Option(
+            "--qualification",
+            metavar="FILE",
+            help="Refuse the checks that planverify qualify found bad; FILE is what it wrote.",
+        ),
+    ] = None,
 ) -> int:
     """Validate a plan: is every todo proved, by checks that can be trusted, in an order that can be kept?
 
@@ -58,10 +67,16 @@ def validate(
 
     from planner.edges.validating import validate_plan_tree
 
+    qualified = None
+    if qualification is not None:
+        from planner.edges.qualification_file import read_qualification
+
+        qualified = read_qualification(qualification)
+    today = date.today().isoformat()
     ignored, selected = _rules("--ignore", ignore), _rules("--select", select)
     findings = [
         finding
-        for finding in validate_plan_tree(plan_or_usual(plan), today=date.today().isoformat())
+        for finding in validate_plan_tree(plan_or_usual(plan), today=today, qualification=qualified)
         if finding.rule not in ignored and (not selected or finding.rule in selected)
     ]
     if as_json:

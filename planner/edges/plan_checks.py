@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from planner.edges.project.confinement import Confinement
     from planner.edges.project.conventions import Conventions
-    from planner.model.plan import Plan, Policy, Todo
+    from planner.model.plan import NegativeControl, Plan, Policy, Todo
 
 Found: TypeAlias = tuple[Loc, str]
 """A place and what is wrong there."""
@@ -75,6 +75,7 @@ def _judge_todo(
         criteria = tuple(_runnable(todo))
         faults.extend(_commands(todo, loc))
     faults.extend(_emptiness(todo, loc))
+    faults.extend(_controls(todo, loc))
     faults.extend(_parentage(todo, loc))
     faults.extend(_sizes(todo, loc))
     if confinement is not None:
@@ -100,6 +101,29 @@ def _runnable(todo: Todo) -> Iterator[Criterion]:
     for where, spec in commands_of(todo):
         with suppress(CommandSyntaxError):
             yield command_criterion(where, spec)
+
+
+def _controls(todo: Todo, loc: Loc) -> Iterator[Found]:
+    """A negative control is one of two things, and a command of it is one that can be run."""
+    for where, control in _negative_controls(todo):
+        if (control.patch is None) == (control.cmd is None):
+            yield (
+                (*loc, *where),
+                "a negative control is a patch or a command; give one of patch and cmd",
+            )
+        if control.cmd is not None:
+            try:
+                parse_command(control.cmd)
+            except CommandSyntaxError as error:
+                yield (*loc, *where, "cmd"), f"{error.problem}; {error.remedy}"
+
+
+def _negative_controls(todo: Todo) -> Iterator[tuple[Loc, NegativeControl]]:
+    if todo.negative_control is not None:
+        yield ("negative_control",), todo.negative_control
+    for index, spec in enumerate(todo.acceptance_criteria.tests):
+        if spec.negative_control is not None:
+            yield ("acceptance_criteria", "tests", index, "negative_control"), spec.negative_control
 
 
 def _emptiness(todo: Todo, loc: Loc) -> Iterator[Found]:
@@ -166,6 +190,9 @@ def _named_paths(todo: Todo) -> Iterator[tuple[Loc, str]]:
     for index, artifact in enumerate(wanted.expected_artifacts):
         if artifact.json_schema is not None:
             yield ("acceptance_criteria", "expected_artifacts", index, "json_schema"), artifact.json_schema
+    for where, control in _negative_controls(todo):
+        if control.patch is not None:
+            yield (*where, "patch"), control.patch
     if todo.contract_path is not None:
         yield ("contract_path",), todo.contract_path
     if todo.sub_plan is not None:

@@ -97,6 +97,18 @@ def load_todo(path: Path) -> Todo:
         return todo
 
 
+def plan_as_it_stands(content: bytes, name: str) -> Plan | None:
+    """What the bytes of a plan say, whether or not it may be run; ``None`` where they are no plan.
+
+    ``name`` tells JSON from YAML. Looks at no other file.
+    """
+    try:
+        plan, sound = _read_model(_tree_of(decode(content), Path(name)), Plan)
+    except Refused:
+        return None
+    return plan if sound else None
+
+
 def faults_at(path: Path, found: Iterable[tuple[Loc, str]]) -> PlanFileError:
     """The error for faults of a plan file that show only when other files are looked at.
 

@@ -9,6 +9,7 @@ from planner.edges.nodes.model_shapes import all_spellings
 from planner.edges.plan_file import collector_paused, load_with_tree, shown_path
 from planner.edges.plan_tree import load_tree
 from planner.edges.project.facts import ProjectFiles
+from planner.errors import QualificationError
 from planner.model.findings import PlanFinding
 from planner.rules.validation import VALIDATION_RULES, Facts, validate
 from planner.text.sanitizing import clean
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from planner.edges.nodes import Tree
     from planner.edges.plan_file import LoadedPlan
+    from planner.model.qualification import Qualification
     from planner.rules.validation import Found
 
 MAX_TEXT = 1_500
@@ -42,26 +44,55 @@ def validate_plan(
 
 
 def validate_plan_tree(
-    path: Path, *, boundary: Path | None = None, today: str | None = None
+    path: Path,
+    *,
+    boundary: Path | None = None,
+    today: str | None = None,
+    qualification: Qualification | None = None,
 ) -> tuple[PlanFinding, ...]:
     """As :func:`validate_plan`, of a plan and then of each of its sub-plans, every file once.
 
-    Raises :class:`planner.errors.PlannerError` where one of them cannot be loaded.
+    With a ``qualification``, checks that it found bad are findings, too. Raises
+    :class:`planner.errors.PlannerError` where a file cannot be loaded or the qualification is of another
+    plan.
     """
-    loaded, findings = _validated(path, boundary, None, today)
+    loaded, findings = _validated(path, boundary, None, today, qualification)
+    if qualification is not None and qualification.plan != loaded.plan.todo_list_id:
+        raise QualificationError(
+            f"the qualification is of the plan '{qualification.plan}', and {shown_path(path)} is "
+            f"'{loaded.plan.todo_list_id}'; qualify this one: planverify qualify {shown_path(path)}"
+        )
     if not any(todo.has_sub_plan for todo in loaded.plan.items):
         return findings
     top = load_tree(path, boundary=boundary).load_all()
-    files = dict.fromkeys(sub.loaded.path for sub in top.sub_plans().values())
+    prefixes: dict[Path, str] = {}
+    for sub in top.sub_plans().values():
+        prefixes.setdefault(sub.loaded.path, sub.prefix)
     widest = top.widest_boundary
-    return findings + tuple(each for file in files for each in _validated(file, widest, None, today)[1])
+    return findings + tuple(
+        each
+        for file, prefix in prefixes.items()
+        for each in _validated(file, widest, None, today, qualification, prefix)[1]
+    )
 
 
 def _validated(
-    path: Path, boundary: Path | None, shown: str | None, today: str | None
+    path: Path,
+    boundary: Path | None,
+    shown: str | None,
+    today: str | None,
+    qualification: Qualification | None = None,
+    prefix: str = "",
 ) -> tuple[LoadedPlan, tuple[PlanFinding, ...]]:
     loaded, tree = load_with_tree(path, boundary=boundary)
-    facts = Facts(loaded.plan, loaded.criteria, ProjectFiles(loaded.root), today=today)
+    facts = Facts(
+        loaded.plan,
+        loaded.criteria,
+        ProjectFiles(loaded.root),
+        today=today,
+        qualification=qualification,
+        qualified_prefix=prefix,
+    )
     name = _line(shown if shown is not None else shown_path(path), _MAX_PLACE)
     with collector_paused():
         findings = [_placed(found, tree, name) for found in validate(facts)]

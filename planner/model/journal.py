@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 
 from planner.model.base import ReadValue
-from planner.model.evidence import Evidence
+from planner.model.evidence import Evidence, Phase
 from planner.model.outcome import Check, Outcome, PlanRef, RunInfo, TestOutcome, TodoState
 
 JOURNAL_VERSION: Literal[1] = 1
@@ -221,6 +221,8 @@ class Leak(_OfWorker):
     keys: tuple[str, ...]
     """The criteria whose tests ran before."""
     changed: tuple[str, ...]
+    from_start: bool = False
+    """Nobody knows since when: every test may have run after it."""
 
 
 class Stopped(_OfWorker):
@@ -230,6 +232,13 @@ class Stopped(_OfWorker):
     reason: str
     evidence: Evidence | None = None
     """The exception that stopped it."""
+
+
+class GivenUp(_OfWorker):
+    """The process leaves the tests that it has not run to another one."""
+
+    record: Literal["given_up"]
+    reason: str
 
 
 class InternalError(_OfWorker):
@@ -264,6 +273,24 @@ class SessionEnded(JournalRecord):
 
     record: Literal["session_ended"]
     exit_status: int
+
+
+class AuditEventSeen(_OfWorker):
+    """Something was reached for outside the session; written again when it was seen more often."""
+
+    record: Literal["audit_event"]
+    pid: int
+    event: str
+    """``connect``, ``process`` or ``write``."""
+    target: str
+    nodeid: str | None = None
+    path: str | None = None
+    phase: Phase | None = None
+    denied: bool = False
+    count: int = 1
+    """How often that process has seen it by now."""
+    keys: tuple[str, ...] = ()
+    """Of a fixture that several tests share: the criteria whose tests use it."""
 
 
 class CheckJudged(JournalRecord):
@@ -338,11 +365,13 @@ Record: TypeAlias = Annotated[
     | MetricRecorded
     | Leak
     | Stopped
+    | GivenUp
     | InternalError
     | SummaryBegins
     | SummaryEnds
     | SessionFinished
     | SessionEnded
+    | AuditEventSeen
     | CheckJudged
     | RunUnexplained
     | TodoFound

@@ -110,6 +110,27 @@ class Since(StrEnum):
     UNKNOWN = "unknown"
 
 
+class CheckAtBase(StrEnum):
+    """What a check was worth at the baseline."""
+
+    RED = "red"
+    """Nothing of it held."""
+    MIXED = "mixed"
+    """Some of its tests were red, or flaky, and some green."""
+    GREEN = "green"
+    """Nothing of it was red."""
+
+
+class TodoAtBase(StrEnum):
+    """How a todo stood at the baseline."""
+
+    OPEN = "open"
+    CLAIMED = "claimed"
+    """It was said to be done."""
+    DONE = "done"
+    """All its criteria passed."""
+
+
 class TestResult(ReadValue):
     __test__ = False
 
@@ -147,6 +168,8 @@ class Check(ReadValue):
     exit_code: int | None = None
     witness: Witness | None = None
     tests: tuple[TestResult, ...] = ()
+    at_base: CheckAtBase | None = None
+    """What it was worth at the baseline, as far as that is known."""
     fixture: FixtureUse | None = None
     taken_from: str | None = None
     """The run that reached this verdict, where ``--planverify-resume`` took it over from there."""
@@ -238,6 +261,8 @@ class Outcome(ReadValue):
     verified: bool = False
     success: bool
     tests_passed: bool
+    at_base: TodoAtBase | None = None
+    """How the todo stood at the baseline; absent without one, and for a todo that was not there."""
     blocked_by: tuple[str, ...] = ()
     """The todos whose failure blocks this one, nearest first."""
     checks: tuple[Check, ...] = ()

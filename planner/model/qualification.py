@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Literal
 
 from planner.model.base import ReadValue
-from planner.model.outcome import Verdict
+from planner.model.outcome import CheckKind, Verdict
 
 QUALIFICATION_VERSION: Literal[1] = 1
 
@@ -38,6 +38,7 @@ class QualifiedCheck(ReadValue):
 
     todo_id: str
     check_id: str
+    kind: CheckKind
     cmd: str | None = None
     quality: Quality
     because: str

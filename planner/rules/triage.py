@@ -7,18 +7,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from planner.model.decision import Move
-from planner.model.outcome import Failure, Since, TodoState, Verdict
+from planner.model.outcome import Failure, TodoState, Verdict
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category, Family, Owner
 from planner.rules.branching import circle_of, tried
 from planner.rules.halting import failures_of
+from planner.rules.own_work import is_not_its_work
 
 if TYPE_CHECKING:
     from planner.model.plan import Todo
     from planner.rules.board import Board, Entry
-
-BEFORE_THE_WORK = frozenset((Since.PRE_EXISTING, Since.FLAKY_AT_BASE))
-"""Failures that the todo under work has not brought about."""
 
 NOBODYS = frozenset((Owner.ENVIRONMENT, Owner.HARNESS))
 """Owners that no role of the plan can answer for."""
@@ -98,8 +96,8 @@ def _failed(board: Board, entry: Entry, now: str) -> Ruling | None:
     outcome = entry.outcome
     assert outcome is not None
     failures = list(failures_of(outcome)) or [Failure(category=Category.UNKNOWN)]
-    apart = tuple(failure for failure in failures if _is_set_apart(failure))
-    mine = [failure for failure in failures if not _is_set_apart(failure)]
+    apart = tuple(failure for failure in failures if _is_set_apart(entry, failure))
+    mine = [failure for failure in failures if failure not in apart]
     if not mine:
         return Ruling(
             entry=entry,
@@ -128,9 +126,9 @@ def _nobodys(entry: Entry, failure: Failure, apart: tuple[Failure, ...]) -> Ruli
     )
 
 
-def _is_set_apart(failure: Failure) -> bool:
+def _is_set_apart(entry: Entry, failure: Failure) -> bool:
     """Whether it gets a todo of its own: nobody's failure gets none, however old it is."""
-    return failure.since in BEFORE_THE_WORK and not _is_nobodys(failure)
+    return is_not_its_work(entry.todo, entry.outcome, failure) and not _is_nobodys(failure)
 
 
 def _is_nobodys(failure: Failure) -> bool:

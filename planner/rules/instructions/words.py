@@ -39,7 +39,7 @@ REPEATABILITY: Mapping[Repeatability, str] = {
 }
 
 SINCE: Mapping[Since, str] = {
-    Since.NEW: "It was green before the work began.",
+    Since.NEW: "It was green before the work began, or not there.",
     Since.PRE_EXISTING: "It was red already before the work began: this todo did not cause it.",
     Since.FIXED: "It was red before the work began.",
     Since.FLAKY_AT_BASE: "It was flaky already before the work began.",

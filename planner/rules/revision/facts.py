@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from planner.catalog import parse_command
 from planner.errors import CommandSyntaxError
-from planner.model.outcome import Since
 from planner.model.plan import DEFAULT_CRITERION_SECONDS, MAX_SECONDS, CommandSpec
 from planner.rules.criteria import commands_of, wants_convention
+from planner.rules.own_work import is_not_its_work
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 
@@ -33,7 +33,8 @@ def kindred(situation: Situation) -> tuple[Failure, ...]:
     others = [
         failure
         for failure in situation.outcome.failures
-        if failure.category is first.category and failure.since is not Since.PRE_EXISTING
+        if failure.category is first.category
+        and not is_not_its_work(situation.todo, situation.outcome, failure)
     ]
     return (first, *(failure for failure in others if failure != first))
 

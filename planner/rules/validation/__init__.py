@@ -15,6 +15,7 @@ from planner.rules.validation import (
     hollow,
     limits,
     policy,
+    qualified,
     reach,
     references,
     repeatable,
@@ -44,6 +45,7 @@ _GROUPS = (
     duplicates,
     reach,
     size,
+    qualified,
 )
 
 

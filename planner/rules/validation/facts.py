@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from planner.model.plan import Plan, Todo
+    from planner.model.qualification import Qualification
     from planner.rules.criteria import Criterion
     from planner.rules.validation.project import Project
 
@@ -43,10 +44,15 @@ class Facts:
         project: Project,
         *,
         today: str | None = None,
+        qualification: Qualification | None = None,
+        qualified_prefix: str = "",
     ) -> None:
+        """``qualified_prefix`` stands before the ids of the plan's todos in the qualification."""
         self.plan = plan
         self.criteria = criteria
         self.project = project
+        self.qualification = qualification
+        self.qualified_prefix = qualified_prefix
         self.today = today
         """``YYYY-MM-DD``; dates are judged against nothing else."""
 

@@ -351,6 +351,28 @@ _SIZE = {
     ),
 }
 
+_QUALIFIED = {
+    "check-vacuous": _row(
+        _E,
+        "A check that is green before the work, or on a broken tree, is green whatever the work is like.",
+        "Add a test that is red now, or let the check assert what the feature gives.",
+    ),
+    "check-unrunnable": _row(
+        _E,
+        "A check that cannot be run to an answer never says whether the work is done.",
+        "Mend its command, its data file or the environment.",
+    ),
+    "check-unstable": _row(
+        _E,
+        "A check that gives both answers on one tree proves nothing by either.",
+        "Take chance, clock, network and order out of it.",
+    ),
+    "check-unqualified": _row(
+        _W,
+        "Of a check that was never tried out nobody knows whether it can fail.",
+        "Qualify the plan again.",
+    ),
+}
 VALIDATION_RULES: Mapping[str, ValidationRule] = {
     **_TESTS,
     **_HOLLOW,
@@ -364,5 +386,6 @@ VALIDATION_RULES: Mapping[str, ValidationRule] = {
     **_DUPLICATES,
     **_REACH,
     **_SIZE,
+    **_QUALIFIED,
 }
 """By the id of a rule, what it is."""

@@ -1,0 +1,276 @@
+"""`planverify qualify` tells good checks from hollow ones, and `planner validate` refuses the latter."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real_planner import planner
+
+TESTS = """\
+import pathlib
+
+import calc
+
+COUNT = pathlib.Path(__file__).with_suffix(".count")
+
+def test_add(): assert calc.add(1, 2) == 3
+def test_hollow(): assert calc.add
+def test_multiply(): assert calc.multiply(2, 3) == 6
+def test_asks_for_what_nobody_has(no_such_fixture): pass
+def test_now_and_then():
+    count = int(COUNT.read_text()) if COUNT.exists() else 0
+    COUNT.write_text(str(count + 1))
+    assert count // 2 % 2
+"""
+
+PATCH = """\
+--- a/calc.py
++++ b/calc.py
+@@ -1,2 +1,2 @@
+ def add(a, b):
+-    return a + b
++    return a - b
+"""
+
+
+def check(name: str) -> str:
+    return f"python -m pytest tests/test_calc.py::{name}"
+
+
+TODOS: list[dict[str, Any]] = [
+    {
+        "id": "add",
+        "negative_control": {"patch": "controls/add.patch"},
+        "acceptance_criteria": {"tests": [{"cmd": check("test_add")}, {"cmd": check("test_hollow")}]},
+    },
+    {"id": "broken", "negative_control": {"patch": "controls/none.patch"}, "verify": check("test_add")},
+    {"id": "hollow", "verify": check("test_hollow")},
+    {
+        "id": "multiply",
+        "acceptance_criteria": {
+            "tests": [{"cmd": check("test_multiply")}, {"cmd": "python -m compileall -q calc.py"}]
+        },
+    },
+    {"id": "random", "verify": check("test_now_and_then")},
+    {"id": "fixture", "verify": check("test_asks_for_what_nobody_has")},
+    {"id": "missing", "verify": "python -m pytest tests/test_nowhere.py"},
+    {
+        "id": "planned",
+        "verify": "python -m pytest tests/test_new.py",
+        "allowed_files": ["tests/test_new.py"],
+    },
+    {"id": "claimed", "status": "claimed", "verify": check("test_hollow")},
+]
+
+EXPECTED = {
+    "add tests[0]": "red_ok",
+    "add tests[1]": "vacuous",
+    "broken verify": "unrunnable",
+    "hollow verify": "vacuous",
+    "multiply tests[0]": "red_ok",
+    "multiply tests[1]": "vacuous",
+    "random verify": "unstable",
+    "fixture verify": "unrunnable",
+    "missing verify": "unrunnable",
+    "planned verify": "red_ok",
+}
+
+
+def planverify(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(Path(sys.executable).parent / "planverify"), *words],
+        cwd=cwd,
+        env={
+            **os.environ,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTEST_PLUGINS": "pytest_planverify.plugin",
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def write(root: Path, todos: list[dict[str, Any]]) -> None:
+    (root / "tests").mkdir(parents=True)
+    (root / "controls").mkdir()
+    (root / "calc.py").write_text("def add(a, b):\n    return a + b\n")
+    (root / "tests" / "test_calc.py").write_text(TESTS)
+    (root / "controls" / "add.patch").write_text(PATCH)
+    (root / "controls" / "none.patch").write_text(PATCH.replace("calc.py", "nowhere.py"))
+    items = [{"title": each["id"], **each} for each in todos]
+    (root / "plan.yaml").write_text(json.dumps({"todo_list_id": "calc", "items": items}))
+
+
+class Qualified:
+    """A project that has been qualified."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        write(root, TODOS)
+        subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+        self.before = self.files()
+        self.done = planverify("qualify", "--runs", "2", cwd=root)
+        self.file = root / ".planverify" / "qualification.json"
+        self.document = json.loads(self.file.read_text())
+
+    def files(self) -> dict[str, str]:
+        """The text of every file that is no record and no cache."""
+        return {
+            path.relative_to(self.root).as_posix(): path.read_text()
+            for path in self.root.rglob("*")
+            if path.is_file()
+            and path.suffix not in (".pyc", ".count")
+            and not {".planverify", ".git", ".pytest_cache"} & {*path.relative_to(self.root).parts}
+        }
+
+
+@pytest.fixture(scope="module")
+def qualified(tmp_path_factory: pytest.TempPathFactory) -> Qualified:
+    return Qualified(tmp_path_factory.mktemp("qualified") / "project")
+
+
+def test_each_check_of_an_open_todo_is_called_what_it_is_worth(qualified: Qualified):
+    found = {
+        f"{each['todo_id']} {each['check_id']}": each["quality"] for each in qualified.document["checks"]
+    }
+
+    assert found == EXPECTED, qualified.done.stdout + qualified.done.stderr
+    assert qualified.document["skipped"] == ["claimed"]
+
+
+def test_the_screen_tells_why_and_what_to_do(qualified: Qualified):
+    text = qualified.done.stdout
+
+    assert qualified.done.returncode == 1
+    assert "it is green on the tree that its negative control broke" in text
+    assert "its negative control cannot be applied: none.patch does not apply" in text
+    assert "3 red_ok, 3 vacuous, 3 unrunnable, 1 unstable" in text
+    assert "claimed already, and not qualified: claimed" in text
+    assert "Traceback" not in text + qualified.done.stderr
+
+
+def test_the_tree_is_left_as_it_was(qualified: Qualified):
+    assert qualified.files() == qualified.before
+
+
+def test_a_plan_with_bad_checks_is_not_ready(qualified: Qualified):
+    ran = planner("validate", "--json", "--qualification", str(qualified.file), cwd=qualified.root)
+    found = {
+        f"{each['todo_id']} {each['rule']}"
+        for each in ran.json["findings"]
+        if each["rule"].startswith("check-")
+    }
+
+    assert ran.status == 1
+    assert found == {
+        "add check-vacuous",
+        "broken check-unrunnable",
+        "hollow check-vacuous",
+        "random check-unstable",
+        "fixture check-unrunnable",
+        "missing check-unrunnable",
+    }
+    assert not any(
+        each["rule"].startswith("check-")
+        for each in planner("validate", "--json", cwd=qualified.root).json["findings"]
+    )
+
+
+def test_a_check_that_has_changed_since_is_not_known(qualified: Qualified, tmp_path: Path):
+    root = tmp_path / "project"
+    write(root, [{"id": "multiply", "verify": check("test_add")}])
+
+    ran = planner("validate", "--json", "--qualification", str(qualified.file), cwd=root)
+
+    assert "check-unqualified" in {each["rule"] for each in ran.json["findings"]}
+
+
+def test_good_checks_alone_end_with_0_and_a_ready_plan(tmp_path: Path):
+    root = tmp_path / "project"
+    write(root, [{"id": "multiply", "verify": check("test_multiply")}])
+
+    done = planverify("qualify", "--runs", "1", "--output", "q.json", cwd=root)
+    ran = planner("validate", "--json", "--qualification", "q.json", cwd=root)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not [each for each in ran.json["findings"] if each["rule"].startswith("check-")]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot be read"),
+        ("[", "it is no JSON"),
+        ("{}", "plan is not as a qualification has it"),
+        ('{"schema_version": 99}', "schema_version 99 is newer than 1"),
+    ],
+)
+def test_a_file_that_is_no_qualification_is_refused_in_one_line(
+    tmp_path: Path, text: str | None, said: str
+):
+    root = tmp_path / "project"
+    write(root, [{"id": "a", "verify": check("test_add")}])
+    if text is not None:
+        (root / "q.json").write_text(text)
+
+    ran = planner("validate", "--qualification", "q.json", cwd=root)
+
+    assert ran.status == 4
+    assert said in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_the_qualification_of_another_plan_is_refused(qualified: Qualified, tmp_path: Path):
+    (tmp_path / "plan.yaml").write_text(
+        json.dumps({"todo_list_id": "other", "items": [{"id": "a", "title": "a", "verify": "pytest"}]})
+    )
+
+    ran = planner("validate", "--qualification", str(qualified.file), cwd=tmp_path)
+
+    assert ran.status == 4
+    assert "the qualification is of the plan 'calc'" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--runs", "0"), "--runs 0: it is no number from 1 to 100"),
+        (("--todo", "nobody"), "--todo nobody: the plan has no such todo"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(tmp_path: Path, words: tuple[str, ...], said: str):
+    root = tmp_path / "project"
+    write(root, [{"id": "a", "verify": check("test_add")}])
+
+    done = planverify("qualify", *words, cwd=root)
+
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("control", "said"),
+    [
+        ({}, "a negative control is a patch or a command; give one of patch and cmd"),
+        ({"patch": "a", "cmd": "pytest"}, "give one of patch and cmd"),
+        ({"patch": "../../a"}, "leaves the plan's root"),
+        ({"cmd": "rm -rf ."}, "rm"),
+    ],
+)
+def test_a_control_that_can_not_be_meant_is_a_fault_of_the_plan(
+    tmp_path: Path, control: dict[str, str], said: str
+):
+    root = tmp_path / "project"
+    write(root, [{"id": "a", "verify": check("test_add"), "negative_control": control}])
+
+    ran = planner("validate", cwd=root)
+
+    assert ran.status == 4
+    assert said in ran.err
