@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from planner.model.evidence import Evidence
+    from planner.model.evidence import AuditEvent, Evidence
     from planner.model.outcome import TestResult, Verdict
 
 
@@ -22,6 +22,10 @@ class Judgement:
     exit_code: int | None = None
     doubt: str | None = None
     """Why a green must be seen alone before it counts."""
+    events: tuple[AuditEvent, ...] = ()
+    """What its tests reached for outside their process."""
+    forgiven: bool = False
+    """What was red was so before the work began, and is not counted: the session's status says nothing."""
     properties: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
 
     @property

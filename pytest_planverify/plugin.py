@@ -6,6 +6,8 @@ Without ``--planverify`` nothing here does any work after ``pytest_configure``, 
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from pytest_planverify.observing.fixtures import planverify
@@ -29,7 +31,11 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
-    """Keep the parent from loading anything of the repository."""
+    """Keep the parent from loading anything of the repository; watch a session's worker before it does."""
+    if "PLANVERIFY_SESSION" in os.environ:
+        from pytest_planverify.observing.audit import watch_worker
+
+        watch_worker()
     if early_config.known_args_namespace.planverify:
         from pytest_planverify.options import take_over
 

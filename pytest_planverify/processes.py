@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING
 import psutil
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 HEAD_BYTES = 64 * 1024
@@ -25,6 +25,9 @@ TAIL_BYTES = 256 * 1024
 
 GRACE_SECONDS = 1.0
 """How long a process may take to end after SIGTERM, before it is killed."""
+
+WATCH_SECONDS = 0.1
+"""How often it is asked whether a process may go on."""
 
 TOKEN_VARIABLE = "PLANVERIFY_PROCESS_TOKEN"
 """Put into the environment of every process that is run, to find again what left its session."""
@@ -45,14 +48,20 @@ class ProcessResult:
 
 
 def run_process(
-    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout_seconds: float
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout_seconds: float,
+    watch: Callable[[], None] | None = None,
 ) -> ProcessResult:
     """Run an argument vector in a session of its own, without standard input, and wait for its end.
 
+    ``watch`` is called again and again meanwhile; what it raises ends the process and is passed on.
     Whatever it started has ended too when this returns, after a limit that was passed, an interruption or
     an ordinary exit. Raises ``OSError`` or ``ValueError`` where the program cannot be started.
     """
-    token = uuid.uuid4().hex
+    token = f"{os.getpid()}-{uuid.uuid4().hex}"  # the number tells whose it is when this process is killed
     started = time.monotonic()
     with subprocess.Popen(
         list(argv),
@@ -68,7 +77,7 @@ def run_process(
         assert process.stderr is not None
         streams = (_Stream(process.stdout), _Stream(process.stderr))
         try:
-            ended = _wait_for_end(process, timeout_seconds)
+            ended = _wait_for_end(process, timeout_seconds, watch)
             duration_ms = round((time.monotonic() - started) * 1000)
         finally:
             end_process_tree(process.pid, token=token)
@@ -135,14 +144,16 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _wait_for_end(process: subprocess.Popen[bytes], timeout_seconds: float) -> bool:
+def _wait_for_end(
+    process: subprocess.Popen[bytes], timeout_seconds: float, watch: Callable[[], None] | None
+) -> bool:
     """Whether the process ended within the limit. Where the platform can, it is not yet reaped.
 
     As long as it is not, its number cannot go to another process, which must not be ended in its place.
     """
     ended = threading.Event()
 
-    def watch() -> None:
+    def wait() -> None:
         with contextlib.suppress(ChildProcessError):
             if hasattr(os, "waitid"):
                 os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
@@ -150,8 +161,16 @@ def _wait_for_end(process: subprocess.Popen[bytes], timeout_seconds: float) -> b
                 process.wait()
         ended.set()
 
-    threading.Thread(target=watch, name="planverify-wait", daemon=True).start()
-    return ended.wait(min(timeout_seconds, threading.TIMEOUT_MAX))
+    threading.Thread(target=wait, name="planverify-wait", daemon=True).start()
+    limit = min(timeout_seconds, threading.TIMEOUT_MAX)
+    if watch is None:
+        return ended.wait(limit)
+    give_up = time.monotonic() + limit
+    while not ended.wait(max(min(WATCH_SECONDS, give_up - time.monotonic()), 0)):
+        if time.monotonic() >= give_up:
+            return False
+        watch()
+    return True
 
 
 def _members(pid: int, token: str | None) -> list[psutil.Process]:

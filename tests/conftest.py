@@ -7,6 +7,8 @@ time: ``pytest --hypothesis-profile explore -m hypothesis``.
 
 from __future__ import annotations
 
+import gc
+
 import hypothesis
 
 pytest_plugins = ["pytester"]
@@ -14,3 +16,12 @@ pytest_plugins = ["pytester"]
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("explore", max_examples=2000, deadline=None)
 hypothesis.settings.load_profile("repeatable")
+
+
+def pytest_collection_finish() -> None:
+    """Spare every later search for garbage what was imported and collected: none of it is any.
+
+    Processes that tests fork, and the pytest sessions inside of tests, each search at their ends.
+    """
+    gc.collect()
+    gc.freeze()

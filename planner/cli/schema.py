@@ -17,6 +17,8 @@ NAMES = {
     "answers": "answers to questions of a plan: .planverify/answers.json",
     "failure_report": "all that was seen of a failed todo: diagnostics/TODO_failure_report.json",
     "decision": "what planner next --json prints",
+    "baseline": "what held before the work began: .planverify/baseline.json",
+    "qualification": "what the checks of a plan are worth: .planverify/qualification.json",
 }
 
 app = command_app()

@@ -59,6 +59,11 @@ class BaselineCheck(ReadValue):
 
     verdict: Verdict
     signatures: tuple[str, ...] = ()
+    cmd: str | None = None
+    tests: tuple[str, ...] = ()
+    """The node ids that it selected, relative to the root of its plan."""
+    made: tuple[str, ...] = ()
+    """Of an artifact: the files that the run wrote."""
 
 
 class BaselineTodo(ReadValue):
@@ -77,6 +82,22 @@ class HookUse(ReadValue):
     """Relative to the plan's root where it is below it; of installed plugins their module."""
 
 
+class JudgePatch(ReadValue):
+    """A part of what judges, such as a builtin, that another one stands in for."""
+
+    name: str
+    file: str = ""
+    """Where the other one was written, relative to the plan's root where it is below it."""
+
+
+class Agreement(ReadValue):
+    """A special method of a class that agrees with everything."""
+
+    file: str
+    name: str
+    """Module, class and method."""
+
+
 class SessionInventory(ReadValue):
     """What a session was made of: who could have a say in its verdicts."""
 
@@ -87,6 +108,14 @@ class SessionInventory(ReadValue):
     """``pytest11`` entry points of the environment: ``name = module``."""
     start_up: dict[str, str] = Field(default_factory=dict[str, str])
     """``sitecustomize``, ``usercustomize`` and ``.pth`` files of the environment, with their sha256."""
+    patched: tuple[JudgePatch, ...] = ()
+    agreeing: tuple[Agreement, ...] = ()
+    bodies_elsewhere: bool = False
+    """Tests passed whose body was not run in the process that reported them."""
+    status_overturned: bool = False
+    """A session returned 0 in which tests had failed."""
+    records_lost: bool = False
+    """Records of a session were missing in the end."""
 
 
 class Acceptance(ReadValue):

@@ -46,17 +46,13 @@ class RunStarted(JournalRecord):
     pytest: str | None = None
     argv: tuple[str, ...] = ()
     pid: int | None = None
-    """The process that supervises the run."""
     reference: PlanRef | None = None
-    """The plan as the outcome file will name it."""
     todos: tuple[str, ...] = ()
-    """Those that are to be verified."""
     scope: Literal["claimed", "ready", "all"] = "all"
     keep_going: bool = False
-    only_collects: bool = False
-    """Nothing is run, so nothing is judged."""
+    verifies: bool = True
+    """Not so where tests are only collected, or a baseline is recorded."""
     boundary: str | None = None
-    """The folder within which the roots of the plan must lie."""
     conditions: dict[str, str] = Field(default_factory=dict[str, str])
     """What the verdicts hold under, besides plan and tree: interpreter, packages, options."""
     remarks: tuple[str, ...] = ()
@@ -190,6 +186,18 @@ class TestFailure(JournalRecord):
     evidence: Evidence
 
 
+class HiddenFailure(_OfWorker):
+    """A test failed, and was not reported so: run again by a plugin, or its report turned round."""
+
+    record: Literal["hidden_failure"]
+    nodeid: str
+    count: int
+    """Failures that were not reported."""
+    runs: int
+    """How often the body of the test was run."""
+    evidence: Any = None
+
+
 class TestFinished(JournalRecord):
     __test__ = False
 
@@ -234,13 +242,6 @@ class Stopped(_OfWorker):
     """The exception that stopped it."""
 
 
-class GivenUp(_OfWorker):
-    """The process leaves the tests that it has not run to another one."""
-
-    record: Literal["given_up"]
-    reason: str
-
-
 class InternalError(_OfWorker):
     """pytest or a plugin failed."""
 
@@ -258,6 +259,23 @@ class SummaryBegins(JournalRecord):
 class SummaryEnds(JournalRecord):
     record: Literal["summary_ends"]
     offset: int
+
+
+class SessionInventory(_OfWorker):
+    """At the end of a session: who had a say in its verdicts."""
+
+    record: Literal["session_inventory"]
+    plugins: tuple[str, ...] = ()
+    hooks: tuple[tuple[str, str], ...] = ()
+    """Hooks with the files of the project that implement them."""
+    patched: tuple[tuple[str, str, str, str], ...] = ()
+    """What judges and is another one: its name, kind, the file of what stands in its place, and when."""
+    agreeing: tuple[tuple[str, str, str], ...] = ()
+    """File, class and method of comparisons that agree with everything."""
+    without_body: tuple[str, ...] = ()
+    """Tests that were reported as passed, and of which nothing was called."""
+    incomplete: bool = False
+    """It could not be found out."""
 
 
 class SessionFinished(_OfWorker):
@@ -302,7 +320,6 @@ class CheckJudged(JournalRecord):
     check: Check
     evidence: tuple[Evidence, ...] = ()
     properties: tuple[tuple[str, Recorded], ...] = ()
-    """What its tests recorded, by name."""
     final: bool = False
     """Nothing is left to be found out: a red was confirmed, a green is not in doubt."""
 
@@ -342,7 +359,6 @@ class RunFinished(JournalRecord):
     exit_status: int
     interrupted: bool = False
     run: RunInfo | None = None
-    """The run as the outcome file tells of it."""
 
 
 Record: TypeAlias = Annotated[
@@ -361,14 +377,15 @@ Record: TypeAlias = Annotated[
     | FixturesUsed
     | TestStarted
     | TestFailure
+    | HiddenFailure
     | TestFinished
     | MetricRecorded
     | Leak
     | Stopped
-    | GivenUp
     | InternalError
     | SummaryBegins
     | SummaryEnds
+    | SessionInventory
     | SessionFinished
     | SessionEnded
     | AuditEventSeen

@@ -1,1 +1,44 @@
-"""What held before the work began: recorded once, compared with in every run."""
+"""What held before the work began: recorded once, compared with in every run.
+
+``load_baseline(root, plan_id)`` gives the :class:`KeptBaseline` of a plan, or nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_planverify.baseline.keeping import BaselineFiles, KeptBaseline
+
+__all__ = ["BaselineFiles", "KeptBaseline", "load_baseline"]
+
+_PLACES = (".planverify/baseline.json", ".planverify/baselines")
+_REFS = ("refs/planverify", "refs/worktree/planverify")
+
+
+def load_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
+    """The baseline of a plan; ``None`` where none was made, which is seen at a glance.
+
+    Where git keeps a copy that copy counts, and a file that differs from it is a doubt; the file may be
+    gone. Raises :class:`planner.errors.BaselineError` for one that cannot be read or is of another plan.
+    """
+    from pytest_planverify.repository import may_keep
+
+    there = any(os.path.lexists(root / place) for place in _PLACES)
+    if not there and not any(may_keep(root, names) for names in _REFS):
+        return None
+    from pytest_planverify.baseline.keeping import find_baseline
+
+    return find_baseline(root, plan_id)
+
+
+def __getattr__(name: str) -> Any:
+    # A run without a baseline, as most are, imports nothing more of this package.
+    if name in __all__:
+        from pytest_planverify.baseline import keeping
+
+        return getattr(keeping, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

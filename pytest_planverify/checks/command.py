@@ -18,7 +18,7 @@ from pytest_planverify.checks.result import CheckResult
 from pytest_planverify.processes import ProcessResult, run_process
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from planner.catalog import Command
 
@@ -33,6 +33,7 @@ def run_command(
     *,
     env: Mapping[str, str] | None = None,
     check_id: str = "",
+    watch: Callable[[], None] | None = None,
 ) -> CheckResult:
     """Run a command in the root and judge it by its exit status and by what it says.
 
@@ -45,7 +46,11 @@ def run_command(
         return _missing(command, f"{command.argv[0]} is not installed here", check_id)
     try:
         process = run_process(
-            (program, *command.argv[1:]), cwd=root, env=environment, timeout_seconds=timeout_seconds
+            (program, *command.argv[1:]),
+            cwd=root,
+            env=environment,
+            timeout_seconds=timeout_seconds,
+            watch=watch,
         )
     except (OSError, ValueError) as error:
         return _missing(command, f"{command.argv[0]} cannot be started: {error}", check_id)

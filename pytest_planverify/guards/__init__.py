@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from planner.model.outcome import Check, CheckKind, Verdict
-from pytest_planverify.supervision.check_runs import CheckRun
 
 if TYPE_CHECKING:
     from planner.model.evidence import Evidence
@@ -32,8 +31,7 @@ class Violation:
     """One sentence for the screen."""
     evidence: Evidence
 
-    def check_run(self) -> CheckRun:
-        """The failed check that stands for it among the todo's own."""
+    def check(self) -> tuple[Check, Evidence]:
+        """The failed check that stands for it among the todo's own, and what is behind it."""
         check = Check(id=self.guard, kind=CheckKind.GUARD, verdict=Verdict.FAILED, reason=self.reason)
-        evidence = self.evidence.model_copy(update={"check_id": self.guard.value})
-        return CheckRun(check=check, evidence=(evidence,))
+        return check, self.evidence.model_copy(update={"check_id": self.guard.value})

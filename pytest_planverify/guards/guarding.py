@@ -3,38 +3,283 @@ run has shown."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+from planner.model.plan import TodoStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from planner.edges.plan_tree import FlatPlan
+    from planner.model.evidence import BudgetFact, HygieneSignal
     from planner.model.plan import Todo
+    from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.guards import Violation
-    from pytest_planverify.supervision.check_runs import PlanResult
+    from pytest_planverify.guards.allowlist import Author, Ground
+    from pytest_planverify.guards.hygiene.watching import HygieneWatch
+    from pytest_planverify.guards.own_files import OwnFiles
+    from pytest_planverify.guards.witnessed import RunResult
+    from pytest_planverify.work_tree import WorkTree
+
+
+class Changed(Protocol):
+    """What a root's work tree has that the last commit has not."""
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """Files and folders whose changes are nobody's work, such as the plans themselves."""
+        ...
+
+    def files(self) -> tuple[str, ...] | None:
+        """Every changed file, relative to the root; ``None`` where there is nothing to compare with."""
+        ...
+
+    def new_files(self) -> tuple[str, ...]:
+        """The files that no commit knows, as they are by now."""
+        ...
+
+    def are(self, files: Collection[str]) -> None:
+        """These have changed; whoever knows of an earlier state than the last commit says so."""
+        ...
 
 
 class Guards:
     """The guards of one plan of the run."""
 
-    def __init__(self, flat: FlatPlan, todos: Sequence[Todo]) -> None:
+    def __init__(
+        self,
+        flat: FlatPlan,
+        todos: Sequence[Todo],
+        changes: Mapping[Path, Changed],
+        asked: Sequence[str] | None = None,
+        baseline: KeptBaseline | None = None,
+    ) -> None:
+        """``todos`` are those that are verified; ``asked`` those that the command line names.
+
+        ``baseline`` is what the top root is compared with.
+        """
         self._flat = flat
         self._todos = todos
+        self._changes = changes
+        self._asked = asked
+        self._kept = baseline
+        self._hygiene: HygieneWatch | None = None
+        self._own: OwnFiles | None = None
+        self._tree: WorkTree | None = None
+        self._home = flat.loaded.root / ".planverify"
+        self._before: dict[Path, tuple[str, ...]] = {}
+        self._touched: dict[Path, tuple[str, ...]] = {}
+        self.added: tuple[str, ...] = ()
+        """The files that the work has added since the baseline, relative to the top root."""
+        self.notes: list[str] = []
+        """What could not be looked at, for the reader of the outcomes."""
 
     @property
     def hygiene(self) -> str:
         """How the outcome file speaks of hygiene."""
-        return "unchecked: no baseline"
+        return "unchecked: no baseline" if self._hygiene is None else self._hygiene.said
 
     def look(self) -> None:
         """See what has to be seen before anything of the project runs."""
+        from pytest_planverify.guards.own_files import OwnFiles
 
-    def judge(self, result: PlanResult) -> None:
-        """Add what the guards hold against todos to the checks of the run."""
-        for violation in self._violations():
-            if violation.todo_id in result.checks:
-                result.checks[violation.todo_id][violation.guard] = violation.check_run()
+        root = self._flat.loaded.root
+        self._own = OwnFiles(root, (part.path for part in self._flat.parts))
+        if self._kept is not None:
+            from pytest_planverify.guards.hygiene.watching import HygieneWatch
+            from pytest_planverify.work_tree import WorkTree
 
-    def _violations(self) -> Iterator[Violation]:
-        found: Iterable[Violation] = ()
-        yield from found
+            self._tree = WorkTree(root)
+            self._hygiene = HygieneWatch(self._flat, self._kept, self._tree, self._home)
+            self.notes += self._hygiene.notes
+        limited = self._limited_roots()
+        counts_files = self._flat.loaded.plan.metadata.budget.new_files is not None
+        for root, changed in self._changes.items():
+            if root not in limited and not (counts_files and root == self._flat.loaded.root):
+                continue
+            self._look_at(root, changed, limited=root in limited)
+
+    def leave_unwatched(self, commands: Sequence[str]) -> None:
+        """These commands run where nothing sees what they reach for: said where the plan denies any."""
+        policies = (part.plan.metadata for part in self._flat.parts)
+        denies = any({each.network, each.processes, each.writes} != {"record"} for each in policies)
+        if denies and commands:
+            self.notes.append(
+                "what the plan denies was not watched in commands that are no pytest session of this "
+                "interpreter: " + ", ".join(commands)
+            )
+
+    def violations(
+        self,
+        spent: tuple[BudgetFact, Sequence[str]] | None = None,
+        result: RunResult | None = None,
+        *,
+        narrowed: bool = False,
+    ) -> list[Violation]:
+        """What the guards hold against todos. ``spent`` is a limit that was passed, and in which todos.
+
+        ``result`` is what the run has shown; ``narrowed`` if the user left tests out.
+        """
+        return [*self._outside(), *self._over(spent), *self._tampered(result, narrowed)]
+
+    # -- hygiene ---------------------------------------------------------------------------------
+
+    def _tampered(self, result: RunResult | None, narrowed: bool) -> Iterator[Violation]:
+        """All signs together: what was found in the tree, what the run has shown, our own files."""
+        own = () if self._own is None else tuple(self._own.signals())
+        present = {todo.id for todo in self._todos}
+        working = {author.todo_id for author in self._authors()} & present
+        if self._hygiene is None:
+            if own:
+                from pytest_planverify.guards.hygiene import Grants, violations
+
+                grants = Grants.of(self._flat)
+                yield from violations(own, grants=grants, passed=working or present, present=present)
+            return
+        shown = () if result is None else self._shown(result, narrowed)
+        yield from self._hygiene.violations(working or present, present, (*shown, *own))
+
+    def _shown(self, result: RunResult, narrowed: bool) -> Iterator[HygieneSignal]:
+        from pytest_planverify.baseline.inventory import inventory_of
+        from pytest_planverify.guards.witnessed import Shown, signals, told_before
+
+        assert self._hygiene is not None
+        assert self._kept is not None
+        assert self._tree is not None
+        records = [record for session in result.sessions for record in session.inventories]
+        shown = Shown(
+            sessions=result.sessions,
+            checks={name: [run.check for run in runs.values()] for name, runs in result.checks.items()},
+            inventory=inventory_of(records, self._flat.loaded.root),
+            narrowed=narrowed,
+        )
+        found = signals(shown, self._kept, self._flat, self._hygiene.grants, self._tree.digests())
+        yield from told_before(found, self._hygiene.signals)
+
+    # -- the allowlist ---------------------------------------------------------------------------
+
+    def _look_at(self, root: Path, changed: Changed, *, limited: bool) -> None:
+        baseline = self._baseline(root)
+        if baseline is not None:
+            files, added = _since(baseline, root)
+            changed.are(files)
+            if root == self._flat.loaded.root:
+                self.added = added
+        touched = changed.files() if limited else ()
+        if touched is None:
+            self.notes.append(
+                f"allowed_files and protected_files were not looked at: below {root} there is neither a "
+                "commit nor a baseline to compare with; make one: planverify baseline PLAN"
+            )
+            return
+        self._before[root] = touched
+        if touched:
+            from pytest_planverify.guards.leavings import left_by_runs
+
+            left = left_by_runs(self._home, root, touched)
+            touched = tuple(file for file in touched if file not in left)
+        self._touched[root] = touched
+
+    def remember(self) -> None:
+        """Note which new files the run has left, before anybody can be blamed for them."""
+        from pytest_planverify.guards.leavings import remember
+
+        for root, before in self._before.items():
+            after = self._changes[root].new_files()
+            if after or before:
+                remember(self._home, root, before, after)
+
+    def _baseline(self, root: Path) -> KeptBaseline | None:
+        from pytest_planverify.baseline import load_baseline
+
+        parts = (part for part in self._flat.parts if part.root == root)
+        found = (load_baseline(root, part.plan.todo_list_id) for part in parts)
+        return next((each for each in found if each is not None), None)
+
+    def _limited_roots(self) -> set[Path]:
+        """The roots in which some todo may not touch everything."""
+        roots = {part.root for part in self._flat.parts if part.plan.metadata.protected_files}
+        if any(author.allowed_files is not None for author in self._authors()):
+            roots |= set(self._changes)
+        return roots
+
+    def _outside(self) -> Iterator[Violation]:
+        if not any(self._touched.values()):
+            return
+        from pytest_planverify.guards.allowlist import violations
+
+        present = {todo.id for todo in self._todos}
+        for violation in violations(self._authors(), self._grounds(), self._touched):
+            if violation.todo_id in present:
+                yield violation
+
+    def _authors(self) -> list[Author]:
+        """The todos that can have done work: claimed or asked for; where there are none, all of them."""
+        from pytest_planverify.guards.allowlist import Author
+
+        items = self._flat.loaded.plan.items
+        working = {todo.id for todo in items if todo.status is TodoStatus.CLAIMED} | self._asked_for()
+        return [
+            Author(todo_id=todo.id, root=self._flat.owner(todo.id).root, allowed_files=todo.allowed_files)
+            for todo in items
+            if (not working or todo.id in working)
+            # A parent's work is that of the todos below it.
+            and (todo.allowed_files is not None or not self._flat.children.get(todo.id))
+        ]
+
+    def _asked_for(self) -> set[str]:
+        """The todos that the command line names, with what they depend on and what lies below them."""
+        by_id = {todo.id: todo for todo in self._flat.loaded.plan.items}
+        pending = list(self._asked or ())
+        found: set[str] = set()
+        while pending:
+            name = pending.pop()
+            if name in by_id and name not in found:
+                found.add(name)
+                pending += by_id[name].dependencies
+                pending += self._flat.children.get(name, ())
+        return found
+
+    def _grounds(self) -> Iterator[Ground]:
+        from pytest_planverify.guards.allowlist import Ground
+
+        items = self._flat.loaded.plan.items
+        for root in self._touched:
+            expected = (
+                artifact.path
+                for todo in items
+                if self._flat.owner(todo.id).root == root
+                for artifact in todo.acceptance_criteria.expected_artifacts
+            )
+            parts = [part for part in self._flat.parts if part.root == root]
+            protected = (glob for part in parts for glob in part.plan.metadata.protected_files)
+            yield Ground(
+                root=root, expected=(*self._changes[root].apart, *expected), protected=tuple(protected)
+            )
+
+    # -- the budget ------------------------------------------------------------------------------
+
+    def _over(self, spent: tuple[BudgetFact, Sequence[str]] | None) -> Iterator[Violation]:
+        if spent is None:
+            return
+        from pytest_planverify.guards.budget import violation
+
+        fact, todo_ids = spent
+        for todo_id in todo_ids:
+            yield violation(todo_id, fact)
+
+
+def _since(baseline: KeptBaseline, root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The files that differ from the baseline and that no person has accepted, and those that are new."""
+    from pytest_planverify.work_tree import WorkTree
+
+    before, now = baseline.snapshot().digests(), WorkTree(root).digests()
+    differing = sorted(
+        path
+        for path in {*before, *now}
+        if before.get(path) != now.get(path)
+        and not path.startswith("../")
+        and not baseline.accepted(path, now.get(path))
+    )
+    return tuple(differing), tuple(path for path in differing if path not in before)

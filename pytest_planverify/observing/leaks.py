@@ -1,54 +1,48 @@
 """Finds out whether tests changed the process that the next criterion's tests run in.
 
-A fingerprint covers what a test can change for those after it: ``sys.path``, the environment, the
-working directory, signal handlers, warning filters, logging, often patched modules of the standard
-library, the globals of the project's own modules, and the values of fixtures that outlive a test. It is
-taken only where the running criterion changes, so its cost does not grow with the number of tests.
+What is compared is the state of the interpreter and of its libraries, the globals of the project's own
+modules with all that they hold, and the values of fixtures that outlive a test. It is looked at only where
+the running criterion changes, so the cost does not grow with the number of tests. What is too large
+for that is looked at before the first test and before the last one.
 """
 
 from __future__ import annotations
 
-import _signal  # pyright: ignore[reportMissingImports]  # has no stubs
-import logging
-import os
-import signal
+import re
 import sys
 import types
-import warnings
-from collections import Counter, OrderedDict, defaultdict, deque
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from pytest_planverify.observing.first_imports import FirstImports
+from pytest_planverify.observing.libraries import LibraryWatch
+from pytest_planverify.observing.process_state import library_state, members_of, process_state, stamp
+from pytest_planverify.observing.value_readers import NUMBERS, class_members, learn_types
+from pytest_planverify.observing.values import MAX_VALUES, fingerprint_of, snapshot
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
-MAX_DEPTH = 4
-MAX_VALUES = 20_000
-"""A fingerprint stops looking closer after so many values; what lies beyond is not seen."""
+__all__ = ["LeakWatch", "fingerprint_of"]
 
-_IGNORED_VARIABLES = frozenset(
-    {b"PYTEST_CURRENT_TEST", b"COLUMNS", b"LINES", b"PYTEST_VERSION"}
-    | {b"COV_CORE_SOURCE", b"COV_CORE_CONFIG", b"COV_CORE_DATAFILE"}
-)
-_SIGNALS = sorted(
-    number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)
-)
-_OFTEN_PATCHED = (
-    "builtins", "datetime", "io", "json", "locale", "os", "os.path", "pathlib", "random", "shutil",
-    "socket", "subprocess", "tempfile", "threading", "time", "urllib.request",
-)  # fmt: skip
-_MADE_ON_USE = frozenset({"tempdir", "_name_sequence", "__warningregistry__"})
-_NUMBERS = (int, str, bytes, bool, complex, type(None))
-_WITHOUT_STATE = (
-    str, bytes, int, float, complex, bool, type(None), range,
-    types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, types.GeneratorType,
-    types.CodeType, logging.Logger,
-)  # fmt: skip
-_MAPPINGS = (dict, defaultdict, OrderedDict, Counter)
+MOST_VALUES = 200_000
+"""How much of a module is looked at before the first test and after the last one."""
+
+MOST_A_LOOK = 100_000
+"""How much of all modules together is looked at between tests."""
+
+_WITHOUT_STATE = (*NUMBERS, float, range, types.BuiltinFunctionType, types.ModuleType, types.CodeType)
 _MODULE_NOISE = frozenset(
     {"__builtins__", "__cached__", "__loader__", "__spec__", "__warningregistry__", "__path__"}
 )
+_LOOKS_AROUND = re.compile(
+    r"session\.items|testscollected|testsfailed|config\.args\b|invocation_params"
+    r"|(?<![\"'])\bsys\.argv\b(?!\s*=[^=])|(?<![\"'])(?<!dict\()(?<!item\()\bsys\.modules\b|\bget_objects\("
+)
+"""What tells a test which other tests run, or what others have imported."""
+_TOO_MUCH = "more than can be watched"
 
 Fingerprint = dict[str, object]
+State = tuple[object, ...]
 
 
 class _ModuleShape(NamedTuple):
@@ -56,8 +50,10 @@ class _ModuleShape(NamedTuple):
 
     names: tuple[str, ...]
     ids: tuple[int, ...]
-    bindings: tuple[tuple[str, int], ...]
-    mutable: tuple[tuple[str, Any], ...]
+    bindings: tuple[tuple[str, object], ...]
+    mutable: tuple[Any, ...]
+    held: tuple[Any, ...]
+    """What is bound, so that no new value takes the place of an old one in memory."""
 
 
 class LeakWatch:
@@ -68,23 +64,75 @@ class LeakWatch:
         is_first_party: Callable[[str], bool],
         live_fixtures: Callable[[], Iterable[tuple[str, Any, object]]],
         is_expected_path: Callable[[str], bool],
+        pytest_state: Callable[[], Iterable[tuple[str, object]]] = tuple,
     ) -> None:
         """``live_fixtures`` gives name, value and the value's fingerprint when it was made."""
         self._live_fixtures = live_fixtures
         self._is_expected_path = is_expected_path
+        self._pytest_state = pytest_state
         self._modules = _Modules(is_first_party)
+        self._libraries = LibraryWatch(is_first_party)
+        self._imports = FirstImports(is_first_party, self._imported)
         self._shapes: dict[str, _ModuleShape] = {}
+        self._made: Fingerprint = {}
+        """What modules were when they had just been imported."""
+        self._large: dict[str, State | None] = {}
+        """Modules that hold too much for a look between tests, and what they held at first."""
+        self._looked_at = 0
+        """How much of modules the present look has seen."""
         self._last: Fingerprint | None = None
 
     def start(self) -> None:
-        """Remember the state as it is now."""
+        """Remember the state as it is now, and from now on that of modules as soon as they are imported."""
+        self._imports.install()
+        learn_types()
         self._last, _ = self._take()
+        self._libraries.changes()
+
+    def stop(self) -> None:
+        """Watch no more imports."""
+        self._imports.remove()
+
+    def import_for(self, test_file: str) -> None:
+        """From now on, what is imported is imported on account of that test file."""
+        self._imports.importing_for = test_file
+
+    def dependents(self, test_files: Iterable[str]) -> Iterator[tuple[str | None, list[str]]]:
+        """Files whose tests may need their company, and what of it; ``None`` stands for all of them.
+
+        To be asked at the end, when it is known who imported what.
+        """
+        files = dict.fromkeys(test_files)
+        for file in files:
+            text = _text_of(file)
+            needed = self._imports.borrowed(text, file) + list(dict.fromkeys(_LOOKS_AROUND.findall(text)))
+            if needed:
+                yield file, needed
+        for module in list(self._modules.first_party.values()):
+            file = members_of(module).get("__file__")
+            if (
+                type(file) is str
+                and file not in files
+                and (needed := self._imports.borrowed(_text_of(file)))
+            ):
+                yield None, needed
+
+    def _imported(self, names: list[str]) -> None:
+        """Remember modules that have just been imported as they are, until the next look."""
+        self._modules.update()
+        learn_types()
+        for name in names:
+            module = self._modules.first_party.get(name)
+            if module is not None:
+                self._made[f"module {name}"] = self._module_state(name, module)
+        self._made.update(library_state(names))
+        self._libraries.note(names)
 
     def changes(self, *, imports_count: bool) -> list[str]:
         """What has changed since the last look, by name.
 
-        With ``imports_count`` a module that is new and holds state counts, too: whoever imports it next
-        no longer gets it fresh.
+        With ``imports_count`` a module that is new and holds state counts, too, unless it is known what it
+        was when it had been imported: whoever imports it next no longer gets it fresh.
         """
         now, made = self._take()
         before = dict(self._last if self._last is not None else now)
@@ -92,46 +140,65 @@ class LeakWatch:
         for state in (before, now):  # what is expected may have become known only since the last look
             entries = cast("tuple[str, ...]", state["sys.path"])
             state["sys.path"] = [entry for entry in entries if not self._is_expected_path(entry)]
+        _forgive_ended_threads(before, now)
         changed = [name for name, value in now.items() if before.get(name, made.get(name, value)) != value]
         changed += [name for name in before if name not in now and name.startswith("module ")]
         if imports_count:
             changed += [
                 f"{name} (first imported)"
                 for name in now
-                if name not in before and self._shapes.get(name.removeprefix("module "), _NO_SHAPE).mutable
+                if name not in before
+                and name not in made
+                and self._shapes.get(name.removeprefix("module "), _NO_SHAPE).mutable
             ]
         return sorted(changed)
 
+    def changes_since_start(self) -> list[str]:
+        """What is too large to be looked at between tests and has changed, whoever changed it."""
+        changed = self._libraries.changes()
+        for name, before in self._large.items():
+            module = self._modules.first_party.get(name)
+            if module is not None and (before is None or self._deep_state(name, module) != before):
+                changed.append(f"module {name}" if before is not None else f"module {name} ({_TOO_MUCH})")
+        return sorted(changed)
+
     def _take(self) -> tuple[Fingerprint, Fingerprint]:
-        """The state now, and that of fixtures when they were made."""
+        """The state now, and that of fixtures and modules when they were made."""
         self._modules.update()
-        state: Fingerprint = {
-            "sys.path": tuple(sys.path),
-            "environment": _environment(),
-            "working directory": _working_directory(),
-            "signal handlers": tuple(map(_handler, _SIGNALS)),
-            "warning filters": tuple(warnings.filters),
-            "logging": _logging(),
-            "stand-ins for modules": dict(self._modules.stand_ins),
-        }
-        for name in _OFTEN_PATCHED:
-            module = sys.modules.get(name)
-            if module is not None:
-                members = list(_members_of(module).items())
-                state[name] = [_stamp(value) for key, value in members if key not in _MADE_ON_USE]
-        walk = _Walk()
+        self._looked_at = 0
+        state: Fingerprint = dict(process_state())
+        state.update(self._pytest_state())
+        state["stand-ins for modules"] = dict(self._modules.stand_ins)
+        state["modules taken away"] = self._modules.lost
         for name, module in self._modules.first_party.items():
-            shape = self._shape(name, _members_of(module))
-            values = tuple(walk.value(value, 1) for _, value in shape.mutable)
-            state[f"module {name}"] = (id(module), shape.bindings, values)
-        made: Fingerprint = {}
+            state[f"module {name}"] = self._module_state(name, module)
+        made, self._made = self._made, {}
         for name, value, when_made in self._live_fixtures():
-            state[f"fixture {name}"] = walk.value(value, 0)
+            state[f"fixture {name}"] = fingerprint_of(value)
             made[f"fixture {name}"] = when_made
         return state, made
 
+    def _module_state(self, name: str, module: types.ModuleType) -> object:
+        shape = self._shape(name, members_of(module))
+        if name in self._large:
+            return (id(module), shape.bindings)
+        found = snapshot(shape.mutable, MAX_VALUES, module=name)
+        self._looked_at += len(found.state)
+        if found.complete and self._looked_at < MOST_A_LOOK:
+            return (id(module), shape.bindings, found.state)
+        self._looked_at -= len(found.state)
+        self._large[name] = self._deep_state(name, module)
+        return (id(module), shape.bindings)
+
+    def _deep_state(self, name: str, module: types.ModuleType) -> State | None:
+        """The whole state of a large module, ``None`` if even that is too much."""
+        shape = self._shape(name, members_of(module))
+        found = snapshot(shape.mutable, MOST_VALUES, module=name)
+        return found.state if found.complete else None
+
     def _shape(self, name: str, members: dict[str, Any]) -> _ModuleShape:
-        names, ids = tuple(members), tuple(map(id, members.values()))
+        names, values = tuple(members), tuple(members.values())
+        ids = tuple(map(id, values))
         known = self._shapes.get(name)
         if known is not None and known.ids == ids and known.names == names:
             return known
@@ -139,18 +206,30 @@ class LeakWatch:
         shape = _ModuleShape(
             names,
             ids,
-            tuple((each, id(value)) for each, value in kept),
-            tuple((each, value) for each, value in kept if _has_state(name, value)),
+            tuple((each, stamp(value)) for each, value in kept),
+            tuple(value for each, value in kept if _has_state(name, each, value)),
+            values,
         )
         self._shapes[name] = shape
         return shape
 
 
-_class_members: Callable[[object], Mapping[str, Any]] = type.__dict__["__dict__"].__get__
-_module_members: Callable[[object], dict[str, Any]] = _class_members(types.ModuleType)["__dict__"].__get__
-"""What a namespace holds, past any ``__getattribute__`` by which it would answer for itself."""
+_NO_SHAPE = _ModuleShape((), (), (), (), ())
 
-_NO_SHAPE = _ModuleShape((), (), (), ())
+
+def _text_of(file: str) -> str:
+    try:
+        with open(file, encoding="utf-8", errors="replace") as stream:
+            return stream.read()
+    except OSError:
+        return ""
+
+
+def _forgive_ended_threads(before: Fingerprint, now: Fingerprint) -> None:
+    """A thread that has ended since is no leak, only one that has begun."""
+    running = cast("frozenset[int]", before["threads"])
+    now["threads"] = cast("frozenset[int]", now["threads"]) - running
+    before["threads"] = frozenset[int]()
 
 
 class _Modules:
@@ -163,6 +242,8 @@ class _Modules:
         self.first_party: dict[str, types.ModuleType] = {}
         self.stand_ins: dict[str, int] = {}
         """Entries that no import made."""
+        self.lost = 0
+        """How often a module of a library was taken away or replaced."""
 
     def update(self) -> None:
         ids = tuple(map(id, sys.modules.values()))
@@ -178,7 +259,7 @@ class _Modules:
 
     def _sort(self, name: str, module: object) -> None:
         self._seen[name] = id(module)
-        members = _members_of(module)
+        members = members_of(module)
         if members.get("__spec__") is None:
             if not self._comes_with_a_library(name):
                 self.stand_ins[name] = id(module)
@@ -192,155 +273,32 @@ class _Modules:
         top, dot, _ = name.partition(".")
         if name == "__main__" or top.startswith(_MADE_BY_EXTENSIONS):
             return True
-        owner = _members_of(sys.modules.get(top)) if dot else {}
+        owner = members_of(sys.modules.get(top)) if dot else {}
         file = owner.get("__file__") or ""
         return owner.get("__spec__") is not None and not self._is_first_party(file)
 
     def _forget(self, name: str) -> None:
-        self._seen.pop(name, None)
-        self.first_party.pop(name, None)
-        self.stand_ins.pop(name, None)
+        known = self._seen.pop(name, None)
+        own = self.first_party.pop(name, None) is not None
+        stood_in = self.stand_ins.pop(name, None) is not None
+        if known is not None and not own and not stood_in and name != "conftest":
+            self.lost += 1
 
 
 _MADE_BY_EXTENSIONS = ("_cython_", "cython_runtime")
-
-
-def _stamp(value: object) -> object:
-    """Numbers and texts by what they are, for some are made anew; all else by identity."""
-    kind = type(value)
-    if issubclass(kind, tuple):
-        return value if _is_plain(cast("tuple[object, ...]", value)) else id(value)
-    return value if issubclass(kind, _NUMBERS) else id(value)
-
-
-def fingerprint_of(value: object) -> object:
-    """What one value is now, comparable with what it is later."""
-    return _Walk().value(value, 0)
-
-
-def _members_of(module: object) -> dict[str, Any]:
-    """What a module binds; nothing where something else stands in for one."""
-    return _module_members(module) if issubclass(type(module), types.ModuleType) else {}
 
 
 def _is_noise(module: str, name: str, value: object) -> bool:
     """What comes and goes by itself: import machinery, and submodules that somebody imports."""
     if name in _MODULE_NOISE or name.startswith("@"):
         return True
-    return _members_of(value).get("__name__") == f"{module}.{name}"
+    return members_of(value).get("__name__") == f"{module}.{name}"
 
 
-def _has_state(module: str, value: object) -> bool:
+def _has_state(module: str, name: str, value: object) -> bool:
     kind = type(value)
     if issubclass(kind, type):
-        return _class_members(value).get("__module__") == module
-    if issubclass(kind, tuple):
-        return not _is_plain(cast("tuple[object, ...]", value))
+        return class_members(value).get("__module__") == module
+    if issubclass(kind, types.FunctionType):
+        return not name.startswith("test")  # whatever wraps a test belongs to it alone
     return not issubclass(kind, _WITHOUT_STATE)
-
-
-def _is_plain(members: tuple[object, ...]) -> bool:
-    """Whether nothing in a tuple can change; asked past an ``__iter__`` of its own."""
-    return all(issubclass(type(each), _NUMBERS) for each in tuple[object, ...].__iter__(members))
-
-
-class _Walk:
-    """Turns values into something that compares by content where that is cheap and safe.
-
-    Only exact built-in containers and instance dictionaries are looked into, never a user's
-    ``__eq__``, ``__hash__`` or ``__repr__``; nor is an object asked for its ``__class__``, by which a lazy
-    one would be woken up. What cannot be looked into is told by its identity alone.
-    """
-
-    def __init__(self) -> None:
-        self._budget = MAX_VALUES
-
-    def value(self, value: Any, depth: int) -> object:
-        self._budget -= 1
-        try:
-            return self._look(value, cast("type[Any]", type(value)), depth)
-        except Exception:  # a metaclass's ``__eq__``, a property named ``__dict__``: strangers' code
-            return id(value)
-
-    def _look(self, value: Any, kind: type[Any], depth: int) -> object:
-        if kind in _NUMBERS:
-            return value
-        if kind is float:
-            return value if value == value else "nan"
-        if issubclass(kind, type):
-            return self._class(value, depth)
-        if issubclass(kind, _WITHOUT_STATE) or depth >= MAX_DEPTH or self._budget <= 0:
-            return id(value)
-        if kind is list or kind is deque:
-            return (id(value), *(self.value(entry, depth + 1) for entry in list(value)))
-        if kind is tuple:
-            return (0, *(self.value(entry, depth + 1) for entry in value))
-        if kind in _MAPPINGS:
-            return (id(value), *self._entries(value, depth))
-        if kind is set or kind is frozenset:
-            return (id(value), len(value), frozenset(id(entry) for entry in value))
-        if kind is bytearray:
-            return (id(value), bytes(value))
-        if not kind.__dictoffset__:
-            return id(value)
-        members = object.__getattribute__(value, "__dict__")
-        if type(members) is not dict:
-            return id(value)
-        return (id(value), *self._entries(cast("dict[Any, Any]", members), depth))
-
-    def _entries(self, members: dict[Any, Any], depth: int) -> list[object]:
-        return [
-            (self.value(key, MAX_DEPTH), self.value(entry, depth + 1))
-            for key, entry in list(members.items())
-        ]
-
-    def _class(self, value: type, depth: int) -> object:
-        if depth > 1 or self._budget <= 0:
-            return id(value)
-        members = _class_members(value)
-        states = [
-            (name, self.value(member, MAX_DEPTH - 2))
-            for name, member in list(members.items())
-            if type(member) in (list, set, deque, *_MAPPINGS) and not name.startswith("__")
-        ]
-        bindings = [
-            (name, id(member)) for name, member in list(members.items()) if name not in _CLASS_NOISE
-        ]
-        return (id(value), tuple(bindings), tuple(states))
-
-
-_CLASS_NOISE = frozenset(
-    {"_abc_impl", "__slotnames__", "__dict__", "__weakref__", "__doc__", "__annotations__"}
-    | {"tearDown_exceptions", "_class_cleanups", "_classSetupFailed"}
-)
-"""What the interpreter and unittest themselves note on a class."""
-
-
-def _environment() -> dict[bytes, bytes]:
-    data = dict(getattr(os.environ, "_data", {}))
-    for name in _IGNORED_VARIABLES:
-        data.pop(name, None)
-    return data
-
-
-def _working_directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return "(gone)"
-
-
-def _handler(number: int) -> int:
-    # signal.getsignal makes an enumeration of each, at some cost
-    handler = cast("object", _signal.getsignal(number))  # pyright: ignore[reportUnknownMemberType]
-    return handler if isinstance(handler, int) else id(handler)
-
-
-def _logging() -> tuple[object, ...]:
-    root = logging.root
-    handlers = tuple(
-        type(handler).__name__
-        for handler in root.handlers
-        if not type(handler).__module__.startswith("_pytest")
-    )
-    return (root.level, handlers, root.manager.disable)

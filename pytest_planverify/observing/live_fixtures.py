@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import isgeneratorfunction
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from pytest_planverify.observing.leaks import fingerprint_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
 _FRAMEWORK = ("_pytest.", "pytest_planverify.", "xdist.", "pytest_cov.")
 
@@ -20,6 +21,8 @@ class LiveFixtures:
     def __init__(self) -> None:
         self._alive: dict[int, tuple[pytest.FixtureDef[Any], object]] = {}
         self._starting: list[str] = []
+        self.wide_one_made: Callable[[], None] | None = None
+        """Called after the set-up of a wide fixture that undoes at its end what it has done."""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
@@ -32,6 +35,8 @@ class LiveFixtures:
             self._starting.pop()
         if not (fixturedef.func.__module__ or "").startswith(_FRAMEWORK):
             self._alive[id(fixturedef)] = fixturedef, fingerprint_of(result)
+            if self.wide_one_made is not None and isgeneratorfunction(fixturedef.func):
+                self.wide_one_made()
         return result
 
     def pytest_fixture_post_finalizer(self, fixturedef: pytest.FixtureDef[Any]) -> None:

@@ -15,16 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_planverify.observing import limits
+from pytest_planverify.observing import limits, phases
+from pytest_planverify.observing.bodies import Bodies
 from pytest_planverify.observing.choosing import Choosing
 from pytest_planverify.observing.hostile import guarded
 from pytest_planverify.observing.import_paths import import_path
 from pytest_planverify.observing.leaks import LeakWatch
 from pytest_planverify.observing.live_fixtures import LiveFixtures
 from pytest_planverify.observing.nodeids import NodeIds
+from pytest_planverify.observing.output import restore_output, stumbled_over_output
+from pytest_planverify.observing.process_state import pytest_state
 from pytest_planverify.observing.results import EVIDENCE, ResultLedger, writable
 from pytest_planverify.observing.selection import alike_names, asking_for
 from pytest_planverify.observing.spec import COVERAGE_DEMAND
+from pytest_planverify.observing.witnessing import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -51,6 +55,7 @@ class Recorder:
         self._native_markexpr = ""
         self._ledger: ResultLedger | None = None
         self._failed_files: set[Path] = set()
+        self._test_files: dict[str, None] = {}
         self._groups: dict[str, tuple[str, ...]] = {}
         self._last_group: tuple[str, ...] = ()
         self._leaks: LeakWatch | None = None
@@ -59,6 +64,8 @@ class Recorder:
         self.live_fixtures = LiveFixtures()
         self._stacks: Any = None
         self._project: ProjectMap | None = None
+        self._bodies = Bodies()
+        self.witness = Witness()
         self._config: pytest.Config
 
     # -- configuration ---------------------------------------------------------------------------
@@ -101,11 +108,16 @@ class Recorder:
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        name = self.spec.stacks + (f".{self.worker}" if self.worker else "")
-        self._stacks = open(name, "w")  # noqa: SIM115  # faulthandler writes there until the process ends
-        faulthandler.enable(self._stacks)
+        self.watch_for_crashes()  # once more: pytest has a plugin of its own for it
         if self.spec.collect_only:
             config.option.collectonly = True
+
+    def watch_for_crashes(self) -> None:
+        """Let the stacks be written down when a signal ends the process."""
+        if self._stacks is None:
+            name = self.spec.stacks + (f".{self.worker}" if self.worker else "")
+            self._stacks = open(name, "w")  # noqa: SIM115  # it is written to until the process ends
+        faulthandler.enable(self._stacks)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -127,6 +139,9 @@ class Recorder:
         if nodeid in self.spec.skip_files:
             return pytest.CollectReport(collector.nodeid, "passed", None, result=[])
         self._import_paths.add(import_path(str(collector.path)))
+        if self._leaks is not None:
+            self._leaks.import_for(str(collector.path))
+            self._test_files[str(collector.path)] = None
         self.journal.write("file_collecting", worker=self.worker, nodeid=nodeid)
         return None
 
@@ -134,6 +149,8 @@ class Recorder:
     def pytest_observe_collection(
         self, collector: pytest.Collector
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        if self._leaks is not None and isinstance(collector, pytest.Session):
+            self._leaks.changes(imports_count=False)  # what pytest puts in its place while it collects
         report = yield
         if isinstance(collector, pytest.Session):
             self._note_missing(collector)
@@ -186,11 +203,14 @@ class Recorder:
                 "--cov-fail-under" in arg for arg in self.spec.args
             ):
                 self._write_leak([], [COVERAGE_DEMAND])
+            side = self.project.side  # now: an import that is watched cannot be the one that finds it out
             self._leaks = LeakWatch(
-                lambda file: self.project.side(file) in ("product", "test"),
+                lambda file: side(file) in ("product", "test"),
                 self.live_fixtures.values,
                 self._is_expected_path,
+                lambda: pytest_state(self._config),
             )
+            self.live_fixtures.wide_one_made = self._look_at_what_is_large
             self._import_paths.update(_conftest_paths(self._config))
             self._leaks.start()
         try:
@@ -203,6 +223,7 @@ class Recorder:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
+        self.journal.write("files_collected", worker=self.worker)
         choosing = Choosing(self.spec, self._nodeids, self._native_keyword, self._native_markexpr)
         choosing.before_other_plugins(config, items)
         yield
@@ -244,8 +265,18 @@ class Recorder:
     def _watches_leaks(self) -> bool:
         return self.spec.watch_leaks and len(self.spec.wanted) > 1
 
-    def _write_leak(self, keys: list[str], changed: list[str]) -> None:
-        self.journal.write("leak", worker=self.worker, keys=keys, changed=changed[:20])
+    def _write_leak(self, keys: list[str], changed: list[str], *, from_start: bool = False) -> None:
+        self.journal.write(
+            "leak", worker=self.worker, keys=keys, changed=changed[:20], from_start=from_start
+        )
+
+    def nodeid_of(self, item: pytest.Item) -> str:
+        """The node id of a test, relative to the plan's root."""
+        return self._nodeids.of(item.nodeid)
+
+    def wanted_by(self, item: pytest.Item) -> tuple[str, ...]:
+        """The keys of the criteria that select the test."""
+        return self._groups.get(self._nodeids.of(item.nodeid), ())
 
     def fixture_path_of(self, nodeid: str) -> str | None:
         """The data file that the criterion behind that test names, by pytest's own node id."""
@@ -259,41 +290,93 @@ class Recorder:
         self.journal.write("metric", worker=self.worker, name=str(name), value=kept, via=via, nodeid=nodeid)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
         nodeid = self._nodeids.of(item.nodeid)
         self._look_for_leaks(self._groups.get(nodeid, ()))
+        if self._leaks is not None:
+            self._leaks.import_for(str(item.path))
+        if nextitem is None:
+            self._look_at_what_is_large()
         self.running = nodeid
         if "record_testsuite_property" in getattr(item, "fixturenames", ()):
             self.journal.write("fixtures_used", nodeid=nodeid, names=list(item.fixturenames))  # type: ignore[attr-defined]
         body = f'"nodeid": {dumps(nodeid)}'
         if self.worker:
             body += f', "worker": "{self.worker}", "pid": {os.getpid()}'
+        phases.board.put(phases.SETUP)
         self.journal.write_raw("test_started", body)
-        return (yield)
+        self._bodies.begin()
+        result = yield
+        if hidden := self._bodies.hidden():
+            self.journal.write("hidden_failure", worker=self.worker, nodeid=nodeid, **hidden)
+        elif self._bodies.unproved:
+            self.witness.passed_without_body(item, nodeid)
+        return result
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self) -> None:
+        phases.board.put(phases.TEARDOWN)
 
     def _look_for_leaks(self, group: tuple[str, ...]) -> None:
         if self._leaks is None or group == self._last_group:
             return
+        self.witness.between_criteria()
         if not self._last_group:
+            self._look_at_what_is_large()
             self._leaks.start()
         elif changed := self._leaks.changes(imports_count=True):
             self._write_leak(list(self._last_group), changed)
         self._last_group = group
+
+    def _look_for_dependents(self, leaks: LeakWatch) -> None:
+        """Whose tests may have needed the others, which nothing that was changed would show."""
+        keys = [wanted.key for wanted in self.spec.wanted]
+        for file, needed in leaks.dependents(self._test_files):
+            asking = keys if file is None else asking_for(Path(file), self.spec.wanted, self._root)
+            self._write_leak([key for key in keys if key not in asking], needed, from_start=True)
+
+    def _look_at_what_is_large(self) -> None:
+        """What is not looked at between tests: nobody knows which of them changed it."""
+        if self._leaks is not None and (changed := self._leaks.changes_since_start()):
+            self._write_leak([], changed, from_start=True)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
+        if call.when == "setup" and report.outcome == "passed":
+            phases.board.put(phases.CALL)
         if report.outcome == "failed" or report.outcome == "rerun":  # type: ignore[comparison-overlap]
-            from pytest_planverify.observing.evidence import test_evidence
-
+            if not self.spec.verbatim and stumbled_over_output(call):
+                restore_output(self._config)
             # What the test has replaced for itself, such as os.path.exists, is still replaced here.
-            evidence = guarded(
-                lambda: dumps(test_evidence(item, call, report, self.project), default=str), None
-            )
+            evidence = self._evidence_of(item, call, report)
             setattr(report, EVIDENCE, evidence)
+        if call.excinfo is not None or self._bodies.raised:
+            self._bodies.made(call, report, lambda: self._evidence_of(item, call, report))
         return report
+
+    def _evidence_of(
+        self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
+    ) -> str | None:
+        from pytest_planverify.observing.evidence import test_evidence
+
+        return guarded(lambda: dumps(test_evidence(item, call, report, self.project), default=str), None)
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+        """The innermost look at a test's body: nothing that others do with its answer is done yet."""
+        self.witness.body_begins(pyfuncitem)
+        try:
+            result = yield
+        except BaseException as error:
+            self._bodies.ran(error)
+            raise
+        self._bodies.ran(None)
+        return result
 
     @property
     def project(self) -> ProjectMap:
@@ -309,6 +392,15 @@ class Recorder:
         if not self.worker and self._ledger is not None:
             self._ledger.add(report)
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_logreport")
+    def pytest_observe_report(self, report: pytest.TestReport) -> Generator[None, None, None]:
+        """Whoever turns a report round has done so by the end."""
+        yield
+        if report.outcome != "passed":
+            self._bodies.reported(report)
+        elif report.when == "call":
+            self._bodies.passed = True
+
     # -- the end ---------------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
@@ -317,12 +409,20 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        self.journal.write("stopped", worker=self.worker, reason=f"{excinfo.typename}: {excinfo.value}")
+        from pytest_planverify.observing.evidence import startup_evidence
+
+        evidence = guarded(lambda: startup_evidence(excinfo.value, self.project), None)
+        reason = f"{excinfo.typename}: {excinfo.value}"
+        self.journal.write("stopped", worker=self.worker, reason=reason, evidence=evidence)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
-        self._look_for_leaks(())
+        if self._leaks is not None:
+            self._look_for_leaks(())
+            self._look_for_dependents(self._leaks)
+            self._leaks.stop()
         yield
+        self.witness.write(self.journal, self.worker, session.config.pluginmanager)
         stopped = session.shouldstop or session.shouldfail
         self.journal.write(
             "session_finished",

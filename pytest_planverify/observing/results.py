@@ -58,11 +58,13 @@ class ResultLedger:
                 self._fail(report, running)
             return
         running.duration += report.duration or 0.0
-        if report.outcome == "rerun":  # type: ignore[comparison-overlap]  # set by pytest-rerunfailures
+        if report.outcome not in ("passed", "failed", "skipped"):  # of a plugin that runs it again
             running.reruns += 1
             running.outcome = ""
             self._failure(report, attempt=running.reruns)
             return
+        if report.outcome != "failed" and getattr(report, EVIDENCE, None) and not running.reruns:
+            self._overturned(report)
         if report.outcome == "failed":
             self._fail(report, running)
         elif report.outcome == "skipped":
@@ -75,6 +77,17 @@ class ResultLedger:
             return  # of an attempt that is followed by another
         if report.when == "teardown" or report.when not in ("setup", "call", "teardown"):
             self._finish(report, running)
+
+    def _overturned(self, report: pytest.TestReport) -> None:
+        """It was a failure when it was made, and somebody has turned it round since."""
+        self._journal.write(
+            "hidden_failure",
+            worker="",
+            nodeid=self._nodeids.of(report.nodeid),
+            count=1,
+            runs=1,
+            evidence=getattr(report, EVIDENCE),
+        )
 
     def _fail(self, report: pytest.TestReport, running: _Running) -> None:
         if report.when not in ("setup", "call", "teardown"):

@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_planverify.journal import JournalWriter
+from pytest_planverify.observing import phases
+from pytest_planverify.observing.audit import Audit, watch, watching
 from pytest_planverify.observing.fixtures import RECORDER, SuitePropertyRecorder
+from pytest_planverify.observing.placing import Placing
 from pytest_planverify.observing.recorder import WORKER_INPUT, Recorder
 from pytest_planverify.observing.spec import SessionSpec
 
@@ -38,10 +41,15 @@ def run_session(spec: SessionSpec) -> int:
     """Become the session: change folder, environment and output, run pytest, return its exit status."""
     global _in_session
     _in_session = True
-    journal = JournalWriter(spec.journal, spec.session_id)
+    journal = JournalWriter(spec.journal, spec.session_id, spec.key)
+    audit: Audit | None = None
     try:
         _enter(spec)
-        plugin = _SessionPlugin(Recorder(spec, journal))
+        audit = watch(spec)
+        recorder = Recorder(spec, journal)
+        recorder.watch_for_crashes()
+        phases.board.leave_to_this_process()
+        plugin = _SessionPlugin(recorder)
         status = int(pytest.main(list(spec.args), plugins=[plugin]))
     except SystemExit as error:
         status = error.code if isinstance(error.code, int) else int(bool(error.code))
@@ -50,6 +58,8 @@ def run_session(spec: SessionSpec) -> int:
         journal.write("internal_error", worker="", text=traceback.format_exc()[-20_000:])
         status = HARNESS_EXIT
     _flush()
+    if audit is not None:
+        audit.flush()
     journal.write("session_ended", exit_status=status)
     return status
 
@@ -61,7 +71,7 @@ def register_in_worker(config: pytest.Config) -> None:
     if text is None:
         return
     spec = SessionSpec.from_json(text)
-    recorder = Recorder(spec, JournalWriter(spec.journal, spec.session_id))
+    recorder = Recorder(spec, JournalWriter(spec.journal, spec.session_id, spec.key))
     recorder.attach_to_worker(config, str(worker_input.get("workerid", "worker")))
     _register(config.pluginmanager, recorder)
 
@@ -97,8 +107,12 @@ class _SessionPlugin:
 
 def _register(pluginmanager: pytest.PytestPluginManager, recorder: Recorder) -> None:
     pluginmanager.register(recorder, RECORDER)
+    pluginmanager.register(recorder.witness)
     pluginmanager.register(recorder.live_fixtures)
     pluginmanager.register(SuitePropertyRecorder(recorder))
+    audit = watching()
+    if audit is not None:
+        pluginmanager.register(Placing(audit, recorder.spec, recorder.nodeid_of, recorder.wanted_by))
 
 
 def _enter(spec: SessionSpec) -> None:

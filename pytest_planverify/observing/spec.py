@@ -40,6 +40,17 @@ class Narrowing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox:
+    """What one plan lets its tests reach for: ``record``, ``deny``, or what is granted."""
+
+    root: str
+    """Where paths that are granted start from."""
+    network: str | tuple[str, ...] = "record"
+    processes: str | tuple[str, ...] = "record"
+    writes: str | tuple[str, ...] = "record"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSpec:
     """One ordinary pytest session."""
 
@@ -50,6 +61,8 @@ class SessionSpec:
     """What ``pytest.main`` is given."""
     wanted: tuple[Wanted, ...]
     journal: str
+    key: str = ""
+    """Signs the records of the session."""
     log: str | None
     """Where the session's own output goes; ``None`` leaves it on the terminal."""
     stacks: str
@@ -74,6 +87,8 @@ class SessionSpec:
     collect_only: bool = False
     planned: tuple[str, ...] = ()
     """Paths below the root that the plan expects, whether or not they exist yet."""
+    sandbox: tuple[Sandbox, ...] = ()
+    """What the plans of the session grant: the top plan, and the one whose commands run."""
 
     def to_json(self) -> str:
         """The spec as one line of JSON, for the channel to an xdist worker."""
@@ -85,6 +100,7 @@ class SessionSpec:
         data: dict[str, Any] = json.loads(text)
         data["wanted"] = tuple(Wanted(**_tuples(entry)) for entry in data["wanted"])
         data["narrowing"] = Narrowing(**_tuples(data["narrowing"]))
+        data["sandbox"] = tuple(Sandbox(**_tuples(entry)) for entry in data["sandbox"])
         return cls(**_tuples(data))
 
 

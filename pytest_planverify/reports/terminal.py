@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from pytest_planverify.reports.details import Detailing, distinct_failures, headline, write_details
 from pytest_planverify.reports.rows import fitted, ranks_of, row_of, write_row
 from pytest_planverify.reports.screen import Screen, Span, Style, cells
-from pytest_planverify.reports.words import WORDS, Standing, duration, standing
+from pytest_planverify.reports.words import TESTS_SINCE, WORDS, Standing, duration, standing
 
 if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
 
     from planner.edges.plan_file import LoadedPlan
-    from planner.model.outcome import Outcome, OutcomeDocument, RunInfo
+    from planner.model.outcome import Outcome, OutcomeDocument, RunInfo, Summary
 
 CheckKey = tuple[str, str, str]
 """Plan id, todo id, check id."""
@@ -62,6 +62,7 @@ def render_summary(
             _write_tracebacks(longreprs, screen)
         how = Detailing(verbosity=verbosity, answers_path=answers_path)
         _write_plans(document, screen, how, {loaded.plan.todo_list_id: loaded for loaded in plans})
+        _write_comparison(document.summary, screen)
         _write_notes(document.run, screen, outcomes_path)
     text, style = final_line(document)
     screen.rule(text, style)
@@ -156,6 +157,19 @@ def _write_tracebacks(longreprs: Longreprs, screen: Screen) -> None:
             for line in screen.texts(longrepr):
                 style = Style.QUOTE if line.startswith(("E ", ">")) else Style.PLAIN
                 screen.folded(line, style=style)
+
+
+def _write_comparison(summary: Summary, screen: Screen) -> None:
+    """The tests of the run beside the baseline: what was red before is counted apart."""
+    if not summary.tests_since:
+        return
+    parts = [
+        Span(f"{count} {text}", style)
+        for since, (text, style) in TESTS_SINCE.items()
+        if (count := summary.tests_since.get(since, 0))
+    ]
+    spans = [part for each in parts for part in (Span(", "), each)][1:]
+    screen.whole(Span("baseline".ljust(10), Style.QUIET), *(spans or [Span("nothing is red that was not")]))
 
 
 def _write_notes(run: RunInfo, screen: Screen, outcomes_path: str | None) -> None:

@@ -94,6 +94,14 @@ SINCE: Mapping[Since, str] = {
     Since.FLAKY_AT_BASE: "flaky before the work began",
 }
 
+TESTS_SINCE: Mapping[Since, tuple[str, Style]] = {
+    Since.NEW: ("newly red", Style.BAD),
+    Since.PRE_EXISTING: ("red before", Style.WARN),
+    Since.FLAKY_AT_BASE: ("flaky before", Style.WARN),
+    Since.FIXED: ("mended", Style.GOOD),
+}
+"""How the tests of a run are counted that are not as they were, or were not as they should be."""
+
 
 class TestWord(NamedTuple):
     """A test's outcome as progress shows it."""

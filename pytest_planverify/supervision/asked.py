@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from planner.catalog import PytestInvocation
+    from pytest_planverify.judgement import Judgement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +24,12 @@ class Asked:
     expression: str = ""
     """``-k``, ``-m`` and ``--deselect`` as the command gives them."""
     contract_path: str | None = None
+    view: Callable[[Judgement], Judgement] | None = None
+    """What a comparison with the baseline makes of what the tests said."""
+
+    def seen(self, judgement: Judgement) -> Judgement:
+        """What the tests said, as it is to be looked at."""
+        return judgement if self.view is None else self.view(judgement)
 
     def concerns(self, nodeid: str) -> bool:
         """Whether what failed to be collected lies in what the criterion names, or around it."""

@@ -15,6 +15,7 @@ from planner.model.outcome import (
     Failure,
     Outcome,
     OutcomeMetrics,
+    Since,
     Summary,
     TodoState,
     Verdict,
@@ -32,11 +33,13 @@ from pytest_planverify.checks.promised import with_promise
 from pytest_planverify.supervision.check_runs import CheckRun, PlanResult, blocked_reason, recorded_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from planner.model.evidence import Evidence, ProcessEnd
     from planner.model.plan import Todo
+    from pytest_planverify.baseline import KeptBaseline
+    from pytest_planverify.baseline.comparing import Comparison
     from pytest_planverify.supervision.changes import Changes
 
 TOP_TESTS = 10
@@ -57,12 +60,18 @@ class Assembler:
         changes: Mapping[Path, Changes],
         first_opinion: Callable[[Evidence], Diagnosis | None],
         recording: bool = False,
+        baseline: KeptBaseline | None = None,
     ) -> None:
         self._result = result
         self._shown_path = shown_path
         self._changes = changes
         self._first_opinion = first_opinion
         self._recording = recording
+        self._comparison: Comparison | None = None
+        if baseline is not None:
+            from pytest_planverify.baseline.comparing import Comparison
+
+            self._comparison = Comparison(result.flat, baseline)
 
     def outcomes(self) -> list[tuple[Outcome, tuple[Evidence, ...]]]:
         """The outcome of each todo in the plan's order, with the evidence of its failures."""
@@ -103,7 +112,8 @@ class Assembler:
             success=state is TodoState.DONE,
             tests_passed=_tests_passed(own, children),
             blocked_by=blocked,
-            checks=tuple(run.check for run in ordered),
+            at_base=self._comparison.todo(todo.id) if self._comparison is not None else None,
+            checks=tuple(self._check(todo, run) for run in ordered),
             touched_files=touched,
             diff_hash=digest,
             metrics=OutcomeMetrics(duration_ms=sum(run.check.duration_ms for run in ordered)),
@@ -111,7 +121,10 @@ class Assembler:
             failure_evidence=failures[0] if failures else None,
             failures=tuple(failures),
         )
-        return outcome, evidence
+        return _own_first(todo, outcome), evidence
+
+    def _check(self, todo: Todo, run: CheckRun) -> Check:
+        return run.check if self._comparison is None else self._comparison.check(todo.id, run.check)
 
     def _of_children(self, todo: Todo, children: Sequence[Outcome], blocked: Sequence[str]) -> CheckRun:
         """The check of a parent that the todos of its sub-plan decide."""
@@ -158,11 +171,22 @@ class Assembler:
                 known[2].extend(test for test in evidence.tests if test not in known[2])
                 if diagnosis.confidence > known[0].confidence:  # one cause, seen more clearly here
                     groups[diagnosis.signature] = (diagnosis, evidence, known[2])
-        failures = [self._failure(todo, *group) for group in groups.values()]
+        failures = [each for group in groups.values() for each in self._parts(todo, *group)]
         return sorted(
             failures,
             key=lambda failure: (failure.category.facts.family.severity, -(failure.confidence or 0)),
         )
+
+    def _parts(
+        self, todo: Todo, diagnosis: Diagnosis, evidence: Evidence, tests: Sequence[str]
+    ) -> Iterator[Failure]:
+        """One failure; two where some of its tests failed before the work began, and others did not."""
+        if self._comparison is None:
+            yield self._failure(todo, diagnosis, evidence, tests)
+            return
+        for since, named in self._comparison.parts(todo.id, evidence, diagnosis.signature, tests):
+            failure = self._failure(todo, diagnosis, evidence, named)
+            yield failure.model_copy(update={"since": since})
 
     def _failure(
         self, todo: Todo, diagnosis: Diagnosis, evidence: Evidence, tests: Sequence[str]
@@ -197,6 +221,16 @@ def _shortened(end: ProcessEnd | None) -> ProcessEnd | None:
     return end.model_copy(update={"stack": end.stack[:LONGEST_STACK] + "\n…"})
 
 
+def _own_first(todo: Todo, outcome: Outcome) -> Outcome:
+    """The failure that decides the route is one of the todo's own, where it has any."""
+    if len(outcome.failures) < 2 or all(each.since is Since.UNKNOWN for each in outcome.failures):
+        return outcome
+    from planner.rules.own_work import is_not_its_work
+
+    failures = tuple(sorted(outcome.failures, key=lambda each: is_not_its_work(todo, outcome, each)))
+    return outcome.model_copy(update={"failures": failures, "failure_evidence": failures[0]})
+
+
 def _with_promises(run: CheckRun, root: Path) -> CheckRun:
     evidence = tuple(with_promise(each, root) for each in run.evidence)
     return run if evidence == run.evidence else replace(run, evidence=evidence)
@@ -218,12 +252,21 @@ def todo_state(todo: Todo, verdicts: Sequence[Verdict], *, blocked: bool) -> Tod
     return TodoState.TESTING
 
 
-def summary_of(outcomes: Iterable[Outcome]) -> Summary:
-    """Counts of todos by state and of criteria by verdict."""
+def summary_of(outcomes: Iterable[Outcome], *, compared: Collection[str] = ()) -> Summary:
+    """Counts of todos by state, of criteria by verdict, and how the tests compare with a baseline.
+
+    ``compared`` are the ids of the plans that have one.
+    """
     entries = list(outcomes)
+    since: dict[Since, int] = {}
+    if compared:
+        from pytest_planverify.baseline.comparing import count_since
+
+        since = count_since(entry for entry in entries if entry.plan in compared)
     return Summary(
         todos=dict(Counter(entry.state for entry in entries if entry.state is not None)),
         criteria=dict(Counter(check.verdict for entry in entries for check in entry.checks)),
+        tests_since=since,
     )
 
 

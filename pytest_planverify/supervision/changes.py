@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from planner.rules.glob_patterns import allowed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 _TIMEOUT_SECONDS = 20
+_STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", ".")
 _OWN = (".planverify/", "diagnostics/")
 _LARGEST_HASHED = 1 << 20
 _PLAN_SUFFIXES = (".yaml", ".yml", ".json")
@@ -29,14 +30,13 @@ class Changes:
     def __init__(self, root: Path, apart: Sequence[Path] = ()) -> None:
         """What lies ``apart``, the plan files of the run and its reports, is no change of the product."""
         self._root = root
+        self._given_apart = apart
         self._apart: tuple[str, ...] = ()
         self._status: subprocess.Popen[bytes] | None = None
         self._diff: subprocess.Popen[bytes] | None = None
         if any((folder / ".git").exists() for folder in (root, *root.parents)):
             self._apart = tuple(sorted(_below(root, apart)))
-            self._status = self._start(
-                "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", "."
-            )
+            self._status = self._start(*_STATUS)
             self._diff = self._start(
                 "diff",
                 "HEAD",
@@ -49,19 +49,66 @@ class Changes:
                 *(f":(exclude,literal){name}" for name in self._apart),
             )
         self._found: tuple[tuple[str, ...], bytes] | None = None
+        self._told: tuple[str, ...] | None = None
+        self._compared: str | None = None
+
+    @property
+    def under_git(self) -> bool:
+        """Whether a repository knows the root."""
+        return self._status is not None
 
     def of(self, allowed_files: Sequence[str] | None) -> tuple[tuple[str, ...], str | None]:
         """The changed files that a todo may touch, all where it names none, and the digest of the tree."""
         files, diff = self._read()
-        if self._status is None:
-            return (), None
-        kept = files
+        kept = files if self._told is None else self._told
         if allowed_files is not None:
-            kept = tuple(file for file in files if allowed(file, allowed_files))
-        product = tuple(
-            file for file in files if not any(_is_at_or_below(file, name) for name in self._apart)
-        )
+            kept = tuple(file for file in kept if allowed(file, allowed_files))
+        if self._status is None:
+            return kept, self._compared
+        product = tuple(file for file in files if not self._is_apart(file))
         return kept, "sha256:" + _digest(diff, product, self._root)
+
+    def files(self) -> tuple[str, ...] | None:
+        """Every changed file; ``None`` where no commit knows the root: there is nothing to compare with."""
+        if self._told is not None:
+            return self._told
+        if self._status is None or not _output(self._start("rev-parse", "--verify", "--quiet", "HEAD:./")):
+            return None
+        files, _ = self._read()
+        return files if self._status.returncode == 0 else None
+
+    def new_files(self) -> tuple[str, ...]:
+        """The files that no commit knows, as they are by now."""
+        if self._status is None:
+            return ()
+        entries = _output(self._start(*_STATUS)).split(b"\0")
+        return tuple(self._paths(b"\0".join(entry for entry in entries if entry.startswith(b"??"))))
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """Files and folders whose changes are nobody's work: plans and our own reports."""
+        if not self._apart:
+            self._apart = tuple(sorted(_below(self._root, self._given_apart)))
+        return self._apart
+
+    def are(self, files: Collection[str]) -> None:
+        """These have changed; whoever knows of an earlier state than the last commit says so."""
+        self._told = tuple(file for file in sorted(files) if not file.startswith(_OWN))
+
+    def compare(self, before: Mapping[str, str], now: Mapping[str, str]) -> None:
+        """Tell what has changed by digests of all files, where no repository knows the root."""
+        if self._status is not None:
+            return
+        differing = [path for path in sorted({*before, *now}) if before.get(path) != now.get(path)]
+        self.are([path for path in differing if not path.startswith("../")])
+        digest = hashlib.sha256()
+        for path in differing:
+            if not any(_is_at_or_below(path, name) for name in self.apart):
+                digest.update(f"{path}\0{now.get(path, '')}\0".encode("utf-8", "surrogateescape"))
+        self._compared = "sha256:" + digest.hexdigest()
+
+    def _is_apart(self, file: str) -> bool:
+        return any(_is_at_or_below(file, name) for name in self._apart)
 
     def _start(self, *args: str) -> subprocess.Popen[bytes] | None:
         command = ["git", "-c", "core.fsmonitor=false", "--no-optional-locks", *args]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from planner.rules.criteria import Criterion
     from pytest_planverify.checks.result import CheckResult
     from pytest_planverify.judgement import Judgement
+    from pytest_planverify.supervision.records import SessionRecord
     from pytest_planverify.supervision.schedule import Job
 
 
@@ -42,6 +43,8 @@ class PlanResult:
     blocked: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """By todo id, the failed todos in its way."""
     notes: list[str] = field(default_factory=list[str])
+    sessions: list[SessionRecord] = field(default_factory=list["SessionRecord"])
+    """The sessions whose answers count, for those who ask who had a say in them."""
     unexplained: str | None = None
     """Why the run is not accepted though no criterion is red: an option of the user's asks for more."""
 
@@ -78,6 +81,7 @@ def of_tests(
         exit_code=judgement.exit_code,
         witness=witness,
         tests=judgement.tests,
+        events=judgement.events,
         fixture=fixture,
     )
     return CheckRun(check=check, evidence=evidence, properties=judgement.properties)

@@ -28,7 +28,7 @@ class ChosenPlan(NamedTuple):
     shown: str
     todo_ids: list[str] | None
     """``None`` is all of them."""
-    boundary: Path
+    boundary: Path | None = None
     """The folder within which the roots must lie."""
 
     @property

@@ -64,6 +64,7 @@ def find_outcomes(
             changes=each.changes,
             first_opinion=first_opinion,
             recording=recording,
+            baseline=each.baseline,
         )
         for outcome, evidence in assembler.outcomes():
             found.outcomes.append(outcome)
@@ -78,7 +79,10 @@ def document_of(prepared: Sequence[Prepared], found: Found, run: RunInfo) -> Out
     return OutcomeDocument(
         plans=tuple(each.reference for each in prepared),
         run=run,
-        summary=summary_of(found.outcomes),
+        summary=summary_of(
+            found.outcomes,
+            compared=[each.plan.plan.todo_list_id for each in prepared if each.baseline is not None],
+        ),
         outcomes=tuple(found.outcomes),
     )
 

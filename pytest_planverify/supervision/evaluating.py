@@ -22,7 +22,7 @@ from pytest_planverify.supervision.check_runs import (
 from pytest_planverify.supervision.foreign import run_foreign
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from planner.edges.plan_file import LoadedPlan
@@ -37,8 +37,12 @@ if TYPE_CHECKING:
 class Evaluator:
     """Looks at the criteria below one root that are no forked sessions."""
 
-    def __init__(self, plan: LoadedPlan, root: Path) -> None:
-        """``root`` is the plan's own or a sub-plan's; answers are given beside the plan's outcomes."""
+    def __init__(self, plan: LoadedPlan, root: Path, watch: Callable[[], None] = lambda: None) -> None:
+        """``root`` is the plan's own or a sub-plan's; answers are given beside the plan's outcomes.
+
+        ``watch`` is called while a command runs; what it raises ends the command.
+        """
+        self._watch = watch
         self._plan = plan
         self._root = root
         self._answers = read_answers(plan.root)
@@ -47,7 +51,9 @@ class Evaluator:
         """Run a command that is not pytest."""
         command = job.criterion.command
         assert command is not None
-        result = run_command(command, self._root, job.spec.timeout_seconds, check_id=job.criterion.id)
+        result = run_command(
+            command, self._root, job.spec.timeout_seconds, check_id=job.criterion.id, watch=self._watch
+        )
         return of_result(job.todo, job.criterion, result, isolation=Isolation.SPAWNED)
 
     def foreign(self, job: Job, asked: Asked, folder: Path) -> tuple[Judgement, Witness]:
@@ -62,6 +68,7 @@ class Evaluator:
             root=self._root,
             env={**os.environ, **dict(command.env)},
             folder=folder,
+            watch=self._watch,
         )
 
     def fixture(self, path: str, check_id: str) -> FixtureReading:

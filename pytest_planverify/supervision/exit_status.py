@@ -5,14 +5,19 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import CheckKind, Outcome, TodoState, Verdict
+from planner.model.outcome import Check, CheckKind, Outcome, TodoState, Verdict
 from planner.model.plan import TodoStatus
+from planner.model.taxonomy import Family
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from planner.model.plan import Todo
     from pytest_planverify.options import Scope
+
+
+_BUDGET = "budget"
+"""The id of the check that a spent budget adds to a todo."""
 
 
 class ExitStatus(IntEnum):
@@ -49,6 +54,10 @@ def exit_status(
         for entry in entries
         for check in entry.checks
     )
+    if any(map(_is_violated, entries)):
+        return ExitStatus.VIOLATION
+    if any(map(_is_spent, entries)):
+        return ExitStatus.BUDGET_EXCEEDED
     if any(entry.state is TodoState.TEST_FAILED for entry in entries):
         return ExitStatus.FAILED
     if any(entry.state is TodoState.BLOCKED for entry in entries) or Verdict.FAILED in verdicts:
@@ -60,6 +69,29 @@ def exit_status(
     if not proved:
         return ExitStatus.NOTHING_TO_VERIFY
     return ExitStatus.FAILED if unexplained else ExitStatus.ACCEPTED
+
+
+def _is_violated(outcome: Outcome) -> bool:
+    """Whether a guard but the budget's found fault, or something was denied, whoever diagnosed it."""
+    return (
+        any(
+            check.kind is CheckKind.GUARD and check.id != _BUDGET and _counts(check)
+            for check in outcome.checks
+        )
+        or any(event.denied for check in outcome.checks for event in check.events)
+        or any(failure.category.facts.family is Family.SANDBOX for failure in outcome.failures)
+    )
+
+
+def _is_spent(outcome: Outcome) -> bool:
+    return any(
+        check.kind is CheckKind.GUARD and check.id == _BUDGET and _counts(check) for check in outcome.checks
+    ) or any(failure.category.facts.family is Family.BUDGET for failure in outcome.failures)
+
+
+def _counts(check: Check) -> bool:
+    """A guard's check stands for what has happened, even where the todo is blocked."""
+    return check.verdict.is_red or check.verdict is Verdict.BLOCKED
 
 
 def counting(

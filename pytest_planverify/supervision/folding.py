@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from _pytest.config.findpaths import determine_setup
 
 from pytest_planverify.observing.import_paths import import_path
+from pytest_planverify.supervision.conftest_habits import reads_company, reads_selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,10 +39,6 @@ _SKIPPED_FOLDERS = (
     "__pycache__",
 )
 _MAX_FOLDERS = 5_000
-_READS_SELECTION = re.compile(
-    r"\.(?:keyword|markexpr)\b"
-    r"|(?:getoption|getvalue|getattr)\([^)]*[\"'](?:-k|-m|keyword|markexpr)[\"']"
-)
 _NAMES_PLUGINS = re.compile(r"^\s*pytest_plugins\b", re.MULTILINE)
 _MODULE_NAME = re.compile(r"[\"']([A-Za-z_][\w.]*)[\"']")
 
@@ -100,9 +97,16 @@ class Folding:
 
     def reads_selection(self, invocation: PytestInvocation) -> bool:
         """Whether a conftest of the command, or a plugin file that it names, looks at ``-k`` or ``-m``."""
+        return any(map(reads_selection, self._conftest_texts(invocation)))
+
+    def reads_company(self, invocation: PytestInvocation) -> bool:
+        """Whether what such a file does to one test may depend on which others the session has."""
+        return any(map(reads_company, self._conftest_texts(invocation)))
+
+    def _conftest_texts(self, invocation: PytestInvocation) -> list[str]:
         conftests = self._around(invocation).conftests
         plugins = {file for conftest in conftests for file in self._plugin_files(conftest)}
-        return any(_READS_SELECTION.search(_text_of(file)) for file in (*conftests, *plugins))
+        return [_text_of(file) for file in (*conftests, *plugins)]
 
     def _plugin_files(self, conftest: str) -> Iterator[str]:
         text = _text_of(conftest)

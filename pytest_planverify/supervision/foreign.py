@@ -56,6 +56,7 @@ def run_foreign(
     root: Path,
     env: Mapping[str, str],
     folder: Path,
+    watch: Callable[[], None] | None = None,
 ) -> tuple[Judgement, Witness]:
     """Run the command and judge it by the best witness there is."""
     plain = [word for word in args if not word.startswith("--json-report")]
@@ -73,7 +74,11 @@ def run_foreign(
         file.unlink(missing_ok=True)
         try:
             result = run_process(
-                [*launcher, *plain, *extra], cwd=root, env=env, timeout_seconds=asked.limit_seconds
+                [*launcher, *plain, *extra],
+                cwd=root,
+                env=env,
+                timeout_seconds=asked.limit_seconds,
+                watch=watch,
             )
         except OSError as error:
             return _not_started(asked, launcher, args, error), Witness.EXIT_CODE

@@ -48,6 +48,10 @@ PRELOAD_FOR_PLUGINS = {"_hypothesis_pytestplugin": "hypothesis.internal.observab
 """Plugins that import the bulk of their library at the end of every session, and what they import."""
 
 
+_MEANT_FOR_SESSIONS = (signal.SIGTERM,)
+"""Signals that a test may send to whoever started it; the server has other ways to be told to end."""
+
+
 class ForkServerDied(Exception):
     """The server is gone; sessions can no longer be run."""
 
@@ -65,8 +69,25 @@ class Exited:
 class ForkServer:
     """The parent's handle on the server. One session at a time."""
 
+    token: str | None = None
+    """Its sessions need no mark: whatever leaves them comes to the server."""
+
     def __init__(self, rewriting: Any = None) -> None:
         """``rewriting`` is pytest's import hook, through which a session would import its plugins."""
+        self._rewriting = rewriting
+        self._paths = list(sys.path)
+        self._modules = frozenset(sys.modules)
+        self._fork()
+
+    def renew(self) -> None:
+        """Put another server in the place of one that was killed.
+
+        It is forked from the parent as that is by now, and forgets what the parent has imported for itself.
+        """
+        self.close()
+        self._fork()
+
+    def _fork(self) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         requests, self._requests = os.pipe()
@@ -78,7 +99,8 @@ class ForkServer:
             try:
                 os.close(self._requests)
                 os.close(self._replies)
-                _serve(requests, replies, parent, rewriting)
+                self._forget()
+                _serve(requests, replies, parent, self._rewriting)
                 code = 0
             except BaseException:
                 traceback.print_exc()
@@ -86,6 +108,13 @@ class ForkServer:
                 os._exit(code)
         os.close(requests)
         os.close(replies)
+
+    def _forget(self) -> None:
+        sys.path[:] = self._paths
+        ours = __name__.partition(".")[0]
+        for name in sys.modules.keys() - self._modules:
+            if name.partition(".")[0] not in {ours, *sys.stdlib_module_names}:
+                del sys.modules[name]
 
     def start(self, spec: SessionSpec, *, own_session: bool) -> int:
         """Fork a session. Returns its process id. Raises :class:`ForkServerDied`."""
@@ -103,6 +132,8 @@ class ForkServer:
 
     def close(self) -> None:
         """End the server and reap it, together with a session that an interrupt left without a watcher."""
+        with contextlib.suppress(OSError):
+            _send(self._requests, None)  # that it is over; an end without it is a parent that was killed
         with contextlib.suppress(OSError):
             os.close(self._requests)
         with contextlib.suppress(ChildProcessError):
@@ -127,7 +158,8 @@ class ForkServer:
 
 def _serve(requests: int, replies: int, parent: int, rewriting: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for number in _MEANT_FOR_SESSIONS:
+        signal.signal(number, signal.SIG_IGN)
     group = os.getpgrp()
     with contextlib.suppress(OSError):
         os.setpgid(0, 0)  # a signal that kills the parent's whole group must leave somebody to clear up
@@ -138,15 +170,20 @@ def _serve(requests: int, replies: int, parent: int, rewriting: Any) -> None:
     gc.freeze()
     while True:
         try:
-            spec, own_session = _receive(requests)
-        except EOFError:
+            request = _receive(requests)
+        except EOFError:  # seen before the kernel tells that the parent has died
+            end_orphans(parent)
             return
+        if request is None:
+            return
+        spec, own_session = request
         server = os.getpid()
         pid = os.fork()
         if pid == 0:
             os.close(requests)
             os.close(replies)
-            signal.signal(_PARENT_DIED, signal.SIG_DFL)
+            for number in (_PARENT_DIED, *_MEANT_FOR_SESSIONS):
+                signal.signal(number, signal.SIG_DFL)
             _die_with(server)
             if not own_session:
                 with contextlib.suppress(OSError):

@@ -18,6 +18,7 @@ from pytest_planverify.supervision.judging_evidence import (
     death_evidence,
     how_it_ended,
     over_limit,
+    overturned_evidence,
     raw_evidence,
     rerun_evidence,
     selection_evidence,
@@ -35,15 +36,53 @@ if TYPE_CHECKING:
     from pytest_planverify.supervision.records import SessionRecord, TestRecord
 
 
+_TESTS_FAILED = 1
+
+
 def judge_shared(asked: Asked, record: SessionRecord, *, narrowed_run: bool = False) -> Judgement:
     """What a criterion says of a session that it shared with others."""
+    return _with_events(asked, record, _judge_shared(asked, record, narrowed_run=narrowed_run))
+
+
+def judge_alone(asked: Asked, record: SessionRecord) -> Judgement:
+    """What a criterion says of a session of its own, where the exit status must agree as well."""
+    judgement = _judge_alone(asked, record)
+    if (
+        record.journal_lost
+        and judgement.is_red
+        and not any(test.outcome.is_red for test in judgement.tests)
+    ):
+        # What is missing was written and removed: that is no answer of the test's.
+        judgement.verdict, judgement.evidence = Verdict.INCONCLUSIVE, ()
+        judgement.reason = "the records of the session were removed while it ran"
+    return _with_events(asked, record, judgement)
+
+
+def _with_events(asked: Asked, record: SessionRecord, judgement: Judgement) -> Judgement:
+    """What was reached for on its behalf: what the plan denies fails it, whatever the tests said."""
+    if not record.audit:
+        return judgement
+    from pytest_planverify.guards.sandbox import hold
+
+    return hold(
+        judgement,
+        record.audit.values(),
+        key=asked.key,
+        check_id=asked.check_id,
+        nodeids=frozenset(test.nodeid for test in judgement.tests),
+        names=asked.concerns,
+        test_files=record.test_files,
+    )
+
+
+def _judge_shared(asked: Asked, record: SessionRecord, *, narrowed_run: bool = False) -> Judgement:
     selection = record.selections.get(asked.key)
     if selection is None:
         return _not_selected(asked, record)
     results = [record.results.get(nodeid) for nodeid in selection["nodeids"]]
     evidence = selection_evidence(asked, selection["problems"])
     evidence += collection_evidence(asked, record)
-    judgement = _judge_tests(asked, record, selection, results, evidence)
+    judgement = asked.seen(_judge_tests(asked, record, selection, results, evidence))
     if asked.key in record.conflicts and (judgement.is_red or judgement.verdict is Verdict.PASSED):
         _disown(judgement)
     if judgement.verdict is Verdict.PASSED:
@@ -61,16 +100,16 @@ def judge_shared(asked: Asked, record: SessionRecord, *, narrowed_run: bool = Fa
     return judgement
 
 
-def judge_alone(asked: Asked, record: SessionRecord) -> Judgement:
-    """What a criterion says of a session of its own, where the exit status must agree as well."""
+def _judge_alone(asked: Asked, record: SessionRecord) -> Judgement:
     if not record.collected and not record.deaths:
         return _never_collected(asked, record)
     if not record.collected:
         return _dead_session(asked, record)
-    judgement = judge_shared(asked, record)
+    judgement = _judge_shared(asked, record)
     judgement.doubt = None
     judgement.exit_code = record.exit_status
-    if judgement.verdict is Verdict.PASSED and record.exit_status != 0:
+    explained = (0, _TESTS_FAILED) if judgement.forgiven else (0,)
+    if judgement.verdict is Verdict.PASSED and record.exit_status not in explained:
         return _unexplained(asked, record, judgement)
     return judgement
 
@@ -108,7 +147,10 @@ def _judge_tests(
     elif missing:
         judgement.verdict = Verdict.INCONCLUSIVE
         judgement.reason = f"{_count(missing, 'test', 'tests')} did not run: {_why_unfinished(record)}"
-    elif reruns := [result for result in found if result.reruns]:
+    elif overturned := [result for result in found if record.is_overturned(result)]:
+        judgement.evidence = tuple(overturned_evidence(asked, record, result) for result in overturned)
+        judgement.reason = judgement.evidence[0].headline
+    elif reruns := [result for result in found if record.reruns_of(result)]:
         judgement.verdict = Verdict.FLAKY
         judgement.evidence = tuple(rerun_evidence(asked, record, result) for result in reruns)
         judgement.reason = "passed only when it was run again"
@@ -189,6 +231,8 @@ def _never_collected(asked: Asked, record: SessionRecord) -> Judgement:
     """The session ended by itself before it had a list of tests."""
     evidence = [raw_evidence(asked, raw) for raw in record.startup_failures]
     evidence += collection_evidence(asked, record)
+    if not evidence and record.stopped_by is not None:
+        evidence.append(raw_evidence(asked, record.stopped_by))
     problems = [
         {
             "text": text,

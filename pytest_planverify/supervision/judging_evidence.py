@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from planner.model.evidence import Evidence, EvidenceKind, Phase, ProcessEnd, Selector
+from planner.model.evidence import Evidence, EvidenceKind, HygieneSignal, Phase, ProcessEnd, Selector
+from planner.model.kinds import Hardness
 from pytest_planverify.processes import signal_name
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def how_it_ended(death: Death) -> str:
     if death.exited.signal is not None:
         return signal_name(death.exited.signal)
     if death.exited.code is None:
-        return "an end that only its worker saw"
+        return "an end that nobody saw"
     return f"exit status {death.exited.code}"
 
 
@@ -152,10 +153,28 @@ def over_limit(asked: Asked, results: Sequence[TestRecord]) -> Evidence | None:
 def rerun_evidence(asked: Asked, record: SessionRecord, result: TestRecord) -> Evidence:
     """A test that another plugin ran again until it passed: it gave both answers."""
     raw = (record.attempts.get(result.nodeid) or [{"kind": "test"}])[0]
-    confirmations = [{"where": "company", "passed": False}] * result.reruns
+    confirmations = [{"where": "company", "passed": False}] * record.reruns_of(result)
     confirmations.append({"where": "company", "passed": True})
     return raw_evidence(
         asked, raw, nodeid=result.nodeid, tests=[result.nodeid], confirmations=confirmations
+    )
+
+
+def overturned_evidence(asked: Asked, record: SessionRecord, result: TestRecord) -> Evidence:
+    """A test whose body failed, and whose report says that it did not."""
+    raw = (record.attempts.get(result.nodeid) or [{}])[-1]
+    said = f": {raw['headline']}" if raw.get("headline") else ""
+    message = f"{result.nodeid} failed and was reported as {result.outcome}{said}"
+    signal = HygieneSignal(
+        sign="report-overturned", hardness=Hardness.HARD, message=message, nodeid=result.nodeid
+    )
+    return Evidence(
+        kind=EvidenceKind.HYGIENE,
+        check_id=asked.check_id,
+        nodeid=result.nodeid,
+        headline=message,
+        signals=(signal,),
+        tests=(result.nodeid,),
     )
 
 

@@ -23,17 +23,25 @@ from pytest_planverify.supervision.forkserver import ForkServer, ForkServerDied
 from pytest_planverify.supervision.sessions import Sessions, planned_paths, start_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
     from _pytest._io import TerminalWriter
 
     from planner.edges.plan_tree import FlatPlan
     from planner.model.outcome import OutcomeDocument
+    from planner.model.plan import Todo
+    from pytest_planverify.baseline import KeptBaseline
+    from pytest_planverify.supervision.demands import Demands
+    from pytest_planverify.guards.budget import BudgetWatch
     from pytest_planverify.reports.progress import Progress
     from pytest_planverify.supervision.chosen import ChosenPlan
     from pytest_planverify.supervision.documenting import Longreprs
     from pytest_planverify.supervision.prepared import Prepared
+
+
+PATIENCE = 3
+"""So many requests to stop are one; who asks more often is not listened to, and the run ends at once."""
 
 
 def supervise(config: pytest.Config) -> int:
@@ -98,8 +106,19 @@ def _rare_collections() -> Generator[None]:
 
 @contextlib.contextmanager
 def _own_interrupts() -> Generator[None]:
-    """Let Ctrl-C and a request to terminate stop the run in order, whatever it was started under."""
-    wanted = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _interrupt}
+    """Let Ctrl-C and a request to terminate stop the run in order, whatever it was started under.
+
+    Asked again while it stops, it goes on stopping: it would leave processes behind and write nothing.
+    """
+    asked = 0
+
+    def interrupt(number: int, frame: object) -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 1 or asked > PATIENCE:
+            raise KeyboardInterrupt
+
+    wanted = {signal.SIGINT: interrupt, signal.SIGTERM: interrupt}
     previous: dict[signal.Signals, Any] = {}
     try:
         for number, handler in wanted.items():
@@ -111,10 +130,6 @@ def _own_interrupts() -> Generator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def _interrupt(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
 
 
 class _Run:
@@ -164,10 +179,12 @@ class _Run:
             )
         try:
             reds = 0
+            if not self._settings.collect_only and not self._settings.recording:
+                for each in prepared:
+                    each.guards.look()
             for each in prepared:
                 each.run.reds = reds
-                each.guards.look()
-                each.run.run()
+                each.run.run(each.guards.added)
                 reds = each.run.reds
         except KeyboardInterrupt:
             self._interrupted = True
@@ -191,6 +208,7 @@ class _Run:
         from pytest_planverify.supervision.tree_state import TreeWatch
 
         plan = chosen.plan
+        baseline = self._baseline(chosen)
         folder = RunFolder(plan.root, self._folder_name(plan.root))
         try:
             folder.create()
@@ -203,6 +221,10 @@ class _Run:
         flat = chosen.flat
         own = (*(part.path for part in flat.parts), plan.root / FOLDER)
         changes = {root: Changes(root, own) for root in {part.root for part in flat.parts}}
+        if baseline is not None and not changes[plan.root].under_git:
+            from pytest_planverify.work_tree import WorkTree
+
+            changes[plan.root].compare(baseline.snapshot().digests(), WorkTree(plan.root).digests())
         sessions = Sessions(
             self._settings,
             self._server,
@@ -212,11 +234,12 @@ class _Run:
             self._last_failed(flat) if self._settings.last_failed else None,
             planned_paths(flat),
             flat.loaded,
+            self._watch(flat),
         )
         reference, journal, resumed = reference_of(flat, chosen.shown), None, None
         if not self._settings.collect_only:
             if self._settings.resume:
-                resumed = resume(flat, todos, self._settings, reference, own)
+                resumed = resume(flat, todos, self._settings, reference, own, baseline)
             roots = [part.root for part in flat.parts]
             journal = RunJournal(folder.journal, plan.plan.todo_list_id, TreeWatch(roots, own))
         remarks = [] if resumed is None else [resumed.note]
@@ -227,6 +250,7 @@ class _Run:
             self._settings,
             todos,
             boundary=chosen.boundary,
+            baseline=baseline,
             remarks=remarks,
         )
         run = PlanRun(
@@ -239,8 +263,12 @@ class _Run:
             self._budget,
             journal,
             None if resumed is None else resumed.taken,
+            self._demands(flat, todos, baseline),
         )
         run.result.notes += remarks
+        guards = Guards(flat, todos, changes, chosen.todo_ids, baseline)
+        singles = (job for stage in run.stages for job in stage.singles if not job.is_pytest)
+        guards.leave_unwatched([f"{job.todo.id} {job.criterion.id}" for job in singles])
         return Prepared(
             flat=flat,
             shown=chosen.shown,
@@ -249,7 +277,48 @@ class _Run:
             sessions=sessions,
             run=run,
             changes=changes,
-            guards=Guards(flat, todos),
+            guards=guards,
+            baseline=baseline,
+        )
+
+    def _baseline(self, chosen: ChosenPlan) -> KeptBaseline | None:
+        """What the run is compared with: a revision that was asked for, else what was recorded."""
+        if self._settings.recording or self._settings.collect_only:
+            return None
+        if self._settings.baseline is not None:
+            from pytest_planverify.baseline.revisions import baseline_at
+
+            return baseline_at(self._settings.baseline, chosen.flat, self._settings.invocation_dir)
+        from pytest_planverify.baseline import load_baseline
+
+        return load_baseline(chosen.plan.root, chosen.plan.plan.todo_list_id)
+
+    def _demands(
+        self, flat: FlatPlan, todos: Sequence[Todo], baseline: KeptBaseline | None
+    ) -> Demands | None:
+        settings = self._settings
+        asked = any(todo.must_turn_green or todo.must_stay_green for todo in todos)
+        if not asked or settings.recording or settings.collect_only or settings.narrows:
+            return None
+        from pytest_planverify.supervision.demands import Demands
+
+        return Demands(flat, baseline)
+
+    def _watch(self, flat: FlatPlan) -> BudgetWatch:
+        """The budget of a plan; a run that is only compared with has none."""
+        from planner.model.plan import Budget
+        from pytest_planverify.guards.budget import BudgetWatch
+
+        plan = flat.loaded
+        own = (self._settings.outcomes, self._settings.junit)
+        return BudgetWatch(
+            Budget() if self._settings.recording else plan.plan.metadata.budget,
+            plan.root,
+            spared=(self._server.pid,),
+            expected=[
+                *(path for paths in planned_paths(flat).values() for path in paths),
+                *(os.path.relpath(path, plan.root) for path in own if path is not None),
+            ],
         )
 
     def _last_failed(self, flat: FlatPlan) -> dict[Path, tuple[str, ...]]:
@@ -306,13 +375,17 @@ class _Run:
         for each in prepared:
             each.folder.restore()
             self._echo_summaries(each.sessions)
-            each.guards.judge(each.run.result)
+            if not self._settings.recording:
+                each.guards.remember()
+                narrowed = self._settings.narrows
+                held = each.guards.violations(each.run.spent, each.run.result, narrowed=narrowed)
+                each.run.hold(held)
         document, longreprs = self._document(prepared)
-        for each in prepared:
-            close_journal(each.folder.journal, each.plan.plan.todo_list_id, document)
         path = self._settings.outcomes or prepared[0].folder.outcomes
         write_outcomes(document, path)
         self._write_junit(prepared)
+        for each in prepared:  # last, so that a journal with an end has all its files beside it
+            close_journal(each.folder.journal, each.plan.plan.todo_list_id, document)
         render_summary(
             self._tw,
             document,
@@ -363,6 +436,7 @@ class _Run:
             )
         for each in prepared:
             yield from each.run.result.notes
+            yield from each.guards.notes
             if each.run.result.unexplained is not None:
                 yield f"not accepted: {each.run.result.unexplained}"
 

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
-from planner.model.journal import CheckJudged, JournalRecord, RunFinished, RunStarted, TodoFound
+from planner.model.journal import (
+    CheckJudged,
+    Collected,
+    JournalRecord,
+    RunFinished,
+    RunStarted,
+    TestFinished,
+    TodoFound,
+)
 from pytest_planverify.journal import VERSION, read_journal
 from pytest_planverify.supervision.check_runs import CheckRun
 from pytest_planverify.supervision.run_folder import RunFolder
@@ -41,6 +49,12 @@ class PastRun:
     """By todo, where the run came to telling them."""
     finished: RunFinished | None = None
     unexplained: str | None = None
+    wanted: dict[str, tuple[str, tuple[str, ...]]] = field(
+        default_factory=dict[str, tuple[str, tuple[str, ...]]]
+    )
+    """By criterion, the last session that was to run its tests, and these."""
+    ended: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """By session and test, how the tests that came to an end did so."""
     last_at: float = 0.0
     """When the last record was written, in seconds since 1970."""
 
@@ -66,6 +80,14 @@ class PastRun:
         except psutil.Error:
             return False
 
+    def ended_of(self, todo_id: str, check_id: str) -> tuple[int, list[str]]:
+        """How many tests a check has, and how those ended that did, whether or not that is its verdict."""
+        for key, (session, nodeids) in self.wanted.items():
+            if key.endswith(f"::{todo_id}::{check_id}"):
+                found = (self.ended.get((session, nodeid)) for nodeid in nodeids)
+                return len(nodeids), [outcome for outcome in found if outcome is not None]
+        return 0, []
+
     def runs(self) -> dict[tuple[str, str], CheckRun]:
         """Each verdict with its evidence, as the run itself held it."""
         return {
@@ -75,7 +97,7 @@ class PastRun:
 
 
 def past_runs(root: Path, plan_id: str) -> Iterator[PastRun]:
-    """The runs of the plan that are kept below its root, the newest first, but none that only collected."""
+    """The runs that verified the plan and are kept below its root, the newest first."""
     runs = RunFolder(root, "").path
     try:
         folders = sorted((each for each in runs.iterdir() if each.is_dir()), key=_age, reverse=True)
@@ -83,7 +105,7 @@ def past_runs(root: Path, plan_id: str) -> Iterator[PastRun]:
         return
     for folder in folders:
         run = read_run(folder)
-        if run is not None and not run.started.only_collects and plan_of(run) == plan_id:
+        if run is not None and run.started.verifies and plan_of(run) == plan_id:
             yield run
 
 
@@ -100,8 +122,11 @@ def read_run(folder: Path) -> PastRun | None:
         return None
     run = PastRun(folder, first)
     for record in records:
-        if record.get("session") == WRITER:
+        session = str(record.get("session"))
+        if session == WRITER:
             _take_in(run, record)
+        else:  # a session that died went on in another process, as s1.2
+            _take_in_session(run, record, session.partition(".")[0])
         at = record.get("at")
         if isinstance(at, (int, float)):
             run.last_at = max(run.last_at, at)
@@ -135,6 +160,17 @@ def _take_in(run: PastRun, record: Record) -> None:
         run.unexplained = str(record.get("reason"))
     elif kind == "run_finished":
         run.finished = _as(RunFinished, record)
+
+
+def _take_in_session(run: PastRun, record: Record, session: str) -> None:
+    if record["record"] == "test_finished":
+        ended = _as(TestFinished, record)
+        if ended is not None:
+            run.ended[session, ended.nodeid] = ended.outcome.value
+    elif record["record"] == "collected":
+        collected = _as(Collected, record)
+        for each in () if collected is None else collected.selections:
+            run.wanted[each.key] = session, each.nodeids
 
 
 def _take_in_check(run: PastRun, judged: CheckJudged) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from planner.edges.plan_file import LoadedPlan
     from planner.edges.plan_tree import FlatPlan
     from planner.model.plan import Todo
+    from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.guards.guarding import Guards
     from pytest_planverify.supervision.changes import Changes
     from pytest_planverify.supervision.run_folder import RunFolder
@@ -37,6 +38,8 @@ class Prepared:
     changes: Mapping[Path, Changes]
     """By the root of the plan and of each sub-plan."""
     guards: Guards
+    baseline: KeptBaseline | None = None
+    """What the run is compared with."""
 
     @property
     def plan(self) -> LoadedPlan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ class TestRecord:
     evidence: list[RawEvidence] = field(default_factory=list[RawEvidence])
     position: int = 0
     """How many tests were over before it."""
+    process: int = 0
+    """Which of the processes that the session took ran it."""
 
     @property
     def is_red(self) -> bool:
@@ -114,15 +117,23 @@ class SessionRecord:
         """Tests that failed when they were torn down: perhaps the end of what others share with them."""
         self.conflicts: frozenset[str] = frozenset()
         self.metrics: list[Record] = []
+        self.audit: dict[tuple[Any, ...], Record] = {}
+        """What was reached for outside the session; the last word of each process on each event."""
+        self.hidden: dict[str, Record] = {}
+        """Failures of tests that were not reported as such."""
         self.fixtures_used: dict[str, set[str]] = {}
         self.startup_failures: list[RawEvidence] = []
         self.usage_errors: list[str] = []
         self.internal_errors: list[str] = []
         self.stopped: str | None = None
+        self.process = 0
+        """How many processes the session has taken by now."""
         self.stopped_by: RawEvidence | None = None
         """The exception that stopped it, where it was one."""
         self.undecided: set[str] = set()
         """Tests that ran beside another one when their session died: which was the cause is not known."""
+        self.forged = 0
+        """Lines of the journal that say they are the session's, and were not written by it."""
         self.workers: dict[str, int] = {}
         """The process of each xdist worker."""
         self.exit_status: int | None = None
@@ -133,6 +144,10 @@ class SessionRecord:
         self.started_at: float | None = None
         self.last_at = 0.0
         self.summary_span: tuple[int, int] | None = None
+        self.inventories: list[Record] = []
+        """Who had a say in the verdicts, as each process told at its end."""
+        self._numbers: dict[str, int] = {}
+        self._ready: set[str] = set()
         self._finished = 0
         self._summary_from = 0
         self._wanted_by: dict[str, tuple[str, ...]] | None = None
@@ -142,6 +157,8 @@ class SessionRecord:
         self.running.clear()
         self.collecting.clear()
         self.workers.clear()
+        self._ready.clear()
+        self.process += 1
         self.stopped_by = None
         self.started_at = None
         self.exit_status = None
@@ -161,6 +178,16 @@ class SessionRecord:
             self.internal_errors.append(f"a {record['record']!r} record of the session cannot be read")
             return None
 
+    def follows(self, record: Record) -> bool:
+        """Whether a numbered record is new; where one is missing before it, the journal was cut."""
+        pen, number = str(record.get("pen")), int(record.get("number", 0))
+        last = self._numbers.get(pen, 0)
+        if number <= last:
+            return False
+        self._numbers[pen] = number
+        self.journal_lost |= number > last + 1
+        return True
+
     def wanted_by(self, nodeid: str) -> tuple[str, ...]:
         """The keys of the criteria that select the test."""
         if self._wanted_by is None:
@@ -176,12 +203,48 @@ class SessionRecord:
         """Planned tests without a result, in the order of the plan."""
         return [nodeid for nodeid in self.planned if nodeid not in self.results]
 
-    def dead_at_import(self, alive: Callable[[int], bool]) -> str | None:
-        """The file that a worker was importing when it died."""
-        for worker, file in self.collecting.items():
-            pid = self.workers.get(worker)
-            if pid is not None and not alive(pid):
-                return file
+    @property
+    def finished_files(self) -> set[str]:
+        """Files of which every planned test has a result, or will have none."""
+        left = {file_of(each) for each in self.unfinished if each not in self.undecided}
+        return {file_of(each) for each in self.planned} - left
+
+    def reruns_of(self, result: TestRecord) -> int:
+        """How often a test that is green was red before another plugin ran it again."""
+        hidden = self.hidden.get(result.nodeid)
+        again = hidden["count"] if hidden is not None and hidden["runs"] > 1 else 0
+        return result.reruns + again
+
+    def is_overturned(self, result: TestRecord) -> bool:
+        """Whether the one time that its body was run it failed, and it was reported as green."""
+        hidden = self.hidden.get(result.nodeid)
+        return hidden is not None and hidden["runs"] <= 1 and not result.is_red
+
+    def beside(self, key: str) -> list[str] | None:
+        """The tests that ran in one process with a criterion's; ``None`` where that is all of them."""
+        if self.process < 2 or key not in self.selections:
+            return None
+        own = dict.fromkeys(self.selections[key]["nodeids"])
+        processes = {self.results[nodeid].process for nodeid in own if nodeid in self.results}
+        return [
+            nodeid
+            for nodeid in self.planned
+            if nodeid in own or (nodeid in self.results and self.results[nodeid].process in processes)
+        ]
+
+    @property
+    def test_files(self) -> frozenset[str]:
+        """Every file that holds tests, or that was to be looked at for some."""
+        found = {nodeid.partition("::")[0] for nodeid in self.planned}
+        found.update(self.collection_failures, self.skipped_files, self.collecting.values())
+        found.update(death.file for death in self.deaths if death.file is not None)
+        return frozenset(found)
+
+    def dead_before_tests(self, alive: Callable[[int], bool]) -> str | None:
+        """The file that a worker was importing when it died; empty where it was none's."""
+        for worker, pid in self.workers.items():
+            if worker not in self._ready and not alive(pid):
+                return self.collecting.get(worker, "")
         return None
 
     @property
@@ -218,11 +281,22 @@ class SessionRecord:
 
     def _collected(self, record: Record) -> None:
         self.collecting.pop(record.get("worker", ""), None)
+        self._ready.add(record.get("worker", ""))
         if not self.collected:
             self.planned = list(record["planned"])
         self.collected = True
-        self.selections = {entry["key"]: entry for entry in record["selections"]}
+        for entry in record["selections"]:
+            known = self.selections.setdefault(entry["key"], entry)
+            if known["nodeids"] != entry["nodeids"]:
+                # A process that takes up the rest does not look again at files that are done with.
+                known["nodeids"] = list(dict.fromkeys([*known["nodeids"], *entry["nodeids"]]))
         self._wanted_by = None
+
+    def _hidden_failure(self, record: Record) -> None:
+        self.hidden[str(record["nodeid"])] = {"count": int(record["count"]), "runs": int(record["runs"])}
+        text = record.get("evidence")
+        if isinstance(text, str):
+            self.attempts.setdefault(record["nodeid"], []).append(json.loads(text))
 
     def _fixture_conflict(self, record: Record) -> None:
         self.conflicts |= frozenset(record["keys"])
@@ -247,6 +321,7 @@ class SessionRecord:
             [(name, value) for name, value in record.get("properties", ())],
             self.failures.pop(nodeid, []),
             self._finished,
+            self.process,
         )
         if any(raw.get("phase") == "teardown" for raw in result.evidence):
             self.late_failures.append(result)
@@ -254,7 +329,7 @@ class SessionRecord:
         return result
 
     def _leak(self, record: Record) -> None:
-        position = self._finished if record["keys"] else 0  # it may be anyone's, and old
+        position = 0 if record.get("from_start") else self._finished
         self.leaks.append(Leak(frozenset(record["keys"]), tuple(record["changed"]), position))
 
     def _metric(self, record: Record) -> None:
@@ -262,6 +337,14 @@ class SessionRecord:
 
     def _fixtures_used(self, record: Record) -> None:
         self.fixtures_used[record["nodeid"]] = set(record["names"])
+
+    def _audit_event(self, record: Record) -> None:
+        key = tuple(record[name] for name in _ONE_EVENT)
+        before = self.audit.get(key)
+        if before is not None:  # nothing that was said of it is taken back
+            count = max(int(before["count"]), int(record["count"]))
+            record = {**record, "count": count, "keys": [*before["keys"], *record["keys"]]}
+        self.audit[key] = record
 
     def _usage_error(self, record: Record) -> None:
         self.usage_errors.append(record["message"])
@@ -275,6 +358,9 @@ class SessionRecord:
     def _stopped(self, record: Record) -> None:
         self.stopped = record.get("reason") or self.stopped
         self.stopped_by = record.get("evidence") or self.stopped_by
+
+    def _session_inventory(self, record: Record) -> None:
+        self.inventories.append(record)
 
     def _session_finished(self, record: Record) -> None:
         if not record.get("worker"):
@@ -290,6 +376,15 @@ class SessionRecord:
         self.exit_status = record["exit_status"]
 
 
+_ONE_EVENT = ("pid", "event", "target", "nodeid", "path", "phase", "denied")
+"""What equal events have in common."""
+
+
+def file_of(nodeid: str) -> str:
+    """The file of a test."""
+    return nodeid.partition("[")[0].partition("::")[0]
+
+
 def _worse(earlier: TestRecord | None, later: TestRecord) -> TestRecord:
     """Of two results under one node id, the one that counts: a pass never covers a failure."""
     return earlier if earlier is not None and earlier.is_red and not later.is_red else later
@@ -298,9 +393,11 @@ def _worse(earlier: TestRecord | None, later: TestRecord) -> TestRecord:
 _HANDLERS: dict[str, Callable[[SessionRecord, Record], TestRecord | None]] = {
     name: getattr(SessionRecord, f"_{name}")
     for name in (
-        "session_started", "file_collecting", "files_collected", "collection_failure", "file_skipped", "not_found",
+        "session_started", "file_collecting", "files_collected", "collection_failure", "file_skipped",
+        "not_found", "stopped",
         "collected", "fixture_conflict", "test_started", "test_failure", "test_finished", "leak",
-        "metric", "fixtures_used", "usage_error", "startup_failure", "internal_error", "stopped",
-        "session_finished", "summary_begins", "summary_ends", "session_ended",
+        "metric", "fixtures_used", "usage_error", "hidden_failure", "startup_failure", "internal_error",
+        "session_finished", "summary_begins", "summary_ends", "session_ended", "audit_event",
+        "session_inventory",
     )
 }  # fmt: skip

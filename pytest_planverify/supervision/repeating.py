@@ -72,6 +72,8 @@ class Repeating:
         """The session that it shared."""
         if self._fold is None:
             return self.alone(only)
+        if only is None and self._record is not None:
+            only = self._record.beside(self._job.key)
         record = self._sessions.run_fold(self._fold, SessionRecord(), again=True, only=only)
         return judge_shared(self._asked, record)
 
@@ -85,7 +87,10 @@ class Repeating:
 
     def before(self, nodeid: str) -> Sequence[str]:
         """The tests that ran before that one in the shared session."""
-        planned = [] if self._record is None else self._record.planned
+        if self._record is None:
+            return ()
+        beside = self._record.beside(self._job.key)
+        planned = self._record.planned if beside is None else beside
         return planned[: planned.index(nodeid)] if nodeid in planned else ()
 
     def may_depend_on_seed(self, red: Judgement) -> bool:

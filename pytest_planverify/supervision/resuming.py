@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.edges.plan_tree import FlatPlan
-    from planner.model.outcome import PlanRef
+    from planner.model.outcome import Check, PlanRef
     from planner.model.plan import Todo
+    from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.options import Settings
     from pytest_planverify.supervision.check_runs import CheckRun
     from pytest_planverify.supervision.past_runs import PastRun
@@ -36,9 +37,20 @@ class Resumed:
 
 
 def resume(
-    flat: FlatPlan, todos: Sequence[Todo], settings: Settings, reference: PlanRef, apart: Sequence[Path]
+    flat: FlatPlan,
+    todos: Sequence[Todo],
+    settings: Settings,
+    reference: PlanRef,
+    apart: Sequence[Path],
+    baseline: KeptBaseline | None = None,
 ) -> Resumed:
-    """The verdicts of the last run of the plan, if it was killed or stopped and they still hold."""
+    """The verdicts of the last run of the plan, if it was killed or stopped and they still hold.
+
+    What lies ``apart`` is not compared; ``baseline`` is what this run compares its own verdicts with.
+    """
+    from pytest_planverify.supervision.run_records import conditions
+
+    now = conditions(settings, baseline)
     from pytest_planverify.supervision.past_runs import past_runs
 
     taken: dict[tuple[str, str], CheckRun] = {}
@@ -46,12 +58,10 @@ def resume(
     why = "there is no earlier run of the plan"
     sources: list[PastRun] = []
     for last in past_runs(flat.loaded.root, flat.loaded.plan.todo_list_id):
-        if last.came_to_its_end and sources:
-            break
         if last.finished is None and not last.checks and not last.is_alive():
             why = f"run {last.run_id} had reached no verdict"  # but perhaps one before it, which it resumed
             continue
-        reason = _why_not(last, flat, settings, reference, apart)
+        reason = _why_not(last, settings, reference, now) or _changed_file(last, flat, apart)
         if reason is not None:
             why = why if sources else reason
             break
@@ -69,6 +79,11 @@ def resume(
         note=f"resumed: {len(taken)} of {everything} verdicts are those of run {first.run_id}, which "
         + ("was killed" if first.finished is None else "was interrupted"),
     )
+
+
+def is_settled(check: Check) -> bool:
+    """Whether a verdict is an answer. A flaky check in quarantine is run again: that may have expired."""
+    return check.verdict is Verdict.PASSED or check.counts_as.is_red
 
 
 def without(stages: Iterable[Stage], taken: Collection[tuple[str, str]]) -> list[Stage]:
@@ -98,7 +113,7 @@ def failed_todos(
     """The todos of which a check is red and which nothing blocks, and the parents above them."""
     failed: set[str] = set()
     for todo_id in order:
-        red = any(run.check.verdict.is_red for run in checks.get(todo_id, {}).values())
+        red = any(run.check.counts_as.is_red for run in checks.get(todo_id, {}).values())
         if red and not blockers(todo_id, failed, by_id):
             name: str | None = todo_id
             while name is not None and name in by_id:
@@ -112,11 +127,9 @@ def _nothing(why: str) -> Resumed:
 
 
 def _why_not(
-    last: PastRun, flat: FlatPlan, settings: Settings, reference: PlanRef, apart: Sequence[Path]
+    last: PastRun, settings: Settings, reference: PlanRef, conditions: Mapping[str, str]
 ) -> str | None:
-    """Why none of a run's verdicts may be taken over; ``None`` where they may."""
-    from pytest_planverify.supervision.run_records import conditions
-
+    """Why none of a run's verdicts may be taken over; ``None`` where only the files may forbid it."""
     name = f"run {last.run_id}"
     if last.came_to_its_end:
         return f"the last run, {last.run_id}, came to its end"
@@ -134,11 +147,10 @@ def _why_not(
     before = _digests(then)
     if any(before.get(parent, digest) != digest for parent, digest in _digests(now).items()):
         return f"a sub-plan has changed since {name}"
-    for condition, value in conditions(settings).items():
+    for condition, value in conditions.items():
         if last.started.conditions.get(condition) != value:
             return f"{condition} of {name}: not the same as now"
-    changed = _changed_file(last, flat, apart)
-    return None if changed is None else f"since {name} began, {changed}"
+    return None
 
 
 def _needs_a_whole_run(word: str) -> bool:
@@ -150,19 +162,20 @@ def _digests(reference: PlanRef) -> dict[str, str]:
 
 
 def _changed_file(last: PastRun, flat: FlatPlan, apart: Sequence[Path]) -> str | None:
+    """What of the files is no longer as it was; ``None`` where nothing is."""
     from pytest_planverify.supervision.run_records import TREE
     from pytest_planverify.supervision.tree_state import TreeState, difference, read_tree
 
+    nobody = "nobody knows which files have changed"
     then = TreeState.read(last.folder / TREE)
     if then is None:
-        return "nobody knows which files have changed: it had not written down what they were like"
+        return f"{nobody}: run {last.run_id} had not written down what they were like"
     now = read_tree([part.root for part in flat.parts], apart)
     if now is None:
-        return (
-            "nobody knows which files have changed: git does not answer, or there are too many without it"
-        )
+        return f"{nobody}: git does not answer, or there are too many of them"
     root = flat.loaded.root
-    return difference(then, now, root, began=last.started.at, ended=last.last_at)
+    changed = difference(then, now, root, began=last.started.at, ended=last.last_at)
+    return None if changed is None else f"since run {last.run_id} began, {changed}"
 
 
 def _taken(last: PastRun, flat: FlatPlan, todos: Sequence[Todo]) -> dict[tuple[str, str], CheckRun]:
@@ -175,9 +188,7 @@ def _taken(last: PastRun, flat: FlatPlan, todos: Sequence[Todo]) -> dict[tuple[s
             if judged is None or not judged.final or criterion.kind not in _TAKEN_KINDS:
                 continue
             check = judged.check
-            if check.kind is not criterion.kind or not (
-                check.verdict is Verdict.PASSED or check.verdict.is_red
-            ):
+            if check.kind is not criterion.kind or not is_settled(check):
                 continue
             taken_from = check.taken_from or last.run_id
             taken[key] = replace(known[key], check=check.model_copy(update={"taken_from": taken_from}))

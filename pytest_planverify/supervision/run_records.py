@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from planner.model.base import ReadValue
     from planner.model.outcome import OutcomeDocument, PlanRef
     from planner.model.plan import Todo
+    from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.options import Settings
     from pytest_planverify.supervision.check_runs import CheckRun
     from pytest_planverify.supervision.tree_state import TreeWatch
@@ -73,7 +74,8 @@ def open_journal(
     settings: Settings,
     todos: Iterable[Todo],
     *,
-    boundary: Path,
+    boundary: Path | None = None,
+    baseline: KeptBaseline | None = None,
     remarks: Sequence[str] = (),
 ) -> None:
     """Write the first record: which run, and of which plan. Raises ``OSError``."""
@@ -92,9 +94,9 @@ def open_journal(
         todos=[todo.id for todo in todos],
         scope=settings.scope,
         keep_going=settings.keep_going,
-        only_collects=settings.collect_only,
-        boundary=str(boundary),
-        conditions=dict(conditions(settings)),
+        verifies=not settings.collect_only and not settings.recording,
+        boundary=None if boundary is None else str(boundary),
+        conditions=dict(conditions(settings, baseline)),
         remarks=list(remarks),
     )
     journal.close()
@@ -144,8 +146,10 @@ def append(path: Path, records: Iterable[tuple[str, str]]) -> None:
             journal.close()
 
 
-def conditions(settings: Settings) -> Mapping[str, str]:
+def conditions(settings: Settings, baseline: KeptBaseline | None) -> Mapping[str, str]:
     """What verdicts hold under, besides the plan and the files: the same words here, the same verdicts."""
+    from hashlib import sha256
+
     words: dict[str, Any] = {
         "isolate": settings.isolate,
         "-k": settings.keyword,
@@ -167,6 +171,7 @@ def conditions(settings: Settings) -> Mapping[str, str]:
         "installed packages": _packages(),
         "options": dumps(words),
         "environment": dumps(environment, sort_keys=True),
+        "baseline": "" if baseline is None else sha256(_json(baseline.document).encode()).hexdigest(),
     }
 
 

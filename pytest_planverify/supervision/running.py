@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from planner.model.kinds import EvidenceKind
 from planner.model.outcome import CheckKind, Isolation, Verdict, Witness
 from planner.rules.dependencies import blockers
 from pytest_planverify.confirmation import confirm_alone, confirm_shared
+from pytest_planverify.guards.budget import BudgetExceeded
 from pytest_planverify.supervision.asked import Asked, expression_of
 from pytest_planverify.supervision.check_runs import (
     CheckRun,
@@ -20,23 +22,27 @@ from pytest_planverify.supervision.check_runs import (
 )
 from pytest_planverify.supervision.judging import judge_alone, judge_shared
 from pytest_planverify.supervision.records import SessionRecord
-from pytest_planverify.supervision.resuming import failed_todos, without
+from pytest_planverify.supervision.resuming import failed_todos, is_settled, without
 from pytest_planverify.supervision.schedule import Fold, Job, Stage, run_order, schedule
+from pytest_planverify.supervision.stopping import at_work, being_verified
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from planner.edges.plan_tree import FlatPlan
+    from planner.model.evidence import BudgetFact
     from planner.model.plan import Todo
+    from pytest_planverify.supervision.demands import Demands
     from pytest_planverify.confirmation import ConfirmationBudget, Repeats
+    from pytest_planverify.guards import Violation
     from pytest_planverify.judgement import Judgement
     from pytest_planverify.options import Settings
     from pytest_planverify.reports.progress import Progress
     from pytest_planverify.supervision.evaluating import Evaluator
+    from pytest_planverify.supervision.repeating import SeedRuns
     from pytest_planverify.supervision.run_folder import RunFolder
     from pytest_planverify.supervision.run_records import RunJournal
-    from pytest_planverify.supervision.repeating import SeedRuns
     from pytest_planverify.supervision.sessions import Sessions
 
 LEFT_OUT = "left out of this run"
@@ -70,6 +76,7 @@ class PlanRun:
         budget: ConfirmationBudget,
         journal: RunJournal | None = None,
         taken: Mapping[tuple[str, str], CheckRun] | None = None,
+        demands: Demands | None = None,
     ) -> None:
         """``taken`` are verdicts of an earlier run, by todo and check; what they judge is not run again."""
         self._plan = flat.loaded
@@ -87,6 +94,10 @@ class PlanRun:
         self._seeds: SeedRuns | None = None
         self._journal = journal
         self._taken = taken or {}
+        self._demands = demands
+        self._current: tuple[str, ...] = ()
+        self.spent: tuple[BudgetFact, tuple[str, ...]] | None = None
+        """The limit of the budget that was passed, and the todos that were being verified then."""
         self.reds = 0
         """How many criteria of the run are red by now; set by the caller where a plan went before."""
         self.stages = without(schedule(flat, self._by_id, isolate=settings.isolate), self._taken)
@@ -95,13 +106,32 @@ class PlanRun:
         if demanded and not any(stage.folds for stage in self.stages):
             self.result.unexplained = "--cov-fail-under is measured in shared sessions, and none is run"
 
-    def run(self) -> None:
-        """Run all stages. After ``KeyboardInterrupt`` the result holds what was known by then."""
+    def run(self, added: Iterable[str] = ()) -> None:
+        """Run all stages. After ``KeyboardInterrupt`` the result holds what was known by then.
+
+        ``added`` are the files that the work has added; they count as the run's own do.
+        """
+        watch = self._sessions.watch
         try:
             self._take_over()
+            watch.start(added)
             for stage in self.stages:
                 self._run_stage(stage)
+            watch.finish()
+        except BudgetExceeded as over:
+            criteria = self._plan.criteria
+            self.spent = over.fact, being_verified(self._order, self._current, self.result.checks, criteria)
         finally:
+            self._fill_in()
+
+    def hold(self, violations: Iterable[Violation]) -> None:
+        """Add what the guards hold against todos; what depends on those is blocked."""
+        held = [each for each in violations if each.todo_id in self.result.checks]
+        for violation in held:
+            check, evidence = violation.check()
+            self.result.checks[violation.todo_id][check.id] = CheckRun(check=check, evidence=(evidence,))
+            self._fail(violation.todo_id)
+        if held:
             self._fill_in()
 
     def _take_over(self) -> None:
@@ -117,25 +147,35 @@ class PlanRun:
         owner = self._flat.owner(todo_id)
         known = self._evaluators.get(owner.root)
         if known is None:
-            known = self._evaluators[owner.root] = Evaluator(self._plan, owner.root)
+            known = Evaluator(self._plan, owner.root, self._sessions.watch.check)
+            self._evaluators[owner.root] = known
         return known
 
     # -- one stage -------------------------------------------------------------------------------
 
     def _run_stage(self, stage: Stage) -> None:
         records: list[tuple[Fold, SessionRecord]] = []
-        for fold in map(self._without_blocked, stage.folds):
-            if not fold.jobs or self._is_over():
-                continue
-            record = SessionRecord()
-            records.append((fold, record))
-            self._progress.session_started(_title(fold.jobs), 0)
-            try:
+        judged: dict[str, list[_Unsettled]] = {}
+        try:
+            for fold in map(self._without_blocked, stage.folds):
+                if not fold.jobs or self._is_over():
+                    continue
+                record = SessionRecord()
+                records.append((fold, record))
+                self._current = tuple(dict.fromkeys(job.todo.id for job in fold.jobs))
+                self._progress.session_started(_title(fold.jobs), 0)
                 self._sessions.run_fold(fold, record, maxfail=self._left())
-            except KeyboardInterrupt:
+            judged = self._judge_folds(records)
+            self._settle_stage(stage, judged)
+        except (KeyboardInterrupt, BudgetExceeded):
+            self._current = at_work(records) or self._current
+            if judged:
+                self._keep_unsettled(judged)
+            else:
                 self._keep_interrupted(records)
-                raise
-        judged = self._judge_folds(records)
+            raise
+
+    def _settle_stage(self, stage: Stage, judged: Mapping[str, Sequence[_Unsettled]]) -> None:
         self._settle_reds(judged)
         finishing = {todo.id for todo in stage.todos}
         for todo_id in self._order:
@@ -173,6 +213,7 @@ class PlanRun:
         """What the stage's shared sessions say of each of their commands, by todo."""
         judged: dict[str, list[_Unsettled]] = {}
         for fold, record in records:
+            self.result.sessions.append(record)
             judgements = [
                 judge_shared(self._asked(job), record, narrowed_run=self._settings.narrows)
                 for job in fold.jobs
@@ -217,7 +258,8 @@ class PlanRun:
             return False
         if record.exit_status != TESTS_FAILED:
             return True
-        return not any(judgement.is_red for judgement in judgements) and not record.collection_failures
+        explained = any(judgement.is_red or judgement.forgiven for judgement in judgements)
+        return not explained and not record.collection_failures
 
     def _settle(self, unsettled: _Unsettled) -> Verdict | None:
         """Decide on a command of a shared session; ``None`` if it is left blocked."""
@@ -274,12 +316,14 @@ class PlanRun:
             selections=() if invocation is None else invocation.selections,
             expression="" if invocation is None else expression_of(invocation),
             contract_path=job.todo.contract_path,
+            view=None if self._demands is None else self._demands.view(job),
         )
 
     # -- commands that share no session ----------------------------------------------------------
 
     def _run_single(self, job: Job) -> None:
         self._progress.check_started(job.todo.id, job.spec.cmd)
+        self._current = (job.todo.id,)
         if job.is_pytest:
             self._run_own_session(job)
         elif self._settings.collect_only or self._settings.narrows:
@@ -293,6 +337,7 @@ class PlanRun:
         refused = self._budget.refused
         record = SessionRecord()
         self._sessions.run_alone(job, record, first=True)
+        self.result.sessions.append(record)
         first = judge_alone(self._asked(job), record)
         if first.is_red and _worth_repeating(first) and not self._settings.collect_only:
             first = confirm_alone(first, self._repeating(job), budget=self._budget).judgement
@@ -352,9 +397,10 @@ class PlanRun:
             fixture=None if reading is None else reading.use,
             fixture_problem=None if reading is None else reading.evidence,
         )
+        if self._demands is not None:
+            run = self._demands.decide(job.todo, run)
         if run.check.verdict is Verdict.FLAKY:
-            policy = self._flat.owner(job.todo.id).plan.metadata
-            run = quarantined(run, policy.flaky_retry.quarantine)
+            run = quarantined(run, self._plan.plan.metadata.flaky_retry.quarantine)
         self._add(job.todo, run, final=final)
         return run.check.counts_as
 
@@ -363,8 +409,7 @@ class PlanRun:
         self.result.checks[todo.id][run.check.id] = run
         self.reds += verdict.is_red
         if self._journal is not None and verdict not in (Verdict.BLOCKED, Verdict.NOT_RUN):
-            final = final and (verdict is Verdict.PASSED or verdict.is_red)
-            self._journal.check_judged(todo.id, run, final=final)
+            self._journal.check_judged(todo.id, run, final=final and is_settled(run.check))
         self._progress.check_finished(todo.id, verdict)
 
     def _finish_todo(self, todo: Todo) -> None:
@@ -401,8 +446,19 @@ class PlanRun:
                 if judgement.is_red or judgement.verdict is Verdict.PASSED:
                     self._keep(job, judgement, isolation=Isolation.SESSION, final=False)
 
+    def _keep_unsettled(self, judged: Mapping[str, Sequence[_Unsettled]]) -> None:
+        """What sessions that came to their end had found, and nothing was left to find out or no time."""
+        for unsettled in (each for entries in judged.values() for each in entries):
+            job, judgement = unsettled.job, unsettled.judgement
+            known = job.criterion.id in self.result.checks[job.todo.id]
+            if known or judgement.doubt is not None:
+                continue
+            if judgement.is_red or judgement.verdict is Verdict.PASSED:
+                self._keep(job, judgement, isolation=Isolation.SESSION, final=False)
+
     def _fill_in(self) -> None:
         """Every criterion without a verdict is blocked or was not run; none is left out of the outcome."""
+        passed = "" if self.spent is None else f": the budget's {self.spent[0].name} was passed"
         for todo in self.result.todos:
             runs = self.result.checks[todo.id]
             blocked = blockers(todo.id, self._failed, self._by_id)
@@ -410,7 +466,7 @@ class PlanRun:
                 self.result.blocked[todo.id] = blocked
             for criterion in self._plan.criteria[todo.id]:
                 if criterion.id not in runs:
-                    self._add(todo, unreached(criterion, blocked))
+                    self._add(todo, unreached(criterion, blocked, f"not reached{passed}"))
                 elif blocked and not self._settings.keep_going:
                     runs[criterion.id] = masked(runs[criterion.id], blocked)
 
@@ -434,7 +490,9 @@ def _title(jobs: Sequence[Job]) -> str:
 
 
 def _worth_repeating(judgement: Judgement) -> bool:
-    """Not what a second look cannot change: a file that does not exist."""
+    """Not what a second look cannot change: a file that does not exist, or what was reached for already."""
+    if any(each.kind is EvidenceKind.SANDBOX for each in judgement.evidence):
+        return False
     return not (
         judgement.evidence
         and all(

@@ -180,7 +180,9 @@ def _own_session(criterion: Criterion, folding: Folding, *, isolate: bool) -> st
         return "asked for by --planverify-isolate"
     selects = command.pytest.keyword or command.pytest.markexpr
     # A shared session has neither: what each command selects is decided after the conftests were asked.
-    return "its conftest reads -k or -m" if selects and folding.reads_selection(command.pytest) else None
+    if selects and folding.reads_selection(command.pytest):
+        return "its conftest reads -k or -m"
+    return "its conftest looks at all tests together" if folding.reads_company(command.pytest) else None
 
 
 def _start_variable(command: Command) -> str | None:

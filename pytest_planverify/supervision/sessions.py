@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_planverify.guards.sandbox import sandboxes
-from pytest_planverify.observing.spec import Narrowing, SessionSpec, Wanted
+from pytest_planverify.observing.spec import Narrowing, Sandbox, SessionSpec, Wanted
 from pytest_planverify.supervision.watching import Limits, SessionRunner
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from planner.edges.plan_file import LoadedPlan
     from planner.edges.plan_tree import FlatPlan
+    from pytest_planverify.guards.budget import BudgetWatch
     from pytest_planverify.options import Settings
     from pytest_planverify.supervision.folding import FoldKey
     from pytest_planverify.supervision.forkserver import ForkServer
@@ -42,13 +42,15 @@ class Sessions:
         only: Mapping[Path, tuple[str, ...]] | None,
         planned: Mapping[Path, tuple[str, ...]],
         top: LoadedPlan,
+        watch: BudgetWatch,
     ) -> None:
         """``only`` and ``planned`` are, by root, the tests to run, and the files that todos are to make."""
         self._settings = settings
         self._folder = folder
         self._script_paths = script_paths
         self._listener = listener
-        self._runner = SessionRunner(server, folder.journal, listener, _import_the_rest)
+        self.watch = watch
+        self._runner = SessionRunner(server, folder.journal, listener, _import_the_rest, watch=watch.check)
         self._count = 0
         self._narrowing = Narrowing(
             keyword=settings.keyword,
@@ -190,7 +192,8 @@ class Sessions:
         """Runs sessions in interpreters of their own, with that hash seed."""
         from pytest_planverify.supervision.spawning import Spawner
 
-        return SessionRunner(Spawner(self._folder.path, seed), self._folder.journal, self._listener)
+        spawner = Spawner(self._folder.path, seed)
+        return SessionRunner(spawner, self._folder.journal, self._listener, watch=self.watch.check)
 
     def _where(self, key: FoldKey) -> list[str]:
         """The ini file and rootdir that each command of the fold would have found alone."""
@@ -251,6 +254,20 @@ def planned_paths(flat: FlatPlan) -> dict[Path, tuple[str, ...]]:
         if todo.controller_task_spec is not None and todo.controller_task_spec.target_file:
             paths[todo.controller_task_spec.target_file] = None
     return {root: tuple(paths) for root, paths in found.items()}
+
+
+def sandboxes(*plans: LoadedPlan) -> tuple[Sandbox, ...]:
+    """What each of the plans lets its tests reach for, those left out that grant everything."""
+    found = (
+        Sandbox(
+            root=str(each.root),
+            network=each.plan.metadata.network,
+            processes=each.plan.metadata.processes,
+            writes=each.plan.metadata.writes,
+        )
+        for each in plans
+    )
+    return tuple(dict.fromkeys(each for each in found if each != Sandbox(root=each.root)))
 
 
 def _wanted(job: Job) -> Wanted:

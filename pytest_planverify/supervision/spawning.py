@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import uuid
 from typing import TYPE_CHECKING
 
+from pytest_planverify.processes import TOKEN_VARIABLE
 from pytest_planverify.supervision.forkserver import Exited, ForkServerDied
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ class Spawner:
         self._folder = folder
         self._seed = seed
         self._process: subprocess.Popen[bytes] | None = None
+        self.token = f"{os.getpid()}-{uuid.uuid4().hex}"
+        """Stands in the environment of what is started, and finds again what left its session."""
 
     @property
     def pid(self) -> int:
@@ -34,6 +38,7 @@ class Spawner:
         path = self._folder / f"{spec.session_id}.spec.json"
         path.write_text(spec.to_json(), encoding="utf-8")
         environment = {**os.environ, **spec.env, "PYTHONHASHSEED": str(self._seed)}
+        environment[TOKEN_VARIABLE] = self.token
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "pytest_planverify.observing.spawned", str(path)],
@@ -48,6 +53,10 @@ class Spawner:
             raise ForkServerDied(str(error)) from error
         return self._process.pid
 
+    def renew(self) -> None:
+        """There is nothing to be renewed. Raises :class:`ForkServerDied`."""
+        raise ForkServerDied("no interpreter can be started")
+
     def poll(self, seconds: float) -> Exited | None:
         """How the session ended, or ``None`` if it still runs after so many seconds."""
         assert self._process is not None
@@ -55,4 +64,5 @@ class Spawner:
             code = self._process.wait(max(seconds, 0))
         except subprocess.TimeoutExpired:
             return None
-        return Exited(code, None) if code >= 0 else Exited(None, -code)
+        # Whether anything is left is not known here: it is looked for each time.
+        return Exited(code, None, True) if code >= 0 else Exited(None, -code, True)

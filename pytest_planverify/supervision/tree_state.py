@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 VERSION = 1
 MOST_FILES = 5_000
-"""More files than these are not compared where there is no git."""
+"""More files than these are not compared; under git only those count that differ from the commit."""
 
-LARGEST_HASHED = 1 << 20
-"""Bytes; of a larger file its size and time of change stand for its contents."""
+LARGEST_HASHED = 1 << 18
+"""Bytes; of a larger file its size, and the time of change that nobody can set, stand for its contents."""
 
 OWN_DOING_SECONDS = 2.0
 """How long after its last record what a run had started may still have been writing."""
@@ -84,7 +84,7 @@ class TreeState:
 def read_tree(roots: Sequence[Path], apart: Sequence[Path] = ()) -> TreeState | None:
     """The state of now; the first root is the plan's own, what lies ``apart`` is left out.
 
-    ``None`` where git does not answer, or where there are too many files and no git.
+    ``None`` where git does not answer, and where there are too many files.
     """
     base = roots[0]
     heads: dict[str, str] = {}
@@ -189,7 +189,7 @@ def _under_git(top: Path) -> tuple[str, dict[str, bool]] | None:
         # Of what is ignored only code counts: the rest is what builds and tests leave behind.
         if not _is_cache(name) and (entry[0] != "!" or (_is_code(name) and not name.endswith("/"))):
             names[name] = entry[0] in "?!"
-    return head, names
+    return None if len(names) > MOST_FILES else (head, names)
 
 
 _FIELDS_BEFORE_PATH = {"1 ": 8, "u ": 10, "? ": 1, "! ": 1}
@@ -225,7 +225,7 @@ def _walk(root: Path, below: str) -> Iterator[str]:
 
 def _is_cache(name: str) -> bool:
     parts = name.rstrip("/").split("/")
-    if not _CACHES.isdisjoint(parts) or parts[-1].endswith((".pyc", ".pyo")):
+    if not _CACHES.isdisjoint(parts) or parts[-1].endswith((".pyc", ".pyo", "pyvenv.cfg")):
         return True
     folder, suffix = _OWN_REPORTS
     if parts[-1].startswith(".coverage"):
@@ -246,7 +246,7 @@ def _digest(path: Path) -> str:
         if not stat.S_ISREG(facts.st_mode):
             return f"no file:{stat.S_IFMT(facts.st_mode)}"
         if facts.st_size > LARGEST_HASHED:
-            return f"size:{facts.st_size}:{facts.st_mtime_ns}"
+            return f"size:{facts.st_size}:{facts.st_ctime_ns}"
         return "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
     except FileNotFoundError:
         return _GONE

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from pytest_planverify.journal import JournalTail
+from pytest_planverify.journal import JournalTail, is_signed
 from pytest_planverify.observing import phases
 from pytest_planverify.supervision.forkserver import Exited, ForkServerDied
 from pytest_planverify.supervision.records import Death, Running, SessionRecord, TestRecord
@@ -22,12 +23,16 @@ from pytest_planverify.supervision.records import Death, Running, SessionRecord,
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pytest_planverify.journal import Record
     from pytest_planverify.observing.spec import SessionSpec
     from pytest_planverify.supervision.forkserver import ForkServer
     from pytest_planverify.supervision.spawning import Spawner
 
 GRACE_SECONDS = 1.0
 """How long the soft limit inside the session is given before the process is ended."""
+
+MOST_RENEWALS = 20
+"""So often is the process that forks sessions replaced in one run when a test kills it."""
 
 DUMP_SECONDS = 1.0
 """How long a process that was told to abort may write down its stacks."""
@@ -90,12 +95,19 @@ class SessionRunner:
         journal: Path,
         listener: Listener,
         meanwhile: Callable[[], None] | None = None,
+        watch: Callable[[], None] = lambda: None,
     ) -> None:
-        """``meanwhile`` is called once, when the first session has been started."""
+        """``meanwhile`` is called once, when the first session has been started.
+
+        ``watch`` is called again and again; what it raises ends the session.
+        """
+        self._watch = watch
         self._server = server
         self._tail = JournalTail(journal)
         self._listener = listener
         self._meanwhile: Callable[[], None] | None = meanwhile
+        self._key = secrets.token_hex(16)
+        self._renewed = 0
 
     def run(
         self,
@@ -119,15 +131,30 @@ class SessionRunner:
                 spec,
                 session_id=spec.session_id if attempt == 1 else f"{spec.session_id}.{attempt}",
                 stacks=f"{spec.stacks}.{attempt}",
+                key=self._key,
                 skip=(*record.results, *record.undecided),
-                skip_files=tuple(skipped_files),
+                skip_files=(*skipped_files, *record.finished_files),
             )
             record.begin()
-            death = self._run_once(current, limits, record, interactive=interactive)
+            try:
+                death = self._run_once(current, limits, record, interactive=interactive)
+            except ForkServerDied:
+                self._renew_server()
+                death = self._bury(current, record, Exited(None, None), None, False)
+                if not death.cost_something and resume:
+                    record.deaths.pop()
+                    continue
             if death is None or not resume or not death.cost_something:
                 return
             if death.file is not None:
                 skipped_files.add(death.file)
+
+    def _renew_server(self) -> None:
+        """A test may end the process that forked it; the others are run by another one."""
+        self._renewed += 1
+        if self._renewed > MOST_RENEWALS:
+            raise ForkServerDied("the process that forks sessions was ended too often")
+        self._server.renew()
 
     def _run_once(
         self, spec: SessionSpec, limits: Limits, record: SessionRecord, *, interactive: bool
@@ -139,7 +166,7 @@ class SessionRunner:
         started = time.time()  # what the server needed to get ready is nobody's time
         timed_out: Running | None = None
         ended_by_limit = False
-        lost_import: str | None = None
+        lost: str | None = None
         try:
             if self._meanwhile is not None:
                 self._meanwhile()
@@ -147,8 +174,9 @@ class SessionRunner:
             while (exited := self._server.poll(_TICK)) is None:
                 self._drain(spec, record)
                 self._listener.tick()
-                lost_import = self._lost_import(spec, record)
-                if lost_import is not None:
+                self._watch()
+                lost = self._lost_worker(spec, record)
+                if lost is not None:
                     self._end_tree(pid)
                     exited = self._wait_for_end(pid)
                     break
@@ -165,8 +193,8 @@ class SessionRunner:
             self._drain(spec, record)
             raise
         self._drain(spec, record)
-        if lost_import is not None:
-            return self._note(spec, record, Exited(None, None), file=lost_import)
+        if lost is not None:
+            return self._note(spec, record, Exited(None, None), file=lost or None)
         in_order = record.exit_status is not None and exited == Exited(record.exit_status & 0xFF, None)
         if not in_order or ended_by_limit or exited.left_running:
             self._end_tree(pid)
@@ -181,7 +209,7 @@ class SessionRunner:
 
     def _read_on(self, spec: SessionSpec, record: SessionRecord) -> None:
         for entry in self._tail.read():
-            if entry.get("session") != spec.session_id:
+            if entry.get("session") != spec.session_id or not self._is_genuine(entry, record):
                 continue
             was_collected = record.collected
             entry["at"] = time.time()  # the clock that the session sees may be stopped by what it tests
@@ -190,6 +218,14 @@ class SessionRunner:
                 self._listener.test_finished(finished.nodeid, finished.outcome, round(finished.duration_ms))
             elif record.collected and not was_collected:
                 self._listener.collected(len(record.planned))
+
+    def _is_genuine(self, entry: Record, record: SessionRecord) -> bool:
+        """Whether the session wrote the line, once; what it reached for its children tell, too."""
+        if entry["record"] == "audit_event":
+            return True
+        genuine = is_signed(self._tail.line, self._key) and record.follows(entry)
+        record.forged += not genuine
+        return genuine
 
     def _end(self, pid: int, running: Running | None) -> None:
         """Ask for the stacks, then end the whole tree."""
@@ -214,18 +250,18 @@ class SessionRunner:
         # Imported late: the forked sessions must not inherit psutil, which may be what a project tests.
         from pytest_planverify.processes import end_descendants, end_process_tree
 
-        end_process_tree(pid)
+        end_process_tree(pid, token=self._server.token)
         end_descendants(self._server.pid)
 
-    def _lost_import(self, spec: SessionSpec, record: SessionRecord) -> str | None:
-        """The file at whose import an xdist worker died: every worker that takes its place would, too."""
-        if not record.dead_at_import(_alive):
+    def _lost_worker(self, spec: SessionSpec, record: SessionRecord) -> str | None:
+        """Where an xdist worker died before any test: every worker that takes its place would, too."""
+        if record.dead_before_tests(_alive) is None:
             return None
         self._drain(spec, record)  # it may have said more before it died
-        return record.dead_at_import(_alive)
+        return record.dead_before_tests(_alive)
 
     def _stray(self, spec: SessionSpec, record: SessionRecord, exited: Exited) -> Death | None:
-        """A session that ended in order, and still left a test or an import that had begun without an end."""
+        """A session that ended in order, and left a test or an import without an end."""
         if record.running:
             return self._blame_running(spec, record, exited, timed_out=False)
         if not spec.verbatim and record.stopped_at_import is not None:
@@ -293,6 +329,7 @@ class SessionRunner:
             outcome,
             seconds * 1000,
             evidence=record.failures.pop(running.nodeid, []),
+            process=record.process,
         )
         self._listener.test_finished(running.nodeid, outcome, round(seconds * 1000))
         record.exit_status = None

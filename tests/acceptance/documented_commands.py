@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from real_command import unmeasured
+
 VOLATILE = (
     (re.compile(r"\d+(\.\d+)? ?(ms|s)\b"), "TIME"),
     (re.compile(r"\b\d{8}T\d{6}[\w-]*"), "RUN"),
@@ -18,6 +20,15 @@ VOLATILE = (
     (re.compile(r"^={3,}|={3,}$", re.MULTILINE), ""),
 )
 """What differs between two runs; how words are spread over lines depends on the width of these."""
+
+
+PLUGINS_OF_A_READER = (
+    "pytest_metadata.plugin",
+    "pytest_jsonreport.plugin",
+    "pytest_timeout",
+    "pytest_planverify.plugin",
+)
+"""Named, as the loading of every plugin that the tests need is more than half of a short run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +96,10 @@ def live_through(page: Path, folder: Path, info: str) -> int:
 
 def run(command: str, cwd: Path) -> tuple[int, str]:
     """Run a command as its reader would with the virtual environment active."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    kept.pop("CI", None)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=cwd,
-        env={**kept, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb"},
+        env=environment_of_a_reader(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -100,6 +108,21 @@ def run(command: str, cwd: Path) -> tuple[int, str]:
         check=False,
     )
     return done.returncode, done.stdout
+
+
+def environment_of_a_reader() -> dict[str, str]:
+    """The active virtual environment of somebody who has installed this plugin and what it requires."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    kept.pop("CI", None)
+    return {
+        **unmeasured(kept),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTEST_PLUGINS": ",".join(PLUGINS_OF_A_READER),
+        "NO_COLOR": "1",
+        "COLUMNS": "100",
+        "TERM": "dumb",
+    }
 
 
 def fits(shown: str, printed: str) -> bool:

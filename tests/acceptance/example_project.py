@@ -97,6 +97,7 @@ class Example:
         outcomes: Path | None = None,
         timeout_seconds: float = 120,
         as_module: bool = False,
+        measured: bool = True,
     ) -> Verified:
         """Run `pytest --planverify ARGS`, by default in the root and with no other plugin than named."""
         mark = uuid.uuid4().hex
@@ -111,6 +112,7 @@ class Example:
             env=settings,
             timeout_seconds=timeout_seconds,
             as_module=as_module,
+            measured=measured,
         )
         return self.verified(done, mark, outcomes)
 

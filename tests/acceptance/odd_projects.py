@@ -984,4 +984,190 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
             "pytest pkg": "failed",
         },
     ),
+    OddProject(
+        "first_item_skipped",
+        "a conftest skips the first test of every session",
+        files={
+            "conftest.py": """
+            import pytest
+            def pytest_collection_modifyitems(items):
+                items[0].add_marker(pytest.mark.skip('the first one'))
+            """,
+            "tests/test_a.py": """
+            def test_1(): pass
+            def test_2(): pass
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py::test_1": "failed",
+            "pytest tests/test_a.py::test_2": "failed",
+            "pytest tests": "passed",
+        },
+    ),
+    OddProject(
+        "items_marked_by_a_counter",
+        "a conftest counts the tests and expects the first one to fail",
+        files={
+            "conftest.py": """
+            import pytest
+            def pytest_collection_modifyitems(items):
+                seen = 0
+                for item in items:
+                    seen += 1
+                    if seen == 1: item.add_marker(pytest.mark.xfail(run=False))
+            """,
+            "tests/test_a.py": """
+            def test_1(): pass
+            def test_2(): pass
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py::test_1": "failed",
+            "pytest tests/test_a.py::test_2": "failed",
+        },
+    ),
+    OddProject(
+        "too_few_items",
+        "a conftest runs nothing where too few tests were collected",
+        files={
+            "conftest.py": """
+            def pytest_collection_modifyitems(config, items):
+                if len(items) < 3:
+                    config.hook.pytest_deselected(items=items[:])
+                    del items[:]
+            """,
+            "tests/test_a.py": """
+            def test_1(): pass
+            def test_2(): pass
+            def test_3(): pass
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py": "passed",
+            "pytest tests/test_a.py::test_1": "failed",
+        },
+    ),
+    OddProject(
+        "status_of_a_lonely_test",
+        "a conftest sets the exit status of a session with one certain test only",
+        files={
+            "conftest.py": """
+            COUNT = []
+            def pytest_runtest_setup(item): COUNT.append(item.name)
+            def pytest_sessionfinish(session):
+                if COUNT == ['test_unlucky']: session.exitstatus = 3
+            """,
+            "tests/test_a.py": """
+            def test_unlucky(): pass
+            def test_lucky(): pass
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py::test_unlucky": "failed",
+            "pytest tests/test_a.py::test_lucky": "passed",
+            "pytest tests": "passed",
+        },
+    ),
+    OddProject(
+        "borrowed_submodule",
+        "files use a part of a package that only another file imports",
+        files={
+            "conftest.py": "",
+            "pack/__init__.py": "",
+            "pack/deep.py": "def f(): return 1\n",
+            "pack/user.py": """
+            import pack
+            def g(): return pack.deep.f()
+            """,
+            "tests/test_a.py": """
+            import pack.deep
+            def test_a(): assert pack.deep.f() == 1
+            """,
+            "tests/test_b.py": """
+            import pack
+            def test_b(): assert pack.deep.f() == 1
+            """,
+            "tests/test_c.py": """
+            import pack.user
+            def test_c(): assert pack.user.g() == 1
+            """,
+            "tests/test_d.py": """
+            import sys
+            def test_d(): assert 'pack.deep' in sys.modules
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py": "passed",
+            "pytest tests/test_b.py": "failed",
+            "pytest tests/test_c.py": "failed",
+            "pytest tests/test_d.py": "failed",
+        },
+    ),
+    OddProject(
+        "changed_while_imported",
+        "importing a test file changes the module that it imports first",
+        files={
+            "conftest.py": "",
+            "early.py": """
+            L = []
+            class C: x = 1
+            """,
+            "tests/test_a.py": """
+            import early
+            early.C.x = 2
+            def test_a(): pass
+            """,
+            "tests/test_b.py": """
+            import early
+            def test_needs(): assert early.C.x == 2
+            def test_suffers(): assert early.C.x == 1
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py": "passed",
+            "pytest tests/test_b.py::test_needs": "failed",
+            "pytest tests/test_b.py::test_suffers": "passed",
+        },
+    ),
+    OddProject(
+        "library_patched_for_a_module",
+        "a module's fixture patches a library, and undoes it before the last test",
+        files={
+            "tests/test_a.py": """
+            import pytest, textwrap
+            @pytest.fixture(scope='module')
+            def patched():
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(textwrap, 'fill', lambda text: 'patched')
+                    yield
+            def test_a(patched): pass
+            def test_needs(): assert textwrap.fill('a') == 'patched'
+            def test_suffers(): assert textwrap.fill('a') == 'a'
+            """,
+            "tests/test_b.py": "def test_b(): pass\n",
+        },
+        verdicts={
+            "pytest tests/test_a.py::test_a": "passed",
+            "pytest tests/test_a.py::test_needs": "failed",
+            "pytest tests/test_a.py::test_suffers": "passed",
+            "pytest tests/test_b.py": "passed",
+        },
+    ),
+    OddProject(
+        "looks_at_its_company",
+        "tests look at what else their session runs",
+        files={
+            "tests/test_a.py": """
+            import sys
+            def test_alone(request): assert len(request.session.items) == 1
+            def test_company(request): assert len(request.session.items) > 1
+            def test_argv(): assert len(sys.argv) > 2
+            """,
+        },
+        verdicts={
+            "pytest tests/test_a.py::test_alone": "passed",
+            "pytest tests/test_a.py::test_company": "failed",
+            "pytest tests/test_a.py::test_argv": "failed",
+        },
+    ),
 )

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
+import pkgutil
+import signal
 import subprocess
 import sys
+import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, NoReturn, TextIO
+
+from planner import cli
+
+for module in pkgutil.iter_modules(cli.__path__, "planner.cli."):
+    importlib.import_module(module.name)  # once, and not in each process that is forked to run one
 
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -39,19 +50,63 @@ class Ran:
 
 def planner(*words: str, cwd: Path, env: dict[str, str] | None = None) -> Ran:
     """Run `planner WORDS`; whatever it is given, it does not fall over."""
+    ran = forked(words, cwd) if env is None else spawned(words, cwd, env)
+    assert "Traceback" not in ran.err, ran.err
+    assert ran.status != 3, ran.err
+    return ran
+
+
+def spawned(words: Sequence[str], cwd: Path, env: dict[str, str]) -> Ran:
+    """The command in a new interpreter, in that environment."""
     done = subprocess.run(
         [sys.executable, "-m", "planner", *words],
         cwd=cwd,
-        env={**os.environ, **PLAIN, **(env or {})},
+        env={**os.environ, **PLAIN, **env},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
         timeout=60,
         check=False,
     )
-    assert "Traceback" not in done.stderr, done.stderr
-    assert done.returncode != 3, done.stderr
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def forked(words: Sequence[str], cwd: Path) -> Ran:
+    """The command in a copy of this process, which has imported it: `test_planner_commands` starts it."""
+    with TemporaryFile("w+", encoding="utf-8") as out, TemporaryFile("w+", encoding="utf-8") as err:
+        pid = os.fork()
+        if pid == 0:
+            become_planner(words, cwd, out, err)
+        _, status = os.waitpid(pid, 0)
+        said = []
+        for stream in (out, err):
+            stream.seek(0)
+            said.append(stream.read())
+    return Ran(os.waitstatus_to_exitcode(status), *said)
+
+
+def become_planner(words: Sequence[str], cwd: Path, out: TextIO, err: TextIO) -> NoReturn:
+    """Do what the interpreter does for `python -m planner WORDS`, with these as its output; ends."""
+    status = 70
+    try:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(60)
+        for descriptor, source in enumerate((os.open(os.devnull, os.O_RDONLY), out.fileno(), err.fileno())):
+            os.dup2(source, descriptor)
+        sys.stdout, sys.stderr = (os.fdopen(at, "w", encoding="utf-8", closefd=False) for at in (1, 2))
+        os.chdir(cwd)
+        os.environ.update(PLAIN)
+        sys.argv[:] = ["planner", *words]
+        try:
+            cli.main()
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        except BaseException:
+            traceback.print_exc()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(status)
 
 
 class Desk:

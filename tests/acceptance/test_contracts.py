@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from example_project import Example, todo
+from real_planner import planner
 
 INDICATORS = """
 import pandas as pd
@@ -38,18 +37,6 @@ raise SystemExit("a contract never imports the module")
 """
 
 
-def planner(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "planner", *args],
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 @pytest.fixture
 def example(tmp_path: Path) -> Example:
     example = Example(tmp_path, {"src/indicators/rsi.py": INDICATORS})
@@ -61,9 +48,9 @@ def write(example: Example, *more: str) -> dict[str, Any]:
     done = planner(
         "contract", "write", "indicators.rsi", "-o", "contracts/rsi.json", *more, cwd=example.root
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert done.stdout == "contracts/rsi.json: 2 functions and 1 class of indicators.rsi\n"
+    assert done.status == 0, done.err
+    assert done.err == ""
+    assert done.out == "contracts/rsi.json: 2 functions and 1 class of indicators.rsi\n"
     return json.loads((example.root / "contracts/rsi.json").read_text())
 
 
@@ -80,8 +67,8 @@ def test_a_contract_that_was_written_is_accepted_by_the_run(example: Example) ->
     verified = example.verify()
     assert verified.states == {"t": "done"}, str(verified)
     checked = planner("contract", "check", "contracts/rsi.json", cwd=example.root)
-    assert (checked.returncode, checked.stderr) == (0, "")
-    assert checked.stdout == "contracts/rsi.json: indicators.rsi keeps it (2 functions and 1 class)\n"
+    assert (checked.status, checked.err) == (0, "")
+    assert checked.out == "contracts/rsi.json: indicators.rsi keeps it (2 functions and 1 class)\n"
 
 
 def test_every_broken_promise_is_a_failure_that_names_both_signatures(example: Example) -> None:
@@ -117,8 +104,8 @@ def test_the_command_says_each_difference_on_lines_of_its_own(example: Example) 
 
     done = planner("contract", "check", "contracts/rsi.json", cwd=example.root)
 
-    assert done.returncode == 1
-    assert done.stdout.splitlines() == [
+    assert done.status == 1
+    assert done.out.splitlines() == [
         "compute_rsi (src/indicators/rsi.py:6): the parameter period is renamed to window",
         "    contract  compute_rsi(series: pd.Series, period: int = 14) -> pd.Series",
         "    code      compute_rsi(series: pd.Series, window: int = 14) -> pd.Series",
@@ -126,9 +113,7 @@ def test_the_command_says_each_difference_on_lines_of_its_own(example: Example) 
         "may change its signature",
         "contracts/rsi.json: 1 broken, 1 cannot be told",
     ]
-    found = json.loads(
-        planner("contract", "check", "contracts/rsi.json", "--json", cwd=example.root).stdout
-    )
+    found = json.loads(planner("contract", "check", "contracts/rsi.json", "--json", cwd=example.root).out)
     assert found["verdict"] == "broken"
     assert [each["name"] for each in found["differences"]] == ["compute_rsi", "compute_atr"]
 
@@ -142,11 +127,11 @@ def test_what_cannot_be_told_is_neither_green_nor_blamed_on_the_code(example: Ex
     assert verified.states == {"t": "testing"}, str(verified)
     assert verified.check("t", "contract_path")["verdict"] == "inconclusive"
     done = planner("contract", "check", "contracts/rsi.json", cwd=example.root)
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (
+    assert (done.status, done.out.splitlines()[-1]) == (
         1,
         "contracts/rsi.json: 0 broken, 1 cannot be told",
     )
-    document = planner("contract", "check", "contracts/rsi.json", "--json", cwd=example.root).stdout
+    document = planner("contract", "check", "contracts/rsi.json", "--json", cwd=example.root).out
     assert json.loads(document)["verdict"] == "inconclusive"
 
 
@@ -155,8 +140,8 @@ def test_what_is_left_out_is_told_beside_the_contract(example: Example) -> None:
 
     done = planner("contract", "write", "indicators.rsi", cwd=example.root)
 
-    assert [each["name"] for each in json.loads(done.stdout)["functions"]] == ["compute_rsi"]
-    assert done.stderr == (
+    assert [each["name"] for each in json.loads(done.out)["functions"]] == ["compute_rsi"]
+    assert done.err == (
         "planner: left out: compute_atr has the decorator traced, which may change its signature\n"
     )
 
@@ -186,10 +171,10 @@ def test_a_wrong_word_is_one_line_and_a_status(
 
     done = planner("contract", *args, cwd=example.root)
 
-    assert done.returncode == status, done.stderr
-    assert said in done.stderr
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
+    assert done.status == status, done.err
+    assert said in done.err
+    assert done.out == ""
+    assert "Traceback" not in done.err
 
 
 def test_a_contract_is_replaced_on_demand(example: Example) -> None:
@@ -224,7 +209,7 @@ def test_a_call_that_does_not_fit_is_told_what_the_contract_promises(tmp_path: P
         },
     )
     written = planner("contract", "write", "rsi", "-o", "rsi.json", cwd=tmp_path)
-    assert written.returncode == 0, written.stderr
+    assert written.status == 0, written.err
     example.plan(todo("t", "pytest test_rsi.py", contract_path="rsi.json"))
 
     verified = example.verify()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from documented_commands import environment_of_a_reader
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
@@ -124,15 +124,20 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def verified(checkout: Path) -> Path:
+    """The same, with outcomes of the momentum example."""
+    done = run("pytest --planverify examples/momentum/plan.yaml", checkout)
+    assert done.returncode == 0, done.stdout
+    return checkout
+
+
 def run(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Runs a command of the documentation as its reader would with the virtual environment active."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    kept.pop("CI", None)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
         ["bash", "-c", command],
         cwd=cwd,
-        env={**kept, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb"},
+        env=environment_of_a_reader(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -164,13 +169,11 @@ def _settled(output: str) -> list[str]:
 
 
 @pytest.mark.parametrize("block", blocks("python"))
-def test_every_program_in_the_documentation_runs(block: Block, checkout: Path) -> None:
-    verified = run("pytest --planverify examples/momentum/plan.yaml", checkout)
-    assert verified.returncode == 0, verified.stdout
-    program = checkout / "documented.py"
+def test_every_program_in_the_documentation_runs(block: Block, verified: Path) -> None:
+    program = verified / "documented.py"
     program.write_text(block.text)
 
-    done = run(f"{sys.executable} documented.py", checkout)
+    done = run(f"{sys.executable} documented.py", verified)
 
     assert done.returncode == 0, done.stdout
     assert done.stdout
@@ -330,11 +333,10 @@ def test_the_table_of_verdicts_is_the_vocabulary() -> None:
     assert [row[0] for row in rows] == [f"`{verdict}`" for verdict in Verdict]
 
 
-def test_every_record_of_a_journal_is_documented(checkout: Path) -> None:
+def test_every_record_of_a_journal_is_documented(verified: Path) -> None:
     rows = table(section("docs/outcomes.md", "The journal"))
     documented = {name for row in rows for name in re.findall(r"`([^`]+)`", row[0])}
-    run("pytest --planverify examples/momentum/plan.yaml", checkout)
-    journals = sorted((checkout / "examples/momentum/.planverify/runs").glob("*/journal.jsonl"))
+    journals = sorted((verified / "examples/momentum/.planverify/runs").glob("*/journal.jsonl"))
 
     written = {
         json.loads(line)["record"] for journal in journals for line in journal.read_text().splitlines()

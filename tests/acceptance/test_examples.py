@@ -13,10 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from documented_commands import PLUGINS_OF_A_READER
 from real_command import Finished, read_outcomes, run_pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LEFT_BEHIND = (".planverify", "diagnostics", "__pycache__", ".pytest_cache", ".report.json")
+ONLY_REQUIRED = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": ",".join(PLUGINS_OF_A_READER)}
+"""The momentum plan is verified with all plugins that are there, the rest with those that must be."""
+
 TODOS = ["t1_data_integration", "t2_indicators", "t3_entry_conditions", "t4_exit_conditions"]
 DOWNSTREAM_OF_RSI = [
     "tests/test_entry.py::test_entry_true_false",
@@ -55,7 +59,7 @@ def momentum(tmp_path_factory: pytest.TempPathFactory) -> Verified:
 @pytest.fixture(scope="module")
 def rsi_bug(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     """The plan with the wrong RSI, verified once by the command of its README."""
-    return verify("rsi_bug", copy_of_the_checkout(tmp_path_factory.mktemp("rsi_bug")))
+    return verify("rsi_bug", copy_of_the_checkout(tmp_path_factory.mktemp("rsi_bug")), env=ONLY_REQUIRED)
 
 
 def copy_of_the_checkout(folder: Path) -> Path:
@@ -66,9 +70,9 @@ def copy_of_the_checkout(folder: Path) -> Path:
     return root
 
 
-def verify(example: str, checkout: Path) -> Verified:
+def verify(example: str, checkout: Path, env: dict[str, str] | None = None) -> Verified:
     root = checkout / "examples" / example
-    run = run_pytest(*command_of_readme(example), cwd=checkout)
+    run = run_pytest(*command_of_readme(example), cwd=checkout, env=env, measured=False)
     assert (root / ".planverify/outcomes.json").is_file(), str(run)
     return Verified(checkout=checkout, root=root, run=run, document=read_outcomes(root))
 
@@ -199,7 +203,7 @@ def test_the_failure_report_lies_beside_and_tells_the_same(rsi_bug: Verified):
 def test_the_rerun_command_of_the_wrong_rsi_works_when_pasted(rsi_bug: Verified):
     program, *arguments = shlex.split(rsi_bug.outcomes["t2_indicators"]["failure_evidence"]["rerun"])
 
-    rerun = run_pytest(*arguments, cwd=rsi_bug.checkout)
+    rerun = run_pytest(*arguments, cwd=rsi_bug.checkout, env=ONLY_REQUIRED, measured=False)
 
     assert program == "pytest"
     assert rerun.exit_code == 1, str(rerun)
@@ -210,7 +214,8 @@ def test_the_right_rsi_mends_the_broken_example(checkout: Path):
     examples = checkout / "examples"
     shutil.copy(examples / "momentum/indicators/rsi.py", examples / "rsi_bug/indicators/rsi.py")
 
-    run = run_pytest("--planverify", "examples/rsi_bug/plan.yaml", cwd=checkout)
+    arguments = ("--planverify", "examples/rsi_bug/plan.yaml")
+    run = run_pytest(*arguments, cwd=checkout, env=ONLY_REQUIRED, measured=False)
 
     assert run.exit_code == 0, str(run)
     assert read_outcomes(examples / "rsi_bug")["summary"]["todos"] == {"done": 4}
@@ -218,7 +223,9 @@ def test_the_right_rsi_mends_the_broken_example(checkout: Path):
 
 def test_what_builds_on_the_wrong_rsi_passes_its_own_tests(checkout: Path):
     """So the todos behind it are blocked by the plan's dependencies and by nothing else."""
-    run = run_pytest(*DOWNSTREAM_OF_RSI, "-p", "no:cacheprovider", cwd=checkout / "examples/rsi_bug")
+    run = run_pytest(
+        *DOWNSTREAM_OF_RSI, "-p", "no:cacheprovider", cwd=checkout / "examples/rsi_bug", env=ONLY_REQUIRED
+    )
 
     assert run.exit_code == 0, str(run)
     assert "4 passed" in run.output
@@ -229,7 +236,7 @@ def test_the_example_runs_in_plain_pytest_with_its_own_configuration(checkout: P
     cwd = checkout / folder
     tests = checkout / "examples/momentum/tests"
 
-    run = run_pytest(str(tests.relative_to(cwd)), "-p", "no:cacheprovider", cwd=cwd)
+    run = run_pytest(str(tests.relative_to(cwd)), "-p", "no:cacheprovider", cwd=cwd, env=ONLY_REQUIRED)
 
     assert run.exit_code == 0, str(run)
     assert f"rootdir: {checkout / 'examples/momentum'}" in run.output

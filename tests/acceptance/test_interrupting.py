@@ -22,17 +22,31 @@ FILES = {
             pathlib.Path("started").write_text("")
             subprocess.run(["sleep", "50"])
     """,
+    "test_deaf.py": """\
+        import pathlib, signal, time
+        def test_it():
+            for each in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(each, signal.SIG_IGN)
+            pathlib.Path("started").write_text("")
+            time.sleep(50)
+    """,
     "slow.py": "import pathlib, time\npathlib.Path('started').write_text('')\ntime.sleep(50)\n",
 }
 
 PLANS = {
     "test": [todo("quick", "pytest test_quick.py"), todo("slow", "pytest test_slow.py")],
+    "deaf": [todo("quick", "pytest test_quick.py"), todo("slow", "pytest test_deaf.py")],
     "command": [todo("quick", "pytest test_quick.py"), todo("slow", "python slow.py", after=("quick",))],
 }
 
 
-def interrupted(folder: Path, plan: str, sent: signal.Signals, *options: str) -> Verified:
-    """Run the plan, send the signal once the slow part has begun, and wait for the end."""
+def interrupted(
+    folder: Path, plan: str, sent: signal.Signals, *options: str, again: float | None = None
+) -> Verified:
+    """Run the plan, send the signal once the slow part has begun, and wait for the end.
+
+    ``again`` is after how many seconds the signal is sent once more.
+    """
     example = Example(folder, FILES)
     example.plan(*PLANS[plan])
     mark = uuid.uuid4().hex
@@ -52,6 +66,9 @@ def interrupted(folder: Path, plan: str, sent: signal.Signals, *options: str) ->
         time.sleep(0.05)
     time.sleep(0.2)
     process.send_signal(sent)
+    if again is not None:
+        time.sleep(again)
+        process.send_signal(sent)
     output, _ = process.communicate(timeout=20)
     return example.verified(Finished(exit_code=process.returncode, output=output), mark)
 
@@ -64,13 +81,21 @@ def interrupted(folder: Path, plan: str, sent: signal.Signals, *options: str) ->
         ("command", signal.SIGINT, ()),
         ("test", signal.SIGINT, ("-p", "xdist", "-n2")),
         ("test", signal.SIGINT, ("--planverify-isolate",)),
+        ("deaf", signal.SIGINT, ()),
     ],
-    ids=["Ctrl-C", "SIGTERM", "Ctrl-C in a command", "Ctrl-C with workers", "Ctrl-C isolated"],
+    ids=[
+        "Ctrl-C",
+        "SIGTERM",
+        "Ctrl-C in a command",
+        "Ctrl-C with workers",
+        "Ctrl-C isolated",
+        "Ctrl-C twice",
+    ],
 )
 def test_an_interrupted_run_writes_what_it_found_and_leaves_no_process(
     plan: str, sent: signal.Signals, options: tuple[str, ...], tmp_path: Path
 ):
-    run = interrupted(tmp_path, plan, sent, *options)
+    run = interrupted(tmp_path, plan, sent, *options, again=0.3 if plan == "deaf" else None)
 
     assert run.exit_code == 2, str(run)
     assert "Traceback" not in run.output, str(run)

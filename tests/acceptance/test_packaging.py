@@ -20,6 +20,9 @@ from planner.edges import json_schemas
 
 REPOSITORY = Path(__file__).parents[2]
 PACKAGES = ("planner", "pytest_planverify")
+EXAMPLE = REPOSITORY / "fixtures" / "projects" / "phases"
+"""A plan that is accepted where nothing but the wheel and what it requires is installed."""
+
 CONFIGURATION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 
 
@@ -90,6 +93,7 @@ def test_the_wheel_registers_the_plugin_and_says_what_it_is(wheel: Path) -> None
     assert metadata["Name"] == "pytest-planverify"
     assert metadata["License-Expression"] == "MIT"
     assert metadata["Requires-Python"] == ">=3.11"
+    assert "pandas>=2.2; extra == 'examples'" in metadata.get_all("Requires-Dist", [])
     assert {"Framework :: Pytest", "Typing :: Typed"} <= set(metadata.get_all("Classifier", []))
     assert metadata.get_payload().startswith("# pytest-planverify")
     assert licenses == [f"{info}/licenses/LICENSE"]
@@ -116,11 +120,12 @@ def test_the_sdist_holds_all_that_its_tests_need(distributions: Path) -> None:
 def test_the_installed_wheel_verifies_an_example_in_another_folder(wheel: Path, tmp_path: Path) -> None:
     folder = tmp_path / "another folder"
     environment = folder / "venv"
-    venv.create(environment, with_pip=True, symlinks=True)
+    venv.create(environment, symlinks=True)
     python = str(environment / "bin" / "python")
-    run(python, "-m", "pip", "install", "-q", f"pytest-planverify[examples] @ {wheel.as_uri()}", cwd=folder)
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-compile")
+    run(*pip, str(wheel), cwd=folder)
     ignored = shutil.ignore_patterns(".planverify", "__pycache__", ".pytest_cache")
-    shutil.copytree(REPOSITORY / "examples" / "momentum", folder / "momentum", ignore=ignored)
+    shutil.copytree(EXAMPLE, folder / "editor", ignore=ignored)
 
     located = run(
         python,
@@ -131,9 +136,9 @@ def test_the_installed_wheel_verifies_an_example_in_another_folder(wheel: Path, 
     assert located.count(str(environment)) == 2
     schemas = "from planner.edges.json_schemas import names, schema; print(*map(schema, names()))"
     run(python, "-c", schemas, cwd=folder)
-    run(str(environment / "bin" / "pytest"), "--planverify", "momentum/plan.yaml", cwd=folder)
+    run(str(environment / "bin" / "pytest"), "--planverify", "editor/plan.yaml", cwd=folder)
 
-    assert (folder / "momentum" / ".planverify" / "outcomes.json").is_file()
+    assert (folder / "editor" / ".planverify" / "outcomes.json").is_file()
 
 
 # -- the house ---------------------------------------------------------------------------------------

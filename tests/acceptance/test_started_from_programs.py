@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from documented_commands import environment_of_a_reader
 from example_project import Example, todo
 
 
@@ -40,6 +41,7 @@ def test_a_program_that_calls_pytest_gets_the_same_verdicts(name: str, tmp_path:
     done = subprocess.run(
         [sys.executable, str(script)],
         cwd=example.root,
+        env=environment_of_a_reader(),
         capture_output=True,
         text=True,
         timeout=60,

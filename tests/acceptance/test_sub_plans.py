@@ -387,21 +387,18 @@ def test_two_phases_may_share_one_file_and_sub_plans_may_share_an_id(tmp_path: P
     assert set(example.verify().states) == {"p1", "p1/a", "p2", "p2/a"}
 
 
-def test_the_journal_ends_with_how_each_todo_stands(tmp_path: Path):
-    example = without_undo(tmp_path)
-    run = example.verify()
-
-    (folder,) = example.runs
+def test_the_journal_ends_with_how_each_todo_stands(red_example: Example, red: Verified):
+    (folder,) = red_example.runs
     records = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
     judged = [record for record in records if record["record"] == "todo_judged"]
 
-    assert {record["todo_id"]: record["state"] for record in judged} == run.states
+    assert {record["todo_id"]: record["state"] for record in judged} == red.states
     assert {record["plan"] for record in judged} == {"editor"}
     assert judged[-1]["blocked_by"] == ["phase-2"]
     assert records[-1]["record"] == "run_finished"
     assert records[-1]["exit_status"] == 1
-    since = blocked_since(tmp_path, "editor")
-    assert set(since) == {name for name, state in run.states.items() if state == "blocked"}
+    since = blocked_since(red_example.root, "editor")
+    assert set(since) == {name for name, state in red.states.items() if state == "blocked"}
 
 
 def test_a_run_finds_since_when_a_todo_has_been_blocked(tmp_path: Path):

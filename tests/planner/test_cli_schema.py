@@ -46,7 +46,7 @@ RECORDS: TypeAdapter[Any] = TypeAdapter(Record)
 def test_no_two_records_share_a_tag() -> None:
     tags = [get_args(model.model_fields["record"].annotation)[0] for model in MODELS]
 
-    assert len(tags) == len(set(tags)) == 25
+    assert len(tags) == len(set(tags)) > 25
 
 
 def test_a_record_with_keys_of_a_newer_version_is_read() -> None:

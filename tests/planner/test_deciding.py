@@ -536,7 +536,7 @@ def blocked_by_failures(plan, document):
     return blocked
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plans_and_documents(), st.booleans())
 def test_whatever_the_outcomes_are_the_limits_hold_and_nothing_blocked_is_worked_on(case, approve):
     plan, document = case

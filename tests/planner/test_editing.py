@@ -548,7 +548,7 @@ def applied(given: Plan, batch: list[Edit]) -> tuple[Plan, list[Edit], list[Any]
     return given, fitting, changes
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(edits, max_size=8), st.sampled_from([None, {}, {"max_debug_attempts": 1}]))
 def test_edits_compose_undo_and_leave_a_sound_plan(
     batch: list[Edit], metadata: dict[str, Any] | None

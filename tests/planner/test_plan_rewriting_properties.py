@@ -220,7 +220,7 @@ def holds_in_order(text: str, part: str) -> bool:
     return all(line in lines for line in part.split("\n"))
 
 
-checked = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+checked = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])

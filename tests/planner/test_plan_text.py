@@ -180,7 +180,7 @@ def plans(draw: st.DrawFn) -> Plan:
 
 
 @pytest.mark.parametrize("format", ["yaml", "json"])
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=plans())
 def test_loading_what_was_written_gives_an_equal_plan(tmp_path: Path, plan: Plan, format: str) -> None:
     path = tmp_path / f"plan.{format}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import sys
@@ -23,6 +24,8 @@ def in_fork(work: Callable[[], Result]) -> Result:
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
+        # pytest collects garbage when it ends: what the tests' process holds is none, and much.
+        gc.freeze()
         try:
             answer: tuple[bool, object] = (True, work())
         except BaseException as error:

@@ -146,3 +146,42 @@ def test_a_repository_without_a_commit_still_tells_its_files(tmp_path: Path):
     (tmp_path / "a.py").touch()
 
     assert Changes(tmp_path).of(None)[0] == ("a.py",)
+
+
+def test_every_changed_file_is_told_where_there_is_a_commit_to_compare_with(
+    repository: Path, tmp_path: Path
+):
+    (repository / "a.py").write_text("2\n")
+    (repository / ".planverify").mkdir()
+    (repository / ".planverify/x").touch()
+    changed = Changes(repository)
+
+    assert changed.files() == ("a.py",)
+    assert changed.new_files() == ()
+    (repository / "new.py").touch()
+    assert changed.files() == ("a.py",)  # as it was when it was looked at
+    assert changed.new_files() == ("new.py",)
+
+
+def test_a_folder_that_no_commit_knows_has_nothing_to_compare_with(repository: Path):
+    (repository / "other").mkdir()
+    (repository / "other/a.py").touch()
+
+    assert Changes(repository / "other").files() is None
+
+
+def test_without_a_commit_or_a_repository_there_is_nothing_to_compare_with(tmp_path: Path):
+    assert Changes(tmp_path).files() is None
+    assert Changes(tmp_path).new_files() == ()
+    git(tmp_path, "init", "-q")
+    (tmp_path / "a.py").touch()
+    assert Changes(tmp_path).files() is None
+
+
+def test_whoever_knows_an_earlier_state_says_what_has_changed(tmp_path: Path):
+    changed = Changes(tmp_path, [tmp_path / "plan.yaml"])
+    changed.are(["b.py", "a.py", "diagnostics/x.json"])
+
+    assert changed.files() == ("a.py", "b.py")
+    assert changed.of(["a.py"]) == (("a.py",), None)
+    assert changed.apart == ("plan.yaml",)

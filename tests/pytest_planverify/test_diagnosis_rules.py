@@ -27,6 +27,8 @@ OURS = _frame(
     "write",
     module="pytest_planverify.journal",
 )
+AGAIN = ({"where": "company", "passed": False}, {"where": "alone", "passed": False})
+CAPTURE = _frame("/v/site-packages/_pytest/capture.py", "framework", "snap", module="_pytest.capture")
 PYTEST = _frame("/v/site-packages/_pytest/main.py", "framework", "wrap", module="_pytest.main")
 
 
@@ -153,6 +155,15 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_session(process={"signal": "SIGINT"}), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "interrupted", "interrupted"),
     (_session(process={"signal": "SIGTERM"}), C.TEST_CRASH, Owner.PRODUCT, "killed", "SIGTERM"),
     (_session(exceptions=(_error("KeyboardInterrupt", "", bases="BaseException"),)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "interrupted", "again"),
+    (_session(exceptions=(_error("KeyboardInterrupt", "", TEST, bases="BaseException"),), confirmations=AGAIN), C.TEST_CRASH, Owner.TEST, "session-ended-by-project", "KeyboardInterrupt"),
+    (_session(process={"signal": "SIGHUP"}, confirmations=AGAIN), C.TEST_CRASH, Owner.PRODUCT, "signalled-itself", "SIGHUP each time"),
+    (_session(process={"signal": "SIGHUP"}, confirmations=AGAIN[:1]), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "interrupted", "interrupted"),
+    ({**_command("build"), "process": {"signal": "SIGINT"}, "confirmations": AGAIN}, C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "interrupted", "interrupted"),
+    (_test(_error("KeyboardInterrupt", "", TEST, bases="BaseException"), process={"exit_code": 2}), C.TEST_CRASH, Owner.TEST, "session-ended-by-project", "ended the whole session"),
+    (_test(_error("SystemExit", "1", TEST, bases="BaseException")), C.TEST_CRASH, Owner.TEST, "left-by-the-test", "a test that is over returns"),
+    (_test(_error("SystemExit", "1", TEST, PRODUCT, bases="BaseException")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product", "SystemExit"),
+    (_test(_error("ValueError", "I/O operation on closed file", CAPTURE)), C.TEST_CRASH, Owner.TEST, "output-closed", "closes sys.stdout"),
+    (_test(_error("ValueError", "I/O operation on closed file", TEST)), C.TEST_REGRESSION, Owner.TEST, "raised-in-test-alone", "closed file"),
     (_session(exceptions=(_error("KeyError", "x", OURS),)), C.HARNESS_ERROR, Owner.HARNESS, "own-internal-error", "not to blame"),
     (_session(exceptions=(_error("KeyError", "x", TEST, OURS),)), C.HARNESS_ERROR, Owner.HARNESS, "own-internal-error", "write"),
     (_session(exceptions=(_error("KeyError", "x", PYTEST),)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "plugin-internal-error", "plugin"),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from planner.model.outcome import Check, CheckKind, Outcome, TodoState, Verdict
+from planner.model.evidence import AuditEvent
+from planner.model.outcome import Check, CheckKind, Failure, Outcome, TodoState, Verdict
 from planner.model.plan import Todo
+from planner.model.taxonomy import Category
 from pytest_planverify.supervision.exit_status import ExitStatus, counting, exit_status
 
 DONE, FAILED, TESTING = TodoState.DONE, TodoState.TEST_FAILED, TodoState.TESTING
@@ -57,3 +59,42 @@ def test_the_scope_says_which_todos_count(scope, kept: list[str]):
     outcomes = [outcome(state, todo_id=todo_id) for todo_id, state in states.items()]
 
     assert [each.todo_id for each in counting(outcomes, todos, scope)] == kept
+
+
+def guarded(todo_id: str, guard: str, *, state: TodoState = FAILED) -> Outcome:
+    verdict = Verdict.BLOCKED if state is BLOCKED else Verdict.FAILED
+    check = Check(id=guard, kind=CheckKind.GUARD, verdict=verdict)
+    return outcome(state, "passed", todo_id=todo_id).model_copy(update={"checks": (check,)})
+
+
+def denied(verdict: Verdict) -> Outcome:
+    event = AuditEvent(event="connect", target="example.org:443", denied=True)
+    check = Check(id="tests[0]", kind=CheckKind.TEST, verdict=verdict, events=(event,))
+    return outcome(FAILED).model_copy(update={"checks": (check,)})
+
+
+def diagnosed(category: Category) -> Outcome:
+    return outcome(FAILED, "failed").model_copy(update={"failures": (Failure(category=category),)})
+
+
+@pytest.mark.parametrize(
+    ("one", "status"),
+    [
+        (guarded("a", "hygiene"), ExitStatus.VIOLATION),
+        (guarded("a", "allowlist"), ExitStatus.VIOLATION),
+        (guarded("a", "allowlist", state=BLOCKED), ExitStatus.VIOLATION),
+        (guarded("a", "budget"), ExitStatus.BUDGET_EXCEEDED),
+        (denied(Verdict.FAILED), ExitStatus.VIOLATION),
+        (denied(Verdict.BLOCKED), ExitStatus.VIOLATION),
+        (denied(Verdict.NOT_RUN), ExitStatus.VIOLATION),
+        (diagnosed(Category.SANDBOX_VIOLATION), ExitStatus.VIOLATION),
+        (diagnosed(Category.BUDGET_EXCEEDED), ExitStatus.BUDGET_EXCEEDED),
+    ],
+)
+def test_a_violation_comes_before_a_spent_budget_and_both_before_failures(one: Outcome, status: ExitStatus):
+    others = [outcome(FAILED, "failed"), outcome(TESTING, "inconclusive"), guarded("b", "budget")]
+
+    assert exit_status([one]) is status
+    assert exit_status([outcome(FAILED, "failed"), one]) is status
+    assert exit_status([*others, one]) is max(status, ExitStatus.BUDGET_EXCEEDED)
+    assert exit_status([one], interrupted=True) is ExitStatus.INTERRUPTED

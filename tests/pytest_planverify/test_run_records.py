@@ -1,16 +1,22 @@
-"""What the process that was started writes into the journal when the run is over."""
+"""What the process that was started writes into the journal: the beginning, each verdict, the end."""
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import outcome_samples as samples
 import pytest
+from past_run_samples import Killed, settings
+from pydantic import TypeAdapter
 
-from planner.model.outcome import TodoState
+from planner.model.evidence import Evidence, EvidenceKind
+from planner.model.journal import CheckJudged, Record, RunFinished, RunStarted, TodoFound
+from planner.model.outcome import PlanRef, TodoState
 from pytest_planverify.journal import read_journal
-from pytest_planverify.supervision.run_records import close_journal, open_journal
+from pytest_planverify.supervision.check_runs import CheckRun
+from pytest_planverify.supervision.run_records import RunJournal, append, close_journal, open_journal
 
 
 def test_the_journal_begins_with_the_run_and_ends_with_what_it_found(tmp_path: Path):
@@ -21,10 +27,18 @@ def test_the_journal_begins_with_the_run_and_ends_with_what_it_found(tmp_path: P
         samples.outcome("a", "A", TodoState.TEST_FAILED), other, blocked, exit_status=1
     )
 
-    open_journal(path, "r1", "plan.yaml", "sha256:0")
+    reference = PlanRef(todo_list_id=samples.PLAN, path="plan.yaml", digest="sha256:0")
+    open_journal(path, "r1", reference, settings(), [], remarks=["resumed"])
     close_journal(path, samples.PLAN, document)
 
-    first, one, two, last = read_journal(path)
+    first, *found, one, two, last = records = read_journal(path)
+    told = [TypeAdapter[Record](Record).validate_python(each) for each in records]
+    assert isinstance(told[0], RunStarted)
+    assert (told[0].reference, told[0].remarks) == (reference, ("resumed",))
+    assert [each.outcome for each in told if isinstance(each, TodoFound)] == [document.outcomes[0], blocked]
+    assert [each["todo_id"] for each in found] == ["a", "b"]
+    assert isinstance(told[-1], RunFinished)
+    assert told[-1].run == document.run
     assert (first["record"], first["run_id"], first["plan"]) == ("run_started", "r1", "plan.yaml")
     assert [(each["todo_id"], each["state"], each["blocked_by"]) for each in (one, two)] == [
         ("a", "test_failed", []),
@@ -56,3 +70,49 @@ def test_a_journal_that_was_removed_is_begun_anew(tmp_path: Path):
     close_journal(tmp_path / "journal.jsonl", samples.PLAN, samples.document())
 
     assert [each["record"] for each in read_journal(tmp_path / "journal.jsonl")] == ["run_finished"]
+
+
+def test_a_verdict_is_told_whole_and_after_the_state_of_the_files(tmp_path: Path):
+    killed = Killed(tmp_path).judged("b", verdict="failed")
+
+    (judged,) = (each for each in read_journal(killed.folder.journal) if each["record"] == "check_judged")
+    told = CheckJudged.model_validate(judged)
+    assert (told.plan, told.todo_id, told.check.verdict.value, told.final) == (
+        "killed",
+        "b",
+        "failed",
+        True,
+    )
+    assert told.evidence[0].headline == "assert 1 == 2"
+    assert told.properties == (("rows", 3),)
+    assert (killed.folder.path / "tree.json").exists()
+
+
+def test_text_that_is_no_text_does_not_cost_the_verdict(tmp_path: Path):
+    path = tmp_path / "journal.jsonl"
+    odd = Evidence(kind=EvidenceKind.TEST, stdout_tail="half a pair \ud83e", headline="é \x00 \n \u2028")
+    run = CheckRun(check=samples.check("tests[0]"), evidence=(odd,), properties=[("set", {1})])
+
+    RunJournal(path, "p").check_judged("a", run, final=True)
+
+    (judged,) = read_journal(path)
+    assert CheckJudged.model_validate(judged).evidence == (odd,)
+    assert path.read_bytes().count(b"\n") == 1
+
+
+def test_a_line_that_was_cut_off_costs_no_other_record(tmp_path: Path):
+    path = tmp_path / "journal.jsonl"
+    path.write_text('{"record": "test_fin')
+
+    append(path, [("run_unexplained", '"reason": "x"')])
+
+    assert [each["record"] for each in read_journal(path)] == ["run_unexplained"]
+    assert path.read_text().startswith('{"record": "test_fin\n{')
+    assert [bool(line) for line in path.read_text().split("\n")] == [True, True, False]
+    assert json.loads(path.read_text().splitlines()[1])["session"] == "parent"
+
+
+def test_what_cannot_be_written_costs_the_record_and_not_the_run(tmp_path: Path):
+    RunJournal(tmp_path / "no" / "journal.jsonl", "p").unexplained("x")
+
+    assert not (tmp_path / "no").exists()

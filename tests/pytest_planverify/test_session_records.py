@@ -15,6 +15,7 @@ from pytest_planverify.supervision.records import SessionRecord
 NODEIDS = st.sampled_from(["a.py::1", "a.py::2", "b.py::3", "b.py::4[x]"])
 FILES = st.sampled_from(["a.py", "b.py"])
 WORKERS = st.sampled_from(["", "gw0", "gw1"])
+OTHER = {"key": "other", "nodeids": ["o.py::1"], "narrowed": [], "problems": []}
 OUTCOMES = st.sampled_from(["passed", "failed", "error", "skipped", "xfailed", "xpassed", "crashed"])
 RED = {"failed", "error", "crashed"}
 
@@ -138,6 +139,55 @@ def test_the_plan_of_the_first_process_stays_when_another_takes_up_the_rest():
 
     assert told.record.planned == ["a", "b"]
     assert told.record.unfinished == ["a", "b"]
+
+
+def test_a_worker_that_dies_before_it_has_collected_is_missed_with_its_file():
+    told = Told().tell("session_started", worker="gw0", pid=7).tell("session_started", worker="gw1", pid=8)
+    told.tell("file_collecting", worker="gw0", nodeid="a.py")
+
+    assert told.record.dead_before_tests(lambda pid: True) is None
+    assert told.record.dead_before_tests(lambda pid: pid != 7) == "a.py"
+    assert told.record.dead_before_tests(lambda pid: pid != 8) == ""
+
+    told.tell("collected", worker="gw0", planned=[], selections=[])
+    assert told.record.dead_before_tests(lambda pid: pid != 7) is None
+
+
+def test_the_last_import_is_not_blamed_for_what_comes_after_it():
+    told = Told().tell("file_collecting", nodeid="a.py")
+    assert told.record.stopped_at_import == "a.py"
+
+    told.tell("files_collected")
+    assert told.record.stopped_at_import is None
+
+
+def test_only_what_ran_in_the_same_process_was_beside_a_test():
+    told = Told()
+    told.record.begin()
+    told.collected("a.py::1", "b.py::2", "c.py::3", others=[{**OTHER, "nodeids": ["c.py::3"]}])
+    told.test("a.py::1")
+    assert told.record.beside("other") is None
+
+    told.record.undecided.add("b.py::2")
+    told.record.begin()
+    told.tell("collected", planned=["c.py::3"], selections=[{**OTHER, "nodeids": ["c.py::3"]}])
+    told.test("c.py::3")
+
+    assert told.record.beside("other") == ["c.py::3"]
+    assert told.record.beside(KEY) == ["a.py::1", "b.py::2", "c.py::3"]
+    assert told.record.beside("nobody") is None
+    assert told.record.finished_files == {"a.py", "b.py", "c.py"}
+
+
+def test_a_numbered_record_counts_once_and_a_gap_before_it_is_missed():
+    record = SessionRecord()
+
+    assert [record.follows({"pen": "1.1", "number": number}) for number in (1, 2, 2, 1, 3)] == [
+        True, True, False, False, True,
+    ]  # fmt: skip
+    assert not record.journal_lost
+    assert record.follows({"pen": "1.2", "number": 2})
+    assert record.journal_lost
 
 
 def test_who_wants_a_test_is_asked_anew_when_the_selection_changes():

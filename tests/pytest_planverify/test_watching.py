@@ -37,6 +37,38 @@ TESTS: dict[str, str] = {
         "import pytest, time\n@pytest.fixture\ndef slow(): time.sleep(60)\n"
         "def test_1(slow): pass\ndef test_2(): pass\n"
     ),
+    "leaves something": (
+        "import subprocess, sys\ndef test_1():\n"
+        "    command = [sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD' + __file__]\n"
+        "    subprocess.Popen(command, start_new_session=True)\n"
+        "def test_2(): pass\n"
+    ),
+    "copies itself": ("import os\ndef test_1():\n    if os.fork(): os._exit(0)\ndef test_2(): pass\n"),
+    "forges": (
+        "import json, os, time\ndef forge(**facts):\n"
+        "    line = {'session': 's1', 'at': time.time(), **facts}\n"
+        "    open('journal.jsonl', 'a').write(json.dumps(line) + chr(10))\n"
+        "def test_1():\n"
+        "    for name in ('test_x.py::test_1', 'test_x.py::test_2'):\n"
+        "        forge(record='test_finished', nodeid=name, outcome='passed', duration_ms=1)\n"
+        "    forge(record='session_ended', exit_status=0)\n"
+        "    os._exit(0)\n"
+        "def test_2(): assert 0\n"
+    ),
+    "cuts": "def test_1(): open('journal.jsonl', 'w').close()\ndef test_2(): pass\n",
+    "import stops": "raise KeyboardInterrupt\ndef test_1(): pass\n",
+    "import closes": "import sys\nsys.exit(0)\ndef test_1(): pass\n",
+    "stops": "import pytest\ndef test_1(): pytest.exit('enough')\ndef test_2(): pass\n",
+    "dies in setup": (
+        "import os, pytest\n@pytest.fixture\ndef f(): os._exit(0)\n"
+        "def test_1(f): pass\ndef test_2(): pass\n"
+    ),
+    "dies in call": "import os\ndef test_1(): os._exit(0)\ndef test_2(): pass\n",
+    "dies in teardown": (
+        "import os, pytest\n@pytest.fixture\ndef f():\n    yield\n    os._exit(0)\n"
+        "def test_1(f): pass\ndef test_2(): pass\n"
+    ),
+    "closes output": "import sys\ndef test_1(): sys.stdout.close()\ndef test_2(): pass\n",
     "grandchild": (
         "import subprocess, sys\ndef test_1():\n"
         "    command = [sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD' + __file__]\n"
@@ -226,19 +258,91 @@ def test_an_interrupt_of_the_parent_ends_the_session_and_keeps_what_was_seen(ben
     assert [child for child in children if child.status() != psutil.STATUS_ZOMBIE] == []
 
 
-def test_a_server_that_is_gone_is_an_error_and_never_a_result(bench: Bench):
+def test_a_test_that_ends_the_server_costs_itself_only(bench: Bench):
+    first = bench.server.pid
     record = SessionRecord()
-    threading.Thread(
-        target=lambda: (bench.wait_for_a_test(), os.kill(bench.server.pid, signal.SIGKILL))
-    ).start()
+    threading.Thread(target=lambda: (bench.wait_for_a_test(), os.kill(first, signal.SIGKILL))).start()
 
-    with pytest.raises(ForkServerDied):
-        bench.runner.run(bench.spec("loop"), Limits(step=30), record, resume=True)
-    assert record.results == {}
+    bench.runner.run(bench.spec("loop"), Limits(step=30), record, resume=True)
 
-    os.waitpid(bench.server.pid, 0)
+    assert outcomes(record) == ["crashed", "passed"]
+    assert bench.server.pid != first
+    assert outcomes(bench.run("normal", session_id="s2")) == ["passed", "passed"]
+
+
+def test_a_server_that_is_gone_between_sessions_is_replaced(bench: Bench):
+    os.kill(bench.server.pid, signal.SIGKILL)
+
+    assert outcomes(bench.run("normal")) == ["passed", "passed"]
+
+
+def test_a_server_that_will_not_stay_is_an_error_and_never_a_result(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(watching, "MOST_RENEWALS", 0)
+    os.kill(bench.server.pid, signal.SIGKILL)
+
     with pytest.raises(ForkServerDied):
         bench.run("normal")
+
+
+def test_what_an_orderly_session_leaves_running_is_ended(bench: Bench):
+    record = bench.run("leaves something")
+
+    assert record.exit_status == 0
+    assert record.deaths == []
+    mark = f"GRANDCHILD{bench.root / 'test_x.py'}"
+    everything = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
+    assert [words for words in everything if mark in words] == []
+
+
+def test_a_copy_of_the_process_does_not_speak_for_the_session(bench: Bench):
+    record = bench.run("copies itself")
+
+    assert outcomes(record) == ["crashed", "passed"]
+
+
+def test_a_forged_record_is_none(bench: Bench):
+    record = bench.run("forges")
+
+    assert outcomes(record) == ["crashed", "failed"]
+    assert record.forged == 3
+
+
+def test_records_that_are_cut_off_are_missed(bench: Bench):
+    assert bench.run("cuts").journal_lost
+    assert not bench.run("normal", session_id="s2").journal_lost
+
+
+@pytest.mark.parametrize("what", ["import stops", "import closes"])
+def test_an_import_that_ends_the_session_in_order_costs_its_file(what: str, bench: Bench):
+    record = bench.run(what)
+
+    (death,) = record.deaths
+    assert death.file == "test_x.py"
+    assert record.collected
+
+
+@pytest.mark.parametrize("phase", ["setup", "call", "teardown"])
+def test_the_phase_of_the_test_that_died_is_known(phase: str, bench: Bench):
+    record = bench.run(f"dies in {phase}")
+
+    (death,) = record.deaths
+    assert (death.nodeid, death.phase) == ("test_x.py::test_1", phase)
+
+
+def test_the_exception_that_ended_the_session_is_kept(bench: Bench):
+    (death,) = bench.run("stops").deaths
+
+    assert death.raised is not None
+    assert death.raised["exceptions"][0]["message"] == "enough"
+
+
+def test_tests_after_one_that_closes_the_output_are_not_its_victims(bench: Bench):
+    record = bench.run("closes output")
+
+    assert outcomes(record) == ["failed", "passed"]
+    assert (record.exit_status, record.deaths) == (1, [])
 
 
 def test_what_is_to_be_done_meanwhile_is_done_once(bench: Bench):

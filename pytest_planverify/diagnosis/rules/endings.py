@@ -1,38 +1,25 @@
-"""Rules for limits that were passed, processes that died, and sessions that never ran as asked."""
+"""Rules for limits that were passed, processes that died, and sessions that did not end in order."""
 
 from __future__ import annotations
 
 import re
 
 from planner.model.evidence import EvidenceKind, Frame, Side
-from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
-from pytest_planverify.diagnosis.known import CRASH_SIGNALS, PLUGIN_OF_OPTION
+from pytest_planverify.diagnosis.known import CRASH_SIGNALS
 from pytest_planverify.diagnosis.reading import Case, last_frame_of, top_level
 from pytest_planverify.diagnosis.rule import Hit, Rule
+from pytest_planverify.diagnosis.rules.starting import STARTING_RULES
 from pytest_planverify.diagnosis.wording import place, quote, said
 
 _OURSELVES = frozenset({"pytest_planverify", "planner"})
 _OUR_PATH = re.compile(r"(?:^|/)(?:pytest_planverify|planner)/")
-_UNRECOGNIZED = re.compile(r"^(?:.*: )?error: unrecognized arguments?: (?P<options>.+)$")
-_REQUIRED_PLUGINS = re.compile(r"^(?:ERROR: )?Missing required plugins: (?P<plugins>.+)$")
-_NO_PYTEST = re.compile(r"^\S*python[\w.\-]*: No module named '?(?P<module>_?pytest|pluggy|iniconfig)'?$")
-_NO_FILE = re.compile(r"^(?:ERROR: )?(?:file or directory not found|not found): (?P<what>.+)$")
 _INTERRUPTED, _INTERNAL, _USAGE = 2, 3, 4
 _FROM_A_TERMINAL = ("SIGINT", "SIGHUP", "SIGQUIT")
 _LEAVING = ("builtins.SystemExit", "_pytest.outcomes.Exit", "builtins.KeyboardInterrupt")
 _CLOSED = "I/O operation on closed file"
 _CAPTURE = "_pytest/capture.py"
 _SILENT_KINDS = (EvidenceKind.SESSION, EvidenceKind.TEST, EvidenceKind.COLLECTION)
-
-
-def _line(case: Case, pattern: re.Pattern[str]) -> re.Match[str] | None:
-    """The first line of the session's own complaint that matches as a whole."""
-    for text in (case.evidence.longrepr, case.evidence.stderr_tail, case.evidence.stdout_tail):
-        for line in text.splitlines():
-            if found := pattern.match(line.strip()):
-                return found
-    return None
 
 
 def _where_it_was(case: Case) -> Frame | None:
@@ -131,10 +118,11 @@ def _interrupted(case: Case) -> Hit | None:
 
 
 def _ended_by_itself(case: Case) -> Hit | None:
-    if not case.is_error(*_LEAVING) or case.raised_at is None or case.printed:
+    if not case.is_error(*_LEAVING) or case.raised_at is None:
         return None
-    goes_on = case.evidence.kind is EvidenceKind.TEST and case.evidence.process is None
-    if goes_on or (case.is_error("builtins.KeyboardInterrupt") and not _ends_each_time(case)):
+    if case.evidence.kind is EvidenceKind.TEST and case.evidence.process is None:
+        return None  # the test alone is over
+    if case.is_error("builtins.KeyboardInterrupt") and not _is_its_own(case):
         return None
     return Hit(
         suggestion=f"{place(case.raised_at)} ended the whole session: {_exit(case)}.",
@@ -143,7 +131,10 @@ def _ended_by_itself(case: Case) -> Hit | None:
     )
 
 
-def _ends_each_time(case: Case) -> bool:
+def _is_its_own(case: Case) -> bool:
+    """An interrupt that no person sent: it came from within a test, or comes each time."""
+    if case.evidence.kind is EvidenceKind.COMMAND:
+        return False
     return case.evidence.kind is not EvidenceKind.SESSION or _happened_again(case)
 
 
@@ -154,9 +145,8 @@ def _left_by_the_test(case: Case) -> Hit | None:
     if not case.in_test:
         return None
     return Hit(
-        suggestion=f"{place(case.raised_at)} leaves the program: {_exit(case)}; a test that is over returns."
-        if case.raised_at
-        else f"The test leaves the program: {_exit(case)}."
+        suggestion=f"{place(case.raised_at) if case.raised_at else 'The test'} leaves the program: "
+        f"{_exit(case)}; a test that is over returns."
     )
 
 
@@ -168,8 +158,8 @@ def _closed_output(case: Case) -> Hit | None:
     if last is None or not last.path.endswith(_CAPTURE):
         return None
     return Hit(
-        suggestion=f"{_what(case)} closes sys.stdout or sys.stderr, which are not its own: let it leave them "
-        "open, or put a stream of its own in their place."
+        suggestion=f"{_what(case)} closes sys.stdout or sys.stderr, which are not its own: let it leave "
+        "them open, or put a stream of its own in their place."
     )
 
 
@@ -232,53 +222,6 @@ def _others_internal_error(case: Case) -> Hit | None:
         f"plugins are "
         "installed here, and in which versions.",
         frame=last,
-    )
-
-
-def _absent_plugin(case: Case) -> Hit | None:
-    found = _line(case, _UNRECOGNIZED)
-    if found is None or case.evidence.kind is not EvidenceKind.SESSION:
-        return None
-    options = found["options"].split()
-    plugins = dict.fromkeys(
-        plugin
-        for option in options
-        for start, plugin in PLUGIN_OF_OPTION.items()
-        if option.startswith(start) and (start.startswith("--") or option.rstrip("0123456789") == start)
-    )
-    brings = (
-        f": install {', '.join(plugins)}" if plugins else ": install the plugin that brings it, or drop it"
-    )
-    return Hit(
-        suggestion=f"pytest does not know the option {quote(' '.join(options))} of the command or of "
-        f"addopts{brings}.",
-        weight=1.0 if plugins else 0.85,
-    )
-
-
-def _required_plugin(case: Case) -> Hit | None:
-    found = _line(case, _REQUIRED_PLUGINS)
-    return (
-        Hit(suggestion=f"The project requires plugins that are not here: {found['plugins']}.")
-        if found
-        else None
-    )
-
-
-def _no_pytest(case: Case) -> Hit | None:
-    found = _line(case, _NO_PYTEST)
-    if found is None or case.evidence.kind is not EvidenceKind.SESSION:
-        return None
-    return Hit(suggestion=f"The interpreter of the command has no {found['module']}: install pytest there.")
-
-
-def _no_such_file(case: Case) -> Hit | None:
-    found = _line(case, _NO_FILE) if case.evidence.kind is EvidenceKind.SESSION else None
-    if found is None:
-        return None
-    return Hit(
-        suggestion=f"The command names {found['what']}, which does not exist.",
-        location=Location(path=found["what"].partition("::")[0]),
     )
 
 
@@ -387,34 +330,7 @@ PROCESS_RULES: tuple[Rule, ...] = (
         runner_up=(Category.ENVIRONMENT_ERROR, 0.2),
         read=_closed_output,
     ),
-    Rule(
-        id="option-of-absent-plugin",
-        because="pytest was given an option that no installed plugin knows.",
-        category=Category.ENVIRONMENT_ERROR,
-        confidence=0.92,
-        read=_absent_plugin,
-    ),
-    Rule(
-        id="required-plugin-absent",
-        because="The project's required_plugins are not installed.",
-        category=Category.ENVIRONMENT_ERROR,
-        confidence=0.96,
-        read=_required_plugin,
-    ),
-    Rule(
-        id="pytest-not-installed",
-        because="The interpreter of the command cannot start pytest.",
-        category=Category.ENVIRONMENT_ERROR,
-        confidence=0.97,
-        read=_no_pytest,
-    ),
-    Rule(
-        id="argument-not-found",
-        because="pytest was given a file or node id that does not exist.",
-        category=Category.TEST_NOT_FOUND,
-        confidence=0.95,
-        read=_no_such_file,
-    ),
+    *STARTING_RULES,
     Rule(
         id="process-left-early",
         because="The process ended before its session said that it was over.",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _SHOWN = 5
 _BUDGETS = {
     "wall_seconds": "The run took {used:g} s where the plan grants {limit:g} s",
-    "memory_mb": "The run's processes used {used:g} MiB together where the plan grants {limit:g} MiB",
+    "memory_mb": "The run's processes used {used:.0f} MiB together where the plan grants {limit:g} MiB",
     "new_files": "The run left {used:g} new files where the plan grants {limit:g}",
 }
 _REACHED = {
@@ -24,6 +24,10 @@ _REACHED = {
     "process": "a program was started ({target})",
     "write": "something was written outside the plan's root ({target})",
 }
+
+
+_KEYS = {"connect": "network", "process": "processes", "write": "writes"}
+"""Where a plan grants what was reached for."""
 
 
 def _hygiene(case: Case) -> Hit | None:
@@ -47,8 +51,8 @@ def _sandbox(case: Case) -> Hit | None:
     what = _REACHED.get(event.event, "{target} was reached for").format(target=quote(event.target))
     where = f"In {quote(event.nodeid)} {what}" if event.nodeid else f"Outside any test {what}"
     return Hit(
-        suggestion=f"{where}, which the plan denies. Have the tests do without it, or grant "
-        "it in the plan.",
+        suggestion=f"{where}, which the plan denies. Have the tests do without it, or grant it in the plan: "
+        f"metadata.{_KEYS.get(event.event, 'network')}.",
         location=Location(path=event.path) if event.path else None,
     )
 

@@ -1,0 +1,238 @@
+"""``planverify baseline``: record, show and accept."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from planner.model.kinds import Phase
+from planner.model.outcome import CheckKind, TestOutcome, Verdict
+from planner.text.sanitizing import clean
+from pytest_planverify.command_words import (
+    PlanArgument,
+    Status,
+    UsageMistake,
+    command_app,
+    complain,
+    complete_todo,
+    ends,
+    flat_plan,
+    plan_or_usual,
+    say,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from planner.model.baseline import Baseline
+    from planner.model.outcome import OutcomeDocument
+
+_RECORD = "record"
+_MOST_NAMED = 10
+
+
+class _Group(TyperGroup):
+    """A group whose first command need not be named: ``planverify baseline PLAN`` records."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name of the first command in front where no command is named."""
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args.insert(0, _RECORD)
+        return super().parse_args(ctx, args)
+
+
+app = command_app(
+    cls=_Group,
+    add_completion=False,
+    help="What held before the work began. Without a command, record: planverify baseline plan.yaml",
+    epilog="Exit status: 0 done, 1 nothing to accept or to show, 2 wrong usage, 4 a file cannot be read, "
+    "or the plan cannot be verified.",
+)
+
+Reason = Annotated[
+    str | None, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the baseline.")
+]
+
+
+@app.command(
+    name=_RECORD,
+    epilog="Exit status: 0 recorded, whatever is red; 2 there is a baseline already, or wrong usage; 4 the "
+    "plan cannot be verified, or a file cannot be written.",
+)
+@ends
+def record(
+    plan: PlanArgument = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the baseline that is there; needs --reason.")
+    ] = False,
+    reason: Reason = None,
+) -> int:
+    """Record what holds now (the default): verify the plan, and keep what every file holds.
+
+    Do it before the work begins. A baseline that is made anew later takes what was changed meanwhile for
+    what was there before, a cheat as well: so it is replaced only with --force and a --reason.
+    """
+    from planner.errors import BaselineError
+    from pytest_planverify.baseline import load_baseline
+    from pytest_planverify.baseline.keeping import keep_baseline
+    from pytest_planverify.baseline.recording import look, make_baseline
+    from pytest_planverify.baseline.remaking import claimed_todos, remade
+    from pytest_planverify.baseline.verifying import verify_apart
+
+    path = plan_or_usual(plan)
+    flat = flat_plan(path)
+    root, plan_id = flat.loaded.root, flat.loaded.plan.todo_list_id
+    earlier = None
+    try:
+        earlier = load_baseline(root, plan_id)
+    except BaselineError:
+        if not force:
+            raise
+    _require_reason(force, reason, None if earlier is None else earlier.document)
+    complain(f"recording what holds now in {root}")
+    seen = look(root)
+    verified = verify_apart(flat.loaded.path, directory=Path.cwd())
+    records = root / ".planverify" / "runs" / verified.document.run.run_id / "journal.jsonl"
+    document, contents = make_baseline(flat, seen, verified.document, records)
+    if force and reason:
+        document = remade(document, earlier, reason)
+    place, unkept = keep_baseline(root, document, contents)
+    _show(document)
+    if unkept is not None:
+        complain(f"git keeps no copy of it, so a change of {place} will not be noticed: {unkept}")
+    idle = list(_without_tests(verified.document))
+    if idle:
+        complain(f"no test ran for {_listed(idle)}: nothing can be told of their tests by this baseline")
+    claimed = claimed_todos(flat)
+    if claimed:
+        complain(
+            f"the work has begun: {_listed(claimed)} are said to be done, and what was changed for them "
+            "now counts as what was there before"
+        )
+    return Status.OK
+
+
+def _without_tests(document: OutcomeDocument) -> Iterator[str]:
+    """The checks whose sessions did not come to any test, though there should be some."""
+    for outcome in document.outcomes:
+        broken = {failure.check_id for failure in outcome.failures if failure.phase is Phase.SESSION}
+        for check in outcome.checks:
+            ran = any(test.outcome is not TestOutcome.NOT_RUN for test in check.tests)
+            undone = check.verdict is Verdict.INCONCLUSIVE or check.id in broken
+            if check.kind is CheckKind.TEST and undone and not ran:
+                yield f"{outcome.todo_id} {check.id}"
+
+
+def _require_reason(force: bool, reason: str | None, earlier: Baseline | None) -> None:
+    if force and not (reason and reason.strip()):
+        raise UsageMistake("--force: say why with --reason TEXT; it is kept in the new baseline")
+    if earlier is not None and not force:
+        raise UsageMistake(
+            f"there is a baseline of '{earlier.plan}' of {earlier.made_at}; what was changed since would "
+            "count as what was there before: bless a change of what judges with planverify baseline "
+            "accept, or replace all of it with --force --reason TEXT"
+        )
+
+
+@app.command(epilog="Exit status: 0 shown, 1 there is no baseline, 4 it cannot be read or trusted.")
+@ends
+def show(
+    plan: PlanArgument = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it, as JSON.")] = False,
+) -> int:
+    """Show what is known of the time before the work."""
+    from pytest_planverify.baseline import load_baseline
+
+    flat = flat_plan(plan_or_usual(plan))
+    kept = load_baseline(flat.loaded.root, flat.loaded.plan.todo_list_id)
+    if kept is None:
+        complain("there is no baseline of this plan; make one: planverify baseline PLAN")
+        return Status.FOUND
+    if as_json:
+        say(json.dumps(kept.document.model_dump(mode="json"), indent=2, sort_keys=True))
+    else:
+        _show(kept.document)
+        for each in kept.document.accepted:
+            files = _listed(each.files)
+            say(f"  accepted  {clean(each.todo_id)}: {files}: {clean(each.reason)} ({each.at})")
+        for each in kept.document.remade:
+            say(f"  made anew {each.at}: {clean(each.reason)}")
+    for doubt in kept.doubts:
+        complain(doubt)
+    return Status.UNREADABLE if kept.doubts else Status.OK
+
+
+def _show(document: Baseline) -> None:
+    tests = document.tests.values()
+    red = [name for name, test in document.tests.items() if test.outcome.is_red and not test.flaky]
+    flaky = [name for name, test in document.tests.items() if test.flaky]
+    outcomes = Counter("flaky" if test.flaky else test.outcome.value for test in tests)
+    place = "no git revision" if document.revision is None else f"revision {document.revision[:12]}"
+    if document.dirty:
+        place += " and changes that it has not"
+    say(f"baseline of {clean(document.plan)} at {place}, {document.made_at}")
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(outcomes.items())) or "none was run"
+    say(f"  tests     {counts}")
+    for word, names in (("red", red), ("flaky", flaky)):
+        if names:
+            say(f"  {word:<9} {_listed(names)}")
+    states = Counter(todo.state.value for todo in document.todos.values() if todo.state is not None)
+    say(f"  todos     {', '.join(f'{count} {name}' for name, count in sorted(states.items())) or 'none'}")
+    kinds = Counter(file.kind.value for file in document.files.values())
+    product = kinds.pop("product", 0)
+    judges = ", ".join(f"{count} {name}" for name, count in kinds.most_common()) or "none"
+    say(f"  judges    {sum(kinds.values())} of {len(document.files)} files: {judges}; {product} product")
+
+
+def _listed(names: Iterable[str]) -> str:
+    known = [clean(name) for name in names]
+    more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
+    return ", ".join(known[:_MOST_NAMED]) + more
+
+
+@app.command(
+    epilog="Exit status: 0 accepted, 1 nothing that judges has changed, 2 wrong usage, 4 there is no "
+    "baseline, or it cannot be trusted."
+)
+@ends
+def accept(
+    todo: Annotated[
+        str,
+        typer.Argument(
+            metavar="TODO", help="The todo that the change was made for.", autocompletion=complete_todo
+        ),
+    ],
+    plan: PlanArgument = None,
+    reason: Reason = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--file", metavar="PATH", help="Accept only this file; may be given several times."),
+    ] = None,
+) -> int:
+    """Bless a legitimate change of what judges: tests, conftests, configuration, data, plans.
+
+    Accepted are the files that judge and differ from the baseline, just as they are now; the next change
+    of one of them needs to be accepted again.
+    """
+    from pytest_planverify.baseline.accepting import accept_changes
+
+    if not (reason and reason.strip()):
+        raise UsageMistake("accept: say why with --reason TEXT; it is kept in the baseline")
+    flat = flat_plan(plan_or_usual(plan))
+    known = [each.id for each in flat.loaded.plan.items]
+    if todo not in known:
+        raise UsageMistake(f"accept: the plan has no todo '{todo}'; it has {_listed(known)}")
+    accepted, unkept = accept_changes(flat, todo, reason.strip(), only)
+    if accepted is None:
+        say("nothing that judges differs from the baseline, or all of it is accepted already")
+        return Status.FOUND
+    for path, digest in accepted.files.items():
+        say(f"accepted for {clean(todo)}: {clean(path)} {'(gone)' if digest is None else digest[:12]}")
+    if unkept is not None:
+        complain(f"git keeps no copy of the baseline, so its change will not be noticed: {unkept}")
+    return Status.OK

@@ -1,0 +1,99 @@
+"""Compares a run with the baseline: each test, each failure, each check and each todo."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from planner.model.outcome import CheckKind, Since, TestOutcome, TodoAtBase, TodoState
+from planner.rules.own_work import BEFORE_THE_WORK
+from planner.rules.since import check_at_base, since_of, since_of_check, since_of_tests
+from pytest_planverify.baseline.nodeids import below
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from planner.edges.plan_tree import FlatPlan
+    from planner.model.baseline import BaselineCheck
+    from planner.model.evidence import Evidence
+    from planner.model.outcome import Check, Outcome
+    from pytest_planverify.baseline.keeping import KeptBaseline
+
+_MADE_BY_THE_WORK = frozenset({"hygiene", "allowlist"})
+"""Guards that compare with the baseline themselves: what they find is new."""
+
+
+class Comparison:
+    """How the outcomes of one plan compare with its baseline."""
+
+    def __init__(self, flat: FlatPlan, kept: KeptBaseline) -> None:
+        self._flat = flat
+        self._kept = kept
+
+    def todo(self, todo_id: str) -> TodoAtBase | None:
+        """How a todo stood."""
+        held = self._kept.document.todos.get(todo_id)
+        if held is None:
+            return None
+        if held.claimed:
+            return TodoAtBase.CLAIMED
+        return TodoAtBase.DONE if held.state is TodoState.DONE else TodoAtBase.OPEN
+
+    def check(self, todo_id: str, check: Check) -> Check:
+        """The check with ``since`` in its tests, and what it was worth."""
+        if check.kind in (CheckKind.GUARD, CheckKind.SUB_PLAN):
+            return check
+        known = [self._kept.test(below(self._flat, todo_id, test.nodeid)) for test in check.tests]
+        tests = tuple(
+            test.model_copy(
+                update={"since": self._since(below(self._flat, todo_id, test.nodeid), test.outcome)}
+            )
+            for test in check.tests
+        )
+        at_base = check_at_base(self._then(todo_id, check.id), [test for test in known if test is not None])
+        return check.model_copy(update={"tests": tests, "at_base": at_base})
+
+    def parts(
+        self, todo_id: str, evidence: Evidence, signature: str, tests: Sequence[str]
+    ) -> list[tuple[Since, tuple[str, ...]]]:
+        """What a failure is made of: the tests that fail in a new way, and those that failed before."""
+        if evidence.check_id in _MADE_BY_THE_WORK:
+            return [(Since.NEW, tuple(tests))]
+        by_check = since_of_check(self._then(todo_id, evidence.check_id), signature)
+        if not tests:
+            if evidence.nodeid is None:
+                return [(by_check, ())]
+            of_file = self._since(below(self._flat, todo_id, evidence.nodeid), TestOutcome.FAILED)
+            return [(by_check if of_file is Since.UNKNOWN else of_file, ())]
+        sinces: dict[str, Since] = {}
+        for test in tests:
+            since = self._since(below(self._flat, todo_id, test), TestOutcome.FAILED)
+            known = since is not Since.UNKNOWN or by_check is not Since.PRE_EXISTING
+            sinces[test] = since if known else by_check
+        parts: list[tuple[Since, tuple[str, ...]]] = []
+        for before in (False, True):
+            named = tuple(test for test in tests if (sinces[test] in BEFORE_THE_WORK) is before)
+            if named:
+                parts.append((since_of_tests({sinces[test] for test in named}), named))
+        return parts
+
+    def _then(self, todo_id: str, check_id: str) -> BaselineCheck | None:
+        held = self._kept.document.todos.get(todo_id)
+        return None if held is None else held.checks.get(check_id)
+
+    def _since(self, nodeid: str, outcome: TestOutcome) -> Since:
+        then = self._kept.test(nodeid)
+        missing = then is None and outcome.is_red
+        return since_of(outcome, then, may_have_been_there=missing and self._kept.had_test(nodeid))
+
+
+def count_since(outcomes: Iterable[Outcome]) -> dict[Since, int]:
+    """How the tests of outcomes compare, each test once, a red before a green."""
+    found: dict[tuple[str | None, str], tuple[bool, Since]] = {}
+    for outcome in outcomes:
+        for check in outcome.checks:
+            for test in check.tests:
+                key = (outcome.plan, test.nodeid)
+                if key not in found or (test.outcome.is_red and not found[key][0]):
+                    found[key] = (test.outcome.is_red, test.since)
+    return dict(sorted(Counter(since for _, since in found.values()).items()))

@@ -1,0 +1,288 @@
+"""Keeps the baseline below the plan's root, and a second copy with git; loads it and compares the two."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from planner.edges.baseline_file import baseline_bytes, parse_baseline, read_baseline, write_whole
+from planner.errors import BaselineError
+from pytest_planverify.baseline.kinds import Judges
+from pytest_planverify.repository import GitFailed, Repository, may_keep
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from planner.model.baseline import Baseline, BaselineTest, JudgeKind
+
+HOME = ".planverify"
+FILE = "baseline.json"
+MORE = "baselines"
+"""The folder of the baselines of further plans of a root, and of those of revisions."""
+
+OBJECTS = "baseline/objects"
+"""The folder of contents that no commit holds, each under its sha256."""
+
+REFS = "refs/planverify"
+REVISION_REFS = "refs/planverify-revisions"
+_OF_LINKED = "refs/worktree/planverify"
+"""Refs below ``refs/worktree`` are not shared between the work trees of a repository."""
+
+
+class KeptBaseline:
+    """A baseline that was found, and what is to be said of it."""
+
+    def __init__(
+        self,
+        root: Path,
+        document: Baseline,
+        *,
+        path: Path,
+        doubts: tuple[str, ...] = (),
+        repository: Repository | None = None,
+    ) -> None:
+        self.root = root
+        self.document = document
+        self.path = path
+        """Its file; it may be gone where git keeps the baseline."""
+        self.doubts = doubts
+        """Signs that it was changed by something else than ``planverify baseline``."""
+        self._files = BaselineFiles(root, document, repository)
+        self._accepted: set[tuple[str, str | None]] | None = None
+        self._functions: frozenset[str] | None = None
+
+    def snapshot(self) -> BaselineFiles:
+        """The files of the root as they were."""
+        return self._files
+
+    def accepted(self, path: str, sha256: str | None) -> bool:
+        """Whether a person has blessed that content of a file; ``None`` is a file that is gone."""
+        if self._accepted is None:
+            self._accepted = {item for each in self.document.accepted for item in each.files.items()}
+        return (path, sha256) in self._accepted
+
+    def kind_of(self, path: str) -> JudgeKind:
+        """What a file has to do with verdicts; of a file that was not there its name decides."""
+        known = self.document.files.get(path)
+        return Judges().kind_of(path) if known is None else known.kind
+
+    def test(self, nodeid: str) -> BaselineTest | None:
+        """What a test said; of a test in a file that could not be imported, what the file said."""
+        return self.document.tests.get(nodeid) or self.document.tests.get(nodeid.partition("::")[0])
+
+    def had_test(self, nodeid: str) -> bool:
+        """Whether the test may have been there: it was run, or its file speaks of its name."""
+        if self.test(nodeid) is not None:
+            return True
+        path, _, names = nodeid.partition("[")[0].partition("::")
+        if path not in self.document.files:
+            return False
+        name = names.rpartition("::")[2]
+        function = f"{path}::{names}"
+        if self._functions is None:
+            self._functions = frozenset(known.partition("[")[0] for known in self.document.tests)
+        if function in self._functions:
+            return False  # its other parameters were run, so it would have been, too
+        content = self._files.read(path)
+        return (
+            content is None
+            or not name
+            or re.search(rf"\b{re.escape(name)}\b".encode(), content) is not None
+        )
+
+
+class BaselineFiles:
+    """The files of a root as they were at its baseline; contents come from git, or from kept copies."""
+
+    def __init__(self, root: Path, document: Baseline, repository: Repository | None) -> None:
+        self._root = root
+        self._document = document
+        self._repository = repository
+        self._known: dict[str, bytes | None] = {}
+
+    def digests(self) -> Mapping[str, str]:
+        """The sha256 of every file, in hexadecimal."""
+        return {path: file.sha256 for path, file in self._document.files.items()}
+
+    def read(self, path: str) -> bytes | None:
+        """The content of a file; nothing where no copy of just that content is left."""
+        if path not in self._known:
+            self._known[path] = self._read(path)
+        return self._known[path]
+
+    def _git(self) -> Repository | None:
+        if self._repository is None:
+            self._repository = Repository.around(self._root)
+        return self._repository
+
+    def _read(self, path: str) -> bytes | None:
+        file = self._document.files.get(path)
+        if file is None:
+            return None
+        content = None
+        if file.committed and self._document.revision is not None:
+            repository = self._git()
+            if repository is not None:
+                content = repository.content(self._document.revision, path)
+        else:
+            with suppress(OSError):
+                content = (self._root / HOME / OBJECTS / file.sha256).read_bytes()
+        if content is None or hashlib.sha256(content).hexdigest() != file.sha256:
+            return None
+        return content
+
+
+def find_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
+    """The baseline of a plan; ``None`` where none was made.
+
+    Where git keeps a copy that copy counts, and a file that differs from it is a doubt; the file may be
+    gone. Raises :class:`planner.errors.BaselineError` for one that cannot be read or is of another plan.
+    """
+    path = _file_of(root, plan_id)
+    there = path.exists() or path.is_symlink()
+    if not there and not _git_may_keep(root):
+        return None
+    repository = Repository.around(root) if _git_may_keep(root) else None
+    ref, copy = _copy(repository, plan_id)
+    if not there and copy is None:
+        return None
+    if not there:
+        assert copy is not None
+        return KeptBaseline(root, _of_plan(parse_baseline(copy, ref), plan_id, ref), path=path)
+    return _compared(root, plan_id, path, repository, ref, copy)
+
+
+def _compared(
+    root: Path, plan_id: str, path: Path, repository: Repository | None, ref: str, copy: bytes | None
+) -> KeptBaseline:
+    """The baseline of a file, or the one that git keeps where the file is another."""
+    try:
+        document, data = read_baseline(path)
+        document = _of_plan(document, plan_id, str(path))
+    except BaselineError:
+        if copy is None:
+            raise
+        data = b""
+        document = None
+    if copy is not None and copy != data:
+        doubt = f"{os.path.relpath(path, root)} is not the baseline that git keeps as {ref}"
+        kept = _of_plan(parse_baseline(copy, ref), plan_id, ref)
+        return KeptBaseline(root, kept, path=path, doubts=(doubt,), repository=repository)
+    assert document is not None
+    return KeptBaseline(root, document, path=path, repository=repository)
+
+
+def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes]) -> tuple[Path, str | None]:
+    """Write a baseline and the contents by sha256 that no commit holds.
+
+    Returns its path, and why git has no copy of it, where there is git. Raises
+    :class:`planner.errors.BaselineError` where it cannot be written.
+    """
+    path = _file_of(root, document.plan, making=True)
+    data = baseline_bytes(document)
+    try:
+        keep_contents(root, contents)
+        write_whole(path, data)
+    except OSError as error:
+        raise BaselineError(
+            f"{error.filename or path}: the baseline cannot be written: {error.strerror}; make the plan's "
+            "root writable"
+        ) from None
+    repository = Repository.around(root)
+    if repository is None:
+        return path, None
+    try:
+        repository.keep(_ref(repository, document.plan), data)
+    except GitFailed as error:
+        return path, str(error)
+    return path, None
+
+
+def replace_document(kept: KeptBaseline, document: Baseline) -> str | None:
+    """Write the changed document of a baseline; the contents stay. Returns why git has no copy of it."""
+    return keep_baseline(kept.root, document, {})[1]
+
+
+def keep_contents(root: Path, contents: Mapping[str, bytes]) -> None:
+    """Keep contents that no commit holds, each under its sha256. Raises ``OSError``."""
+    home = root / HOME
+    home.mkdir(exist_ok=True, mode=0o700)
+    ignore = home / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("# Written by pytest-planverify; nothing here needs to be kept.\n*\n")
+    folder = home / OBJECTS
+    for digest, content in contents.items():
+        place = folder / digest
+        if not place.exists() or hashlib.sha256(place.read_bytes()).hexdigest() != digest:
+            write_whole(place, content)
+
+
+def _file_of(root: Path, plan_id: str, *, making: bool = False) -> Path:
+    """Where the baseline of a plan is; the second plan of a root has a file of its own."""
+    first = root / HOME / FILE
+    own = root / HOME / MORE / f"{_safe(plan_id)}.json"
+    if own.exists():
+        return own
+    if making and first.exists():
+        with suppress(BaselineError):
+            document, _ = read_baseline(first)
+            if document.plan != plan_id:
+                return own
+    return first
+
+
+def _of_plan(document: Baseline, plan_id: str, shown: str) -> Baseline:
+    if document.plan == plan_id:
+        return document
+    if plan_id in document.sub_plans.values():
+        return _part_of(document, plan_id)
+    raise BaselineError(
+        f"{shown}: this is the baseline of the plan '{document.plan}', not of '{plan_id}'; make one of "
+        "this plan, too: planverify baseline PLAN"
+    )
+
+
+def _part_of(document: Baseline, plan_id: str) -> Baseline:
+    """What the baseline of a plan tells of one of its sub-plans, when that is verified by itself."""
+    parent = next(name for name, held in document.sub_plans.items() if held == plan_id)
+    before = f"{parent}/"
+    todos = {
+        name.removeprefix(before): todo for name, todo in document.todos.items() if name.startswith(before)
+    }
+    return document.model_copy(update={"todos": todos})
+
+
+def _git_may_keep(root: Path) -> bool:
+    return may_keep(root, REFS) or may_keep(root, _OF_LINKED)
+
+
+def _copy(repository: Repository | None, plan_id: str) -> tuple[str, bytes | None]:
+    """The ref that keeps the baseline of a plan, and what it keeps."""
+    if repository is None:
+        return "", None
+    own = _ref(repository, plan_id)
+    refs = [own, own.replace(_OF_LINKED, REFS)] if repository.linked else [own]
+    for ref in refs:
+        copy = repository.kept(ref)
+        if copy is not None:
+            return ref, copy
+    return own, None
+
+
+def _ref(repository: Repository, plan_id: str) -> str:
+    """One of its own for each plan and root; a linked work tree has its own baseline."""
+    names = _OF_LINKED if repository.linked else REFS
+    place = hashlib.sha256(os.fsencode(repository.prefix)).hexdigest()[:8]
+    return f"{names}/{_safe(plan_id)}" + (f"@{place}" if repository.prefix else "")
+
+
+def _safe(plan_id: str) -> str:
+    """The id as a name of files and refs; what it cannot hold makes it a name with a digest."""
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", plan_id).strip("-")[:100]
+    if plain == plan_id:
+        return plain
+    return f"{plain}-{hashlib.sha256(plan_id.encode('utf-8', 'replace')).hexdigest()[:12]}"

@@ -1,0 +1,157 @@
+"""What each file of a tree has to do with the verdict."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from planner.model.baseline import JudgeKind
+from planner.rules.glob_patterns import is_glob, matches, plain
+from pytest_planverify.work_tree import CONFIGURATIONS, START_UP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from planner.edges.plan_tree import FlatPlan
+    from planner.model.plan import Todo
+    from pytest_planverify.snapshots import Snapshot
+
+_TEST_FOLDER = re.compile(r"_?(?:\w+[_-])?tests?(?:[_-]\w+)?")
+_DATA_FOLDER = re.compile(r"fixtures?|test[_-]?data|golden|snapshots|__snapshots__|cassettes|expected")
+_TEST_MODULE = re.compile(r"test_.*\.py|.*_test\.py")
+_SOURCES = frozenset({".py", ".pyi", ".pyx", ".js", ".ts", ".tsx", ".jsx", ".mjs", ".cjs", ".go", ".rs"})
+_PLUGINS = re.compile(rb"""pytest_plugins\s*(?::[^=\n]*)?=\s*([\[({]?[^\])}\n]*(?:\n[^\])}]*)?[\])}]?)""")
+_PLUGIN_OPTION = re.compile(rb"""(?:^|[\s"'=\[])-p[\s"',=]*([\w.]+)""")
+_QUOTED = re.compile(rb"""["']([\w.]+)["']""")
+_MOST_SOURCE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judges:
+    """What is known of a tree besides the names of its files."""
+
+    tests: frozenset[str] = frozenset()
+    """Files that pytest has collected tests from."""
+    plans: frozenset[str] = frozenset()
+    contracts: frozenset[str] = frozenset()
+    data: frozenset[str] = frozenset()
+    """What criteria name as their data, and the schemas of artifacts."""
+    artifacts: tuple[str, ...] = ()
+    """Paths and globs that a command is expected to make."""
+    test_folders: tuple[str, ...] = ()
+    """``testpaths`` of the configuration."""
+    plugins: frozenset[str] = field(default=frozenset())
+    """Modules that ``pytest_plugins`` or ``-p`` name."""
+
+    def kind_of(self, path: str) -> JudgeKind:
+        """The kind of one file; what no rule names is the product's."""
+        folder, _, name = path.rpartition("/")
+        suffix = os.path.splitext(name)[1].lower()
+        for kind, is_so in (
+            (JudgeKind.PLAN, path in self.plans),
+            (JudgeKind.CONFTEST, name == "conftest.py"),
+            (JudgeKind.START_UP, name in START_UP or suffix == ".pth"),
+            (JudgeKind.CONFIG, name in CONFIGURATIONS),
+            (JudgeKind.CONTRACT, path in self.contracts),
+            (JudgeKind.TEST, path in self.tests or _TEST_MODULE.fullmatch(name) is not None),
+            (JudgeKind.FIXTURE, path in self.data),
+            (JudgeKind.TEST_SUPPORT, path in self.plugins),
+            (JudgeKind.ARTIFACT, suffix not in _SOURCES and self._is_artifact(path)),
+        ):
+            if is_so:
+                return kind
+        return self._by_folder(path, folder, suffix)
+
+    def _by_folder(self, path: str, folder: str, suffix: str) -> JudgeKind:
+        parts = [part for part in folder.split("/") if part]
+        of_tests = any(_TEST_FOLDER.fullmatch(part) for part in parts) or any(
+            path.startswith(f"{each}/") for each in self.test_folders
+        )
+        if suffix in _SOURCES:
+            return JudgeKind.TEST_SUPPORT if of_tests else JudgeKind.PRODUCT
+        if of_tests or any(_DATA_FOLDER.fullmatch(part) for part in parts):
+            return JudgeKind.FIXTURE
+        return JudgeKind.PRODUCT
+
+    def _is_artifact(self, path: str) -> bool:
+        return any(path == each or (is_glob(each) and matches(path, each)) for each in self.artifacts)
+
+
+def judges_of(flat: FlatPlan, tests: Iterable[str], tree: Snapshot) -> Judges:
+    """What a plan, the collected test files and the configuration tell of the files of a tree."""
+    root = flat.loaded.root
+    contracts: set[str] = set()
+    data: set[str] = set()
+    artifacts: dict[str, None] = {}
+    for todo in flat.loaded.plan.items:
+        above = os.path.relpath(flat.owner(todo.id).root, root)
+        if todo.contract_path is not None:
+            contracts.add(_joined(above, todo.contract_path))
+        data |= {_joined(above, path) for path in _data_of(todo)}
+        artifacts |= {
+            _joined(above, each.path): None for each in todo.acceptance_criteria.expected_artifacts
+        }
+    return Judges(
+        tests=frozenset(tests),
+        plans=frozenset(os.path.relpath(part.path, root) for part in flat.parts),
+        contracts=frozenset(contracts),
+        data=frozenset(data),
+        artifacts=tuple(artifacts),
+        test_folders=_test_folders(tree),
+        plugins=frozenset(_plugins(tree)),
+    )
+
+
+def _data_of(todo: Todo) -> Iterable[str]:
+    for command in todo.acceptance_criteria.tests:
+        if command.fixture is not None:
+            yield command.fixture
+        if command.negative_control is not None and command.negative_control.patch is not None:
+            yield command.negative_control.patch
+    if todo.negative_control is not None and todo.negative_control.patch is not None:
+        yield todo.negative_control.patch
+    for artifact in todo.acceptance_criteria.expected_artifacts:
+        if artifact.json_schema is not None:
+            yield artifact.json_schema
+
+
+def _joined(above: str, path: str) -> str:
+    return plain(path) if above == "." else os.path.normpath(f"{above}/{path}")
+
+
+def _test_folders(tree: Snapshot) -> tuple[str, ...]:
+    """The ``testpaths`` of the configuration in the root; the root itself is no folder of tests only."""
+    found: dict[str, None] = {}
+    for name in sorted(CONFIGURATIONS):
+        text = (tree.read(name) or b"").decode("utf-8", "replace")
+        for line in re.finditer(r"^testpaths\s*=\s*((?:.|\n[ \t\]])*)", text, re.MULTILINE):
+            words = re.split(r"[\s,\"'\[\]=]+", line[1].split("\n\n")[0])
+            found |= {plain(word): None for word in words if re.fullmatch(r"[\w.][\w./-]*", word)}
+    return tuple(folder for folder in found if folder not in (".", ""))
+
+
+def _plugins(tree: Snapshot) -> Iterable[str]:
+    """The files of modules that configuration, conftests and tests load as plugins of pytest."""
+    paths = tree.digests()
+    for path in paths:
+        name = path.rpartition("/")[2]
+        if name == "conftest.py" or _TEST_MODULE.fullmatch(name):
+            patterns = (_PLUGINS,)
+        elif name in CONFIGURATIONS:
+            patterns = (_PLUGIN_OPTION,)
+        else:
+            continue
+        content = (tree.read(path) or b"")[:_MOST_SOURCE_BYTES]
+        for pattern in patterns:
+            for match in pattern.finditer(content):
+                names = [match[1]] if pattern is _PLUGIN_OPTION else _QUOTED.findall(match[1])
+                for module in names:
+                    file = module.decode().replace(".", "/")
+                    ends = (f"{file}.py", f"{file}/__init__.py")
+                    yield from (each for each in paths if each.endswith(ends) and _at_part(each, ends))
+
+
+def _at_part(path: str, ends: tuple[str, ...]) -> bool:
+    return path in ends or path.endswith(tuple(f"/{end}" for end in ends))

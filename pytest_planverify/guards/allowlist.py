@@ -1,0 +1,126 @@
+"""Which of the changed files no todo may change, and whom that is held against. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from planner.model.evidence import Evidence, EvidenceKind
+from planner.rules.glob_patterns import allowed, matches
+from pytest_planverify.guards import Guard, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+SHOWN = 3
+
+_CACHES = frozenset(
+    {".git", ".hg", ".planverify", "__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache"}
+    | {".hypothesis", ".venv", ".tox", ".nox", ".benchmarks", "htmlcov"}
+)
+_CACHE_ENDINGS = (".pyc", ".pyo", ".egg-info")
+_COVERAGE = ("coverage.xml", "coverage.json", "coverage.lcov", ".report.json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Author:
+    """A todo that can have done work."""
+
+    todo_id: str
+    root: Path
+    """What its paths are relative to."""
+    allowed_files: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """One root of the plan, and what there is not anybody's work or nobody may touch."""
+
+    root: Path
+    expected: tuple[str, ...] = ()
+    """Artifacts that todos are to make."""
+    protected: tuple[str, ...] = ()
+
+
+def violations(
+    authors: Sequence[Author], grounds: Iterable[Ground], touched: Mapping[Path, Collection[str]]
+) -> Iterator[Violation]:
+    """What is held against whom. ``touched`` are the changed files of each root, relative to it."""
+    outside: dict[str, None] = {}
+    protected: dict[str, None] = {}
+    top = authors[0].root if authors else None
+    for ground in grounds:
+        for file in touched.get(ground.root, ()):
+            if ground.protected and allowed(file, ground.protected):
+                protected[_shown(ground.root, file, top)] = None
+            elif not _is_nobodys(file, ground) and not _is_granted(ground.root, file, authors):
+                outside[_shown(ground.root, file, top)] = None
+    if not outside and not protected:
+        return
+    limited = [author for author in authors if author.allowed_files is not None]
+    for author in limited or authors:
+        yield _violation(author, tuple(outside), tuple(protected))
+
+
+def is_cache(path: str) -> bool:
+    """Whether a tool keeps the file for itself."""
+    parts = path.split("/")
+    return (
+        not _CACHES.isdisjoint(parts)
+        or any(part.endswith(_CACHE_ENDINGS) for part in parts)
+        or (parts[-1].startswith(".coverage") and parts[-1] != ".coveragerc")
+        or parts[-1] in _COVERAGE
+    )
+
+
+def _is_nobodys(file: str, ground: Ground) -> bool:
+    return is_cache(file) or any(matches(file, pattern) for pattern in ground.expected)
+
+
+def _is_granted(root: Path, file: str, authors: Iterable[Author]) -> bool:
+    for author in authors:
+        if author.allowed_files is None:
+            return True
+        if author.root == root:
+            path = file
+        else:
+            full = root / file
+            if not full.is_relative_to(author.root):
+                continue
+            path = full.relative_to(author.root).as_posix()
+        if allowed(path, author.allowed_files):
+            return True
+    return False
+
+
+def _shown(root: Path, file: str, top: Path | None) -> str:
+    if top is None or root == top:
+        return file
+    return posixpath.normpath(posixpath.relpath(f"{root.as_posix()}/{file}", top.as_posix()))
+
+
+def _violation(author: Author, outside: tuple[str, ...], protected: tuple[str, ...]) -> Violation:
+    parts: list[str] = []
+    if outside:
+        parts.append(f"{_some(outside)} changed, which no todo's allowed_files grants")
+    if protected:
+        parts.append(f"{_some(protected)} changed, which the plan protects")
+    reason = "; ".join(parts)
+    return Violation(
+        todo_id=author.todo_id,
+        guard=Guard.ALLOWLIST,
+        reason=reason,
+        evidence=Evidence(
+            kind=EvidenceKind.ALLOWLIST,
+            headline=reason,
+            outside=(*protected, *outside),
+            granted=author.allowed_files or (),
+        ),
+    )
+
+
+def _some(files: Sequence[str]) -> str:
+    more = f" and {len(files) - SHOWN} more" if len(files) > SHOWN else ""
+    return ", ".join(files[:SHOWN]) + more

@@ -1,0 +1,200 @@
+"""Which todo may change which file, and the verdict of which todo depends on it."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from planner.model.plan import CommandSpec
+from planner.rules.criteria import criteria_of
+from planner.rules.glob_patterns import allowed, is_glob, plain
+from pytest_planverify.guards.hygiene.judges import CONFIGURATIONS
+from pytest_planverify.guards.hygiene.signs import Leave
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from planner.edges.plan_tree import FlatPlan
+    from planner.model.plan import Plan, Todo
+    from planner.rules.criteria import Criterion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TodoReach:
+    """What one todo may change, and what it is judged by; paths are relative to the plan's root."""
+
+    todo_id: str
+    allowed_files: tuple[str, ...] | None = None
+    """Absent: it has no allowlist."""
+    selections: tuple[str, ...] = ()
+    """Files and folders of tests that its criteria select; ``.`` is all."""
+    data: tuple[str, ...] = ()
+    artifacts: tuple[str, ...] = ()
+    scripts: tuple[str, ...] = ()
+    """Files that its commands run."""
+    contract: str | None = None
+    folder: str = ""
+    """The root of its plan, where that is another one."""
+
+    def may_change(self, path: str) -> bool:
+        """Whether its allowlist names the file."""
+        below = _below(path, self.folder)
+        return self.allowed_files is not None and below is not None and allowed(below, self.allowed_files)
+
+    def depends_on(self, path: str) -> bool:
+        """Whether a file that judges has a say in its verdict."""
+        if path in self.data or path == self.contract:
+            return True
+        folder, name = posixpath.split(path)
+        for selection in self.selections:
+            if selection in (".", "") or path == selection or path.startswith(f"{selection}/"):
+                return True
+            beside = posixpath.dirname(selection) if selection.endswith(".py") else selection
+            if name == "conftest.py" or name in CONFIGURATIONS:
+                if folder == "" or beside == folder or beside.startswith(f"{folder}/"):
+                    return True
+            elif (beside == folder or (beside and folder.startswith(f"{beside}/"))) and not (
+                name.startswith("test_") or name.endswith("_test.py")
+            ):
+                # Support and data beside the tests; other tests in the same folder are none of its own.
+                return True
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grants:
+    """Of all todos of a plan."""
+
+    todos: tuple[TodoReach, ...] = ()
+    protected: tuple[str, ...] = ()
+    """Globs of files that no todo may change."""
+    plans: tuple[str, ...] = ()
+    """The plan files."""
+    _leaves: dict[str, Leave] = field(default_factory=dict[str, Leave], compare=False, repr=False)
+
+    @classmethod
+    def of(cls, flat: FlatPlan, before: Plan | None = None) -> Grants:
+        """The grants of a plan and its sub-plans.
+
+        ``before`` is the plan of the baseline: what a todo was granted since does not count, so that nobody
+        grants himself his judges. A todo that came since has the grants of its parent, or none.
+        """
+        root = flat.loaded.root
+        reaches: list[TodoReach] = []
+        for todo in flat.loaded.plan.items:
+            owner = flat.owner(todo.id)
+            folder = _relative(str(owner.root), str(root))
+            if folder is None:
+                continue
+            criteria = owner.criteria.get(todo.id.rpartition("/")[2]) or flat.loaded.criteria.get(todo.id)
+            reaches.append(reach_of(_as_it_was(todo, before), criteria or (), folder))
+        plans = tuple(
+            path for part in flat.parts if (path := _relative(str(part.path), str(root))) is not None
+        )
+        return cls(todos=tuple(reaches), protected=flat.loaded.plan.metadata.protected_files, plans=plans)
+
+    @classmethod
+    def of_plan(cls, plan: Plan, path: str = "") -> Grants:
+        """The grants of one plan that stands alone; ``path`` is its file."""
+        reaches = tuple(reach_of(todo, criteria_of(todo)) for todo in plan.items)
+        return cls(todos=reaches, protected=plan.metadata.protected_files, plans=(path,) if path else ())
+
+    def leave(self, path: str) -> Leave:
+        """Whether somebody may change a file."""
+        found = self._leaves.get(path)
+        if found is None:
+            found = self._leaves[path] = self._decide(path)
+        return found
+
+    def owners(self, path: str) -> tuple[str, ...]:
+        """The todos whose allowlist names a file; else those that have none."""
+        named = tuple(each.todo_id for each in self.todos if each.may_change(path))
+        return named or tuple(each.todo_id for each in self.todos if each.allowed_files is None)
+
+    def dependants(self, path: str) -> tuple[str, ...]:
+        """The todos whose verdict a file has a say in; the plan has one in all."""
+        if path in self.plans:
+            return tuple(each.todo_id for each in self.todos)
+        return tuple(each.todo_id for each in self.todos if each.depends_on(path))
+
+    def _decide(self, path: str) -> Leave:
+        if self.protected and allowed(path, self.protected):
+            return Leave.FORBIDDEN
+        if any(each.may_change(path) for each in self.todos):
+            return Leave.GRANTED
+        if path in self.plans:
+            return Leave.FORBIDDEN
+        has_open = any(each.allowed_files is None for each in self.todos) or not self.todos
+        return Leave.OPEN if has_open else Leave.FORBIDDEN
+
+
+def reach_of(todo: Todo, criteria: Iterable[Criterion], folder: str = "") -> TodoReach:
+    """The reach of one todo; ``folder`` is where its paths start, below the root."""
+    selections: list[str] = []
+    data: list[str] = []
+    artifacts: list[str] = []
+    scripts: list[str] = []
+    for criterion in criteria:
+        spec = criterion.spec
+        if isinstance(spec, CommandSpec):
+            if criterion.command is not None:
+                selections += _selected(criterion, folder)
+                if criterion.command.pytest is None:
+                    scripts += [_joined(folder, word) for word in spec.cmd.split() if word.endswith(".py")]
+            if getattr(spec, "fixture", None):
+                data.append(_joined(folder, str(spec.fixture)))
+        elif hasattr(spec, "path"):
+            artifacts.append(_joined(folder, str(getattr(spec, "path", ""))))
+            schema = getattr(spec, "json_schema", None)
+            if schema:
+                data.append(_joined(folder, str(schema)))
+    return TodoReach(
+        todo_id=todo.id,
+        allowed_files=todo.allowed_files,
+        selections=tuple(dict.fromkeys(selections)),
+        data=tuple(data),
+        artifacts=tuple(artifacts),
+        scripts=tuple(scripts),
+        contract=_joined(folder, todo.contract_path) if todo.contract_path else None,
+        folder=folder,
+    )
+
+
+def _selected(criterion: Criterion, folder: str) -> Iterator[str]:
+    pytest = criterion.command.pytest if criterion.command is not None else None
+    if pytest is None:
+        return
+    if not pytest.selections:
+        yield folder or "."
+    for selection in pytest.selections:
+        path = plain(selection.partition("::")[0].partition("[")[0] or ".")
+        yield _joined(folder, path if not is_glob(path) else posixpath.dirname(path) or ".")
+
+
+def _as_it_was(todo: Todo, before: Plan | None) -> Todo:
+    """A todo with the grants that it had at the baseline."""
+    if before is None:
+        return todo
+    known = {each.id: each for each in before.items}
+    was = known.get(todo.id) or known.get(todo.parent_id or "")
+    if was is None:
+        return todo if "/" in todo.id else todo.model_copy(update={"allowed_files": ()})
+    return todo.model_copy(update={"allowed_files": was.allowed_files})
+
+
+def _joined(folder: str, path: str) -> str:
+    return posixpath.normpath(posixpath.join(folder, path.replace("\\", "/")))
+
+
+def _below(path: str, folder: str) -> str | None:
+    if not folder:
+        return path
+    return path.removeprefix(f"{folder}/") if path.startswith(f"{folder}/") else None
+
+
+def _relative(path: str, root: str) -> str | None:
+    """A path below the root, relative to it."""
+    if path == root:
+        return ""
+    return path.removeprefix(f"{root}/").replace("\\", "/") if path.startswith(f"{root}/") else None

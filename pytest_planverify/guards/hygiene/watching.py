@@ -1,0 +1,106 @@
+"""Hygiene of one plan of a run: the tree before anything of it runs against the plan's baseline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_planverify.guards.hygiene.blaming import violations
+from pytest_planverify.guards.hygiene.comparing import compare
+from pytest_planverify.guards.hygiene.grants import Grants
+from pytest_planverify.guards.hygiene.signs import SIGNS, Leave, excerpt
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+    from pathlib import Path
+
+    from planner.edges.plan_tree import FlatPlan
+    from planner.model.evidence import HygieneSignal
+    from planner.model.plan import Plan
+    from pytest_planverify.baseline import KeptBaseline
+    from pytest_planverify.guards import Violation
+    from pytest_planverify.snapshots import Snapshot
+
+_MAY_BE_LEFT = frozenset({"debris", "artifact-by-hand"})
+_SHOWN = 3
+
+
+class HygieneWatch:
+    """What was found in the tree; looked at when made, so that the run itself is no part of it."""
+
+    def __init__(self, flat: FlatPlan, baseline: KeptBaseline, tree: Snapshot, home: Path) -> None:
+        """``home`` is the folder of our own records."""
+        self._baseline = baseline
+        self.grants = Grants.of(flat, _plan_of(flat, baseline))
+        found = compare(
+            baseline.snapshot(),
+            tree,
+            kinds={path: file.kind for path, file in baseline.document.files.items()},
+            grants=self.grants,
+            accepted=baseline.accepted,
+        )
+        self.signals = (*self._doubts(), *_without_leavings(found, home, flat.loaded.root))
+        self.notes = tuple(self._unknown(tree))
+
+    @property
+    def said(self) -> str:
+        """How the outcome file speaks of hygiene."""
+        revision = self._baseline.document.revision
+        return f"checked against the baseline of {self._baseline.document.made_at}" + (
+            f" ({revision[:12]})" if revision else ""
+        )
+
+    def violations(
+        self, passed: Collection[str], present: Collection[str], more: Collection[HygieneSignal] = ()
+    ) -> Iterator[Violation]:
+        """What is held against todos of the run; ``more`` are signs that the run has shown."""
+        yield from violations((*self.signals, *more), grants=self.grants, passed=passed, present=present)
+
+    def _doubts(self) -> Iterator[HygieneSignal]:
+        from planner.model.evidence import HygieneSignal
+
+        hardness = SIGNS["records-touched"].hardness(Leave.FORBIDDEN)
+        assert hardness is not None
+        for doubt in self._baseline.doubts:
+            yield HygieneSignal(
+                sign="records-touched", hardness=hardness, message=doubt, after=excerpt(doubt)
+            )
+
+    def _unknown(self, tree: Snapshot) -> Iterator[str]:
+        """Files that have changed, and of which nobody knows any more what they held."""
+        before, now = self._baseline.snapshot(), tree.digests()
+        lost = [
+            path
+            for path, digest in before.digests().items()
+            if now.get(path, digest) != digest and before.read(path) is None
+        ]
+        if lost:
+            shown = ", ".join(lost[:_SHOWN]) + (
+                f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+            )
+            yield (
+                f"what the baseline held is not known of {shown}: fetch the commit of the baseline, or "
+                "make it anew: planverify baseline PLAN"
+            )
+
+
+def _without_leavings(signals: Iterable[HygieneSignal], home: Path, root: Path) -> Iterator[HygieneSignal]:
+    """What earlier runs left in the tree is nobody's debris."""
+    from pytest_planverify.guards.leavings import left_by_runs
+
+    doubtful = {each.path for each in signals if each.sign in _MAY_BE_LEFT and each.path is not None}
+    left = left_by_runs(home, root, sorted(doubtful)) if doubtful else set[str]()
+    for signal in signals:
+        if not (signal.sign in _MAY_BE_LEFT and signal.path in left):
+            yield signal
+
+
+def _plan_of(flat: FlatPlan, baseline: KeptBaseline) -> Plan | None:
+    """The plan as the baseline has it."""
+    from planner.edges.plan_file import plan_as_it_stands
+
+    path = flat.loaded.path
+    if not path.is_relative_to(flat.loaded.root):
+        return None
+    name = path.relative_to(flat.loaded.root).as_posix()
+    content = baseline.snapshot().read(name)
+    return plan_as_it_stands(content, name) if content is not None else None

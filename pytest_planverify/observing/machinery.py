@@ -1,0 +1,272 @@
+"""Whether what judges is still itself: builtins, pytest, unittest, the clock, compared by identity.
+
+What a test patches for itself and puts back is a mock. What is another one between tests, or already when a
+test's body begins, was patched for all of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from operator import attrgetter
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from pytest_planverify.observing.inventory import defining_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HARD = "judge"
+"""A part of what judges."""
+ENDING = "ending"
+"""What ends a process."""
+CLOCK = "clock"
+"""What tells the time, or chance: often patched, and seldom to deceive."""
+
+_JUDGES = (
+    "builtins", "math", "operator", "pytest", "unittest.case", "unittest.suite", "unittest.result",
+    "unittest.async_case", "_pytest.python_api", "_pytest.approx", "_pytest.raises", "_pytest.recwarn",
+    "_pytest.outcomes", "_pytest.runner", "_pytest.reports", "_pytest.assertion",
+    "_pytest.assertion.rewrite", "_pytest.assertion.util", "_pytest.python", "_pytest.main",
+    "_pytest.nodes", "_pytest.fixtures", "_pytest.mark", "_pytest.mark.structures",
+    "_pytest.mark.expression", "_pytest.skipping", "_pytest.unittest", "_pytest.subtests",
+    "_pytest.doctest", "_pytest.terminal", "_pytest.config", "pluggy._hooks", "pluggy._manager",
+    "pluggy._callers", "pluggy._result", "pytest_planverify.journal",
+    "pytest_planverify.observing.recorder", "pytest_planverify.observing.results",
+    "pytest_planverify.observing.bodies", "pytest_planverify.observing.inventory",
+)  # fmt: skip
+_LATE = ("numpy.testing", "numpy.testing._private.utils", "pandas.testing", "pandas._testing")
+"""Judges that only some projects import; watched from the first look that finds them."""
+
+_SOFTER = {
+    "sys": (ENDING, ("exit",)),
+    "os": (ENDING, ("_exit",)),
+    "time": (CLOCK, ("time", "time_ns", "monotonic", "perf_counter")),
+    "random": (CLOCK, ("random", "seed", "randint", "choice")),
+    "datetime": (CLOCK, ("datetime", "date")),
+}
+_OFTEN_PATCHED = frozenset(
+    {"_", "print", "open", "input", "exit", "quit", "help", "copyright", "credits", "license"}
+    | {"breakpoint", "__build_info__"}
+)
+"""Builtins that decide nothing."""
+
+_MOCKED_BY_FIXTURES = ("builtins.__import__", "math.", "operator.", "unittest.", "numpy.", "pandas.")
+"""What a fixture may patch for the tests that use it, as long as it is put back."""
+
+_NUMBERS_COUNT = ("_pytest.python_api.", "_pytest.approx.")
+"""Classes whose numbers judge, too: tolerances."""
+
+_OWN_HABIT = "_pytest/legacypath.py"
+"""pytest gives its classes what they once had when it is configured."""
+
+_code, _defaults, _keywords = (
+    attrgetter("__code__"),
+    attrgetter("__defaults__"),
+    attrgetter("__kwdefaults__"),
+)
+
+
+class Patched(NamedTuple):
+    """A part of what judges that is another one by now."""
+
+    name: str
+    kind: str
+    file: str
+    """Where what stands in its place was written; empty where nobody can tell."""
+    during: str
+    """``collection``, ``tests``, or ``session``."""
+
+
+class _Space:
+    """A namespace, and what it held at first."""
+
+    __slots__ = ("_arguments", "_codes", "_functions", "_held", "_ids", "_now", "_values", "kind", "label")
+
+    def __init__(self, label: str, now: Mapping[str, Any], kind: str = HARD) -> None:
+        self.label, self.kind = label, kind
+        self._now = now
+        self._values = dict(now)
+        self._functions = [
+            function for each in self._values.values() if type(function := _inner(each)) is FunctionType
+        ]
+        self._codes = tuple(map(_code, self._functions))
+        self._held = [(each.__defaults__, each.__kwdefaults__) for each in self._functions]
+        self._arguments = self._arguments_of()
+        self._ids = tuple(map(id, now.values()))
+
+    def is_same(self) -> bool:
+        """At a glance, which takes microseconds."""
+        return (
+            tuple(map(id, self._now.values())) == self._ids
+            and tuple(map(_code, self._functions)) == self._codes
+            and self._arguments_of() == self._arguments
+        )
+
+    def changes(self) -> Iterator[tuple[str, Any]]:
+        """Names with what they stand for now, of what decides something."""
+        now = dict(self._now)
+        for name, value in self._values.items():
+            if name not in now:
+                if _decides(value):
+                    yield name, None
+            elif now[name] is not value and (_decides(value) or self._counts(value, now[name])):
+                yield name, now[name]
+        for name in now.keys() - self._values.keys():
+            if self._may_not_come(name, now[name]):
+                yield name, now[name]
+        for function, code, arguments in zip(
+            self._functions, self._codes, zip(*self._arguments, strict=True), strict=True
+        ):
+            held = (id(function.__defaults__), id(function.__kwdefaults__))
+            if function.__code__ is not code or held != arguments:
+                yield f"{function.__name__}()", function
+
+    def settle(self) -> None:
+        """Take what comes and decides nothing as it is, so that the next glance is short again."""
+        self._ids = tuple(map(id, self._now.values()))
+
+    def _arguments_of(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        functions = self._functions
+        return (
+            tuple(map(id, map(_defaults, functions))),
+            tuple(map(id, map(_keywords, functions))),
+        )
+
+    def _counts(self, value: object, now: object) -> bool:
+        """Tolerances are judges, too."""
+        return (
+            isinstance(self._now, MappingProxyType)
+            and self.label.startswith(_NUMBERS_COUNT)
+            and isinstance(value, int | float)
+            and value != now
+        )
+
+    def _may_not_come(self, name: str, value: object) -> bool:
+        """What a class or the object ``pytest.mark`` did not have overrides what it had."""
+        if isinstance(self._now, MappingProxyType):
+            return name.startswith("__") and name.endswith("__") and type(value) is FunctionType
+        return self.label == _MARKS and not name.startswith("_")
+
+
+_MARKS = "pytest.mark"
+
+
+class Machinery:
+    """What judges, as it was before anything of the project was loaded."""
+
+    def __init__(self) -> None:
+        self._spaces: list[_Space] = []
+        self._stands: dict[str, ModuleType] = {}
+        self._found: dict[tuple[str, str], Patched] = {}
+        for name in (*_JUDGES, *_LATE):
+            self._watch(name)
+        for name, (kind, names) in _SOFTER.items():
+            module = sys.modules.get(name)
+            if isinstance(module, ModuleType):
+                self._spaces.append(_Space(name, _Part(vars(module), names), kind))
+        marks = getattr(sys.modules.get("pytest"), "mark", None)
+        if marks is not None:
+            self._spaces.append(_Space(_MARKS, vars(marks)))
+
+    def look(self, during: str) -> None:
+        """Note what is another one by now."""
+        for name, module in self._stands.items():
+            if sys.modules.get(name) is not module:
+                self._note(Patched(f"sys.modules[{name!r}]", HARD, "", during))
+        for space in self._spaces:
+            if not space.is_same():
+                self._compare(space, during)
+        for name in _LATE:
+            if name not in self._stands and name in sys.modules:
+                self._watch(name)
+
+    def facts(self) -> list[list[str]]:
+        """All that was found, each once."""
+        return [list(each) for each in self._found.values()]
+
+    def foreign(self, is_environment: Callable[[str], bool]) -> None:
+        """Note what was put in the place of a judge before the first look, by where it was written."""
+        for space in self._spaces:
+            if space.label.startswith("pytest_planverify"):
+                continue
+            for name, file in space_files(space):
+                if not is_environment(file):
+                    self._note(Patched(f"{space.label}.{name}", space.kind, file, "session"))
+
+    def _compare(self, space: _Space, during: str) -> None:
+        for name, value in space.changes():
+            full = f"{space.label}.{name}"
+            if name in _OFTEN_PATCHED and space.label == "builtins":
+                continue
+            if during == "tests" and (space.kind != HARD or full.startswith(_MOCKED_BY_FIXTURES)):
+                continue
+            file = _file_of(value)
+            if not file.endswith(_OWN_HABIT):
+                self._note(Patched(full, space.kind, file, during))
+        if during != "tests":
+            space.settle()
+
+    def _note(self, patched: Patched) -> None:
+        self._found.setdefault((patched.name, patched.file), patched)
+
+    def _watch(self, name: str) -> None:
+        module = sys.modules.get(name)
+        if not isinstance(module, ModuleType):
+            return
+        self._stands[name] = module
+        space = vars(module)
+        self._spaces.append(_Space(name, space))
+        for each in list(space.values()):
+            if isinstance(each, type) and each.__module__ == name and name != "builtins":
+                self._spaces.append(_Space(f"{name}.{each.__qualname__}", each.__dict__))
+
+
+class _Part(Mapping[str, Any]):
+    """Some names of a namespace, looked up anew each time."""
+
+    def __init__(self, space: Mapping[str, Any], names: tuple[str, ...]) -> None:
+        self._space, self._names = space, names
+
+    def __getitem__(self, name: str) -> Any:
+        return self._space.get(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def space_files(space: _Space) -> Iterator[tuple[str, str]]:
+    """The names of a namespace's functions, with the files that they were written in."""
+    for name, value in space._values.items():  # pyright: ignore[reportPrivateUsage]
+        if type(value) is FunctionType and not value.__code__.co_filename.startswith("<"):
+            yield name, value.__code__.co_filename
+
+
+def _inner(value: Any) -> object:
+    """The function in a method of a class or a property."""
+    if isinstance(value, classmethod | staticmethod):
+        return value.__func__
+    return value.fget if isinstance(value, property) else value
+
+
+def _decides(value: object) -> bool:
+    return callable(value) or isinstance(value, property | staticmethod | classmethod)
+
+
+def _file_of(value: object) -> str:
+    if value is None:
+        return ""
+    value = _inner(value)
+    if isinstance(value, int | float):
+        return ""
+    if isinstance(value, type):
+        module = sys.modules.get(value.__module__)
+        file = None if module is None else vars(module).get("__file__")
+        return file if isinstance(file, str) else ""
+    if isinstance(value, BuiltinFunctionType):
+        return ""
+    return defining_file(cast("object", value))

@@ -1,0 +1,259 @@
+"""Tells what a run had found when it was killed: outcomes out of its journal.
+
+What was judged stands as it was judged; the rest was not run. A run that came to its end gives the outcomes
+that it wrote itself.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from planner.edges.outcome_file import write_outcomes
+from planner.edges.plan_tree import FlatPlan, load_tree
+from planner.errors import PlannerError
+from planner.model.outcome import OutcomeDocument, RunInfo
+from pytest_planverify.supervision.assembling import Assembler, summary_of
+from pytest_planverify.supervision.check_runs import PlanResult, masked, unreached
+from pytest_planverify.supervision.documenting import write_report
+from pytest_planverify.supervision.exit_status import ExitStatus
+from pytest_planverify.supervision.past_runs import PastRun, past_runs
+from pytest_planverify.supervision.resuming import failed_todos
+from pytest_planverify.supervision.run_folder import RunFolder
+from pytest_planverify.supervision.schedule import run_order
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from planner.edges.plan_file import LoadedPlan
+    from planner.model.evidence import Evidence
+    from planner.model.outcome import Outcome
+    from planner.model.plan import Todo
+
+KILLED = "not reached: the run was killed before"
+
+
+class RecoveryError(PlannerError):
+    """There is nothing to recover outcomes from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """What a past run found."""
+
+    document: OutcomeDocument
+    flat: FlatPlan
+    run: PastRun
+    latest: bool
+    """No later run of the plan is kept."""
+    evidence: Mapping[str, tuple[Evidence, ...]] = field(default_factory=dict[str, "tuple[Evidence, ...]"])
+    """By todo, of a run that was killed."""
+
+
+def recover(plan: Path, *, run_id: str | None = None) -> Recovered:
+    """The outcomes of the plan's last run, or of the run with that id or a beginning of one.
+
+    Raises :class:`planner.errors.PlannerError` where the plan cannot be loaded, where there is no such run,
+    and where the plan is no longer the one whose criteria the run had begun to judge.
+    """
+    boundary = _boundary(plan)
+    loaded = load_tree(plan, boundary=boundary).loaded
+    runs = list(past_runs(loaded.root, loaded.plan.todo_list_id))
+    run = _chosen(runs, run_id, plan, loaded)
+    latest = run is runs[0]
+    if run.finished is not None and run.finished.run is not None and run.started.reference is not None:
+        document = OutcomeDocument(
+            plans=(run.started.reference,),
+            run=run.finished.run,
+            summary=summary_of(run.outcomes.values()),
+            outcomes=tuple(run.outcomes.values()),
+        )
+        return Recovered(document=document, flat=FlatPlan(loaded=loaded), run=run, latest=latest)
+    tree = load_tree(plan, boundary=Path(run.started.boundary or boundary)).load_all()
+    flat = tree.flat()
+    _require_same_plan(run, flat, plan)
+    outcomes, evidence = _assembled(run, flat)
+    document = OutcomeDocument(
+        plans=() if run.started.reference is None else (run.started.reference,),
+        run=_told(run),
+        summary=summary_of(outcomes),
+        outcomes=tuple(outcomes),
+    )
+    return Recovered(document=document, flat=flat, run=run, latest=latest, evidence=evidence)
+
+
+def recover_command(plan: Path, run: str | None = None, outcomes: Path | None = None) -> int:
+    """Recover outcomes, write them, and show them. Returns the exit status; errors are printed.
+
+    They are written to ``outcomes``; without it to the plan's outcome file, or beside the journal where a
+    later run of the plan is kept.
+    """
+    from _pytest._io import TerminalWriter
+
+    from pytest_planverify.reports.terminal import render_summary
+
+    try:
+        found = recover(plan, run_id=run)
+        target = outcomes or _target(found)
+        write_outcomes(found.document, target)
+        _write_reports(found)
+    except PlannerError as error:
+        print(error, file=sys.stderr)
+        return ExitStatus.USAGE_ERROR
+    except OSError as error:
+        print(f"{error.filename}: the outcomes cannot be written: {error.strerror}", file=sys.stderr)
+        return ExitStatus.USAGE_ERROR
+    render_summary(
+        TerminalWriter(),
+        found.document,
+        plans=[found.flat.loaded],
+        outcomes_path=os.path.relpath(target),
+        answers_path=os.path.relpath(RunFolder(found.flat.loaded.root, "").answers),
+    )
+    return found.document.run.exit_status
+
+
+def _boundary(plan: Path) -> Path:
+    """The widest of the current folder, the plan's own and the project's that holds the plan."""
+    plan = Path(os.path.abspath(plan))
+    around = [each for each in (Path.cwd(), plan.parent) if each in plan.parents]
+    tops = ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", ".git")
+    around += [each for each in plan.parents if any((each / name).exists() for name in tops)][:1]
+    return min(around, key=lambda folder: len(folder.parts))
+
+
+def _chosen(runs: Sequence[PastRun], run_id: str | None, path: Path, loaded: LoadedPlan) -> PastRun:
+    where = RunFolder(loaded.root, "").path
+    if run_id is None:
+        if not runs:
+            raise RecoveryError(
+                f"{path}: no run of '{loaded.plan.todo_list_id}' is kept in {where}; verify the plan first"
+            )
+        return runs[0]
+    named = [run for run in runs if run_id in (run.run_id, run.folder.name)]
+    named = named or [run for run in runs if run.run_id.startswith(run_id)]
+    if len(named) != 1:
+        known = ", ".join(run.run_id for run in (named or runs)[:5]) or "none"
+        which = "several runs" if named else "no run"
+        raise RecoveryError(
+            f"{run_id}: {which} of '{loaded.plan.todo_list_id}' in {where} begin so; the newest are {known}"
+        )
+    return named[0]
+
+
+def _require_same_plan(run: PastRun, flat: FlatPlan, path: Path) -> None:
+    then = run.started.reference
+    digests = {} if then is None else {each.todo_id: each.digest for each in then.sub_plans}
+    now = {parent: file.digest for parent, file in flat.files.items() if parent in digests}
+    if then is None or then.digest != flat.loaded.digest or now != digests:
+        raise RecoveryError(
+            f"{path}: the plan or a sub-plan has changed since run {run.run_id}, whose verdicts are of "
+            "other criteria; bring the plan back as it was, or verify it anew"
+        )
+
+
+def _assembled(run: PastRun, flat: FlatPlan) -> tuple[list[Outcome], dict[str, tuple[Evidence, ...]]]:
+    chosen = set(run.started.todos)
+    todos = [todo for todo in flat.loaded.plan.items if todo.id in chosen]
+    result = PlanResult(flat, todos, {todo.id: {} for todo in todos})
+    known = run.runs()
+    for todo in todos:
+        for criterion in flat.loaded.criteria[todo.id]:
+            judged = known.get((todo.id, criterion.id))
+            if judged is not None and judged.check.kind is criterion.kind:
+                result.checks[todo.id][criterion.id] = judged
+    _mask(result, run, todos)
+    roots = {part.root for part in flat.parts}
+    assembler = Assembler(
+        result,
+        shown_path="" if run.started.reference is None else run.started.reference.path,
+        changes=cast("Any", {root: _Unknown() for root in roots}),
+        first_opinion=lambda _: None,
+    )
+    found = assembler.outcomes()
+    return [outcome for outcome, _ in found], {outcome.todo_id: facts for outcome, facts in found}
+
+
+class _Unknown:
+    """What the work had changed when the run was killed: nobody knows any more."""
+
+    def of(self, allowed_files: Sequence[str] | None) -> tuple[tuple[str, ...], str | None]:
+        """No files and no digest."""
+        return (), None
+
+
+def _mask(result: PlanResult, run: PastRun, todos: Sequence[Todo]) -> None:
+    """Lay ``blocked`` over what depends on a failed todo, and ``not_run`` over what has no verdict."""
+    from planner.rules.dependencies import blockers
+
+    by_id = {todo.id: todo for todo in todos}
+    children = result.flat.children
+    parent_of = {each: parent for parent, below in children.items() for each in below}
+    order = [todo.id for todo in run_order(todos, children)]
+    failed = failed_todos(result.checks, order, by_id, parent_of)
+    for todo in todos:
+        runs = result.checks[todo.id]
+        blocked = blockers(todo.id, failed, by_id)
+        if blocked:
+            result.blocked[todo.id] = blocked
+        for criterion in result.plan.criteria[todo.id]:
+            if criterion.id not in runs:
+                runs[criterion.id] = unreached(criterion, blocked, _why(run, todo.id, criterion.id))
+            elif blocked and not run.started.keep_going:
+                runs[criterion.id] = masked(runs[criterion.id], blocked)
+
+
+def _why(run: PastRun, todo_id: str, check_id: str) -> str:
+    """Why there is no verdict, and how far its tests were: that they passed by then is no verdict."""
+    count, ended = run.ended_of(todo_id, check_id)
+    if not ended:
+        return KILLED
+    told = ", ".join(f"{number} {outcome}" for outcome, number in Counter(ended).items())
+    return f"{KILLED}; {len(ended)} of its {count} tests had ended ({told})"
+
+
+def _told(run: PastRun) -> RunInfo:
+    end = "is still going on" if run.is_alive() else "was killed"
+    notes = [f"recovered from the journal of a run that {end}: what it had not judged is not run"]
+    notes += run.started.remarks
+    if run.unexplained is not None:
+        notes.append(f"not accepted: {run.unexplained}")
+    return RunInfo(
+        run_id=run.run_id,
+        started_at=_time(run.started.at),
+        finished_at=_time(run.last_at),
+        duration_ms=max(round((run.last_at - run.started.at) * 1000), 0),
+        exit_status=ExitStatus.INTERRUPTED,
+        scope=run.started.scope,
+        python=run.started.python or "unknown",
+        pytest=run.started.pytest or "unknown",
+        hygiene="unchecked: the run was killed before",
+        interrupted=True,
+        notes=tuple(notes),
+    )
+
+
+def _time(seconds: float) -> str:
+    try:
+        moment = datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        moment = datetime.fromtimestamp(0, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _target(found: Recovered) -> Path:
+    folder = RunFolder(found.flat.loaded.root, "")
+    return folder.outcomes if found.latest else found.run.folder / folder.outcomes.name
+
+
+def _write_reports(found: Recovered) -> None:
+    """The reports of failed todos, which a run that was killed had not come to; only the latest has any."""
+    for outcome in found.document.outcomes if found.latest else ():
+        evidence = found.evidence.get(outcome.todo_id)
+        if evidence and outcome.failure_evidence is not None and not outcome.blocked_by:
+            write_report(found.flat, outcome, evidence, found.run.run_id)

@@ -1,0 +1,166 @@
+"""Asks git about a folder, and has it keep what the code under test should not reach by a plain write."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TIMEOUT_SECONDS = 60
+
+_QUIET = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "gc.auto=0")
+"""Neither a hook nor a monitor of the repository has a part in what is asked here."""
+
+
+class GitFailed(Exception):
+    """git said no; ``str()`` is its last line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """The repository that holds a folder."""
+
+    folder: Path
+    """Every path that is asked for is relative to it."""
+    top: Path
+    prefix: str
+    """Where the folder lies below the top: ``packages/a/``, or nothing."""
+    linked: bool
+    """A further work tree of a repository whose own is elsewhere."""
+
+    @classmethod
+    def around(cls, folder: Path) -> Repository | None:
+        """The repository of a folder that it does not ignore; ``None`` where there is none, or no git."""
+        if not any((each / ".git").exists() for each in (folder, *folder.parents)):
+            return None
+        words = ("rev-parse", "--show-toplevel", "--show-prefix", "--absolute-git-dir", "--git-common-dir")
+        try:
+            lines = os.fsdecode(git(folder, *words)).split("\n")
+            top, prefix, own, common = lines[:4]
+        except (GitFailed, ValueError):
+            return None
+        if prefix and _says_yes(folder, "check-ignore", "-q", "--", "."):
+            return None
+        linked = os.path.realpath(own) != os.path.realpath(os.path.join(folder, common))
+        return cls(folder, Path(top), prefix, linked)
+
+    def commit(self, revision: str) -> str | None:
+        """The id of the commit that a revision names."""
+        found = self._ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        return None if found is None else found.decode().strip() or None
+
+    def is_dirty(self) -> bool:
+        """Whether a tracked file below the folder differs from the commit."""
+        found = self._ask("status", "--porcelain", "--untracked-files=no", "--", ".")
+        return bool(found)
+
+    def files(self, *kinds: str) -> tuple[str, ...]:
+        """The paths of files below the folder: ``--cached``, ``--others`` and such say which."""
+        found = self._ask("ls-files", "-z", *kinds, "--", ".") or b""
+        return tuple(os.fsdecode(name) for name in found.split(b"\0") if name)
+
+    def blobs(self, commit: str, *paths: str) -> dict[str, str]:
+        """The object ids of a commit's files below the folder, and of those paths elsewhere."""
+        found = self._ask("ls-tree", "-r", "-z", commit, "--", ".", *paths) or b""
+        return dict(_blobs(found))
+
+    def content(self, commit: str, path: str) -> bytes | None:
+        """What a commit has under a path."""
+        return self._ask("cat-file", "blob", f"{commit}:./{path}")
+
+    def keep(self, ref: str, content: bytes) -> None:
+        """Keep a content under a name. Raises :class:`GitFailed`."""
+        held = git(self.folder, "hash-object", "-w", "--stdin", stdin=content).decode().strip()
+        git(self.folder, "update-ref", ref, held)
+
+    def kept(self, ref: str) -> bytes | None:
+        """What is kept under a name."""
+        return self._ask("cat-file", "blob", ref)
+
+    def _ask(self, *words: str) -> bytes | None:
+        try:
+            return git(self.folder, *words)
+        except GitFailed:
+            return None
+
+
+def git(folder: Path, *words: str, stdin: bytes | None = None) -> bytes:
+    """What git answers there. Raises :class:`GitFailed`."""
+    try:
+        done = subprocess.run(
+            ["git", *_QUIET, "--no-optional-locks", *words],
+            cwd=folder,
+            env=surroundings(),
+            input=b"" if stdin is None else stdin,
+            capture_output=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+    except OSError as error:
+        raise GitFailed(f"git cannot be run: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise GitFailed(f"git {words[0]} did not answer within {TIMEOUT_SECONDS} s") from None
+    if done.returncode != 0:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise GitFailed(said[-1] if said else f"git {words[0]} ended with {done.returncode}")
+    return done.stdout
+
+
+def surroundings() -> dict[str, str]:
+    """The environment without what a hook of git sets for its own repository, and without questions."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+
+
+def may_keep(folder: Path, names: str) -> bool:
+    """Whether a repository around the folder has refs below ``names``, as far as its files tell.
+
+    It starts no process: most runs have no baseline, and need not wait for git to learn so.
+    """
+    for place in _git_folders(folder):
+        if (place / names).is_dir() or (place / "reftable").is_dir():
+            return True
+        try:
+            if names.encode() + b"/" in (place / "packed-refs").read_bytes():
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _git_folders(folder: Path) -> Iterator[Path]:
+    """The folder where git keeps a work tree's own, and the one that all work trees share."""
+    held = next((each / ".git" for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    if held is None:
+        return
+    try:
+        if held.is_file():
+            pointed = held.read_text("utf-8", "surrogateescape").partition("gitdir:")[2].strip()
+            held = held.parent / pointed
+        yield held
+        common = held / "commondir"
+        if common.is_file():
+            yield held / common.read_text("utf-8", "surrogateescape").strip()
+    except OSError:
+        return
+
+
+def _blobs(listing: bytes) -> Iterator[tuple[str, str]]:
+    for entry in listing.split(b"\0"):
+        facts, _, path = entry.partition(b"\t")
+        words = facts.split()
+        if len(words) == 3 and words[1] == b"blob":
+            yield os.fsdecode(path), words[2].decode()
+
+
+def _says_yes(folder: Path, *words: str) -> bool:
+    try:
+        git(folder, *words)
+    except GitFailed:
+        return False
+    return True

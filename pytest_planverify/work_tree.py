@@ -1,0 +1,172 @@
+"""The files of a plan's root as they are on the disk now."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from typing import TYPE_CHECKING
+
+from pytest_planverify.repository import Repository
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+MOST_FILES = 50_000
+"""More files than these are not looked at; those that may judge come first."""
+
+LARGEST_BYTES = 64 << 20
+"""Larger files are left out: no test is that long."""
+
+CACHES = frozenset(
+    {".git", ".hg", ".svn", ".planverify", "__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache"}
+    | {".ruff_cache", ".pyright", "node_modules", ".tox", ".nox", ".eggs", ".idea", ".vscode", "htmlcov"}
+    | {".benchmarks", ".venv", "site-packages", ".ipynb_checkpoints"}
+)
+"""Folders that hold nothing of a project's own."""
+
+OWN_REPORTS = "diagnostics"
+"""Where failure reports are written, below the root."""
+
+CONFIGURATIONS = frozenset(
+    {"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"}
+)
+"""The files that pytest reads its settings from."""
+
+START_UP = frozenset({"sitecustomize.py", "usercustomize.py"})
+"""Modules that every interpreter imports when it starts."""
+
+_JUDGING_NAME = re.compile(r"conftest\.py$|test_.*\.py$|.*_test\.py$|.*\.pth$")
+
+
+class WorkTree:
+    """What the disk holds below a root: a snapshot, read when it is first asked for.
+
+    Under git that are the tracked files and those that are not ignored; what may judge, such as a conftest,
+    counts even where it is ignored. Elsewhere all files count that lie in no cache or virtual environment.
+    pytest's configuration and the conftests of the folders above, up to the top of the repository or to the
+    folder with the configuration, are there as ``../conftest.py``. Of a symbolic link its target is the
+    content; no link is followed.
+    """
+
+    def __init__(self, root: Path, repository: Repository | None = None) -> None:
+        """``repository`` is the one around the root, where it is known already."""
+        self._root = root
+        self._repository = repository
+        self._paths: tuple[str, ...] | None = None
+        self._digests: dict[str, str] | None = None
+
+    @property
+    def root(self) -> Path:
+        """The folder that the paths are relative to."""
+        return self._root
+
+    def paths(self) -> tuple[str, ...]:
+        """The path of every file, sorted."""
+        if self._paths is None:
+            found = dict.fromkeys(self._listed())
+            if len(found) > MOST_FILES:
+                first = sorted(found, key=lambda path: (not may_judge(path), path))
+                found = dict.fromkeys(first[:MOST_FILES])
+            self._paths = tuple(sorted(found))
+        return self._paths
+
+    def digests(self) -> Mapping[str, str]:
+        """The sha256 of every file, in hexadecimal."""
+        if self._digests is None:
+            self._digests = {}
+            for path in self.paths():
+                content = self.read(path)
+                if content is not None:
+                    self._digests[path] = hashlib.sha256(content).hexdigest()
+        return self._digests
+
+    def read(self, path: str) -> bytes | None:
+        """The content of a file; of a link its target."""
+        if os.path.isabs(path) or ("../" in path and path not in self.paths()):
+            return None
+        return _content(os.path.join(self._root, path))
+
+    def _listed(self) -> Iterator[str]:
+        yield from above(self._root)
+        repository = self._repository or Repository.around(self._root)
+        tracked = (
+            () if repository is None else repository.files("--cached", "--others", "--exclude-standard")
+        )
+        for path in tracked:
+            if not _is_left_out(path):
+                yield path
+        for path in walk(self._root):
+            if not tracked or may_judge(path):
+                yield path
+
+
+def walk(root: Path) -> Iterator[str]:
+    """Every file below a folder but those of caches, virtual environments and our own records."""
+    pending = [""]
+    while pending:
+        below = pending.pop()
+        try:
+            with os.scandir(os.path.join(root, below)) as entries:
+                for entry in entries:
+                    path = f"{below}{entry.name}"
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name not in CACHES and not _is_left_out(path) and not _is_venv(entry.path):
+                            pending.append(f"{path}/")
+                    elif not _is_left_out(path):
+                        yield path
+        except OSError:
+            continue
+
+
+def above(root: Path) -> Iterator[str]:
+    """Configurations and conftests of the folders above, up to the top: ``../conftest.py``."""
+    if (root / ".git").exists():
+        return
+    found: list[str] = []
+    way = ""
+    for folder in root.parents:
+        way += "../"
+        names = [name for name in (*CONFIGURATIONS, "conftest.py") if (folder / name).is_file()]
+        found += [f"{way}{name}" for name in sorted(names)]
+        if (folder / ".git").exists():
+            yield from found
+            return
+    # Without a repository the folder with the nearest configuration is the rootdir of pytest.
+    nearest = next((path for path in found if not path.endswith("conftest.py")), None)
+    if nearest is not None:
+        depth = nearest.count("../")
+        yield from (path for path in found if path.count("../") <= depth)
+
+
+def may_judge(path: str) -> bool:
+    """Whether the name alone says that a file has a say in verdicts."""
+    name = path.rpartition("/")[2]
+    return name in CONFIGURATIONS or name in START_UP or _JUDGING_NAME.match(name) is not None
+
+
+def _is_left_out(path: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    if name.endswith((".pyc", ".pyo")) or (name.startswith(".coverage") and name != ".coveragerc"):
+        return True
+    parts = folder.split("/")
+    return parts[0] == OWN_REPORTS or path == OWN_REPORTS or not CACHES.isdisjoint(parts)
+
+
+def _is_venv(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, "pyvenv.cfg"))
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        facts = os.lstat(path)
+        if stat.S_ISLNK(facts.st_mode):
+            return os.fsencode(os.readlink(path))
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST_BYTES:
+            return None
+        with open(path, "rb", buffering=0) as file:
+            return file.readall()
+    except OSError:
+        return None

@@ -1,0 +1,220 @@
+"""Makes projects whose tests reach each other, and compares what is said of them in company and alone.
+
+``python tests/acceptance/crosstalk_generator.py --seeds 0:300`` generates that many projects, runs each
+command as a plain pytest process, each plan folded, and each plan isolated, and prints every disagreement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+import textwrap
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from crosstalk_channels import CHANNELS, Channel
+from crosstalk_surroundings import PLACEMENTS, SURROUNDINGS
+from example_project import Example, todo
+from real_command import run_pytest
+
+SOMETHING_PASSED = re.compile(r"\b[1-9]\d* x?passed\b.* in \d")
+"""The last line of a session in which a test truly passed."""
+MOST_COMMANDS = 15
+PLAIN_READING = {"passed": "passed", "failed": "failed", "inconclusive": "failed", "flaky": "failed"}
+
+
+@dataclass(slots=True)
+class Crosstalk:
+    """A project, and its commands in the order of the plan."""
+
+    files: dict[str, str] = field(default_factory=dict[str, str])
+    commands: list[str] = field(default_factory=list[str])
+    about: list[str] = field(default_factory=list[str])
+    """What was put into it."""
+
+
+def generated(seed: int) -> Crosstalk:
+    """The project of a seed."""
+    rng = random.Random(seed)
+    project = Crosstalk({"conftest.py": ""})
+    names = sorted(CHANNELS)
+    # one channel by itself must be seen, too: a leak of another would put everything in doubt
+    count = 1 if seed % 2 else rng.randint(2, 3)
+    for number, name in enumerate(rng.sample(names, count)):
+        _add_channel(project, CHANNELS[name], number, rng)
+    if count > 1 or rng.random() < 0.5:
+        for surrounding in rng.sample(SURROUNDINGS, rng.randint(1, 2)):
+            surrounding.add(project.files, project.commands)
+            project.about.append(surrounding.name)
+    project.commands += rng.sample(project.commands, 2)  # the same tests for several todos
+    del project.commands[MOST_COMMANDS:]
+    if rng.random() < 0.6:
+        rng.shuffle(project.commands)
+    return project
+
+
+def of_channel(name: str, placement: str = "body", seed: int = 0) -> Crosstalk:
+    """A project in which one channel is disturbed, in one way."""
+    project = Crosstalk({"conftest.py": ""})
+    _add_channel(project, CHANNELS[name], 0, random.Random(seed), placement)
+    return project
+
+
+def of_surrounding(name: str) -> Crosstalk:
+    """A project of one surrounding."""
+    project = Crosstalk({})
+    (surrounding,) = (each for each in SURROUNDINGS if each.name == name)
+    surrounding.add(project.files, project.commands)
+    return project
+
+
+def _add_channel(
+    project: Crosstalk, channel: Channel, number: int, rng: random.Random, placement: str | None = None
+) -> None:
+    """One file that disturbs, and files with tests that need or suffer from it."""
+    disturb = channel.code(channel.disturb, number)
+    disturbed = channel.code(channel.disturbed, number)
+    project.files |= channel.files(number)
+    importing = channel.importing(number)
+    usable = ["body"] if "request" in disturb else sorted(PLACEMENTS)
+    placement = placement or rng.choice(usable)
+    if "request" in disturb:
+        placement = "body"
+    folder = rng.choice(["tests", "tests", "tests", f"part{number}", "checks"])
+    first, second = (f"{folder}/test_{word}{number}.py" for word in rng.choice((("a", "b"), ("b", "a"))))
+    if rng.random() < 0.15 and folder.startswith("part"):
+        project.files[f"{folder}/__init__.py"] = ""
+    project.files[first] = importing + _placed(PLACEMENTS[placement], disturb, number)
+    where = importing if rng.random() < 0.5 else ""
+    inside = "" if where or not importing else f"    {importing}"
+    project.files[second] = (
+        where
+        + "def _ok(ask):\n    try: ask()\n    except Exception: return False\n    return True\n"
+        + f"def test_needs(request):\n{inside}    assert {disturbed}\n"
+        + f"def test_suffers(request):\n{inside}    assert not ({disturbed})\n"
+    )
+    project.commands += [
+        f"pytest {first}",
+        f"pytest {second}::test_needs",
+        f"pytest {second} -k suffers" if rng.random() < 0.3 else f"pytest {second}::test_suffers",
+    ]
+    if rng.random() < 0.25:
+        project.commands.append(f"pytest {first} {second}::test_needs")
+    if rng.random() < 0.25:
+        project.commands.append(f"pytest {folder}")
+    project.about.append(f"{channel.name} in {placement}")
+
+
+def _placed(text: str, disturb: str, number: int) -> str:
+    """A test file in which the statements stand where the text has room for them."""
+    lines: list[str] = []
+    for line in text.replace("NUMBER", str(number)).splitlines():
+        bare = line.lstrip()
+        indent = line[: len(line) - len(bare)]
+        lines.append(textwrap.indent(disturb, indent) if bare == "DISTURB" else line)
+    return "\n".join(lines) + "\n"
+
+
+# -- comparing -------------------------------------------------------------------------------------
+
+
+def alone(project: Crosstalk, root: Path) -> list[str]:
+    """What each command says as a plain process: exit code 0 and at least one test that passed, or not."""
+    example = Example(root, project.files)
+    return [run_alone(command, example.root) for command in project.commands]
+
+
+def run_alone(command: str, root: Path) -> str:
+    words = shlex.split(command)
+    env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    while "=" in words[0]:
+        variable, _, value = words.pop(0).partition("=")
+        env[variable] = value
+    as_module = words[:3] == ["python", "-m", "pytest"]
+    arguments = words[3 if as_module else 1 :]
+    run = run_pytest(*arguments, cwd=root, as_module=as_module, env=env, timeout_seconds=60)
+    return "passed" if run.exit_code == 0 and SOMETHING_PASSED.search(run.output) else "failed"
+
+
+def verified(project: Crosstalk, root: Path, *options: str) -> tuple[list[str], str]:
+    """What the plan says of each command, and what was printed."""
+    example = Example(root, project.files)
+    example.plan(*(todo(f"t{number}", command) for number, command in enumerate(project.commands)))
+    run = example.verify(*options, timeout_seconds=300)
+    verdicts: list[str] = [run.check(f"t{number}")["verdict"] for number, _ in enumerate(project.commands)]
+    return [PLAIN_READING.get(verdict, verdict) for verdict in verdicts], str(run)
+
+
+def disagreements(project: Crosstalk, folder: Path) -> list[str]:
+    """One line for each command of which the three ways say different things."""
+    plain = alone(project, folder / "alone")
+    folded, _ = verified(project, folder / "folded")
+    isolated, _ = verified(project, folder / "isolated", "--planverify-isolate")
+    return [
+        f"{command}: alone {one}, folded {two}, isolated {three}"
+        for command, one, two, three in zip(project.commands, plain, folded, isolated, strict=True)
+        if len({one, two, three}) > 1
+    ]
+
+
+def _compare(label: str, project: Crosstalk) -> tuple[str, int, list[str]]:
+    folder = Path(tempfile.mkdtemp(prefix="crosstalk-"))
+    try:
+        return (
+            f"{label} ({', '.join(project.about)})",
+            len(project.commands),
+            disagreements(project, folder),
+        )
+    except Exception as error:
+        return f"{label} ({', '.join(project.about)})", 0, [f"{type(error).__name__}: {error}"[-300:]]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seeds", default="0:50", help="a range FROM:TO, or seeds with commas")
+    parser.add_argument("--channels", nargs="*", help="each channel (or those named) by itself instead")
+    parser.add_argument(
+        "--surroundings", nargs="*", help="each surrounding (or those named) by itself instead"
+    )
+    parser.add_argument("--placement", default="body")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    if options.channels is not None:
+        names = options.channels or list(CHANNELS)
+        work = [(name, of_channel(name, options.placement)) for name in names]
+    elif options.surroundings is not None:
+        work = [
+            (each.name, of_surrounding(each.name))
+            for each in SURROUNDINGS
+            if not options.surroundings or each.name in options.surroundings
+        ]
+    else:
+        first, colon, last = options.seeds.partition(":")
+        seeds = range(int(first), int(last)) if colon else map(int, options.seeds.split(","))
+        work = [(f"seed {seed}", generated(seed)) for seed in seeds]
+    wrong = commands = 0
+    with ProcessPoolExecutor(options.jobs) as pool:
+        waiting = [pool.submit(_compare, label, project) for label, project in work]
+        for done, future in enumerate(as_completed(waiting), 1):
+            label, count, lines = future.result()
+            commands += count
+            print(f"{done} of {len(work)}: {label}", file=sys.stderr, flush=True)
+            wrong += len(lines)
+            if lines:
+                print(label, *lines, sep="\n    ", flush=True)
+    print(f"{len(work)} projects, {commands} commands, {wrong} disagreements")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+"""Projects whose tests end, stop or block their process in every way and at every place: data only."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+PLACES = ("import", "setup", "call", "teardown", "conftest")
+"""Where a fault strikes: while a file is imported, in a phase of a test, while a conftest is loaded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A way to end, stop or block a process, and what is to be seen of it."""
+
+    code: str
+    hangs: bool = False
+    verdict: str = "failed"
+    category: str | None = "TEST_CRASH"
+    signal: str | None = None
+    """The signal that ends the process."""
+    exit_code: int | None = None
+    """The exit status with which the process leaves, wherever it is."""
+    leaves_a_stack: bool = False
+    only_conftest: bool = False
+    """It is a hook, which only a conftest has."""
+    late: bool = False
+    """It shows when the session is over."""
+
+
+def _hangs(code: str, *, late: bool = False) -> Fault:
+    return Fault(code=code, hangs=True, category="TEST_TIMEOUT", late=late)
+
+
+def _hook(code: str, **more: Any) -> Fault:
+    return Fault(code=code, only_conftest=True, **more)
+
+
+_FAR_CHILD = """\
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.setpgid(0, 0)
+        os.execvp('sleep', ['sleep', '600'])
+    os._exit(0)
+"""
+
+FAULTS: dict[str, Fault] = {
+    "segfault": Fault(code="import ctypes\nctypes.string_at(0)", signal="SIGSEGV", leaves_a_stack=True),
+    "abort": Fault(code="import os\nos.abort()", signal="SIGABRT", leaves_a_stack=True),
+    "os_exit_0": Fault(code="import os\nos._exit(0)", exit_code=0),
+    "os_exit_1": Fault(code="import os\nos._exit(1)", exit_code=1),
+    "sys_exit_0": Fault(code="import sys\nsys.exit(0)"),
+    "sys_exit_1": Fault(code="import sys\nsys.exit(1)"),
+    "pytest_exit": Fault(code="import pytest\npytest.exit('enough', returncode=0)"),
+    "keyboard_interrupt": Fault(code="raise KeyboardInterrupt"),
+    "sigkill": Fault(code="import os\nos.kill(os.getpid(), 9)", signal="SIGKILL"),
+    "sigterm": Fault(code="import os\nos.kill(os.getpid(), 15)", signal="SIGTERM"),
+    "sigint": Fault(code="import os, time\nos.kill(os.getpid(), 2)\ntime.sleep(0.2)"),
+    "sighup": Fault(code="import os\nos.kill(os.getpid(), 1)", signal="SIGHUP"),
+    "group_sigkill": Fault(code="import os\nos.killpg(0, 9)", signal="SIGKILL"),
+    "memory": Fault(
+        code="import resource\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20),) * 2)\n"
+        "kept = [bytearray(8 << 20) for _ in range(100)]",
+        category="ENVIRONMENT_ERROR",
+    ),
+    "c_stack": Fault(
+        code="import ctypes, sys\nsys.setrecursionlimit(10**8)\n"
+        "again = ctypes.CFUNCTYPE(None)(lambda: again())\nagain()",
+        signal="SIGSEGV",
+    ),
+    "close_stdout": Fault(code="import os, sys\nsys.stdout.close()\nos.close(1)"),
+    "close_stderr": Fault(code="import os, sys\nsys.stderr.close()\nos.close(2)"),
+    "close_all": Fault(code="import os\nos.closerange(0, 65536)"),
+    "copies_itself": Fault(code="import os\nif os.fork(): os._exit(0)", exit_code=0),
+    "leaves_child": Fault(
+        code="import subprocess\nsubprocess.Popen(['sleep', '600'])", verdict="passed", category=None
+    ),
+    "leaves_far_child": Fault(code=_FAR_CHILD, verdict="passed", category=None),
+    "loop": _hangs("while True: pass"),
+    "regex": _hangs("import re\nre.match(r'(a+)+$', 'a' * 40 + 'b')"),
+    "c_sleep": _hangs("import ctypes\nctypes.PyDLL(None).sleep(600)"),
+    "child": _hangs("import subprocess\nsubprocess.run(['sleep', '600'])"),
+    "far_child": _hangs(_FAR_CHILD + "time.sleep(600)"),
+    "deaf": _hangs(
+        "import signal, time\n"
+        "for each in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:\n"
+        "    signal.signal(each, signal.SIG_IGN)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0)\n"
+        "time.sleep(600)"
+    ),
+    "swallows": _hangs(
+        "import time\nwhile True:\n    try: time.sleep(600)\n    except BaseException: pass"
+    ),
+    "stopped": _hangs("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)"),
+    "atexit": _hangs("import atexit, time\natexit.register(time.sleep, 600)", late=True),
+    "thread": _hangs(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()", late=True
+    ),
+    "at_configure": _hook("import os\ndef pytest_configure(): os._exit(0)", exit_code=0),
+    "at_collection": _hook("import os\ndef pytest_collection_modifyitems(): os._exit(0)", exit_code=0),
+    "at_finish": _hook("import os\ndef pytest_sessionfinish(): os._exit(0)", exit_code=0),
+    "at_unconfigure": _hook("import os\ndef pytest_unconfigure(): os._exit(0)", exit_code=0),
+    "no_protocol": _hook("def pytest_runtest_protocol(item, nextitem): return True"),
+    "no_loop": _hook("def pytest_runtestloop(session): return True", verdict="inconclusive", category=None),
+    "no_collection": _hook("def pytest_collection(session): return True", category="TEST_NOT_FOUND"),
+}
+
+
+def cells() -> list[tuple[str, str]]:
+    """Every place and fault that go together."""
+    return [
+        (place, name)
+        for name, fault in FAULTS.items()
+        for place in PLACES
+        if place == "conftest" or not fault.only_conftest
+    ]
+
+
+def files_of(place: str, name: str) -> dict[str, str]:
+    """The files of one cell, by path: the test that the fault befalls, and a healthy one beside it."""
+    code = FAULTS[name].code
+    inside = textwrap.indent(code, "    ")
+    fixture = "import pytest\n@pytest.fixture\ndef prepared():\n"
+    prepared = "def test_it(prepared): pass\n"
+    healthy = "def test_beside(): pass\n"
+    text = {
+        "import": f"{code}\ndef test_it(): pass\n",
+        "setup": f"{fixture}{inside}\n    yield\n{prepared}{healthy}",
+        "call": f"def test_it():\n{inside}\n{healthy}",
+        "teardown": f"{fixture}    yield\n{inside}\n{prepared}{healthy}",
+        "conftest": "def test_it(): pass\n",
+    }[place]
+    file = _file_of(place, name)
+    conftest = {file.replace(f"test_{place}_{name}.py", "conftest.py"): f"{code}\n"}
+    return {file: text, **(conftest if place == "conftest" else {})}
+
+
+def faulty_test(place: str, name: str) -> str:
+    """What a criterion of the cell names."""
+    file = _file_of(place, name)
+    return file if place in ("import", "conftest") else f"{file}::test_it"
+
+
+def healthy_test(place: str, name: str) -> str | None:
+    """The test of a cell that nothing befalls, where it has one."""
+    return None if place in ("import", "conftest") else f"{_file_of(place, name)}::test_beside"
+
+
+def _file_of(place: str, name: str) -> str:
+    file = f"test_{place}_{name}.py"
+    return f"with_{name}/{file}" if place == "conftest" else file

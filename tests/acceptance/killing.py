@@ -1,0 +1,366 @@
+"""Kills runs of a small plan at random moments, and looks at what is left each time.
+
+By hand: `PYTHONPATH=. python tests/acceptance/killing.py --kills 200 --seed 1` prints how many runs were
+killed where, and every rule that did not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+from example_project import ONLY_THIS_PLUGIN, RUN_MARK, Example, processes_of, todo
+from real_command import PLAIN_TERMINAL
+
+from planner.edges.json_schemas import schema
+from pytest_planverify.recovery import Recovered, RecoveryError, recover
+
+RAN = "RAN_LOG"
+"""An environment variable: the file in which everything that runs writes its name."""
+
+FILES = {
+    "conftest.py": """\
+        import os, pytest
+        @pytest.fixture(autouse=True)
+        def told(request):
+            with open(os.environ["RAN_LOG"], "a") as file:
+                file.write(request.node.nodeid + "\\n")
+    """,
+    "test_fast.py": """\
+        import pathlib, pytest
+        @pytest.mark.parametrize("number", range(20))
+        def test_many(number): assert number < 20
+        def test_metric(record_property): record_property("rows", 12)
+        def test_writes(): pathlib.Path("out.json").write_text("{}")
+        def test_one(): pass
+    """,
+    "test_red.py": """\
+        def test_wrong(): assert 1 + 1 == 3
+        def test_beside(): pass
+    """,
+    "test_slow.py": """\
+        import subprocess, time
+        def test_child():
+            child = subprocess.Popen(["sleep", "20"], start_new_session=True)
+            time.sleep(0.25)
+            child.kill()
+            child.wait()
+        def test_waits(): time.sleep(0.15)
+    """,
+    "test_made.py": """\
+        import pathlib
+        def test_made(): assert pathlib.Path("made.txt").read_text() == "made"
+    """,
+    "make.py": """\
+        import os, pathlib, subprocess, sys
+        with open(os.environ["RAN_LOG"], "a") as file:
+            file.write("make.py\\n")
+        subprocess.run(["sleep", "0.1"])
+        pathlib.Path("made.txt").write_text("made")
+    """,
+}
+TODOS = (
+    todo("many", "pytest test_fast.py -k many"),
+    todo(
+        "writes",
+        "pytest test_fast.py::test_writes",
+        "pytest test_fast.py::test_metric",
+        expected_artifacts=["out.json"],
+        metrics=[{"name": "rows", "operator": ">=", "value": 10}],
+    ),
+    todo("red", "pytest test_red.py"),
+    todo("below", "pytest test_fast.py::test_one", after=("red",)),
+    todo("slow", "pytest test_slow.py::test_child", "pytest test_slow.py::test_waits"),
+    todo("makes", "python make.py"),
+    todo("made", "pytest test_made.py", after=("makes",)),
+    todo("asks", manual=[{"question": "Does it look right?"}]),
+)
+OF_ONE_CHECK = {
+    "test_fast.py::test_writes": ("writes", "tests[0]"),
+    "test_fast.py::test_metric": ("writes", "tests[1]"),
+    "test_red.py::test_wrong": ("red", "tests[0]"),
+    "test_slow.py::test_child": ("slow", "tests[0]"),
+    "test_slow.py::test_waits": ("slow", "tests[1]"),
+    "make.py": ("makes", "tests[0]"),
+    "test_made.py::test_made": ("made", "tests[0]"),
+}
+"""What writes its name when it runs, and the only check that it runs for."""
+
+WAYS: tuple[tuple[str, ...], ...] = ((), ("--planverify-isolate",))
+"""What else the command line says: verdicts come all at once, or one by one."""
+
+LATE_KILLS = 0.85
+"""So many of the kills wait for a random line of the journal; the others come after a random time."""
+
+MORE_SECONDS = 0.05
+"""At most so much later than that line is seen."""
+
+TIMES = frozenset(
+    {"run_id", "started_at", "finished_at", "duration_ms", "at", "notes", "interrupted", "taken_from"}
+    | {"diff_hash", "touched_files", "isolation", "isolation_reason", "exit_code"}
+)
+"""What may differ between two runs that say the same: a check that ran alone this time, for one."""
+
+
+@dataclass(slots=True)
+class Figures:
+    """What became of the kills."""
+
+    kills: int = 0
+    without_a_run: int = 0
+    """Killed before the run had a journal."""
+    finished: int = 0
+    """The moment came too late: the run had come to its end."""
+    verdicts: Counter[int] = field(default_factory=Counter[int])
+    """How many kills found so many final verdicts."""
+    torn_lines: int = 0
+    resumed: int = 0
+    taken_over: int = 0
+    broken: list[str] = field(default_factory=list[str])
+    """Rules that did not hold."""
+
+    def __str__(self) -> str:
+        spread = ", ".join(f"{count}x{found}" for found, count in sorted(self.verdicts.items()))
+        lines = [
+            f"kills                        {self.kills}",
+            f"before there was a journal   {self.without_a_run}",
+            f"too late, run at its end     {self.finished}",
+            f"torn last lines              {self.torn_lines}",
+            f"kills x verdicts found       {spread}",
+            f"runs resumed to their end    {self.resumed}",
+            f"verdicts taken over in them  {self.taken_over}",
+            f"rules broken                 {len(self.broken)}",
+        ]
+        return "\n".join([*lines, *self.broken])
+
+
+class Killing:
+    """A project whose runs are killed."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.folder = folder
+        self.log = folder / "ran.log"
+        self.figures = Figures()
+        self.truths: dict[tuple[str, ...], dict[str, Any]] = {}
+        for how in WAYS:
+            self.example = self._fresh()
+            started = time.monotonic()
+            assert self._run(*how) == 1, self.output
+            self.seconds = time.monotonic() - started
+            self.truths[how] = self._document()
+            self.lines = (self._runs()[-1] / "journal.jsonl").read_bytes().count(b"\n")
+        self.truth = self.truths[()]
+
+    def round(self, kills: int) -> None:
+        """Kill a run and its resumptions, look at what each leaves, and let the last come to its end."""
+        self.example = self._fresh()
+        final: dict[tuple[str, str], str] = {}
+        how = self.random.choice(WAYS)
+        self.truth = self.truths[how]
+        for number in range(kills):
+            options = (*how, *(("--planverify-resume",) if number else ()))
+            final = self._kill(self.random.uniform(0, 1.1) * self.seconds, final, *options)
+        self._resume(final, *how)
+
+    def _fresh(self) -> Example:
+        example = Example(self.folder / uuid.uuid4().hex[:8], FILES)
+        example.plan(*TODOS)
+        self.log.write_text("")
+        return example
+
+    def _kill(
+        self, seconds: float, before: dict[tuple[str, str], str], *options: str
+    ) -> dict[tuple[str, str], str]:
+        mark = uuid.uuid4().hex
+        runs = len(self._runs())
+        ran = len(self._ran())
+        process = self._start(mark, *options)
+        if self.random.random() < LATE_KILLS:
+            share = self.random.random() * (0.6 if before else 0.95)
+            self._wait_for_line(share, runs, process)
+            seconds = self.random.random() * MORE_SECONDS
+        try:
+            process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            kill = self.random.choice((os.kill, os.killpg))
+            kill(process.pid, signal.SIGKILL)
+        process.wait()
+        self.figures.kills += 1
+        self.figures.finished += process.returncode != -9
+        self._no_process_is_left(mark)
+        self._nothing_final_ran_again(before, ran)
+        if len(self._runs()) == runs:
+            self.figures.without_a_run += 1
+            return before
+        return self._look(before)
+
+    def _wait_for_line(self, share: float, runs: int, process: subprocess.Popen[str]) -> None:
+        """Wait until the journal of the new run has that share of the lines of a whole run."""
+        while process.poll() is None:
+            journal = self._runs()[-1] / "journal.jsonl" if len(self._runs()) > runs else None
+            if journal and journal.exists() and journal.read_bytes().count(b"\n") >= share * self.lines:
+                return
+            time.sleep(0.003)
+
+    def _look(self, before: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
+        """What the journal of the latest run says; returns the final verdicts of tests and commands."""
+        journal = self._runs()[-1] / "journal.jsonl"
+        lines = journal.read_bytes().split(b"\n") if journal.exists() else [b""]
+        self.figures.torn_lines += bool(lines[-1])
+        for line in lines[:-1]:
+            self._hold(_parses(line), f"a line before the last cannot be read: {line[:200]!r}")
+        try:
+            found = recover(self.example.root / "plan.yaml")
+        except RecoveryError as error:
+            self._hold(not lines[0], f"nothing could be recovered: {error}")
+            return before
+        document = json.loads(found.document.model_dump_json())
+        jsonschema.validate(document, schema("outcome"))
+        self._agrees_with_the_truth(document, found)
+        final = {
+            key: judged.check.verdict.value
+            for key, judged in found.run.checks.items()
+            if judged.final and judged.check.cmd is not None
+        }
+        self.figures.verdicts[len(final)] += 1
+        if found.run.came_to_its_end:
+            self._hold(
+                document["outcomes"] == self._document()["outcomes"], "at its end the run says otherwise"
+            )
+        else:
+            self._hold(document["run"]["exit_status"] == 2, "a killed run is not interrupted")
+        return {} if found.run.came_to_its_end else before | final
+
+    def _agrees_with_the_truth(self, document: dict[str, Any], found: Recovered) -> None:
+        true = _verdicts(self.truth)
+        for key, verdict in _verdicts(document).items():
+            told = verdict in ("not_run", "blocked") or verdict == true[key]
+            self._hold(told, f"{key} is {true[key]}, and recovered as {verdict}")
+        for todo_id, state in _states(document).items():
+            right = state != "done" or _states(self.truth)[todo_id] == "done"
+            self._hold(right, f"{todo_id} is recovered as done")
+
+    def _resume(self, final: dict[tuple[str, str], str], *options: str) -> None:
+        ran = len(self._ran())
+        self.example.outcome_file.unlink(missing_ok=True)
+        status = self._run("--planverify-resume", *options)
+        right = status == self.truth["run"]["exit_status"]
+        self._hold(right, f"resumed to exit status {status}:\n{self.output}")
+        if not self.example.outcome_file.exists():
+            return
+        document = self._document()
+        for place in differences(document, self.truth):
+            self._hold(False, f"resumed to another document: {place}")
+        self._nothing_final_ran_again(final, ran)
+        taken = [check for each in document["outcomes"] for check in each["checks"] if check["taken_from"]]
+        self._hold(len(taken) >= len(final), f"{len(final)} verdicts were final, {len(taken)} taken over")
+        self.figures.resumed += 1
+        self.figures.taken_over += len(taken)
+
+    def _nothing_final_ran_again(self, final: dict[tuple[str, str], str], ran: int) -> None:
+        again = {name for name in self._ran()[ran:] if OF_ONE_CHECK.get(name) in final}
+        self._hold(not again, f"ran again: {sorted(again)}")
+
+    def _no_process_is_left(self, mark: str) -> None:
+        deadline = time.monotonic() + 5
+        while (left := processes_of(mark)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self._hold(not left, f"still running: {left}")
+
+    def _hold(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            self.figures.broken.append(f"kill {self.figures.kills} in {self.example.root}: {otherwise}")
+
+    def _runs(self) -> list[Path]:
+        folder = self.example.root / ".planverify" / "runs"
+        return sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns) if folder.exists() else []
+
+    def _ran(self) -> list[str]:
+        return self.log.read_text().splitlines()
+
+    def _document(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.example.outcome_file.read_text())
+        return document
+
+    def _run(self, *options: str) -> int:
+        process = self._start(uuid.uuid4().hex, *options)
+        self.output, _ = process.communicate(timeout=120)
+        return process.returncode
+
+    def _start(self, mark: str, *options: str) -> subprocess.Popen[str]:
+        env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        env |= PLAIN_TERMINAL | {RUN_MARK: mark, RAN: str(self.log), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        return subprocess.Popen(
+            [sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify", *options],
+            cwd=self.example.root,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+
+def differences(one: Any, other: Any, place: str = "") -> Iterator[str]:
+    """Where two documents differ, apart from what differs between two runs that say the same."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other} - TIMES):
+            yield from differences(one.get(key), other.get(key), f"{place}.{key}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for index, pair in enumerate(zip(one, other, strict=True)):
+            yield from differences(*pair, f"{place}[{index}]")
+    elif one != other:
+        yield f"{place} is {one!r}, and was {other!r}"
+
+
+def _parses(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return not line  # where a torn line was ended first
+
+
+def _verdicts(document: dict[str, Any]) -> dict[tuple[str, str], str]:
+    return {
+        (outcome["todo_id"], check["id"]): check["verdict"]
+        for outcome in document["outcomes"]
+        for check in outcome["checks"]
+    }
+
+
+def _states(document: dict[str, Any]) -> dict[str, str]:
+    return {outcome["todo_id"]: outcome["state"] for outcome in document["outcomes"]}
+
+
+def main() -> int:
+    """Kill so many runs and print the figures. Returns 1 where a rule did not hold."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        killing = Killing(Path(folder), given.seed)
+        while killing.figures.kills < given.kills:
+            killing.round(min(killing.random.randint(1, 3), given.kills - killing.figures.kills))
+    print(killing.figures)
+    return 1 if killing.figures.broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

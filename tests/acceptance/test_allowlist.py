@@ -1,0 +1,146 @@
+"""A changed file that no todo may change is held against the todos that can have done it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from example_project import Example, Verified, todo
+from real_planner import planner
+
+FILES = {
+    "a/x.py": "x = 1\n",
+    "b/y.py": "y = 1\n",
+    "tests/test_all.py": """
+        import pathlib
+        def test_all():
+            pathlib.Path("left.txt").write_text("by the test")
+    """,
+}
+COMMAND = "pytest tests/test_all.py"
+
+
+def git(folder: Path, *words: str) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Example:
+    example = Example(tmp_path, FILES)
+    example.plan(
+        todo(
+            "a",
+            COMMAND,
+            status="claimed",
+            allowed_files=["a/**", "!a/secret*"],
+            expected_artifacts=["out.json"],
+        ),
+        todo("b", COMMAND, allowed_files=["b/**"]),
+        todo("c", COMMAND, after=("a",)),
+        metadata={"protected_files": ["tests/**"]},
+    )
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    example.write({"out.json": "{}"})
+    return example
+
+
+def outside(run: Verified) -> str | None:
+    checks = {check["id"]: check for check in run.outcomes["a"]["checks"]}
+    return checks["allowlist"]["reason"] if "allowlist" in checks else None
+
+
+def test_work_within_bounds_is_nobodys_violation_and_what_tests_leave_is_no_work(project: Example):
+    project.write({"a/x.py": "x = 2\n", "a/deep/new.py": "", "a/__pycache__/x.pyc": "", ".coverage": ""})
+
+    first, second = project.verify(), project.verify()
+
+    assert (first.exit_code, second.exit_code) == (0, 0), str(second)
+    assert {"a/deep/new.py", "a/x.py"} <= set(first.outcomes["a"]["touched_files"])
+    assert (project.root / "left.txt").exists()
+    project.write({"left.txt": "by hand"})
+    assert "left.txt" in str(outside(project.verify()))
+
+
+def test_what_lies_outside_halts_and_says_which_file(project: Example):
+    git(project.root, "mv", "b/y.py", "c.py")
+    project.write({"a/secret.py": "", "tests/test_all.py": "def test_all(): pass\n"})
+
+    run = project.verify()
+
+    assert run.exit_code == 13, str(run)
+    assert run.category("a") == "ALLOWLIST_VIOLATION"
+    assert outside(run) == (
+        "a/secret.py, b/y.py, c.py changed, which no todo's allowed_files grants; "
+        "tests/test_all.py changed, which the plan protects"
+    )
+    assert run.check("a")["verdict"] == "passed"
+    assert run.states == {"a": "test_failed", "b": "done", "c": "blocked"}
+    assert "No todo may change" in run.output
+    halted = planner("next", "plan.yaml", cwd=project.root)
+    assert "HALT  ALLOWLIST_VIOLATION" in halted.out, halted.err
+
+
+def test_who_can_have_done_the_work_is_who_claims_it_or_is_asked_for(project: Example):
+    project.write({"b/y.py": "y = 2\n"})
+
+    assert "b/y.py" in str(outside(project.verify()))  # only a is claimed
+    asked = project.verify("plan.yaml::b")
+    assert asked.exit_code == 0, str(asked)
+    claimed = project.verify("--planverify-scope", "claimed")
+    assert claimed.exit_code == 13
+
+
+def test_without_anything_to_compare_with_it_is_said(tmp_path: Path):
+    example = Example(tmp_path, FILES)
+    example.plan(todo("a", COMMAND, allowed_files=["a/**"]))
+
+    run = example.verify()
+
+    assert run.exit_code == 0
+    assert run.document is not None
+    assert any("allowed_files" in note and "baseline" in note for note in run.document["run"]["notes"])
+
+
+@pytest.mark.parametrize("with_git", [True, False], ids=["git", "no-git"])
+def test_with_a_baseline_what_was_committed_since_counts_and_what_was_dirty_before_does_not(
+    tmp_path: Path, with_git: bool
+):
+    example = Example(tmp_path, {**FILES, "tests/test_all.py": "def test_all(): pass\n", "old.txt": ""})
+    example.plan(
+        todo("a", COMMAND, allowed_files=["a/**"]),
+        metadata={"budget": {"new_files": 2}},
+    )
+    if with_git:
+        git(tmp_path, "init", "-q")
+        git(tmp_path, "add", ".")
+        git(tmp_path, "commit", "-qm", "first")
+    example.write({"dirty.txt": "before the work"})
+    start = "from pytest_planverify.cli import main; main()"
+    planverify = [sys.executable, "-c", start, "baseline", "plan.yaml"]
+    done = subprocess.run(planverify, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    example.write({"a/x.py": "x = 2\n"})
+    honest = example.verify()
+    assert honest.exit_code == 0, str(honest)
+    assert honest.outcomes["a"]["touched_files"] == ["a/x.py"]
+
+    example.write({"b/y.py": "y = 2\n"})
+    if with_git:
+        git(tmp_path, "add", ".")
+        git(tmp_path, "commit", "-qm", "hidden in a commit")
+    run = example.verify()
+    assert run.exit_code == 13, str(run)
+    assert outside(run) == "b/y.py changed, which no todo's allowed_files grants"
+
+    if with_git:
+        return
+    example.write({f"a/new{number}.py": "" for number in range(3)} | {"b/y.py": "y = 1\n"})
+    grown = example.verify()
+    assert grown.exit_code == 12, str(grown)
+    assert grown.verdicts["a"] == {"tests[0]": "not_run", "budget": "failed"}

@@ -1,0 +1,115 @@
+"""Whose work a failure is that was there before the work began: the table of docs/baseline.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real_planner import Desk, Ran
+
+TEST = "tests/test_a.py::test_old"
+
+
+def row(
+    todo_id: str,
+    blamed: bool,
+    *,
+    since: str = "pre_existing",
+    at_base: str | None = "open",
+    check: str | None = "red",
+    check_id: str = "tests[0]",
+    tests: tuple[str, ...] = (TEST,),
+    **keys: Any,
+) -> tuple[str, bool, dict[str, Any], dict[str, Any]]:
+    """A todo, whether it is blamed, and its outcome."""
+    todo = {
+        "id": todo_id,
+        "title": todo_id,
+        "acceptance_criteria": {"tests": [{"cmd": "pytest tests/test_a.py"}]},
+        **keys,
+    }
+    failure = {
+        "category": "TEST_REGRESSION",
+        "owner": "product",
+        "signature": f"sig-{todo_id}",
+        "check_id": check_id,
+        "tests": list(tests),
+        "since": since,
+    }
+    results = [{"nodeid": name, "outcome": "failed", "since": since} for name in tests]
+    checks = [{"id": check_id, "kind": "test", "verdict": "failed", "tests": results, "at_base": check}]
+    outcome = {
+        "todo_id": todo_id,
+        "state": "test_failed",
+        "success": False,
+        "tests_passed": False,
+        "at_base": at_base,
+        "checks": checks,
+        "failures": [failure],
+        "failure_evidence": failure,
+    }
+    return todo_id, blamed, todo, outcome
+
+
+ROWS = [
+    row("new-red", True, since="new", check="green"),
+    row("nobody-can-tell", True, since="unknown", check=None),
+    row("whole-check-was-red", True),
+    row("red-among-greens", False, check="mixed"),
+    row("check-was-green", False, check="green"),
+    row("claimed-at-base", False, at_base="claimed"),
+    row("done-at-base", False, at_base="done"),
+    row("not-there-at-base", False, at_base=None),
+    row("flaky-at-base", False, since="flaky_at_base"),
+    row("named-to-turn-green", True, check="mixed", must_turn_green=[TEST]),
+    row("file-named-to-turn-green", True, at_base="claimed", must_turn_green=["tests/test_a.py"]),
+    row("all-named-to-turn-green", True, check="mixed", must_turn_green="all"),
+    row("flaky-and-named", True, since="flaky_at_base", must_turn_green=[TEST]),
+    row("another-named-to-turn-green", False, must_turn_green=["tests/test_a.py::test_mine"]),
+    row(
+        "the-demand-itself", True, check_id="must_turn_green", tests=(), must_turn_green=["tests/test_b.py"]
+    ),
+    row("stay-green-demand", False, check_id="must_stay_green", must_stay_green="all"),
+    row("no-tests-red-then", True, tests=()),
+    row("no-tests-green-then", True, tests=(), since="new", check="green"),
+    row("no-tests-and-a-demand", True, tests=(), must_turn_green=[TEST]),
+]
+
+
+@pytest.fixture(scope="module")
+def decided(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    desk = Desk(tmp_path_factory.mktemp("blame"))
+    policy = {"auto_fix_mode": True, "max_concurrent_branches": 100, "notify_after_n_failures": 100}
+    desk.plan(*(todo for _, _, todo, _ in ROWS), metadata=policy)
+    desk.outcomes(*(outcome for *_, outcome in ROWS))
+    return desk.next()
+
+
+@pytest.mark.parametrize(("todo_id", "blamed"), [each[:2] for each in ROWS], ids=[each[0] for each in ROWS])
+def test_the_table_of_blame_holds(decided: Ran, todo_id: str, blamed: bool) -> None:
+    repair = decided.repairs[todo_id]
+    assert repair["move"] == ("branch" if blamed else "separate"), repair
+    added = {edit["todo"]["id"] for edit in repair["edits"] if edit["edit"] == "add_todo_before"}
+    assert (f"pre_existing_sig-{todo_id}" in added) is not blamed
+
+
+def test_a_todo_with_both_kinds_is_blamed_for_its_own_and_waits_for_the_other(tmp_path: Path) -> None:
+    *_, todo, outcome = row("mixed", True, check="mixed")
+    own = {
+        **outcome["failures"][0],
+        "signature": "own",
+        "since": "new",
+        "tests": ["tests/test_a.py::test_new"],
+    }
+    outcome["failures"] = [own, *outcome["failures"]]
+    outcome["failure_evidence"] = own
+    desk = Desk(tmp_path)
+    desk.plan(todo, metadata={"auto_fix_mode": True})
+    desk.outcomes(outcome)
+    repair = desk.next().repairs["mixed"]
+    assert repair["move"] == "branch"
+    assert repair["failure"]["signature"] == "own"
+    added = [edit for edit in repair["edits"] if edit["edit"] == "add_todo_before"]
+    assert [edit["todo"]["id"] for edit in added] == ["pre_existing_sig-mixed"]
+    assert added[0]["todo"]["acceptance_criteria"]["tests"][0]["cmd"] == f"pytest {TEST}"

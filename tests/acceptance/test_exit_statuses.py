@@ -1,0 +1,148 @@
+"""Every exit status is reached through the real command; of two the more serious one is told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from example_project import Example, todo
+from real_command import run_pytest
+
+FILES = {
+    "test_all.py": """
+        import os, pathlib, socket, time
+
+        def test_passes(): pass
+        def test_fails(): assert False
+        def test_sleeps(): time.sleep(60)
+
+        def test_reaches_out():
+            try:
+                socket.getaddrinfo("example.org", 443)
+            except OSError:
+                pass
+
+        def test_many_files():
+            for number in range(5):
+                pathlib.Path(f"file{number}.txt").write_text("x")
+    """,
+    "breaking.py": """
+        import pytest
+
+        def pytest_planverify_diagnose(evidence):
+            raise RuntimeError("a plugin of the user's own")
+    """,
+}
+
+
+def cmd(name: str) -> str:
+    return f"pytest test_all.py::test_{name}"
+
+
+PASSES = todo("passes", cmd("passes"))
+FAILS = todo("fails", cmd("fails"))
+REACHES = todo("reaches", cmd("reaches_out"))
+FILES_MADE = todo("files", cmd("many_files"))
+UNDECIDED = todo("undecided", "bandit -r .")
+ASKS = todo("asks", manual=[{"question": "Does it look right?"}])
+NETWORK = {"network": "deny"}
+NO_FILES = {"budget": {"new_files": 0}}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Example:
+    return Example(tmp_path_factory.mktemp("statuses"), FILES)
+
+
+@pytest.mark.parametrize(
+    ("status", "todos", "policy", "options"),
+    [
+        (0, [PASSES], {}, ()),
+        (1, [PASSES, FAILS, UNDECIDED, ASKS], {}, ()),
+        (3, [FAILS], {}, ("-p", "breaking")),
+        (4, [PASSES], {}, ("plan.yaml::missing",)),
+        (5, [todo("nothing", requires_testing=False)], {}, ()),
+        (10, [PASSES, UNDECIDED, ASKS], {}, ()),
+        (11, [PASSES, ASKS], {}, ()),
+        (12, [FAILS, FILES_MADE], NO_FILES, ()),
+        (13, [FAILS, REACHES, FILES_MADE], NETWORK | NO_FILES, ()),
+        (1, [{**FAILS, "status": "claimed"}, REACHES], NETWORK, ("--planverify-scope", "claimed")),
+        (13, [FAILS, {**REACHES, "status": "claimed"}], NETWORK, ("--planverify-scope", "claimed")),
+    ],
+    ids=[
+        "accepted",
+        "failed-before-inconclusive",
+        "internal-error",
+        "usage",
+        "nothing",
+        "inconclusive-before-human",
+        "human",
+        "budget-before-failed",
+        "violation-before-budget",
+        "violation-of-an-unclaimed-todo",
+        "violation-of-a-claimed-todo",
+    ],
+)
+def test_the_most_serious_of_what_happened_is_the_status(
+    project: Example,
+    status: int,
+    todos: list[dict[str, Any]],
+    policy: dict[str, Any],
+    options: tuple[str, ...],
+):
+    for left in project.root.glob("file*.txt"):
+        left.unlink()
+    project.plan(*todos, metadata=policy)
+
+    run = project.verify(*options, env={"PYTHONPATH": str(project.root)})
+
+    assert run.exit_code == status, str(run)
+
+
+def test_an_interrupted_run_says_so_before_anything_else(tmp_path: Path):
+    example = Example(tmp_path, FILES)
+    example.plan(REACHES, todo("sleeps", cmd("sleeps")), metadata=NETWORK)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-p", "pytest_planverify.plugin", "--planverify"],
+        cwd=tmp_path,
+        env={**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    give_up = time.monotonic() + 60
+    while time.monotonic() < give_up and "test_sleeps" not in _journal(example, "test_started"):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    output = process.communicate(timeout=60)[0].decode()
+
+    assert process.returncode == 2, output
+
+
+def _journal(example: Example, tag: str) -> str:
+    lines = (
+        line
+        for journal in example.root.glob(".planverify/runs/*/journal.jsonl")
+        for line in journal.read_text(errors="replace").splitlines()
+        if f'"{tag}"' in line
+    )
+    return "\n".join(lines)
+
+
+def test_the_readme_lists_them_in_that_order():
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    table = readme.partition("The exit status is the first")[2].partition("\n## ")[0]
+
+    told = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| ")]
+    assert told[-10:] == ["3", "2", "4", "13", "12", "1", "10", "11", "5", "0"]
+
+
+def test_without_a_plan_the_usage_is_wrong(tmp_path: Path):
+    assert run_pytest("--planverify", cwd=tmp_path).exit_code == 4

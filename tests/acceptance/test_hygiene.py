@@ -1,0 +1,109 @@
+"""A verdict cannot be bought: changes since the baseline that please the judge are held against todos."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from example_project import Example, Verified, todo
+from real_command import PLAIN_TERMINAL
+
+QUICK = {"timeout_seconds": 30}
+FILES = {
+    "conftest.py": "import sys, pathlib\nsys.path.insert(0, str(pathlib.Path(__file__).parent))\n",
+    "pytest.ini": "[pytest]\naddopts = -q\n",
+    ".gitignore": "__pycache__/\n.planverify/\n",
+    "calc.py": "def add(a, b):\n    return a - b\n",
+    "text.py": "def shout(word):\n    return word\n",
+    "tests/test_add.py": "import calc\n\ndef test_add():\n    assert calc.add(1, 2) == 3\n",
+    "tests/test_text.py": "import text\n\ndef test_shout():\n    assert text.shout('a') == 'A'\n",
+    "tests/test_own.py": "import text\n\ndef test_kept():\n    assert text.shout('A') == 'A'\n",
+}
+TODOS = (
+    todo("adds", {"cmd": "pytest tests/test_add.py", **QUICK}, allowed_files=["calc.py"]),
+    todo("shouts", {"cmd": "pytest tests/test_text.py", **QUICK}, allowed_files=["text.py"]),
+    todo("tests", {"cmd": "pytest tests/test_own.py", **QUICK}, allowed_files=["tests/test_own*.py"]),
+)
+HONEST = {
+    "calc.py": "def add(a, b):\n    return a + b\n",
+    "text.py": "def shout(word):\n    return word.upper()\n",
+    "tests/test_own.py": "import pytest\nimport text\n\n@pytest.mark.parametrize('word', ['A', 'B'])\n"
+    "def test_kept(word):\n    assert text.shout(word) == word\n",
+}
+CHEATS = {
+    "calc.py": FILES["calc.py"],
+    "tests/test_add.py": "import calc\n\ndef test_add():\n    assert calc.add(1, 2) is not None\n",
+    "text.py": "import sys\n\ndef shout(word):\n    return 'A' if 'py' + 'test' in sys.modules else word\n",
+}
+
+
+class Project(Example):
+    """An example with a baseline."""
+
+    def planverify(self, *args: str) -> None:
+        done = subprocess.run(
+            [Path(sys.executable).parent / "planverify", *args],
+            cwd=self.root,
+            env=os.environ | PLAIN_TERMINAL | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+            capture_output=True,
+            encoding="utf-8",
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def hygiene_failure(run: Verified, todo_id: str) -> dict[str, Any]:
+    found = [each for each in run.outcomes[todo_id]["failures"] if each["category"] == "HYGIENE_VIOLATION"]
+    (failure,) = found
+    return failure
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verified]:
+    """One project with one baseline: after honest work, after cheats, after a person has blessed them."""
+    project = Project(tmp_path_factory.mktemp("hygiene") / "calc", FILES)
+    project.plan(*TODOS)
+    project.planverify("baseline", "plan.yaml")
+    project.write(HONEST)
+    runs = {"honest": project.verify("plan.yaml")}
+    project.write(CHEATS)
+    runs["cheats"] = project.verify("plan.yaml")
+    project.planverify("baseline", "accept", "adds", "plan.yaml", "--reason", "any sum will do")
+    runs["blessed"] = project.verify("plan.yaml")
+    return runs
+
+
+def test_honest_work_is_accepted(runs: dict[str, Verified]) -> None:
+    assert runs["honest"].exit_code == 0, str(runs["honest"])
+    document = runs["honest"].document
+    assert document is not None
+    assert document["run"]["hygiene"].startswith("checked against the baseline of ")
+
+
+def test_a_changed_judge_is_held_against_the_todo_that_it_judges(runs: dict[str, Verified]) -> None:
+    run = runs["cheats"]
+    assert run.exit_code == 13, str(run)
+    assert (run.check("adds")["verdict"], run.check("adds", "hygiene")["verdict"]) == ("passed", "failed")
+    failure = hygiene_failure(run, "adds")
+    assert failure["rule"] == "judge-tampered"
+    assert failure["location"]["path"] == "tests/test_add.py"
+    assert "asks for less" in run.check("adds", "hygiene")["reason"]
+
+
+def test_a_trick_in_the_product_is_held_against_who_may_have_played_it(runs: dict[str, Verified]) -> None:
+    run = runs["cheats"]
+    checks = (run.check("shouts"), run.check("shouts", "hygiene"))
+    assert [check["verdict"] for check in checks] == ["passed", "failed"]
+    location = hygiene_failure(run, "shouts")["location"]
+    assert (location["path"], location["line"]) == ("text.py", 4)
+    assert "hygiene" not in [check["id"] for check in run.outcomes["tests"]["checks"]]
+
+
+def test_what_a_person_has_blessed_is_no_sign_any_more(runs: dict[str, Verified]) -> None:
+    run = runs["blessed"]
+    assert run.verdicts["adds"] == "passed", str(run)
+    assert run.verdicts["shouts"] == {"tests[0]": "passed", "hygiene": "failed"}
+    assert run.exit_code == 13

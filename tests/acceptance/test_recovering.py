@@ -1,0 +1,89 @@
+"""A run killed at any moment loses no verdict, leaves no process, and is resumed to its true end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from example_project import ONLY_THIS_PLUGIN, RUN_MARK, Example, processes_of, todo
+from killing import Killing
+from real_command import PLAIN_TERMINAL
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="elsewhere processes may outlive a run that was killed"
+)
+
+
+def test_a_run_killed_at_any_moment_is_recovered_and_resumed_to_the_truth(tmp_path: Path):
+    killing = Killing(tmp_path, seed=2)
+
+    for kills in (4, 4):
+        killing.round(kills)
+
+    assert not killing.figures.broken, str(killing.figures)
+    assert any(killing.figures.verdicts), f"no kill came after a verdict:\n{killing.figures}"
+
+
+START_MANY = """\
+    import pathlib, subprocess
+    def test_it():
+        subprocess.Popen(["sleep", "61"])
+        subprocess.Popen(["setsid", "sleep", "62"])
+        pathlib.Path("started").touch()
+        subprocess.run(["sleep", "63"])
+    if __name__ == "__main__":
+        test_it()
+"""
+
+
+@pytest.mark.parametrize("kill", [os.kill, os.killpg], ids=["the parent", "its whole group"])
+@pytest.mark.parametrize("command", ["pytest test_many.py", "python test_many.py"])
+def test_what_a_killed_run_had_started_ends(command: str, kill: Callable[[int, int], None], tmp_path: Path):
+    example = Example(tmp_path, {"test_many.py": START_MANY})
+    example.plan(todo("many", command))
+    mark = uuid.uuid4().hex
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify"],
+        cwd=tmp_path,
+        env=env | PLAIN_TERMINAL | {RUN_MARK: mark, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    wait_until(lambda: (tmp_path / "started").exists())
+
+    kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+    wait_until(lambda: not processes_of(mark))
+    assert not processes_of(mark)
+
+
+def test_what_cannot_be_resumed_is_run_and_says_why(tmp_path: Path):
+    example = Example(tmp_path, {"test_it.py": "def test_it(): pass\n"})
+    example.plan(todo("it", "pytest test_it.py"))
+
+    run = example.verify("--planverify-resume")
+
+    assert run.exit_code == 0, str(run)
+    assert run.document is not None
+    assert run.document["run"]["notes"] == [
+        "nothing was resumed, everything was run: there is no earlier run of the plan"
+    ]
+    assert run.check("it")["taken_from"] is None
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait for it, but not for ever; what was started sleeps for longer."""
+    deadline = time.monotonic() + 30
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.05)

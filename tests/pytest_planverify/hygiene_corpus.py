@@ -1,0 +1,102 @@
+"""The corpus of cheats and honest changes: applies each patch and yields the tree before and after it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from planner.edges.plan_file import plan_as_it_stands
+from planner.model.baseline import JudgeKind
+from planner.model.evidence import HygieneSignal
+from pytest_planverify.baseline.kinds import Judges
+from pytest_planverify.guards.hygiene import Grants, compare
+from pytest_planverify.snapshots import HeldFiles
+
+CORPUS = Path(__file__).parents[2] / "fixtures" / "hygiene"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One change of one project."""
+
+    id: str
+    project: str
+    label: str
+    todo: str
+    kind: str
+    note: str
+    before: HeldFiles
+    now: HeldFiles
+    grants: Grants
+    kinds: dict[str, JudgeKind]
+
+    def signals(self) -> tuple[HygieneSignal, ...]:
+        return compare(self.before, self.now, kinds=self.kinds, grants=self.grants)
+
+
+def cases(split: str, folder: Path, *, label: str | None = None) -> Iterator[Case]:
+    """The cases of a split; patches are applied below a folder for scratch work."""
+    for entry in _entries():
+        if entry["split"] == split and label in (None, entry["label"]):
+            yield _case(entry, folder)
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+@cache
+def _entries() -> list[dict[str, Any]]:
+    return yaml.safe_load((CORPUS / "cases.yaml").read_text(encoding="utf-8"))
+
+
+@cache
+def _project(name: str) -> tuple[HeldFiles, Grants, dict[str, JudgeKind]]:
+    files = files_below(CORPUS / "projects" / name)
+    plan = plan_as_it_stands(files["plan.yaml"], "plan.yaml")
+    assert plan is not None
+    grants = Grants.of_plan(plan, "plan.yaml")
+    judges = Judges(
+        plans=frozenset({"plan.yaml"}),
+        contracts=frozenset(each.contract for each in grants.todos if each.contract),
+        data=frozenset(path for each in grants.todos for path in each.data),
+        artifacts=tuple(path for each in grants.todos for path in each.artifacts),
+    )
+    return HeldFiles(files), grants, {path: judges.kind_of(path) for path in files}
+
+
+def _case(entry: dict[str, Any], folder: Path) -> Case:
+    before, grants, kinds = _project(entry["project"])
+    place = folder / entry["id"]
+    shutil.copytree(CORPUS / "projects" / entry["project"], place)
+    subprocess.run(
+        ["git", "apply", "--whitespace=nowarn", str(CORPUS / entry["patch"])],
+        cwd=place,
+        check=True,
+        env={"GIT_CEILING_DIRECTORIES": str(folder), "PATH": "/usr/bin:/bin:/usr/local/bin"},
+    )
+    now = HeldFiles(files_below(place))
+    shutil.rmtree(place)
+    return Case(
+        id=entry["id"],
+        project=entry["project"],
+        label=entry["label"],
+        todo=entry["todo"],
+        kind=entry["kind"],
+        note=entry["note"],
+        before=before,
+        now=now,
+        grants=grants,
+        kinds=kinds,
+    )

@@ -1,0 +1,104 @@
+"""Small trees before and after a change, for the detectors of hygiene."""
+
+from __future__ import annotations
+
+import textwrap
+
+from planner.model.evidence import HygieneSignal
+from pytest_planverify.baseline.kinds import Judges
+from pytest_planverify.guards.hygiene import Grants, compare
+from pytest_planverify.guards.hygiene.grants import TodoReach
+from pytest_planverify.guards.hygiene.signs import fires
+from pytest_planverify.snapshots import HeldFiles
+
+PRODUCT = """
+    def split(text, sign=","):
+        return [part.strip() for part in text.split(sign)]
+"""
+TESTS = """
+    import pytest
+    from pkg.words import split
+
+    @pytest.mark.parametrize(("text", "parts"), [("a, b", ["a", "b"]), ("", [""]), ("x,y,z", ["x", "y", "z"])])
+    def test_split(text, parts):
+        assert split(text) == parts
+
+    def test_sign():
+        parts = split("one;two", sign=";")
+        assert parts == ["one", "two"]
+        assert len(parts) == 2
+
+    def test_no_text():
+        with pytest.raises(AttributeError, match="NoneType"):
+            split(None)
+
+    def test_near():
+        assert 0.1 + 0.2 == pytest.approx(0.3, abs=1e-9)
+"""
+CONFTEST = """
+    import pytest
+    from pkg.words import split
+
+    @pytest.fixture
+    def words():
+        return split("a,b")
+"""
+TREE = {
+    "pkg/__init__.py": "",
+    "pkg/words.py": PRODUCT,
+    "tests/conftest.py": CONFTEST,
+    "tests/test_words.py": TESTS,
+    "tests/data/words.json": '[{"text": "Hello, World", "count": 2}]',
+    "pyproject.toml": '[project]\nname = "pkg"\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\naddopts = "-ra"\n',
+}
+FORBIDDEN = Grants(
+    todos=(
+        TodoReach(
+            todo_id="work",
+            allowed_files=("pkg/**",),
+            selections=("tests/test_words.py",),
+            data=("tests/data/words.json",),
+        ),
+    )
+)
+OPEN = Grants(todos=(TodoReach(todo_id="work", selections=("tests",)),))
+GRANTED = Grants(todos=(TodoReach(todo_id="work", allowed_files=("**",), selections=("tests",)),))
+
+
+def held(files: dict[str, str]) -> HeldFiles:
+    return HeldFiles({path: textwrap.dedent(text).encode() for path, text in files.items()})
+
+
+def signals(
+    change: dict[str, str | None], *, grants: Grants = FORBIDDEN, tree: dict[str, str] | None = None
+) -> tuple[HygieneSignal, ...]:
+    """The signs of a change of the tree; ``None`` takes a file away."""
+    before = TREE if tree is None else tree
+    now = {path: text for path, text in {**before, **change}.items() if text is not None}
+    judges = Judges(
+        data=frozenset({"tests/data/words.json"}),
+        plans=frozenset(grants.plans),
+        contracts=frozenset(each.contract for each in grants.todos if each.contract),
+    )
+    kinds = {path: judges.kind_of(path) for path in before}
+    return compare(held(before), held(now), kinds=kinds, grants=grants)
+
+
+def signs(change: dict[str, str | None], **keys: object) -> set[str]:
+    return {signal.sign for signal in signals(change, **keys)}  # type: ignore[arg-type]
+
+
+def is_flagged(change: dict[str, str | None], **keys: object) -> bool:
+    return fires(signals(change, **keys))  # type: ignore[arg-type]
+
+
+def with_tests(old: str, new: str) -> dict[str, str | None]:
+    """A change of the tests: a piece of their text is another one."""
+    text = textwrap.dedent(TESTS)
+    assert old in text
+    return {"tests/test_words.py": text.replace(old, new)}
+
+
+def product_with(added: str) -> dict[str, str | None]:
+    """A change of the product: something is added to it."""
+    return {"pkg/words.py": textwrap.dedent(PRODUCT) + "\n\n" + textwrap.dedent(added)}

@@ -1,0 +1,106 @@
+"""Runs that were killed, as their journals and folders are left."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from planner.model.evidence import Evidence, EvidenceKind
+from planner.model.outcome import Check, CheckKind, Verdict
+from pytest_planverify.options import PlanArgument, Settings
+from pytest_planverify.supervision.check_runs import CheckRun
+from pytest_planverify.supervision.chosen import ChosenPlan, load_plans
+from pytest_planverify.supervision.prepared import reference_of
+from pytest_planverify.supervision.run_folder import RunFolder
+from pytest_planverify.supervision.run_records import RunJournal, open_journal
+from pytest_planverify.supervision.tree_state import TreeWatch
+
+PLAN = "killed"
+ITEMS = (
+    {
+        "id": "a",
+        "title": "A",
+        "acceptance_criteria": {
+            "tests": [{"cmd": "pytest test_a.py"}, {"cmd": "python make.py"}],
+            "expected_artifacts": ["made.txt"],
+        },
+    },
+    {"id": "b", "title": "B", "acceptance_criteria": {"tests": [{"cmd": "pytest test_b.py"}]}},
+    {
+        "id": "c",
+        "title": "C",
+        "dependencies": ["b"],
+        "acceptance_criteria": {"tests": [{"cmd": "pytest test_c.py"}]},
+    },
+)
+KINDS = {("a", "tests[1]"): CheckKind.COMMAND, ("a", "expected_artifacts[0]"): CheckKind.ARTIFACT}
+
+
+def settings(**given: Any) -> Settings:
+    """The settings of a command line that asks for nothing but the plan."""
+    usual: dict[str, Any] = {
+        "scope": "all",
+        "confirmations": 5,
+        "deselect": (),
+        "session_args": (),
+        "shared_args": (),
+    }
+    fields = dataclasses.fields(Settings)
+    usual |= {field.name: False for field in fields if field.type == "bool"}
+    return Settings(**{field.name: given.get(field.name, usual.get(field.name)) for field in fields})
+
+
+def plan_in(root: Path, *items: dict[str, Any], path: str = "plan.yaml") -> ChosenPlan:
+    """Write the plan, unless it is there, and load it."""
+    file = root / path
+    if not file.exists():
+        file.write_text(json.dumps({"todo_list_id": PLAN, "items": list(items or ITEMS)}))
+    (chosen,) = load_plans([PlanArgument(file, path, None, root)])
+    return chosen
+
+
+class Killed:
+    """A run that has begun and tells its verdicts one by one."""
+
+    def __init__(self, root: Path, run_id: str = "20260101T000000-1-a", **given: Any) -> None:
+        self.root = root
+        self.chosen = plan_in(root)
+        self.folder = RunFolder(root, run_id)
+        self.folder.create()
+        self.own = (self.chosen.plan.path,)
+        self.journal = RunJournal(self.folder.journal, PLAN, TreeWatch([root], self.own))
+        self.todos = list(self.chosen.plan.plan.items)
+        open_journal(
+            self.folder.journal,
+            run_id,
+            reference_of(self.chosen.flat, "plan.yaml"),
+            settings(**given),
+            self.todos,
+            boundary=root,
+        )
+
+    def judged(
+        self, todo_id: str, check_id: str = "tests[0]", verdict: str = "passed", *, final: bool = True
+    ) -> Killed:
+        """Write down a verdict."""
+        evidence = (Evidence(kind=EvidenceKind.TEST, check_id=check_id, headline="assert 1 == 2"),) * (
+            verdict == "failed"
+        )
+        check = Check(
+            id=check_id,
+            kind=KINDS.get((todo_id, check_id), CheckKind.TEST),
+            verdict=Verdict(verdict),
+            cmd="pytest",
+        )
+        self.journal.check_judged(
+            todo_id, CheckRun(check=check, evidence=evidence, properties=[("rows", 3)]), final=final
+        )
+        return self
+
+    def forged(self, line: str) -> Killed:
+        """Append a line that is not the parent's."""
+        with open(self.folder.journal, "a") as file:
+            file.write(line)
+        return self

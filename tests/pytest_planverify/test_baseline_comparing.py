@@ -1,0 +1,127 @@
+"""A run beside its baseline: tests, failures, checks and todos."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.edges.plan_tree import load_tree
+from planner.model.baseline import Baseline
+from planner.model.evidence import Evidence
+from planner.model.kinds import EvidenceKind
+from planner.model.outcome import Check, CheckKind, Outcome, Since, TestOutcome, TestResult, Verdict
+from pytest_planverify.baseline import KeptBaseline
+from pytest_planverify.baseline.comparing import Comparison, count_since
+
+CHECKS = {
+    "tests[0]": {"verdict": "failed", "signatures": ["old"]},
+    "tests[1]": {"verdict": "passed"},
+}
+TESTS = {
+    "t.py::red": {"outcome": "failed"},
+    "t.py::green": {"outcome": "passed"},
+    "t.py::flaky": {"outcome": "passed", "flaky": True},
+    "broken.py": {"outcome": "error"},
+    "part/t.py::red": {"outcome": "failed"},
+}
+TODOS = {
+    "open": {"state": "test_failed", "checks": CHECKS},
+    "claimed": {"state": "test_failed", "claimed": True},
+    "done": {"state": "done"},
+}
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    root = tmp_path_factory.mktemp("plan")
+    (root / "part").mkdir()
+    (root / "plan.yaml").write_text(
+        "todo_list_id: p\nitems:\n- {id: up, title: U, sub_plan: part/plan.yaml}\n"
+    )
+    (root / "part" / "plan.yaml").write_text(
+        "todo_list_id: q\nitems:\n- {id: t, title: T, verify: pytest t.py}\n"
+    )
+    files = {"t.py": {"sha256": "0", "size": 1}}
+    fields: dict[str, Any] = {"plan": "p", "plan_digest": "", "made_at": "", "python": "", "pytest": ""}
+    held = Baseline.model_validate({**fields, "tests": TESTS, "todos": TODOS, "files": files})
+    flat = load_tree(root / "plan.yaml").load_all().flat()
+    return Comparison(flat, KeptBaseline(root, held, path=Path("x")))
+
+
+def check(*tests: tuple[str, str], check_id: str = "tests[0]", kind: CheckKind = CheckKind.TEST) -> Check:
+    results = tuple(TestResult(nodeid=name, outcome=TestOutcome(said)) for name, said in tests)
+    return Check(id=check_id, kind=kind, verdict=Verdict.FAILED, tests=results)
+
+
+def failing(*tests: str, check_id: str = "tests[0]", nodeid: str | None = None) -> Evidence:
+    return Evidence(kind=EvidenceKind.TEST, check_id=check_id, tests=tests, nodeid=nodeid)
+
+
+@pytest.mark.parametrize("todo_id", ["open", "claimed", "done", "new"])
+def test_a_todo_says_how_it_stood(comparison: Comparison, todo_id: str) -> None:
+    assert comparison.todo(todo_id) == (None if todo_id == "new" else todo_id)
+
+
+def test_a_check_says_of_each_test_how_it_compares(comparison: Comparison) -> None:
+    found = comparison.check("open", check(("t.py::red", "failed"), ("t.py::green", "failed")))
+    assert [test.since for test in found.tests] == [Since.PRE_EXISTING, Since.NEW]
+    assert found.at_base == "mixed"
+    assert comparison.check("open", check()).at_base == "red"
+    assert comparison.check("open", check(check_id="tests[1]")).at_base == "green"
+    assert comparison.check("new", check()).at_base is None
+    guard = check(kind=CheckKind.GUARD)
+    assert comparison.check("open", guard) is guard
+
+
+def test_the_tests_of_a_sub_plan_are_looked_up_below_its_root(comparison: Comparison) -> None:
+    found = comparison.check("up/t", check(("t.py::red", "passed"), ("t.py::green", "failed")))
+    assert [test.since for test in found.tests] == [Since.FIXED, Since.NEW]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "signature", "parts"),
+    [
+        (failing("t.py::green"), "s", [("new", ("t.py::green",))]),
+        (failing("t.py::red"), "s", [("pre_existing", ("t.py::red",))]),
+        (failing("t.py::flaky"), "s", [("flaky_at_base", ("t.py::flaky",))]),
+        (failing("t.py::red", "t.py::flaky"), "s", [("pre_existing", ("t.py::red", "t.py::flaky"))]),
+        (failing("t.py::red", "t.py::green"), "s",
+         [("new", ("t.py::green",)), ("pre_existing", ("t.py::red",))]),
+        (failing("t.py::unknown"), "s", [("unknown", ("t.py::unknown",))]),
+        (failing("t.py::unknown"), "old", [("pre_existing", ("t.py::unknown",))]),
+        (failing("fresh.py::test"), "old", [("new", ("fresh.py::test",))]),
+        (failing(nodeid="broken.py"), "s", [("pre_existing", ())]),
+        (failing(nodeid="fresh.py"), "old", [("new", ())]),
+        (failing(nodeid="t.py"), "old", [("pre_existing", ())]),
+        (failing(), "old", [("pre_existing", ())]),
+        (failing(), "s", [("new", ())]),
+        (failing(check_id="tests[1]"), "s", [("new", ())]),
+        (failing(check_id="tests[9]"), "s", [("unknown", ())]),
+        (failing("t.py::red", check_id="hygiene"), "s", [("new", ("t.py::red",))]),
+        (failing(check_id="allowlist"), "old", [("new", ())]),
+    ],
+)  # fmt: skip
+def test_a_failure_is_what_its_tests_are_and_else_what_its_check_was(
+    comparison: Comparison, evidence: Evidence, signature: str, parts: list[tuple[str, tuple[str, ...]]]
+) -> None:
+    assert comparison.parts("open", evidence, signature, evidence.tests) == parts
+
+
+def test_each_test_is_counted_once_and_a_red_before_a_green() -> None:
+    def outcome(todo_id: str, *tests: tuple[str, str, str]) -> Outcome:
+        results = tuple(
+            TestResult(nodeid=name, outcome=TestOutcome(said), since=Since(since))
+            for name, said, since in tests
+        )
+        held = Check(id="tests[0]", kind=CheckKind.TEST, verdict=Verdict.FAILED, tests=results)
+        return Outcome(todo_id=todo_id, plan="p", success=False, tests_passed=False, checks=(held,))
+
+    counted = count_since(
+        [
+            outcome("a", ("x", "passed", "fixed"), ("y", "failed", "new")),
+            outcome("b", ("x", "failed", "pre_existing"), ("y", "passed", "unknown")),
+        ]
+    )
+    assert counted == {Since.NEW: 1, Since.PRE_EXISTING: 1}

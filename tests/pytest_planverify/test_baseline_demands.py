@@ -1,0 +1,311 @@
+"""What must turn green and what must stay green, row by row of the tables in docs/baseline.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.edges.plan_tree import FlatPlan, load_tree
+from planner.model.baseline import Baseline
+from planner.model.evidence import Evidence, Selector
+from planner.model.kinds import EvidenceKind
+from planner.model.outcome import Check, CheckKind, TestOutcome, TestResult, Verdict
+from planner.model.plan import CommandSpec, Todo
+from planner.rules.criteria import STAY_GREEN, TURN_GREEN, command_criterion
+from pytest_planverify.baseline import KeptBaseline
+from pytest_planverify.judgement import Judgement
+from pytest_planverify.supervision.check_runs import CheckRun
+from pytest_planverify.supervision.demands import NO_BASELINE, Demands
+from pytest_planverify.supervision.schedule import Job
+
+AT_BASE = {
+    "t.py::green": {"outcome": "passed"},
+    "t.py::many[1]": {"outcome": "passed"},
+    "t.py::many[2]": {"outcome": "failed"},
+    "t.py::red": {"outcome": "failed"},
+    "t.py::expected": {"outcome": "xfailed"},
+    "t.py::skipped": {"outcome": "skipped"},
+    "t.py::flaky": {"outcome": "failed", "flaky": True},
+    "u.py::other": {"outcome": "passed"},
+    "broken.py": {"outcome": "error"},
+}
+FILES = {"old.py": {"sha256": "0" * 64, "size": 1, "kind": "test"}}
+"""A test file that was there and of which nothing is known: no copy of it is left."""
+
+
+@pytest.fixture(scope="module")
+def flat(tmp_path_factory: pytest.TempPathFactory) -> FlatPlan:
+    plan = tmp_path_factory.mktemp("plan") / "plan.yaml"
+    plan.write_text("todo_list_id: p\nitems:\n- {id: t, title: T, verify: pytest t.py}\n")
+    return load_tree(plan).load_all().flat()
+
+
+def demands(flat: FlatPlan, *, check: str | None = None) -> Demands:
+    checks: dict[str, Any] = {} if check is None else {TURN_GREEN: {"verdict": check}}
+    document = Baseline.model_validate(
+        {
+            "plan": "p",
+            "plan_digest": "",
+            "made_at": "",
+            "python": "",
+            "pytest": "",
+            "tests": AT_BASE,
+            "files": FILES,
+            "todos": {"t": {"checks": checks}},
+        }
+    )
+    return Demands(flat, KeptBaseline(flat.loaded.root, document, path=Path("x")))
+
+
+def todo(**keys: Any) -> Todo:
+    return Todo.model_validate({"id": "t", "title": "T", **keys})
+
+
+def run(check_id: str, tests: dict[str, str], verdict: str = "passed") -> CheckRun:
+    results = tuple(TestResult(nodeid=name, outcome=TestOutcome(said)) for name, said in tests.items())
+    return CheckRun(
+        check=Check(id=check_id, kind=CheckKind.TEST, verdict=Verdict(verdict), cmd="pytest", tests=results)
+    )
+
+
+def job(flat: FlatPlan, wanted: Todo, check_id: str = STAY_GREEN) -> Job:
+    return Job(
+        todo=wanted,
+        criterion=command_criterion(check_id, CommandSpec(cmd="pytest t.py")),
+        plan=flat.loaded,
+        stage=0,
+        own_session=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("named", "tests", "verdict", "said"),
+    [
+        (["t.py::red"], {"t.py::red": "passed"}, "passed", None),
+        (["t.py::expected"], {"t.py::expected": "passed"}, "passed", None),
+        (["t.py::new"], {"t.py::new": "passed"}, "passed", None),
+        (["new.py::any"], {"new.py::any": "passed"}, "passed", None),
+        (["broken.py::any"], {"broken.py::any": "passed"}, "passed", None),
+        (["t.py::green"], {"t.py::green": "passed"}, "inconclusive", "green at the baseline already"),
+        (["t.py::skipped"], {"t.py::skipped": "passed"}, "inconclusive", "skipped at the baseline"),
+        (["t.py::flaky"], {"t.py::flaky": "passed"}, "inconclusive", "flaky at the baseline"),
+        (["old.py::any"], {"old.py::any": "passed"}, "inconclusive", "not run for the baseline"),
+        (["t.py::many"], {"t.py::many[1]": "passed", "t.py::many[2]": "passed"}, "passed", None),
+        (["t.py"], {"t.py::green": "passed", "t.py::red": "passed"}, "passed", None),
+        (["t.py::red", "t.py::green"], {"t.py::red": "passed", "t.py::green": "passed"}, "inconclusive",
+         "t.py::green: green at the baseline already"),
+        (["t.py::red"], {"t.py::red": "skipped"}, "failed", "t.py::red: must be green"),
+        (["t.py"], {"t.py::red": "passed", "t.py::many[1]": "xfailed"}, "failed", "many[1]: must be green"),
+        ("all", {"t.py::green": "passed", "t.py::red": "passed"}, "passed", None),
+        ("all", {"t.py::green": "passed", "u.py::other": "passed"}, "inconclusive", "all: green at"),
+    ],
+)  # fmt: skip
+def test_the_table_of_turning_green_holds(
+    flat: FlatPlan, named: Any, tests: dict[str, str], verdict: str, said: str | None
+) -> None:
+    found = demands(flat).decide(todo(must_turn_green=named), run(TURN_GREEN, tests))
+    assert found.check.verdict == verdict
+    assert (found.check.reason is None) == (said is None)
+    assert said is None or said in (found.check.reason or "")
+    assert bool(found.evidence) == (verdict == "failed")
+
+
+def test_a_demand_that_was_red_as_a_whole_need_not_know_each_of_its_tests(flat: FlatPlan) -> None:
+    asked, tests = todo(must_turn_green=["old.py::any"]), run(TURN_GREEN, {"old.py::any": "passed"})
+    assert demands(flat, check="failed").decide(asked, tests).check.verdict is Verdict.PASSED
+    assert demands(flat, check="passed").decide(asked, tests).check.verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("verdict", ["failed", "flaky", "inconclusive", "not_run", "blocked"])
+@pytest.mark.parametrize("check_id", [TURN_GREEN, STAY_GREEN, "tests[0]"])
+def test_what_is_not_green_now_stays_as_it_is(flat: FlatPlan, check_id: str, verdict: str) -> None:
+    asked = todo(must_turn_green=["t.py::green"], must_stay_green=["t.py"])
+    first = run(check_id, {"t.py::green": "failed"}, verdict)
+    assert demands(flat).decide(asked, first) is first
+
+
+@pytest.mark.parametrize(
+    ("keys", "check_id", "verdict", "expected"),
+    [
+        ({"must_turn_green": ["t.py"]}, TURN_GREEN, "passed", "inconclusive"),
+        ({"must_turn_green": ["t.py"]}, TURN_GREEN, "failed", "failed"),
+        ({"must_stay_green": ["t.py"]}, STAY_GREEN, "passed", "passed"),
+        ({"must_stay_green": ["t.py"]}, STAY_GREEN, "failed", "failed"),
+        ({"must_stay_green": "all"}, STAY_GREEN, "passed", "inconclusive"),
+        ({"must_stay_green": "all"}, STAY_GREEN, "failed", "inconclusive"),
+        ({"must_stay_green": "all"}, STAY_GREEN, "not_run", "not_run"),
+    ],
+)
+def test_without_a_baseline_only_explicit_ids_are_judged(
+    flat: FlatPlan, keys: dict[str, Any], check_id: str, verdict: str, expected: str
+) -> None:
+    found = Demands(flat, None).decide(todo(**keys), run(check_id, {"t.py::green": "passed"}, verdict))
+    assert found.check.verdict == expected
+    assert (found.check.reason == NO_BASELINE) == (expected == "inconclusive")
+
+
+@pytest.mark.parametrize(
+    ("named", "tests", "verdict", "said"),
+    [
+        (["t.py::green"], {"t.py::green": "passed"}, "passed", None),
+        (
+            ["t.py"],
+            {"t.py::green": "passed", "t.py::many[1]": "passed", "t.py::red": "failed"},
+            "passed",
+            None,
+        ),
+        (
+            ["t.py"],
+            {"t.py::green": "passed"},
+            "failed",
+            "t.py::many[1]: green at the baseline, and not there",
+        ),
+        (["t.py::green"], {"t.py::green": "skipped"}, "failed", "did not run to a pass"),
+        (["t.py::red"], {"t.py::red": "passed"}, "inconclusive", "none of its tests was green"),
+        (["t.py::flaky"], {"t.py::flaky": "passed"}, "inconclusive", "none of its tests was green"),
+        (
+            "all",
+            {"t.py::green": "passed", "t.py::many[1]": "passed", "u.py::other": "passed"},
+            "passed",
+            None,
+        ),
+        ("all", {"t.py::green": "passed", "t.py::many[1]": "passed"}, "failed", "u.py::other: green at"),
+    ],
+)
+def test_the_table_of_staying_green_holds(
+    flat: FlatPlan, named: Any, tests: dict[str, str], verdict: str, said: str | None
+) -> None:
+    found = demands(flat).decide(todo(must_stay_green=named), run(STAY_GREEN, tests))
+    assert found.check.verdict == verdict
+    assert said is None or said in (found.check.reason or "")
+    assert bool(found.evidence) == (verdict == "failed")
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([f"t.py::t{number}" for number in range(6)]),
+        st.tuples(st.sampled_from(TestOutcome), st.booleans(), st.none() | st.sampled_from(TestOutcome)),
+        min_size=1,
+    )
+)
+def test_all_stay_green_just_where_each_test_that_was_green_is_green(
+    flat: FlatPlan, drawn: dict[str, tuple[TestOutcome, bool, TestOutcome | None]]
+) -> None:
+    tests = {name: {"outcome": then, "flaky": flaky} for name, (then, flaky, _) in drawn.items()}
+    document = Baseline.model_validate(
+        {"plan": "p", "plan_digest": "", "made_at": "", "python": "", "pytest": "", "tests": tests}
+    )
+    judging = Demands(flat, KeptBaseline(flat.loaded.root, document, path=Path("x")))
+    asked = todo(must_stay_green="all")
+    results = tuple(
+        TestResult(nodeid=name, outcome=now) for name, (*_, now) in drawn.items() if now is not None
+    )
+    reds = tuple(failing(test.nodeid) for test in results if test.outcome.is_red)
+    view = judging.view(job(flat, asked))
+    assert view is not None
+    verdict = Verdict.FAILED if reds else Verdict.PASSED
+    seen = view(Judgement(verdict=verdict, tests=results, evidence=reds))
+    said = Check(id=STAY_GREEN, kind=CheckKind.TEST, verdict=seen.verdict, cmd="pytest", tests=results)
+    found = judging.decide(asked, CheckRun(check=said, evidence=seen.evidence)).check.verdict
+    green = (TestOutcome.PASSED, TestOutcome.XPASSED)
+    were_green = [now for then, flaky, now in drawn.values() if then in green and not flaky]
+    if all(now in green for now in were_green):
+        undecided = not were_green or any(test.outcome is TestOutcome.NOT_RUN for test in results)
+        assert found is Verdict.PASSED or (undecided and found is Verdict.INCONCLUSIVE)
+    else:
+        assert found is not Verdict.PASSED
+
+
+def failing(*tests: str, nodeid: str | None = None, kind: EvidenceKind = EvidenceKind.TEST) -> Evidence:
+    return Evidence(kind=kind, tests=tests, nodeid=nodeid, headline="x")
+
+
+def missing(text: str, problem: str = "missing_id") -> Evidence:
+    return Evidence(kind=EvidenceKind.SELECTION, selectors=(Selector(text=text, problem=problem),))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "borne"),
+    [
+        (failing("t.py::red"), True),
+        (failing("t.py::many[2]"), True),
+        (failing("t.py::skipped"), True),
+        (failing("t.py::flaky"), True),
+        (failing("new.py::fresh"), True),
+        (failing("t.py::green"), False),
+        (failing("t.py::red", "t.py::green"), False),
+        (failing("old.py::nobody_knows"), False),
+        (failing(nodeid="broken.py", kind=EvidenceKind.COLLECTION), True),
+        (failing(nodeid="new.py", kind=EvidenceKind.COLLECTION), True),
+        (failing(nodeid="t.py", kind=EvidenceKind.COLLECTION), False),
+        (failing(kind=EvidenceKind.SESSION), False),
+        (missing("t.py::red"), True),
+        (missing("t.py::green"), False),
+        (missing("t.py", "empty"), False),
+    ],
+)
+def test_only_a_failure_of_what_was_not_green_is_borne(
+    flat: FlatPlan, evidence: Evidence, borne: bool
+) -> None:
+    asked = todo(must_stay_green=["t.py"])
+    view = demands(flat).view(job(flat, asked))
+    assert view is not None
+    results = tuple(TestResult(nodeid=name, outcome=TestOutcome.FAILED) for name in evidence.tests)
+    red = Judgement(verdict=Verdict.FAILED, tests=results, evidence=(evidence,))
+    seen = view(red)
+    assert (seen.verdict is Verdict.PASSED, seen.forgiven, seen.evidence == ()) == (borne, borne, borne)
+    both = view(
+        Judgement(verdict=Verdict.FAILED, tests=results, evidence=(evidence, failing("t.py::green")))
+    )
+    assert both.verdict is Verdict.FAILED
+    assert not both.forgiven
+    assert failing("t.py::green") in both.evidence
+
+
+def test_what_is_green_but_failed_all_the_same_is_not_borne(flat: FlatPlan) -> None:
+    view = demands(flat).view(job(flat, todo(must_stay_green=["t.py"])))
+    assert view is not None
+    slow = TestResult(nodeid="t.py::red", outcome=TestOutcome.PASSED)
+    red = Judgement(verdict=Verdict.FAILED, tests=(slow,), evidence=(failing("t.py::red"),))
+    assert view(red) is red
+
+
+def test_where_tests_did_not_run_nothing_is_known_of_them(flat: FlatPlan) -> None:
+    view = demands(flat).view(job(flat, todo(must_stay_green=["t.py"])))
+    assert view is not None
+    tests = (
+        TestResult(nodeid="t.py::red", outcome=TestOutcome.FAILED),
+        TestResult(nodeid="t.py::green", outcome=TestOutcome.NOT_RUN),
+    )
+    seen = view(Judgement(verdict=Verdict.FAILED, tests=tests, evidence=(failing("t.py::red"),)))
+    assert seen.verdict is Verdict.INCONCLUSIVE
+    assert view(Judgement(verdict=Verdict.PASSED)).verdict is Verdict.PASSED
+
+
+def test_only_the_demand_to_stay_green_bears_anything(flat: FlatPlan) -> None:
+    assert demands(flat).view(job(flat, todo(must_turn_green=["t.py"]), TURN_GREEN)) is None
+    assert Demands(flat, None).view(job(flat, todo(must_stay_green="all"))) is None
+
+
+def test_the_demands_of_a_sub_plan_speak_of_its_own_root(tmp_path: Path) -> None:
+    (tmp_path / "part").mkdir()
+    (tmp_path / "plan.yaml").write_text(
+        "todo_list_id: p\nitems:\n- {id: up, title: U, sub_plan: part/plan.yaml}\n"
+    )
+    (tmp_path / "part" / "plan.yaml").write_text(
+        "todo_list_id: q\nitems:\n- {id: t, title: T, must_stay_green: all}\n"
+    )
+    whole = load_tree(tmp_path / "plan.yaml").load_all().flat()
+    tests = {"part/t.py::green": {"outcome": "passed"}, "t.py::of_the_top": {"outcome": "passed"}}
+    document = Baseline.model_validate(
+        {"plan": "p", "plan_digest": "", "made_at": "", "python": "", "pytest": "", "tests": tests}
+    )
+    judging = Demands(whole, KeptBaseline(tmp_path, document, path=Path("x")))
+    asked = whole.loaded.plan.todo("up/t")
+    assert judging.decide(asked, run(STAY_GREEN, {"t.py::green": "passed"})).check.verdict is Verdict.PASSED
+    lost = judging.decide(asked, run(STAY_GREEN, {"t.py::else": "passed"}))
+    assert lost.check.reason == "part/t.py::green: green at the baseline, and not there any more"

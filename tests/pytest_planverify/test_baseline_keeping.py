@@ -1,0 +1,298 @@
+"""Where a baseline is kept, what is read back, and what makes it doubtful."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.edges.baseline_file import baseline_bytes, parse_baseline, read_baseline
+from planner.errors import BaselineError
+from planner.model.baseline import (
+    Acceptance,
+    Baseline,
+    BaselineCheck,
+    BaselineFile,
+    BaselineTest,
+    BaselineTodo,
+    JudgeKind,
+    Remake,
+)
+from planner.model.outcome import TestOutcome, TodoState, Verdict
+from pytest_planverify.baseline import KeptBaseline, load_baseline
+from pytest_planverify.baseline.keeping import keep_baseline
+
+words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=20)
+digests = st.binary(max_size=4).map(lambda data: hashlib.sha256(data).hexdigest())
+documents = st.builds(
+    Baseline,
+    plan=words,
+    plan_digest=words,
+    made_at=st.just("2026-01-01T00:00:00Z"),
+    revision=st.none() | words,
+    dirty=st.booleans(),
+    python=st.just("3.13.0"),
+    pytest=st.just("9.2.0"),
+    todos=st.dictionaries(
+        words,
+        st.builds(
+            BaselineTodo,
+            state=st.none() | st.sampled_from(TodoState),
+            claimed=st.booleans(),
+            checks=st.dictionaries(
+                words,
+                st.builds(
+                    BaselineCheck, verdict=st.sampled_from(Verdict), signatures=st.lists(words).map(tuple)
+                ),
+                max_size=2,
+            ),
+        ),
+        max_size=2,
+    ),
+    tests=st.dictionaries(
+        words,
+        st.builds(
+            BaselineTest,
+            outcome=st.sampled_from(TestOutcome),
+            flaky=st.booleans(),
+            signature=st.none() | words,
+        ),
+        max_size=3,
+    ),
+    files=st.dictionaries(
+        words,
+        st.builds(
+            BaselineFile,
+            sha256=digests,
+            size=st.integers(0, 10**9),
+            kind=st.sampled_from(JudgeKind),
+            committed=st.booleans(),
+        ),
+        max_size=3,
+    ),
+    accepted=st.lists(
+        st.builds(
+            Acceptance,
+            todo_id=words,
+            reason=words,
+            at=words,
+            files=st.dictionaries(words, st.none() | digests),
+        ),
+        max_size=2,
+    ).map(tuple),
+    sub_plans=st.dictionaries(words, words, max_size=2),
+    remade=st.lists(st.builds(Remake, reason=words, at=words), max_size=2).map(tuple),
+)
+
+
+def document(plan: str = "shop", **keys: object) -> Baseline:
+    fields = {"plan_digest": "sha256:1", "made_at": "2026-01-01T00:00:00Z", "python": "3", "pytest": "9"}
+    return Baseline.model_validate({"plan": plan, **fields, **keys})
+
+
+def git(root: Path, *said: str) -> str:
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    done = subprocess.run(["git", *who, *said], cwd=root, check=True, capture_output=True, encoding="utf-8")
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    root = tmp_path / "repo"
+    root.mkdir()
+    git(root, "init", "-q", "-b", "main")
+    (root / "a.txt").write_text("one\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "x")
+    return root
+
+
+def loaded(root: Path, plan: str = "shop") -> KeptBaseline:
+    kept = load_baseline(root, plan)
+    assert kept is not None
+    return kept
+
+
+@given(documents)
+def test_what_is_written_is_read_back(held: Baseline) -> None:
+    assert parse_baseline(baseline_bytes(held), "x") == held
+
+
+def test_without_one_there_is_none_and_no_process_is_started(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(subprocess, "run", refuse)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    assert load_baseline(repository, "shop") is None
+
+
+def test_only_the_owner_reads_the_file_and_git_ignores_it(repository: Path) -> None:
+    path, unkept = keep_baseline(repository, document(), {})
+    assert unkept is None
+    assert path.stat().st_mode & 0o077 == 0
+    assert git(repository, "status", "--porcelain") == ""
+    assert not list(path.parent.glob("*.tmp"))
+
+
+@pytest.mark.parametrize("plan", ["shop", "a b", "x/../y", "ä", "a.lock", "-x", "@{", "a" * 150])
+def test_any_name_of_a_plan_is_kept_by_git(repository: Path, plan: str) -> None:
+    _, unkept = keep_baseline(repository, document(plan), {})
+    assert unkept is None
+    (repository / ".planverify" / "baseline.json").unlink()
+    assert loaded(repository, plan).document.plan == plan
+
+
+def test_the_plans_of_one_root_have_a_baseline_each(tmp_path: Path) -> None:
+    keep_baseline(tmp_path, document("one"), {})
+    keep_baseline(tmp_path, document("two"), {})
+    assert loaded(tmp_path, "one").document.plan == "one"
+    assert loaded(tmp_path, "two").document.plan == "two"
+    with pytest.raises(BaselineError, match="of the plan 'one', not of 'three'"):
+        load_baseline(tmp_path, "three")
+
+
+def test_a_sub_plan_by_itself_has_its_part_of_the_parents_baseline(tmp_path: Path) -> None:
+    todos = {"p": BaselineTodo(), "p/a": BaselineTodo(claimed=True), "q": BaselineTodo()}
+    keep_baseline(tmp_path, document(todos=todos, sub_plans={"p": "part"}), {})
+    assert loaded(tmp_path, "part").document.todos == {"a": BaselineTodo(claimed=True)}
+
+
+def test_two_roots_of_a_repository_do_not_share_a_ref(repository: Path) -> None:
+    for name in ("a", "b"):
+        (repository / name).mkdir()
+        keep_baseline(repository / name, document(revision=name), {})
+    assert loaded(repository / "a").document.revision == "a"
+    assert loaded(repository / "b").doubts == ()
+
+
+def test_a_linked_work_tree_has_its_own_and_else_that_of_the_repository(
+    repository: Path, tmp_path: Path
+) -> None:
+    keep_baseline(repository, document(revision="main"), {})
+    git(repository, "worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
+    assert loaded(tmp_path / "linked").document.revision == "main"
+    keep_baseline(tmp_path / "linked", document(revision="linked"), {})
+    assert loaded(tmp_path / "linked").document.revision == "linked"
+    assert loaded(repository).document.revision == "main"
+    assert loaded(repository).doubts == ()
+
+
+def test_a_file_that_differs_from_what_git_keeps_is_a_doubt_and_does_not_count(repository: Path) -> None:
+    path, _ = keep_baseline(repository, document(revision="true"), {})
+    path.write_bytes(baseline_bytes(document(revision="false")))
+    assert loaded(repository).document.revision == "true"
+    assert "is not the baseline that git keeps" in loaded(repository).doubts[0]
+    path.write_text("broken")
+    assert loaded(repository).document.revision == "true"
+    assert loaded(repository).doubts
+    git(repository, "pack-refs", "--all")
+    path.unlink()
+    assert loaded(repository).doubts == ()
+
+
+def test_contents_come_from_git_or_from_a_copy_and_only_if_they_are_what_they_were(
+    repository: Path,
+) -> None:
+    def of(content: bytes, **keys: bool) -> BaselineFile:
+        return BaselineFile(sha256=hashlib.sha256(content).hexdigest(), size=len(content), **keys)
+
+    files = {
+        "a.txt": of(b"one\n", committed=True),
+        "b.txt": of(b"two\n"),
+        "wrong.txt": of(b"three\n", committed=True),
+        "lost.txt": of(b"four\n"),
+    }
+    held = document(revision=git(repository, "rev-parse", "HEAD"), files=files)
+    keep_baseline(repository, held, {files["b.txt"].sha256: b"two\n"})
+    (repository / "a.txt").write_text("changed\n")
+    before = loaded(repository).snapshot()
+    assert {path: before.read(path) for path in (*files, "else")} == {
+        "a.txt": b"one\n",
+        "b.txt": b"two\n",
+        "wrong.txt": None,
+        "lost.txt": None,
+        "else": None,
+    }
+    assert before.digests() == {path: file.sha256 for path, file in files.items()}
+    copy = repository / ".planverify" / "baseline" / "objects" / files["b.txt"].sha256
+    copy.write_text("forged\n")
+    assert loaded(repository).snapshot().read("b.txt") is None
+    keep_baseline(repository, held, {files["b.txt"].sha256: b"two\n"})
+    assert loaded(repository).snapshot().read("b.txt") == b"two\n"
+
+
+def test_only_just_what_was_accepted_is_accepted(tmp_path: Path) -> None:
+    entry = Acceptance(todo_id="t", reason="r", at="now", files={"a.py": "1" * 64, "gone.py": None})
+    keep_baseline(tmp_path, document(accepted=(entry,)), {})
+    kept = loaded(tmp_path)
+    assert kept.accepted("a.py", "1" * 64)
+    assert kept.accepted("gone.py", None)
+    assert not kept.accepted("a.py", "2" * 64)
+    assert not kept.accepted("b.py", "1" * 64)
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "there"),
+    [
+        ("test_a.py::test_run", True),
+        ("test_a.py::test_run[2]", False),
+        ("test_a.py::test_other", True),
+        ("test_a.py::test_othe", False),
+        ("test_a.py::Test::test_inner", True),
+        ("test_a.py::test_fresh", False),
+        ("test_b.py::test_x", False),
+        ("test_broken.py::test_x", True),
+    ],
+)
+def test_a_test_was_there_where_it_was_run_or_its_file_speaks_of_it(
+    tmp_path: Path, nodeid: str, there: bool
+) -> None:
+    content = b"def test_run(n): ...\ndef test_other(): ...\nclass Test:\n    def test_inner(self): ...\n"
+    sha256 = hashlib.sha256(content).hexdigest()
+    tests = {
+        "test_a.py::test_run": {"outcome": "passed"},
+        "test_broken.py": {"outcome": "error"},
+    }
+    files = {"test_a.py": {"sha256": sha256, "size": 1, "kind": "test"}}
+    keep_baseline(tmp_path, document(tests=tests, files=files), {sha256: content})
+    kept = loaded(tmp_path)
+    assert kept.had_test(nodeid) is there
+    assert kept.kind_of("test_a.py") is JudgeKind.TEST
+    assert kept.kind_of("new/conftest.py") is JudgeKind.CONFTEST
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"{", "it is no JSON"),
+        (b"\xff", "it is no JSON"),
+        (b"[" * 100_000, "it is no JSON"),
+        (b'{"schema_version": 2}', "newer than 1"),
+        (b'{"plan": 1}', "is not as a baseline has it"),
+    ],
+)
+def test_what_is_no_baseline_is_refused_in_one_line(tmp_path: Path, data: bytes, said: str) -> None:
+    path = tmp_path / "baseline.json"
+    path.write_bytes(data)
+    with pytest.raises(BaselineError, match=said) as caught:
+        read_baseline(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".planverify").mkdir()
+    (tmp_path / ".planverify" / "baseline.json").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(BaselineError, match="cannot be read"):
+        load_baseline(tmp_path, "shop")
+    os.remove(tmp_path / ".planverify" / "baseline.json")
+    (tmp_path / ".planverify" / "baseline.json").mkdir()
+    with pytest.raises(BaselineError, match="cannot be written"):
+        keep_baseline(tmp_path, document(), {})

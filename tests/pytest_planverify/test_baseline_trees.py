@@ -1,0 +1,356 @@
+"""Which files belong to a project, which of them judge, and copies of the project that leave no trace."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from planner.edges.plan_tree import load_tree
+from planner.errors import BaselineError
+from planner.model.baseline import JudgeKind
+from pytest_planverify import work_tree, worktrees
+from pytest_planverify.baseline import recording
+from pytest_planverify.baseline.kinds import judges_of
+from pytest_planverify.baseline.recording import look, object_id
+from pytest_planverify.repository import Repository
+from pytest_planverify.snapshots import HeldFiles
+from pytest_planverify.work_tree import WorkTree
+from pytest_planverify.worktrees import checkout, copy_as_is, counterpart, environment_for
+
+
+def git(root: Path, *said: str) -> str:
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    done = subprocess.run(["git", *who, *said], cwd=root, check=True, capture_output=True, encoding="utf-8")
+    return done.stdout.strip()
+
+
+def write(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"{name}\n")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    root = tmp_path / "repo"
+    write(root, "pkg/mod.py", "tests/test_mod.py", "pytest.ini", "gone.py", "sub/plan/code.py")
+    (root / ".gitignore").write_text("ignored/\n*.so\n.venv/\n")
+    git(root, "init", "-q", "-b", "main")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "x")
+    return root
+
+
+# -- the files of a project ----------------------------------------------------------------------
+
+
+def test_under_git_what_is_ignored_counts_only_where_it_may_judge(repository: Path) -> None:
+    write(repository, "new.py", "ignored/data.txt", "ignored/conftest.py", "a.so", ".venv/pyvenv.cfg")
+    write(
+        repository, ".venv/conftest.py", ".planverify/x.json", "diagnostics/r.json", "pkg/__pycache__/m.pyc"
+    )
+    (repository / "gone.py").unlink()
+    tree = WorkTree(repository)
+    assert set(tree.digests()) == {
+        ".gitignore", "pkg/mod.py", "tests/test_mod.py", "pytest.ini", "sub/plan/code.py", "new.py",
+        "ignored/conftest.py",
+    }  # fmt: skip
+    assert tree.digests()["new.py"] == hashlib.sha256(b"new.py\n").hexdigest()
+
+
+def test_excluding_a_judge_for_git_does_not_hide_it(repository: Path) -> None:
+    (repository / ".git" / "info" / "exclude").write_text("conftest.py\ntest_*.py\n")
+    write(repository, "conftest.py", "tests/test_more.py")
+    assert {"conftest.py", "tests/test_more.py"} <= set(WorkTree(repository).paths())
+
+
+def test_without_git_all_files_count_but_those_of_caches_and_environments(tmp_path: Path) -> None:
+    write(
+        tmp_path, "a.py", "build/b.py", "node_modules/m.js", "env/pyvenv.cfg", "env/lib.py", ".coverage.1"
+    )
+    write(
+        tmp_path, ".tox/x.py", ".pytest_cache/v", ".planverify/runs/j", "diagnostics/t.json", ".coveragerc"
+    )
+    assert set(WorkTree(tmp_path).paths()) == {"a.py", "build/b.py", ".coveragerc"}
+
+
+def test_a_root_that_its_repository_ignores_is_read_as_if_there_were_none(repository: Path) -> None:
+    write(repository, "ignored/project/a.py")
+    assert Repository.around(repository / "ignored" / "project") is None
+    assert "a.py" in WorkTree(repository / "ignored" / "project").paths()
+
+
+def test_configuration_above_the_root_belongs_to_it(repository: Path) -> None:
+    write(repository, "conftest.py", "sub/conftest.py")
+    write(repository.parent, "conftest.py")
+    tree = WorkTree(repository / "sub" / "plan")
+    assert set(tree.paths()) == {"code.py", "../conftest.py", "../../conftest.py", "../../pytest.ini"}
+    assert tree.read("../conftest.py") == b"sub/conftest.py\n"
+    assert tree.read("../../gone.py") is None
+    assert tree.read("/etc/hostname") is None
+
+
+def test_without_git_the_folder_with_the_configuration_is_the_last_above(tmp_path: Path) -> None:
+    write(tmp_path, "conftest.py", "a/pyproject.toml", "a/conftest.py", "a/b/conftest.py", "a/b/c/x.py")
+    assert set(WorkTree(tmp_path / "a/b/c").paths()) == {
+        "x.py", "../conftest.py", "../../conftest.py", "../../pyproject.toml"
+    }  # fmt: skip
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    write(tmp_path, "out/secret", "root/a.py")
+    (tmp_path / "root" / "folder").symlink_to(tmp_path / "out")
+    (tmp_path / "root" / "file").symlink_to("../out/secret")
+    os.mkfifo(tmp_path / "root" / "pipe")
+    tree = WorkTree(tmp_path / "root")
+    assert tree.read("file") == b"../out/secret"
+    assert tree.read("folder") == os.fsencode(tmp_path / "out")
+    assert set(tree.digests()) == {"a.py", "file", "folder"}
+
+
+def test_of_too_many_files_those_that_judge_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work_tree, "MOST_FILES", 2)
+    write(tmp_path, "a.py", "b.py", "z/test_z.py", "z/conftest.py")
+    assert set(WorkTree(tmp_path).paths()) == {"z/conftest.py", "z/test_z.py"}
+
+
+def test_a_changed_or_missing_file_makes_the_tree_dirty(repository: Path) -> None:
+    assert not look(repository).dirty
+    (repository / "gone.py").unlink()
+    assert look(repository).dirty
+    git(repository, "checkout", "gone.py")
+    write(repository, "ignored/other.txt")
+    assert not look(repository).dirty
+    (repository / "pkg" / "mod.py").write_text("changed\n")
+    seen = look(repository)
+    assert seen.dirty
+    assert seen.files["pkg/mod.py"].content == b"changed\n"
+    assert seen.files["gone.py"].content is None
+
+
+def test_of_large_files_that_no_commit_holds_only_the_digest_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "LARGEST_COPY", 10)
+    monkeypatch.setattr(recording, "MOST_COPIED", 12)
+    for name, size in (("a", 11), ("b", 8), ("c", 8), ("d", 4)):
+        (tmp_path / name).write_text("x" * size)
+    found = look(tmp_path).files
+    assert {name for name, file in found.items() if file.content is not None} == {"b", "d"}
+    assert all(file.sha256 and not file.committed for file in found.values())
+
+
+def test_a_content_has_the_name_that_git_gives_it(repository: Path) -> None:
+    blobs = Repository.around(repository).blobs("HEAD")  # type: ignore[union-attr]
+    assert blobs["pkg/mod.py"] == object_id(b"pkg/mod.py\n")
+
+
+# -- which of them judge -------------------------------------------------------------------------
+
+PLAN = """
+todo_list_id: shop
+items:
+- id: a
+  title: A
+  contract_path: contracts/shop.json
+  negative_control: {patch: controls/break.diff}
+  acceptance_criteria:
+    tests: [{cmd: pytest checks/verify.py, fixture: given/prices.csv}]
+    expected_artifacts:
+    - {path: out/report.json, schema: schemas/report.json}
+    - out/*.csv
+    - pkg/generated.py
+"""
+KINDS = {
+    "plan.yaml": "plan",
+    "conftest.py": "conftest",
+    "deep/conftest.py": "conftest",
+    "pytest.ini": "config",
+    "pyproject.toml": "config",
+    "../setup.cfg": "config",
+    "sitecustomize.py": "start_up",
+    "lib/hook.pth": "start_up",
+    "contracts/shop.json": "contract",
+    "checks/verify.py": "test",
+    "pkg/test_beside.py": "test",
+    "pkg/beside_test.py": "test",
+    "given/prices.csv": "fixture",
+    "schemas/report.json": "fixture",
+    "controls/break.diff": "fixture",
+    "tests/data/x.json": "fixture",
+    "fixtures/y.json": "fixture",
+    "tests/helper.py": "test_support",
+    "quality/support.py": "test_support",
+    "quality/table.csv": "fixture",
+    "pkg/plug.py": "test_support",
+    "pkg/option_plug.py": "test_support",
+    "out/report.json": "artifact",
+    "out/2026.csv": "artifact",
+    "pkg/generated.py": "product",
+    "pkg/mod.py": "product",
+    "pkg/latest.py": "product",
+    "README.md": "product",
+}
+
+
+def test_every_file_has_its_kind(tmp_path: Path) -> None:
+    (tmp_path / "contracts").mkdir()
+    (tmp_path / "contracts" / "shop.json").write_text("{}")
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    flat = load_tree(tmp_path / "plan.yaml").load_all().flat()
+    contents = dict.fromkeys(KINDS, b"")
+    contents["conftest.py"] = b'pytest_plugins = [\n    "pkg.plug",\n]\n'
+    contents["pytest.ini"] = b"[pytest]\naddopts = -q -p pkg.option_plug\ntestpaths =\n    quality\n    .\n"
+    judges = judges_of(flat, {"checks/verify.py"}, HeldFiles(contents))
+    assert {path: judges.kind_of(path) for path in KINDS} == {
+        path: JudgeKind(kind) for path, kind in KINDS.items()
+    }
+
+
+# -- copies --------------------------------------------------------------------------------------
+
+
+def test_a_checkout_has_the_revision_and_what_imports_need_and_leaves_nothing_behind(
+    repository: Path,
+) -> None:
+    write(repository, "pkg/fast.so", "ignored/big.bin", "new.py", "node_modules/m.js")
+    (repository / "gone.py").unlink()
+    before = git(repository, "status", "--porcelain")
+    with checkout(repository / "sub" / "plan", "main") as root:
+        assert (root / "code.py").exists()
+        top = root.parent.parent
+        assert sorted(os.listdir(top)) == [
+            ".git", ".gitignore", "gone.py", "node_modules", "pkg", "pytest.ini", "sub", "tests"
+        ]  # fmt: skip
+        assert (top / "pkg" / "fast.so").exists()
+        (root / "locked").mkdir()
+        write(root, "locked/x")
+        (root / "locked").chmod(0)
+    assert not top.parent.exists()
+    assert git(repository, "worktree", "list").count("\n") == 0
+    assert git(repository, "status", "--porcelain") == before
+    assert (repository / "node_modules" / "m.js").exists()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_a_copy_is_gone_whatever_happens(repository: Path, error: type[BaseException]) -> None:
+    made: list[Path] = []
+    for copying in (checkout(repository, "HEAD"), copy_as_is(repository)):
+        with pytest.raises(error), copying as root:  # noqa: PT012  # what the copy must not swallow
+            made.append(root)
+            raise error
+    assert not any(root.exists() for root in made)
+    assert git(repository, "worktree", "list").count("\n") == 0
+
+
+def test_a_copy_has_the_tree_as_it_is(repository: Path) -> None:
+    write(repository, "new.py", "ignored/made.py", ".venv/pyvenv.cfg", "pkg/__pycache__/m.pyc")
+    (repository / "gone.py").unlink()
+    (repository / "link").symlink_to("pkg")
+    with copy_as_is(repository) as root:
+        assert sorted(WorkTree(root).digests()) == sorted(WorkTree(repository).digests())
+        assert (root / "ignored" / "made.py").exists()
+        assert os.readlink(root / "link") == "pkg"
+        assert not (root / ".venv").exists()
+        assert git(root, "rev-parse", "HEAD") == git(repository, "rev-parse", "HEAD")
+        (root / "pkg" / "mod.py").write_text("broken\n")
+    assert (repository / "pkg" / "mod.py").read_text() == "pkg/mod.py\n"
+
+
+def test_a_tree_without_git_or_without_a_commit_is_copied_too(tmp_path: Path) -> None:
+    write(tmp_path, "plain/a.py", "fresh/a.py")
+    git(tmp_path / "fresh", "init", "-q")
+    for name in ("plain", "fresh"):
+        with copy_as_is(tmp_path / name) as root:
+            assert (root / "a.py").read_text() == f"{name}/a.py\n"
+
+
+@pytest.mark.parametrize(("limit", "most"), [("MOST_FILES", 1), ("MOST_BYTES", 1)])
+def test_a_tree_that_is_too_large_is_not_copied(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
+    monkeypatch.setattr(worktrees, limit, most)
+    with pytest.raises(BaselineError, match="too large"), copy_as_is(repository):
+        pass
+
+
+def test_what_cannot_be_checked_out_is_said(repository: Path, tmp_path: Path) -> None:
+    write(repository, "later/plan.yaml")
+    write(tmp_path, "plain/a.py")
+    for root, revision, said in (
+        (repository, "nowhere", "no revision 'nowhere'"),
+        (tmp_path / "plain", "HEAD", "under no git repository"),
+        (repository / "later", "HEAD", "has no folder later/"),
+    ):
+        with pytest.raises(BaselineError, match=said), checkout(root, revision):
+            pass
+    assert git(repository, "worktree", "list").count("\n") == 0
+
+
+def test_hooks_of_the_repository_have_no_part_in_a_checkout(repository: Path) -> None:
+    hook = repository / ".git" / "hooks" / "post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ntouch hooked\n")
+    hook.chmod(0o755)
+    with checkout(repository, "HEAD") as root:
+        assert not (root / "hooked").exists()
+
+
+def test_git_of_a_hook_that_runs_this_does_not_mislead(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "other/x")
+    git(tmp_path / "other", "init", "-q")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    assert Repository.around(repository).commit("HEAD")  # type: ignore[union-attr]
+    assert "pkg/mod.py" in WorkTree(repository).paths()
+
+
+# -- what a copy imports -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def installed(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Site packages with editable installations of the repository and of something else."""
+    site = tmp_path / "site-packages"
+    write(site, "readme.txt")
+    (site / "src_layout.pth").write_text(f"# a comment\nimport os\n{repository / 'src'}\n/elsewhere\n")
+    (site / "__editable___shop_1_0_finder.py").write_text(
+        "from __future__ import annotations\n"
+        f"MAPPING: dict[str, str] = {{'pkg': {str(repository / 'lib' / 'pkg')!r}, 'a.b': '/x/a/b'}}\n"
+    )
+    (site / "__editable___bad_finder.py").write_text("MAPPING = {oops}\n")
+    write(repository, ".venv/pyvenv.cfg", ".venv/lib/x.py")
+    monkeypatch.setattr(sys, "path", [str(site), str(repository / ".venv" / "lib"), "/usr/lib/python3"])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(repository / "extra"), "/outside"]))
+    monkeypatch.syspath_prepend(repository / "extra")
+    return site
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_copy_is_imported_from_wherever_the_original_was(repository: Path) -> None:
+    with copy_as_is(repository / "sub" / "plan") as root:
+        top = root.parent.parent
+        given = environment_for(root, repository / "sub" / "plan")["PYTHONPATH"].split(os.pathsep)
+        assert given == [str(top / "extra"), str(top / "lib"), str(top / "src"), "/outside"]
+        assert counterpart(repository / "pkg", root, repository / "sub" / "plan") == top / "pkg"
+        assert counterpart(repository.parent, root, repository / "sub" / "plan") is None
+
+
+def test_where_a_program_was_started_is_no_place_that_the_copy_imports_from(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.chdir(repository)
+    for first in ("", str(repository)):
+        monkeypatch.setattr(sys, "path", [first, "/usr/lib/python3"])
+        with copy_as_is(repository) as root:
+            assert environment_for(root, repository)["PYTHONPATH"] == ""

@@ -1,0 +1,291 @@
+"""Configuration of pytest, plans and contracts: what is asked for less is found, the rest is let be."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hygiene_samples import FORBIDDEN, GRANTED, OPEN, TREE, is_flagged, signals, signs
+
+from planner.edges.plan_file import plan_as_it_stands
+from pytest_planverify.guards.hygiene.grants import Grants, TodoReach
+from pytest_planverify.guards.hygiene.plans import compare_plans
+from pytest_planverify.guards.hygiene.signs import Leave
+
+HEAD = '[project]\nname = "pkg"\n'
+SECTION = HEAD + "[tool.pytest.ini_options]\n"
+PLAIN = SECTION + 'testpaths = ["tests"]\n'
+
+NARROWED = {
+    "by name": "addopts = \"-ra -k 'not sign'\"",
+    "by mark": 'addopts = "-m fast"',
+    "by file": 'addopts = "--ignore=tests/test_words.py"',
+    "by node": 'addopts = "--deselect tests/test_words.py::test_sign"',
+    "collected only": 'addopts = "--collect-only"',
+    "other files": 'python_files = ["check_*.py"]',
+    "other functions": 'python_functions = ["check_*"]',
+    "folders left out": 'norecursedirs = ["tests"]',
+    "without conftest": 'addopts = "--noconftest"',
+    "another configuration": 'addopts = "-c other.ini"',
+}
+LET_BE = {
+    "the same": 'addopts = ["-ra"]',
+    "display": 'addopts = "-ra -q --durations=5 --strict-markers"',
+    "markers": 'addopts = "-ra"\nmarkers = ["slow: takes long"]',
+    "logging": 'addopts = "-ra"\nlog_cli = true',
+    "another tool": 'addopts = "-ra"\n[tool.ruff]\nline-length = 100',
+}
+
+
+@pytest.mark.parametrize("name", NARROWED)
+@pytest.mark.parametrize("grants", [FORBIDDEN, GRANTED, OPEN], ids=["forbidden", "granted", "open"])
+def test_configuration_that_selects_less_is_found_whoever_may_change_it(name: str, grants: Grants) -> None:
+    change: dict[str, str | None] = {"pyproject.toml": PLAIN + NARROWED[name] + "\n"}
+    assert "configuration-narrowed" in signs(change, grants=grants)
+    assert is_flagged(change, grants=grants)
+
+
+@pytest.mark.parametrize("name", LET_BE)
+def test_configuration_that_selects_the_same_is_let_be(name: str) -> None:
+    assert signals({"pyproject.toml": PLAIN + LET_BE[name] + "\n"}) == ()
+
+
+def test_fewer_folders_are_a_sign_only_where_they_hold_tests() -> None:
+    assert signs({"pyproject.toml": SECTION + 'testpaths = ["other"]\naddopts = "-ra"\n'}) == {
+        "configuration-narrowed"
+    }
+    assert signs({"pyproject.toml": SECTION + 'testpaths = ["tests", "more"]\naddopts = "-ra"\n'}) == set()
+
+
+def test_a_file_that_comes_first_is_what_takes_effect() -> None:
+    assert "configuration-narrowed" in signs({"pytest.ini": "[pytest]\naddopts = -k nothing\n"})
+    moved: dict[str, str | None] = {
+        "pyproject.toml": HEAD,
+        "pytest.ini": "[pytest]\ntestpaths = tests\naddopts = -ra\n",
+    }
+    assert signals(moved) == ()
+    assert "judge-unreadable" in signs({"pytest.ini": "no section\n"})
+    old: dict[str, str] = {**TREE, "tox.ini": "[pytest]\nxfail_strict = true\n", "pyproject.toml": HEAD}
+    assert signs({"tox.ini": "[pytest]\nxfail_strict = false\n"}, tree=old) == {"configuration-narrowed"}
+
+
+@pytest.mark.parametrize(
+    ("option", "sign"),
+    [
+        ('addopts = "-ra -p mine"', "plugin-added"),
+        ('addopts = "-ra"\npythonpath = ["shim"]', "configuration-changed"),
+        ('addopts = "-ra"\nusefixtures = ["patched"]', "configuration-changed"),
+        ('addopts = "-ra"\nfilterwarnings = ["ignore"]', "configuration-changed"),
+        ('addopts = "-ra"\n[project.entry-points.pytest11]\nmine = "pkg.plugin"', "pytest-entry-point"),
+    ],
+)
+def test_other_changes_of_configuration_need_leave(option: str, sign: str) -> None:
+    change: dict[str, str | None] = {"pyproject.toml": PLAIN + option + "\n"}
+    assert sign in signs(change)
+    assert is_flagged(change)
+
+
+def test_entry_points_of_older_kinds_of_projects_are_seen() -> None:
+    tree = {**TREE, "setup.cfg": "[metadata]\nname = pkg\n", "setup.py": "setup()\n"}
+    cfg = "[metadata]\nname = pkg\n[options.entry_points]\npytest11 =\n    mine = pkg.plugin\n"
+    assert signs({"setup.cfg": cfg}, tree=tree) == {"pytest-entry-point"}
+    assert signs({"setup.py": "setup(entry_points={'pytest11': ['a = b']})\n"}, tree=tree) == {
+        "pytest-entry-point"
+    }
+
+
+# -- plans -------------------------------------------------------------------------------------------
+
+TODO: dict[str, Any] = {
+    "id": "work",
+    "title": "Work",
+    "allowed_files": ["pkg/**"],
+    "contract_path": "contracts/words.json",
+    "must_stay_green": ["tests/test_words.py::test_sign"],
+    "acceptance_criteria": {
+        "tests": [
+            {"cmd": "pytest tests/test_words.py", "fixture": "tests/data/words.json"},
+            {"cmd": "ruff check pkg"},
+        ],
+        "expected_artifacts": [{"path": "out/a.json", "min_bytes": 10, "schema": "s.json"}],
+        "metrics": [{"name": "rows", "operator": ">=", "value": 10}],
+        "manual": [{"question": "Is it well?"}],
+    },
+}
+POLICY: dict[str, Any] = {"network": "deny", "protected_files": ["s.json"], "budget": {"wall_seconds": 60}}
+
+
+def plan(todo: dict[str, Any] | None = None, *more: dict[str, Any], **policy: Any) -> Any:
+    items = [TODO if todo is None else todo, *more]
+    found = plan_as_it_stands(
+        json.dumps({"todo_list_id": "p", "metadata": {**POLICY, **policy}, "items": items}).encode(),
+        "plan.json",
+    )
+    assert found is not None
+    return found
+
+
+def with_criteria(**changes: Any) -> dict[str, Any]:
+    return {**TODO, "acceptance_criteria": {**TODO["acceptance_criteria"], **changes}}
+
+
+LOOSER = {
+    "a command less": with_criteria(tests=TODO["acceptance_criteria"]["tests"][:1]),
+    "a narrower command": with_criteria(
+        tests=[
+            {"cmd": "pytest tests/test_words.py::test_near", "fixture": "tests/data/words.json"},
+            {"cmd": "ruff check pkg"},
+        ]
+    ),
+    "another fixture": with_criteria(
+        tests=[{"cmd": "pytest tests/test_words.py", "fixture": "other.json"}, {"cmd": "ruff check pkg"}]
+    ),
+    "no artifact": with_criteria(expected_artifacts=[]),
+    "a smaller artifact": with_criteria(expected_artifacts=[{"path": "out/a.json", "schema": "s.json"}]),
+    "no schema": with_criteria(expected_artifacts=[{"path": "out/a.json", "min_bytes": 10}]),
+    "a lower threshold": with_criteria(metrics=[{"name": "rows", "operator": ">=", "value": 5}]),
+    "another comparison": with_criteria(metrics=[{"name": "rows", "operator": "<=", "value": 10}]),
+    "no question": with_criteria(manual=[]),
+    "no contract": {name: value for name, value in TODO.items() if name != "contract_path"},
+    "no demand": {name: value for name, value in TODO.items() if name != "must_stay_green"},
+    "no allowlist": {name: value for name, value in TODO.items() if name != "allowed_files"},
+    "a wider allowlist": {**TODO, "allowed_files": ["pkg/**", "tests/**"]},
+    "no testing": {**TODO, "requires_testing": False},
+    "another todo": {**TODO, "id": "other", **{"acceptance_criteria": {}}, "verify": "ruff check ."},
+}
+AS_MUCH = {
+    "claimed": {**TODO, "status": "claimed"},
+    "worded": {**TODO, "title": "Other words", "intent": "Said better", "priority": 3},
+    "more time": with_criteria(
+        tests=[{**each, "timeout_seconds": 900} for each in TODO["acceptance_criteria"]["tests"]]
+    ),
+    "more commands": with_criteria(tests=[*TODO["acceptance_criteria"]["tests"], {"cmd": "pytest"}]),
+    "quoted": with_criteria(
+        tests=[
+            {"cmd": "pytest 'tests/test_words.py'", "fixture": "tests/data/words.json"},
+            {"cmd": "ruff  check pkg"},
+        ]
+    ),
+    "a higher threshold": with_criteria(metrics=[{"name": "rows", "operator": ">=", "value": 11}]),
+    "a narrower allowlist": {**TODO, "allowed_files": ["pkg/words.py"]},
+}
+
+
+@pytest.mark.parametrize("name", LOOSER)
+def test_a_plan_that_asks_for_less_is_found(name: str) -> None:
+    found = list(compare_plans(plan(), plan(LOOSER[name]), "plan.json"))
+    assert {each.sign for each in found} == {"plan-loosened"}
+    assert all("todo work" in each.message for each in found)
+
+
+@pytest.mark.parametrize("name", AS_MUCH)
+def test_a_plan_that_asks_for_as_much_is_let_be(name: str) -> None:
+    assert list(compare_plans(plan(), plan(AS_MUCH[name]), "plan.json")) == []
+
+
+def test_what_the_planner_writes_takes_nothing_away() -> None:
+    branch = {
+        "id": "work_branch_01",
+        "title": "Repair",
+        "parent_id": "work",
+        "branch_depth": 1,
+        "branch_reason": "test_failure",
+        "debug_instructions": "Look.",
+        "is_temporary": True,
+        "acceptance_criteria": {"tests": [{"cmd": "pytest tests/test_words.py"}]},
+    }
+    assert list(compare_plans(plan(), plan(None, branch), "plan.json")) == []
+    part = {
+        "id": "work_1",
+        "title": "A part",
+        "acceptance_criteria": {"tests": [{"cmd": "ruff check pkg"}]},
+    }
+    rest = with_criteria(tests=TODO["acceptance_criteria"]["tests"][:1])
+    assert list(compare_plans(plan(), plan(rest, part), "plan.json")) == []
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"network": "record"},
+        {"network": ["example.org"]},
+        {"protected_files": []},
+        {"budget": {}},
+        {"budget": {"wall_seconds": 600}},
+        {
+            "flaky_retry": {
+                "quarantine": [
+                    {"nodeid": "tests/t.py::t", "owner": "me", "ticket": "T-1", "expires": "2030-01-01"}
+                ]
+            }
+        },
+    ],
+    ids=str,
+)
+def test_a_wider_policy_is_found(policy: dict[str, Any]) -> None:
+    assert [each.sign for each in compare_plans(plan(), plan(**policy), "plan.json")] == ["plan-loosened"]
+
+
+def test_a_stricter_policy_is_let_be() -> None:
+    stricter = plan(protected_files=["s.json", "t.json"], budget={"wall_seconds": 30}, processes="deny")
+    assert list(compare_plans(plan(), stricter, "plan.json")) == []
+
+
+def test_the_plan_file_is_a_judge_that_no_todo_grants_by_having_no_allowlist() -> None:
+    text = json.dumps({"todo_list_id": "p", "items": [TODO]})
+    less = json.dumps({"todo_list_id": "p", "items": [with_criteria(metrics=[])]})
+    tree = {**TREE, "plan.json": text}
+    grants = Grants(todos=OPEN.todos, plans=("plan.json",))
+    assert grants.leave("plan.json") is Leave.FORBIDDEN
+    for now, expected in ((less, {"plan-loosened"}), ("{", {"judge-unreadable"}), (text + "\n", set())):
+        kinds_told = signs({"plan.json": now}, tree=tree, grants=grants)
+        assert kinds_told == expected
+
+
+def test_contracts_are_compared_by_what_they_say() -> None:
+    tree = {**TREE, "contracts/words.json": '{"module": "pkg.words", "functions": []}'}
+    reach = TodoReach(todo_id="work", allowed_files=("pkg/**",), contract="contracts/words.json")
+    grants = Grants(todos=(reach,))
+    same = '{"functions": [], "module": "pkg.words"}\n'
+    other = '{"module": "pkg.other", "functions": []}'
+    assert signs({"contracts/words.json": same}, tree=tree, grants=grants) == set()
+    assert signs({"contracts/words.json": other}, tree=tree, grants=grants) == {"contract-changed"}
+
+
+def test_leave_is_given_by_explicit_globs_and_taken_by_protection() -> None:
+    grants = Grants(
+        todos=(
+            TodoReach(todo_id="a", allowed_files=("pkg/**", "!pkg/x.py")),
+            TodoReach(todo_id="b", allowed_files=("tests/own/**",), folder="sub"),
+        ),
+        protected=("pkg/fixed/**",),
+    )
+    assert grants.leave("pkg/a.py") is Leave.GRANTED
+    assert grants.leave("pkg/x.py") is Leave.FORBIDDEN
+    assert grants.leave("pkg/fixed/a.py") is Leave.FORBIDDEN
+    assert grants.leave("sub/tests/own/test_a.py") is Leave.GRANTED
+    assert grants.leave("tests/own/test_a.py") is Leave.FORBIDDEN
+    assert grants.owners("pkg/a.py") == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("path", "depends"),
+    [
+        ("tests/unit/test_a.py", True),
+        ("tests/unit/test_b.py", False),
+        ("tests/unit/conftest.py", True),
+        ("tests/conftest.py", True),
+        ("conftest.py", True),
+        ("pytest.ini", True),
+        ("tests/flow/conftest.py", False),
+        ("tests/unit/data/a.json", True),
+        ("data/a.json", True),
+        ("data/b.json", False),
+    ],
+)
+def test_a_todo_depends_on_its_tests_and_on_what_lies_above_and_beside_them(
+    path: str, depends: bool
+) -> None:
+    reach = TodoReach(todo_id="a", selections=("tests/unit/test_a.py",), data=("data/a.json",))
+    assert reach.depends_on(path) is depends

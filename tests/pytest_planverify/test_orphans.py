@@ -1,0 +1,114 @@
+"""What a run had started ends when nobody supervises it any more, and nothing else does."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import psutil
+import pytest
+from forked import in_fork
+
+from pytest_planverify.processes import TOKEN_VARIABLE
+from pytest_planverify.supervision import orphans
+from pytest_planverify.supervision.orphans import end_orphans
+
+PARENT = 4_194_305
+"""No process has a number as large as this."""
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are found in /proc")
+
+
+def left_of(mark: str) -> list[int]:
+    found: list[int] = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get("MARK") == mark:
+                found.append(process.pid)
+    return found
+
+
+def start(mark: str, *words: str, token: str | None = None) -> subprocess.Popen[bytes]:
+    env = {"MARK": mark, "PATH": os.environ["PATH"]} | ({TOKEN_VARIABLE: token} if token else {})
+    return subprocess.Popen(words, env=env, start_new_session=True)
+
+
+def wait_for(mark: str, count: int) -> None:
+    deadline = time.monotonic() + 20
+    while len(left_of(mark)) < count and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert len(left_of(mark)) == count
+
+
+def test_everything_below_this_process_ends_and_this_process_does_not():
+    mark = uuid.uuid4().hex
+
+    def end() -> int:
+        start(mark, "sh", "-c", "setsid sleep 60 & sleep 60")
+        wait_for(mark, 3)
+        end_orphans(PARENT)
+        return os.getpid()
+
+    assert in_fork(end) != os.getpid()
+    assert left_of(mark) == []
+
+
+def test_commands_of_the_dead_parent_end_with_all_that_they_started():
+    mine, others = uuid.uuid4().hex, uuid.uuid4().hex
+    # The first drops the mark of its run from the environment of what it starts.
+    script = f"env -u {TOKEN_VARIABLE} sleep 60 & env -u {TOKEN_VARIABLE} setsid sleep 60 & exec sleep 60"
+    command = start(mine, "sh", "-c", script, token=f"{PARENT}-1")
+    other = start(others, "sleep", "60", token=f"{PARENT}1-1")
+    try:
+        wait_for(mine, 3)
+
+        in_fork(lambda: end_orphans(PARENT))
+
+        assert left_of(mine) == []
+        assert left_of(others) == [other.pid]
+    finally:
+        for process in (command, other):
+            process.kill()
+            process.wait()
+
+
+def test_a_process_that_is_started_meanwhile_is_found(monkeypatch: pytest.MonkeyPatch):
+    killed: list[int] = []
+    rounds = iter([{7: (1, 7)}, {}, {8: (1, 8)}])
+    monkeypatch.setattr(orphans, "_living", lambda: next(rounds, {}).items())
+    monkeypatch.setattr(orphans, "_is_marked", lambda pid, parent: True)
+    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
+
+    end_orphans(PARENT)
+
+    assert killed == [7, 8]
+
+
+def test_what_cannot_be_ended_does_not_keep_this_process(monkeypatch: pytest.MonkeyPatch):
+    def refuse(pid: int, number: int) -> None:
+        assert number == signal.SIGKILL
+        raise PermissionError
+
+    monkeypatch.setattr(orphans, "_SECONDS", 0.1)
+    monkeypatch.setattr(orphans, "_living", lambda: {7: (os.getpid(), 7)}.items())
+    monkeypatch.setattr(os, "kill", refuse)
+
+    end_orphans(PARENT)
+
+
+def test_the_parent_marks_its_commands_with_its_number(tmp_path: Path):
+    from pytest_planverify.processes import run_process
+
+    script = f"import os; print(os.environ['{TOKEN_VARIABLE}'])"
+    done = run_process(
+        [sys.executable, "-c", script], cwd=tmp_path, env=dict(os.environ), timeout_seconds=60
+    )
+
+    assert done.stdout.startswith(f"{os.getpid()}-")
+    assert f"{TOKEN_VARIABLE}=".encode() == orphans._TOKEN

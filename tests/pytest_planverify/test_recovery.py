@@ -1,0 +1,290 @@
+"""Outcomes out of the journal of a killed run: what was judged as it was judged, the rest not run."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import jsonschema
+import outcome_samples as samples
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from past_run_samples import PLAN, Killed
+
+from planner.edges.json_schemas import schema
+from planner.edges.outcome_file import read_outcomes
+from planner.model.outcome import TodoState, Verdict
+from pytest_planverify.journal import JournalWriter
+from pytest_planverify.recovery import KILLED, RecoveryError, recover, recover_command
+from pytest_planverify.supervision.run_records import append, close_journal
+
+RECORDED = {("a", "tests[0]"): "passed", ("b", "tests[0]"): "failed", ("a", "tests[1]"): "passed"}
+
+
+def verdicts(root: Path) -> dict[tuple[str, str], str]:
+    document = recover(root / "plan.yaml").document
+    return {
+        (outcome.todo_id, check.id): check.verdict.value
+        for outcome in document.outcomes
+        for check in outcome.checks
+    }
+
+
+def test_what_was_judged_stands_and_the_rest_was_not_run(tmp_path: Path):
+    Killed(tmp_path).judged("a").judged("b", verdict="failed").judged("c")
+
+    found = recover(tmp_path / "plan.yaml")
+
+    assert verdicts(tmp_path) == {
+        ("a", "tests[0]"): "passed",
+        ("a", "tests[1]"): "not_run",
+        ("a", "expected_artifacts[0]"): "not_run",
+        ("b", "tests[0]"): "failed",
+        ("c", "tests[0]"): "blocked",
+    }
+    run, (a, b, c) = found.document.run, found.document.outcomes
+    assert (run.exit_status, run.interrupted, run.run_id) == (2, True, "20260101T000000-1-a")
+    assert "was killed" in run.notes[0]
+    assert (a.state, b.state, c.state) == (TodoState.TESTING, TodoState.TEST_FAILED, TodoState.BLOCKED)
+    assert a.checks[1].reason == KILLED
+    assert c.blocked_by == ("b",)
+    assert b.failure_evidence is not None
+    assert b.failure_evidence.rerun == "pytest --planverify plan.yaml::b"
+    assert a.recorded == {"rows": (3.0,)}
+    assert (a.touched_files, a.diff_hash) == ((), None)
+    jsonschema.validate(json.loads(found.document.model_dump_json()), schema("outcome"))
+
+
+def test_a_run_that_shows_what_is_below_a_failure_shows_it_after_a_kill(tmp_path: Path):
+    Killed(tmp_path, keep_going=True).judged("b", verdict="failed").judged("c")
+
+    assert verdicts(tmp_path)["c", "tests[0]"] == "passed"
+    assert recover(tmp_path / "plan.yaml").document.outcome("c").state is TodoState.BLOCKED
+
+
+@given(length=st.integers(min_value=0, max_value=6000), again=st.booleans())
+def test_however_much_of_a_journal_is_lost_nothing_turns_green(
+    tmp_path_factory: pytest.TempPathFactory, length: int, again: bool
+):
+    root = tmp_path_factory.mktemp("lost")
+    killed = Killed(root)
+    for (todo_id, check_id), verdict in RECORDED.items():
+        killed.judged(todo_id, check_id, verdict)
+    os.truncate(killed.folder.journal, min(length, killed.folder.journal.stat().st_size))
+    if again:
+        killed.judged("c", verdict="inconclusive")
+
+    try:
+        found = verdicts(root)
+    except RecoveryError:
+        return
+
+    for key, verdict in found.items():
+        assert verdict in ("not_run", "blocked", "inconclusive", RECORDED.get(key))
+    if again and found["c", "tests[0]"] != "blocked":
+        assert found["c", "tests[0]"] == "inconclusive", "a torn line cost the record after it"
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_run_that_came_to_its_end_gives_what_it_wrote(interrupted: bool, tmp_path: Path):
+    killed = Killed(tmp_path).judged("a")
+    done = samples.outcome("a", "A", TodoState.DONE, samples.check("tests[0]"), plan=PLAN)
+    other = samples.outcome("x", "X", TodoState.DONE, plan="other")
+    written = samples.document(done, other, exit_status=1, interrupted=interrupted)
+    close_journal(killed.folder.journal, PLAN, written)
+
+    found = recover(tmp_path / "plan.yaml").document
+
+    assert found.outcomes == (done,)
+    assert found.run == written.run
+    assert (found.plans[0].todo_list_id, found.plans[0].path) == (PLAN, "plan.yaml")
+    assert found.summary.criteria == {Verdict.PASSED: 1}
+
+
+def test_of_two_verdicts_on_one_criterion_the_red_one_counts(tmp_path: Path):
+    Killed(tmp_path).judged("a").judged("a", verdict="failed").judged("b", verdict="failed").judged("b")
+
+    found = verdicts(tmp_path)
+
+    assert (found["a", "tests[0]"], found["b", "tests[0]"]) == ("failed", "failed")
+
+
+def test_what_a_session_says_is_no_verdict(tmp_path: Path):
+    killed = Killed(tmp_path).judged("b")
+    line = next(each for each in killed.folder.journal.read_text().splitlines() if "check_judged" in each)
+    killed.forged(line.replace('"todo_id": "b"', '"todo_id": "a"').replace('"parent"', '"s1"') + "\n")
+    killed.forged(
+        '{"record": "check_judged", "session": "parent"}\n{"record": "run_unexplained", "session": 1}'
+    )
+    append(killed.folder.journal, [("run_unexplained", '"reason": "too little coverage"')])
+
+    assert verdicts(tmp_path)["a", "tests[0]"] == "not_run"
+    notes = recover(tmp_path / "plan.yaml").document.run.notes
+    assert "not accepted: too little coverage" in notes
+
+
+def test_how_far_the_tests_of_a_check_were_is_said_and_is_no_verdict(tmp_path: Path):
+    killed = Killed(tmp_path)
+    selections = [{"key": "/x/plan.yaml::a::tests[0]", "nodeids": ["t::a", "t::b", "t::c", "t::d"]}]
+    session = JournalWriter(killed.folder.journal, "s1")
+    session.write("collected", planned=["t::a"], selections=selections)
+    session.write("test_finished", nodeid="t::a", outcome="passed", duration_ms=1)
+    session.write("test_finished", nodeid="t::x", outcome="passed", duration_ms=1)
+    session.write("test_finished", nodeid="t::y", outcome="no such outcome", duration_ms=1)
+    session.write("collected", planned=1)
+    for nodeid, outcome in (("t::b", "failed"), ("t::c", "passed")):
+        JournalWriter(killed.folder.journal, "s1.2").write(
+            "test_finished", nodeid=nodeid, outcome=outcome, duration_ms=1
+        )
+
+    first, second, _ = recover(tmp_path / "plan.yaml").document.outcome("a").checks
+
+    assert (first.verdict, second.reason) == (Verdict.NOT_RUN, KILLED)
+    assert first.reason == f"{KILLED}; 3 of its 4 tests had ended (2 passed, 1 failed)"
+
+
+def test_a_sub_plan_is_recovered_with_its_plan(tmp_path: Path):
+    items = [{"id": "x", "title": "X", "acceptance_criteria": {"tests": [{"cmd": "pytest test_x.py"}]}}]
+    (tmp_path / "sub.yaml").write_text(json.dumps({"todo_list_id": "sub", "items": items}))
+    plan = {"todo_list_id": PLAN, "items": [{"id": "phase", "title": "P", "sub_plan": "sub.yaml"}]}
+    (tmp_path / "plan.yaml").write_text(json.dumps(plan))
+    Killed(tmp_path).judged("phase/x", verdict="failed")
+
+    found = recover(tmp_path / "plan.yaml").document
+
+    assert [(each.todo_id, each.state) for each in found.outcomes] == [
+        ("phase", TodoState.TESTING),
+        ("phase/x", TodoState.TEST_FAILED),
+    ]
+    (tmp_path / "sub.yaml").write_text((tmp_path / "sub.yaml").read_text() + "\n")
+    with pytest.raises(RecoveryError, match="has changed since run 2026"):
+        recover(tmp_path / "plan.yaml")
+
+
+def test_the_last_run_is_recovered_or_the_one_that_is_named(tmp_path: Path):
+    Killed(tmp_path, "20260101T000000-1-a").judged("a")
+    Killed(tmp_path, "20260102T000000-1-b").judged("b")
+    Killed(tmp_path, "20260103T000000-1-c", collect_only=True)
+    (tmp_path / ".planverify/runs/note.txt").touch()
+    (tmp_path / ".planverify/runs/20260104T000000-1-d").mkdir()
+
+    def found(run_id: str | None = None) -> str:
+        return recover(tmp_path / "plan.yaml", run_id=run_id).document.run.run_id
+
+    assert found() == found("20260102") == "20260102T000000-1-b"
+    assert found("20260101T000000-1-a") == "20260101T000000-1-a"
+    with pytest.raises(
+        RecoveryError, match=r"2026: several runs of 'killed' .* 20260102T000000-1-b, 20260101"
+    ):
+        found("2026")
+    with pytest.raises(RecoveryError, match="r9: no run of 'killed'"):
+        found("r9")
+
+
+@pytest.mark.parametrize(
+    "kind", ["nothing", "empty", "garbage", "newer", "pipe", "link", "folder", "other plan"]
+)
+def test_what_is_no_journal_of_the_plan_is_no_run(kind: str, tmp_path: Path):
+    killed = Killed(tmp_path).judged("a")
+    journal, text = killed.folder.journal, killed.folder.journal.read_text()
+    journal.unlink()
+    if kind == "pipe":
+        os.mkfifo(journal)
+    elif kind == "folder":
+        journal.mkdir()
+    elif kind == "link":
+        (tmp_path / "elsewhere").write_text(text)
+        journal.symlink_to(tmp_path / "elsewhere")
+    elif kind != "nothing":
+        shown = {
+            "empty": "",
+            "garbage": '{"record": "run_started"}\n[' + "[" * 200_000,
+            "newer": text.replace('"version": 1', '"version": 2'),
+            "other plan": text.replace(PLAN, "other"),
+        }
+        journal.write_text(shown[kind])
+
+    with pytest.raises(RecoveryError, match=r"no run of 'killed' is kept in .*runs; verify the plan first"):
+        recover(tmp_path / "plan.yaml")
+
+
+def test_without_any_run_there_is_nothing_to_recover(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "plan.yaml").write_text(json.dumps({"todo_list_id": PLAN, "items": []}))
+
+    assert recover_command(tmp_path / "plan.yaml") == 4
+
+    printed = capsys.readouterr().err
+    assert "plan.yaml" in printed
+    assert "Traceback" not in printed
+
+
+def test_a_plan_that_has_changed_is_not_recovered(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    Killed(tmp_path).judged("a")
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(plan.read_text().replace("test_a", "test_other"))
+
+    assert recover_command(plan) == 4
+    assert "the plan or a sub-plan has changed since run" in capsys.readouterr().err
+
+
+def test_the_command_writes_outcomes_and_reports_and_shows_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    Killed(tmp_path).judged("a").judged("b", verdict="failed").judged("c", verdict="failed")
+
+    assert recover_command(Path("plan.yaml")) == 2
+
+    path = tmp_path / ".planverify/outcomes.json"
+    assert read_outcomes(path) == recover(tmp_path / "plan.yaml").document
+    assert path.stat().st_mode & 0o777 == 0o600
+    reports = sorted(each.name for each in (tmp_path / "diagnostics").iterdir())
+    assert reports == ["b_failure_report.json"]
+    report = json.loads((tmp_path / "diagnostics" / reports[0]).read_text())
+    assert report["run_id"] == "20260101T000000-1-a"
+    printed = capsys.readouterr().out
+    assert "interrupted" in printed
+    assert ".planverify/outcomes.json" in printed
+
+
+def test_an_earlier_run_is_written_beside_its_journal_and_any_where_asked(tmp_path: Path):
+    earlier = Killed(tmp_path, "20260101T000000-1-a").judged("b", verdict="failed")
+    Killed(tmp_path, "20260102T000000-1-b")
+
+    assert recover_command(tmp_path / "plan.yaml", "20260101") == 2
+    assert recover_command(tmp_path / "plan.yaml", None, tmp_path / "found.json") == 2
+
+    assert read_outcomes(earlier.folder.path / "outcomes.json").run.run_id.startswith("20260101")
+    assert read_outcomes(tmp_path / "found.json").run.run_id.startswith("20260102")
+    assert not (tmp_path / ".planverify/outcomes.json").exists()
+    assert not (tmp_path / "diagnostics").exists()
+
+
+def test_a_place_that_cannot_be_written_is_said_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    Killed(tmp_path)
+
+    assert recover_command(tmp_path / "plan.yaml", None, tmp_path / "no" / "such.json") == 4
+
+    assert "the outcomes cannot be written: No such file or directory" in capsys.readouterr().err
+
+
+def test_a_run_that_is_still_going_on_is_told_as_such(tmp_path: Path):
+    killed = Killed(tmp_path).judged("a")
+    text = killed.folder.journal.read_text()
+    killed.folder.journal.write_text(text.replace(f'"pid": {os.getpid()}', f'"pid": {os.getppid()}'))
+
+    assert "is still going on" in recover(tmp_path / "plan.yaml").document.run.notes[0]
+
+    killed.folder.journal.write_text(text.replace(f'"pid": {os.getpid()}', '"pid": 4194305'))
+    assert "was killed" in recover(tmp_path / "plan.yaml").document.run.notes[0]
+
+
+def test_a_time_that_is_none_is_no_fault(tmp_path: Path):
+    killed = Killed(tmp_path).judged("a")
+    killed.forged('{"record": "stopped", "session": "s1", "at": 1e300}\n')
+
+    assert recover(tmp_path / "plan.yaml").document.run.finished_at == "1970-01-01T00:00:00.000Z"

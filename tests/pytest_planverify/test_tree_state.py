@@ -1,0 +1,235 @@
+"""Whether the files are still what they were when a run began."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_planverify.supervision import tree_state
+from pytest_planverify.supervision.tree_state import TreeState, TreeWatch, difference, read_tree
+
+
+def git(folder: Path, *args: str) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", *identity, *args], cwd=folder, check=True, capture_output=True)
+
+
+def write(folder: Path, *names: str, text: str = "1\n") -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+@pytest.fixture(params=["git", "no git"])
+def project(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A work tree, in the plan's root the folder `inner`."""
+    root = tmp_path / "inner"
+    write(root, "product.py", "né w.txt", "data.json")
+    write(tmp_path, ".gitignore", text="*.log\n*.local.py\nbuild/\n")
+    if request.param == "git":
+        git(tmp_path, "init", "-q")
+        git(tmp_path, "add", ".")
+        git(tmp_path, "commit", "-qm", "first")
+    write(root, "loose.json", "started")
+    return root
+
+
+def state(root: Path) -> TreeState:
+    found = read_tree([root])
+    assert found is not None
+    return found
+
+
+def changed(then: TreeState, root: Path, *, began: float = 0, ended: float = 0) -> str | None:
+    return difference(then, state(root), root, began=began, ended=ended)
+
+
+def test_a_tree_that_is_as_it_was_has_no_difference(project: Path):
+    write(project, "product.py", text="2\n")
+    then = state(project)
+
+    assert changed(then, project) is None
+    write(project, "__pycache__/x.pyc", ".planverify/outcomes.json", ".pytest_cache/v", "a/.coverage.1")
+    write(project, "diagnostics/a_failure_report.json", "venv/pyvenv.cfg", "venv/lib.txt")
+    (project / "venv" / ".gitignore").write_text("*\n")
+    os.utime(project / "né w.txt", (1, 1))
+    write(project, "found.json", text='{\n  "schema_version": 1,\n  "plans": [{"todo_list_id": "a"}]}')
+    assert changed(then, project) is None
+
+
+@pytest.mark.parametrize("name", ["product.py", "data.json", "né w.txt", "loose.json"])
+def test_a_file_that_is_changed_or_gone_is_told(name: str, project: Path):
+    then = state(project)
+
+    write(project, name, text="2\n")
+    assert changed(then, project) == f"{name} has changed"
+    (project / name).unlink()
+    assert changed(then, project) in (f"{name} is gone", f"{name} has changed")
+    write(project, name)
+    assert changed(then, project) is None
+
+
+@pytest.mark.parametrize("name", ["conftest.py", "sub/test_new.py", "setup.cfg", "Makefile", "x.local.py"])
+def test_new_code_and_configuration_is_told_whenever_it_came(name: str, project: Path):
+    then = state(project)
+    write(project, name)
+
+    assert changed(then, project, began=0, ended=time.time()) == f"{name} is new"
+
+
+@pytest.mark.parametrize("name", ["out.json", "loose.json", "started", "deep/er/rows.csv"])
+def test_data_that_the_run_wrote_itself_is_no_difference(name: str, project: Path):
+    then, began = state(project), time.time()
+    write(project, name, text="3\n")
+
+    assert changed(then, project, began=began, ended=time.time()) is None
+    assert changed(then, project, began=began - 60, ended=began - 30) is not None, "written after it"
+    assert changed(then, project, began=began + 30, ended=began + 60) is not None, "written before it"
+    os.utime(project / name, (began - 45, began - 45))
+    assert changed(then, project, began=began - 60, ended=began - 30) is not None, "a time that is set"
+
+
+def test_another_commit_and_a_repository_that_is_new_are_told(tmp_path: Path):
+    write(tmp_path, "a.py")
+    loose = state(tmp_path)
+    git(tmp_path, "init", "-q")
+    assert changed(loose, tmp_path) == "the files have been put under git"
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    then = state(tmp_path)
+    git(tmp_path, "commit", "-qm", "second", "--allow-empty")
+
+    assert changed(then, tmp_path) == "HEAD is another commit"
+
+
+def test_what_git_ignores_counts_only_where_it_is_code(tmp_path: Path):
+    git(tmp_path, "init", "-q")
+    write(tmp_path, ".gitignore", text="*.log\n*.local.py\nbuild/\n")
+    then = state(tmp_path)
+    write(tmp_path, "run.log", "build/lib.py")
+    assert changed(then, tmp_path) is None
+    write(tmp_path, "settings.local.py")
+
+    assert changed(then, tmp_path) == "settings.local.py is new"
+
+
+def test_files_in_the_middle_of_a_merge_count(tmp_path: Path):
+    write(tmp_path, "a.py")
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    git(tmp_path, "checkout", "-qb", "other")
+    write(tmp_path, "a.py", text="other\n")
+    git(tmp_path, "commit", "-qam", "other")
+    git(tmp_path, "checkout", "-q", "main")
+    write(tmp_path, "a.py", text="mine\n")
+    git(tmp_path, "commit", "-qam", "mine")
+    subprocess.run(["git", "merge", "other"], cwd=tmp_path, capture_output=True, check=False)
+
+    then = state(tmp_path)
+
+    assert set(then.files) == {"a.py"}
+    write(tmp_path, "a.py", text="solved\n")
+    assert changed(then, tmp_path) == "a.py has changed"
+
+
+def test_links_large_files_and_other_things_have_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tree_state, "LARGEST_HASHED", 1)
+    write(tmp_path, "large.bin", text="12345")
+    (tmp_path / "link").symlink_to("large.bin")
+    os.mkfifo(tmp_path / "pipe")
+    then = state(tmp_path)
+    assert changed(then, tmp_path) is None
+
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to("nowhere")
+    assert changed(then, tmp_path) == "link has changed"
+    assert tree_state._digest(tmp_path / "large.bin" / "no folder").startswith("unreadable:")
+
+
+def test_more_files_than_can_be_compared_are_no_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write(tmp_path, "a", "b")
+    monkeypatch.setattr(tree_state, "MOST_FILES", 1)
+
+    assert read_tree([tmp_path]) is None
+    git(tmp_path, "init", "-q")
+    assert read_tree([tmp_path]) is None
+
+
+@pytest.mark.parametrize("answer", ["exit 1", "sleep 5", None])
+def test_where_git_does_not_answer_there_is_no_state(
+    answer: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    root, programs = tmp_path / "root", tmp_path / "bin"
+    write(root, ".git/HEAD", "a.py")
+    programs.mkdir()
+    if answer is not None:
+        write(
+            programs,
+            "git",
+            text=f"#!/bin/sh\nexec {answer}\n" if "sleep" in answer else "#!/bin/sh\nexit 1\n",
+        )
+        (programs / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{'/usr/bin:/bin' if answer else ''}")
+    monkeypatch.setattr(tree_state, "_GIT_SECONDS", 0.3)
+
+    assert read_tree([root]) is None
+
+
+def test_what_lies_apart_is_left_out(tmp_path: Path):
+    write(tmp_path, "plan.yaml", "reports/a.json", "a.py")
+
+    found = read_tree([tmp_path], [tmp_path / "plan.yaml", tmp_path / "reports"])
+
+    assert found is not None
+    assert set(found.files) == {"a.py"}
+
+
+names = st.text(min_size=1, max_size=8)
+
+
+@given(
+    heads=st.dictionaries(names, names, max_size=3),
+    files=st.dictionaries(names, names, max_size=5),
+    loose=st.frozensets(names, max_size=5),
+)
+def test_a_state_that_is_written_is_read_as_it_was(
+    heads: dict[str, str],
+    files: dict[str, str],
+    loose: frozenset[str],
+    tmp_path_factory: pytest.TempPathFactory,
+):
+    path = tmp_path_factory.getbasetemp() / "tree.json"
+    written = TreeState(heads, files, loose)
+
+    written.write(path)
+
+    assert TreeState.read(path) == written
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "[" * 100_000, '{"version": 2, "heads": {}, "files": {}, "loose": []}']
+)
+def test_what_is_no_state_is_read_as_none(text: str, tmp_path: Path):
+    (tmp_path / "tree.json").write_text(text)
+
+    assert TreeState.read(tmp_path / "tree.json") is None
+    assert TreeState.read(tmp_path / "missing.json") is None
+
+
+def test_a_state_is_kept_unless_it_is_not_known_or_cannot_be_written(tmp_path: Path):
+    write(tmp_path, "root/a.py")
+
+    TreeWatch([tmp_path / "root"]).keep(tmp_path / "tree.json")
+    TreeWatch([tmp_path / "root"]).keep(tmp_path / "no" / "tree.json")
+
+    kept = TreeState.read(tmp_path / "tree.json")
+    assert kept is not None
+    assert set(kept.files) == {"a.py"}
