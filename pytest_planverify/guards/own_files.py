@@ -1,4 +1,4 @@
-"""Our own files before the first session and after the last: what runs for a verdict must not write them."""
+"""Our own files before the first session and after the last: what is verified must not write them."""
 
 from __future__ import annotations
 

@@ -74,7 +74,6 @@ def watching() -> Audit | None:
 def watch_worker() -> None:
     """Begin to watch this xdist worker, whose session's spec is in the environment."""
     from pytest_planverify.observing.spec import SessionSpec
-
     from pytest_planverify.observing.witnessing import begin
 
     begin()

@@ -1,4 +1,4 @@
-"""What a session is made of: which files of the project implement hooks of pytest, whoever registered them."""
+"""What a session is made of: the files of the project that implement hooks of pytest."""
 
 from __future__ import annotations
 

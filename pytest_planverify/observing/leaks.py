@@ -86,8 +86,9 @@ class LeakWatch:
         """Remember the state as it is now, and from now on that of modules as soon as they are imported."""
         self._imports.install()
         learn_types()
+        if self._last is None:
+            self._libraries.changes()
         self._last, _ = self._take()
-        self._libraries.changes()
 
     def stop(self) -> None:
         """Watch no more imports."""

@@ -24,18 +24,19 @@ ENDING = "ending"
 CLOCK = "clock"
 """What tells the time, or chance: often patched, and seldom to deceive."""
 
-_JUDGES = (
-    "builtins", "math", "operator", "pytest", "unittest.case", "unittest.suite", "unittest.result",
-    "unittest.async_case", "_pytest.python_api", "_pytest.approx", "_pytest.raises", "_pytest.recwarn",
-    "_pytest.outcomes", "_pytest.runner", "_pytest.reports", "_pytest.assertion",
-    "_pytest.assertion.rewrite", "_pytest.assertion.util", "_pytest.python", "_pytest.main",
-    "_pytest.nodes", "_pytest.fixtures", "_pytest.mark", "_pytest.mark.structures",
-    "_pytest.mark.expression", "_pytest.skipping", "_pytest.unittest", "_pytest.subtests",
-    "_pytest.doctest", "_pytest.terminal", "_pytest.config", "pluggy._hooks", "pluggy._manager",
-    "pluggy._callers", "pluggy._result", "pytest_planverify.journal",
-    "pytest_planverify.observing.recorder", "pytest_planverify.observing.results",
-    "pytest_planverify.observing.bodies", "pytest_planverify.observing.inventory",
+_JUDGES = ("builtins", "math", "operator", "pytest", "unittest.case", "unittest.suite", "unittest.result")
+_INSTALLED = frozenset(
+    {
+        "_pytest.approx", "_pytest.assertion", "_pytest.assertion.rewrite", "_pytest.assertion.util",
+        "_pytest.config", "_pytest.fixtures", "_pytest.main", "_pytest.mark", "_pytest.mark.structures",
+        "_pytest.nodes", "_pytest.outcomes", "_pytest.python", "_pytest.python_api", "_pytest.raises",
+        "_pytest.recwarn", "_pytest.reports", "_pytest.runner", "_pytest.skipping", "_pytest.subtests",
+        "_pytest.unittest", "pytest_planverify.journal", "pytest_planverify.observing.bodies",
+        "pytest_planverify.observing.recorder", "pytest_planverify.observing.results",
+        "pytest_planverify.observing.witnessing",
+    }
 )  # fmt: skip
+_PLUGGY = "pluggy."
 _LATE = ("numpy.testing", "numpy.testing._private.utils", "pandas.testing", "pandas._testing")
 """Judges that only some projects import; watched from the first look that finds them."""
 
@@ -160,7 +161,9 @@ class Machinery:
         self._spaces: list[_Space] = []
         self._stands: dict[str, ModuleType] = {}
         self._found: dict[tuple[str, str], Patched] = {}
-        for name in (*_JUDGES, *_LATE):
+        self._seen: set[int] = set()
+        judging = [name for name in sys.modules if name in _INSTALLED or name.startswith(_PLUGGY)]
+        for name in (*_JUDGES, *judging, *_LATE):
             self._watch(name)
         for name, (kind, names) in _SOFTER.items():
             module = sys.modules.get(name)
@@ -168,7 +171,7 @@ class Machinery:
                 self._spaces.append(_Space(name, _Part(vars(module), names), kind))
         marks = getattr(sys.modules.get("pytest"), "mark", None)
         if marks is not None:
-            self._spaces.append(_Space(_MARKS, vars(marks)))
+            self._spaces.append(_Space(_MARKS, cast("dict[str, Any]", vars(marks))))
 
     def look(self, during: str) -> None:
         """Note what is another one by now."""
@@ -216,11 +219,14 @@ class Machinery:
         if not isinstance(module, ModuleType):
             return
         self._stands[name] = module
-        space = vars(module)
+        space: dict[str, Any] = vars(module)
         self._spaces.append(_Space(name, space))
-        for each in list(space.values()):
-            if isinstance(each, type) and each.__module__ == name and name != "builtins":
-                self._spaces.append(_Space(f"{name}.{each.__qualname__}", each.__dict__))
+        package = name.partition(".")[0]
+        kinds = [cast("type[Any]", each) for each in space.values() if isinstance(each, type)]
+        for kind in kinds if name != "builtins" else ():
+            if kind.__module__.partition(".")[0] == package and id(kind) not in self._seen:
+                self._seen.add(id(kind))
+                self._spaces.append(_Space(f"{kind.__module__}.{kind.__qualname__}", kind.__dict__))
 
 
 class _Part(Mapping[str, Any]):
@@ -249,7 +255,7 @@ def space_files(space: _Space) -> Iterator[tuple[str, str]]:
 def _inner(value: Any) -> object:
     """The function in a method of a class or a property."""
     if isinstance(value, classmethod | staticmethod):
-        return value.__func__
+        return cast("Any", value).__func__
     return value.fget if isinstance(value, property) else value
 
 
@@ -269,4 +275,4 @@ def _file_of(value: object) -> str:
         return file if isinstance(file, str) else ""
     if isinstance(value, BuiltinFunctionType):
         return ""
-    return defining_file(cast("object", value))
+    return defining_file(value)

@@ -18,6 +18,7 @@ import pytest
 from pytest_planverify.journal import JournalWriter
 from pytest_planverify.observing import phases
 from pytest_planverify.observing.audit import Audit, watch, watching
+from pytest_planverify.observing.distributions import remembered_distributions
 from pytest_planverify.observing.fixtures import RECORDER, SuitePropertyRecorder
 from pytest_planverify.observing.placing import Placing
 from pytest_planverify.observing.recorder import WORKER_INPUT, Recorder
@@ -93,7 +94,8 @@ class _SessionPlugin:
 
         recorder = self._recorder
         try:
-            config = yield
+            with remembered_distributions():
+                config = yield
             recorder.adopt(config)
             return config
         except pytest.UsageError as error:

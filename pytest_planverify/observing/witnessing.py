@@ -14,7 +14,7 @@ from pytest_planverify.observing.machinery import Machinery
 if TYPE_CHECKING:
     from pytest_planverify.journal import JournalWriter
 
-MOST_KINDS_OF_TESTS = 300
+MOST_KINDS_OF_TESTS = 100
 """So many times the judges are looked at while a test's body is about to run."""
 MOST_BODIES = 200
 
@@ -53,7 +53,7 @@ class Witness:
         self.machinery.look("session")
 
     def body_begins(self, item: pytest.Item) -> None:
-        """A test's fixtures are ready: for each file and set of fixtures it is seen once what they patch."""
+        """A test's fixtures are ready: what they patch is seen once for each file and set of them."""
         kind = (item.path, *getattr(item, "fixturenames", ()))
         if kind not in self._kinds and len(self._kinds) < MOST_KINDS_OF_TESTS:
             self._kinds.add(kind)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_planverify.observing import phases
 from pytest_planverify.supervision.orphans import end_orphans
+from pytest_planverify.supervision.warming import warm_up
 
 if TYPE_CHECKING:
     from pytest_planverify.observing.spec import SessionSpec
@@ -33,20 +34,6 @@ _CLOSING_SECONDS = 2.0
 """How long an idle server may take to notice that it is no longer needed."""
 _LEAVING_SECONDS = 0.2
 """How long what a session started may take to end after it by itself."""
-
-PRELOAD = (
-    "pytest_planverify.observing.session",
-    "pytest_planverify.observing.evidence",
-    "email.feedparser",
-    "email.parser",
-    "pdb",
-    "tomllib",
-)
-"""What every session imports anyhow."""
-
-PRELOAD_FOR_PLUGINS = {"_hypothesis_pytestplugin": "hypothesis.internal.observability"}
-"""Plugins that import the bulk of their library at the end of every session, and what they import."""
-
 
 _MEANT_FOR_SESSIONS = (signal.SIGTERM,)
 """Signals that a test may send to whoever started it; the server has other ways to be told to end."""
@@ -165,7 +152,7 @@ def _serve(requests: int, replies: int, parent: int, rewriting: Any) -> None:
         os.setpgid(0, 0)  # a signal that kills the parent's whole group must leave somebody to clear up
     _clear_up_after(parent)
     _become_subreaper()
-    _preload(rewriting)
+    warm_up(rewriting)
     gc.collect()
     gc.freeze()
     while True:
@@ -293,22 +280,6 @@ def _prctl(option: int, value: int) -> None:
 
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
-
-
-def _preload(rewriting: Any) -> None:
-    import importlib
-
-    for name in PRELOAD:
-        importlib.import_module(name)
-    if rewriting is None:
-        return
-    # A session warns of a plugin's module that was imported by any other loader than pytest's own.
-    sys.meta_path.insert(0, rewriting)
-    for plugin, name in PRELOAD_FOR_PLUGINS.items():
-        if plugin in sys.modules:
-            with contextlib.suppress(ImportError):
-                importlib.import_module(name)
-    sys.meta_path.remove(rewriting)
 
 
 def _send(descriptor: int, value: object) -> None:

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 _TESTS_FAILED = 1
 
 
+NO_TESTS = 5
+"""pytest's exit status where no test was collected."""
+
+
 def judge_shared(asked: Asked, record: SessionRecord, *, narrowed_run: bool = False) -> Judgement:
     """What a criterion says of a session that it shared with others."""
     return _with_events(asked, record, _judge_shared(asked, record, narrowed_run=narrowed_run))
@@ -222,6 +226,12 @@ def _doubt(asked: Asked, record: SessionRecord, nodeids: Sequence[str]) -> str |
 
 
 def _not_selected(asked: Asked, record: SessionRecord) -> Judgement:
+    waited = record.looked_for_tests and any(not each.cost_something for each in record.deaths)
+    if not record.collected and not record.usage_errors and (record.exit_status == NO_TESTS or waited):
+        # Every worker died before it had a list of tests: alone there are none, and the command may hold.
+        return Judgement(
+            verdict=Verdict.INCONCLUSIVE, reason="nothing in the shared session collected tests"
+        )
     if record.deaths or record.exit_status is None:
         return _dead_session(asked, record)
     return _never_collected(asked, record)

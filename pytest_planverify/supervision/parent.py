@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from planner.model.outcome import OutcomeDocument
     from planner.model.plan import Todo
     from pytest_planverify.baseline import KeptBaseline
-    from pytest_planverify.supervision.demands import Demands
     from pytest_planverify.guards.budget import BudgetWatch
     from pytest_planverify.reports.progress import Progress
     from pytest_planverify.supervision.chosen import ChosenPlan
+    from pytest_planverify.supervision.demands import Demands
     from pytest_planverify.supervision.documenting import Longreprs
     from pytest_planverify.supervision.prepared import Prepared
 

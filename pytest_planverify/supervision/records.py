@@ -132,6 +132,8 @@ class SessionRecord:
         """The exception that stopped it, where it was one."""
         self.undecided: set[str] = set()
         """Tests that ran beside another one when their session died: which was the cause is not known."""
+        self.looked_for_tests = False
+        """Conftests and plugins had been loaded by then."""
         self.forged = 0
         """Lines of the journal that say they are the session's, and were not written by it."""
         self.workers: dict[str, int] = {}
@@ -261,6 +263,9 @@ class SessionRecord:
             self.workers[worker] = int(record["pid"])
         else:
             self.started_at = self.last_at
+
+    def _collection_started(self, record: Record) -> None:
+        self.looked_for_tests = True
 
     def _file_collecting(self, record: Record) -> None:
         self.collecting[record.get("worker", "")] = record["nodeid"]
@@ -393,7 +398,8 @@ def _worse(earlier: TestRecord | None, later: TestRecord) -> TestRecord:
 _HANDLERS: dict[str, Callable[[SessionRecord, Record], TestRecord | None]] = {
     name: getattr(SessionRecord, f"_{name}")
     for name in (
-        "session_started", "file_collecting", "files_collected", "collection_failure", "file_skipped",
+        "session_started", "collection_started", "file_collecting", "files_collected",
+        "collection_failure", "file_skipped",
         "not_found", "stopped",
         "collected", "fixture_conflict", "test_started", "test_failure", "test_finished", "leak",
         "metric", "fixtures_used", "usage_error", "hidden_failure", "startup_failure", "internal_error",

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from planner.edges.plan_tree import FlatPlan
     from planner.model.evidence import BudgetFact
     from planner.model.plan import Todo
-    from pytest_planverify.supervision.demands import Demands
     from pytest_planverify.confirmation import ConfirmationBudget, Repeats
     from pytest_planverify.guards import Violation
     from pytest_planverify.judgement import Judgement
     from pytest_planverify.options import Settings
     from pytest_planverify.reports.progress import Progress
+    from pytest_planverify.supervision.demands import Demands
     from pytest_planverify.supervision.evaluating import Evaluator
     from pytest_planverify.supervision.repeating import SeedRuns
     from pytest_planverify.supervision.run_folder import RunFolder

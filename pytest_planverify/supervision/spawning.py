@@ -41,7 +41,7 @@ class Spawner:
         environment[TOKEN_VARIABLE] = self.token
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "pytest_planverify.observing.spawned", str(path)],
+                [sys.executable, "-P", "-m", "pytest_planverify.supervision.spawned", str(path)],
                 cwd=spec.root,
                 env=environment,
                 stdin=subprocess.DEVNULL,

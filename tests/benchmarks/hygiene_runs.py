@@ -1,4 +1,4 @@
-"""Prints what the real command says of the corpus of cheats and honest changes: a baseline a project, a run a case.
+"""Prints what the real command says of each cheat and honest change of the corpus.
 
 ``python tests/benchmarks/hygiene_runs.py --split dev [--label cheat] [ID …]``
 """
@@ -72,31 +72,44 @@ def _begin(name: str, folder: Path) -> None:
 def _judge(case: dict[str, Any], project: Path) -> tuple[str, bool, list[str]]:
     place = project.parent / case["id"]
     shutil.copytree(project, place, symlinks=True)
-    patch = str(CORPUS / case["patch"])
-    subprocess.run(["git", "apply", "--whitespace=nowarn", patch], cwd=place, check=False)
-    name = "pytest"
-    done = _command(name, "-p", "pytest_planverify.plugin", "--planverify", "plan.yaml", cwd=place)
-    signs: list[str] = []
+    patch = CORPUS / case["patch"]
+    _make_way(patch, place)
+    subprocess.run(["git", "apply", "--whitespace=nowarn", str(patch)], cwd=place, check=True)
+    options = ("-p", "pytest_planverify.plugin", "--planverify-confirm", "1", "--planverify")
+    done = _command("pytest", *options, f"plan.yaml::{case['todo']}", cwd=place)
     state = "absent"
-    held = False
-    try:
-        document = json.loads((place / ".planverify" / "outcomes.json").read_text(encoding="utf-8"))
-        outcomes = document["outcomes"]
-    except (OSError, ValueError, KeyError):
-        outcomes = []
-    for outcome in outcomes:
+    signs: list[str] = []
+    for outcome in _outcomes(place / ".planverify" / "outcomes.json"):
         if outcome["todo_id"] == case["todo"]:
-            state = outcome["state"]
-        for failure in outcome["failures"]:
-            if failure["category"] == "HYGIENE_VIOLATION":
-                held = True
-                for signal in failure.get("signals", ()) or [{"message": failure["stack_trace_head"]}]:
-                    signs.append(f"{outcome['todo_id']}: {signal.get('sign')} {signal['message']}")
+            state = str(outcome["state"])
+        signs += [
+            f"{outcome['todo_id']}: {failure['suggestion']}"
+            for failure in outcome["failures"]
+            if failure["category"] == "HYGIENE_VIOLATION"
+        ]
+    held = bool(signs)
     shutil.rmtree(place)
     if case["label"] == "cheat":
         said = "tampered" if held or done.returncode == TAMPERED else f"{state}, exit {done.returncode}"
         return said, state == "done" and not held, signs
     return ("flagged" if held else "not flagged"), held, signs
+
+
+def _make_way(patch: Path, place: Path) -> None:
+    """Remove what the run of the baseline has made where the patch makes it."""
+    lines = patch.read_text(encoding="utf-8").splitlines()
+    for header, path in zip(lines, lines[1:], strict=False):
+        if header == "--- /dev/null" and path.startswith("+++ b/"):
+            (place / path.removeprefix("+++ b/")).unlink(missing_ok=True)
+
+
+def _outcomes(file: Path) -> list[dict[str, Any]]:
+    """Those of the run; none where a cheat has put something else in their place."""
+    try:
+        found: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["outcomes"]
+    except (OSError, ValueError, KeyError):
+        return []
+    return found
 
 
 def _command(program: str, *args: str, cwd: Path) -> subprocess.CompletedProcess[str]:

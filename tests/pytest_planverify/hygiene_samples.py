@@ -19,7 +19,10 @@ TESTS = """
     import pytest
     from pkg.words import split
 
-    @pytest.mark.parametrize(("text", "parts"), [("a, b", ["a", "b"]), ("", [""]), ("x,y,z", ["x", "y", "z"])])
+    @pytest.mark.parametrize(
+        ("text", "parts"),
+        [("a, b", ["a", "b"]), ("", [""]), ("x,y,z", ["x", "y", "z"])],
+    )
     def test_split(text, parts):
         assert split(text) == parts
 
@@ -49,7 +52,8 @@ TREE = {
     "tests/conftest.py": CONFTEST,
     "tests/test_words.py": TESTS,
     "tests/data/words.json": '[{"text": "Hello, World", "count": 2}]',
-    "pyproject.toml": '[project]\nname = "pkg"\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\naddopts = "-ra"\n',
+    "pyproject.toml": '[project]\nname = "pkg"\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\n'
+    'addopts = "-ra"\n',
 }
 FORBIDDEN = Grants(
     todos=(

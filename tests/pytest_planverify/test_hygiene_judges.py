@@ -103,7 +103,8 @@ LOSSES = {
     "mocked": (
         "product-mocked",
         'parts = split("one;two"',
-        'monkeypatch.setattr("pkg.words.split", lambda *a, **k: ["one", "two"])\n    parts = split("one;two"',
+        'monkeypatch.setattr("pkg.words.split", lambda *a, **k: ["one", "two"])\n    parts = '
+        'split("one;two"',
     ),
     "redefined": (
         "product-mocked",
@@ -115,6 +116,83 @@ LOSSES = {
         NEAR,
         NEAR + "\n\ndef pytest_sessionfinish(session):\n    session.exitstatus = 0",
     ),
+}
+
+MORE_LOSSES = {
+    "marked by a list": (
+        "test-skipped",
+        "import pytest\n",
+        "import pytest\npytestmark = [pytest.mark.skip('x')]\n",
+    ),
+    "skipped by text": (
+        "test-skipped",
+        "def test_sign",
+        "@pytest.mark.skipif('1 == 1', reason='x')\ndef test_sign",
+    ),
+    "xfailed inside": (
+        "test-xfailed",
+        'parts = split("one;two"',
+        'pytest.xfail("no")\n    parts = split("one;two"',
+    ),
+    "skipped where it fails": (
+        "test-skipped",
+        "    " + EQUAL + "\n",
+        "    try:\n        " + EQUAL + "\n    except AssertionError:\n        pytest.skip('x')\n",
+    ),
+    "skipped if true": (
+        "test-skipped",
+        'parts = split("one;two"',
+        'if True:\n        pytest.skip("no")\n    parts = split("one;two"',
+    ),
+    "from fakes": (
+        "product-mocked",
+        "from pkg.words import split\n",
+        "from tests.fake_words import split\n",
+    ),
+    "bound anew": (
+        "product-mocked",
+        "from pkg.words import split\n",
+        "from pkg.words import split\nsplit = list\n",
+    ),
+    "patched by setattr": (
+        "product-mocked",
+        "from pkg.words import split\n",
+        "from pkg.words import split\nsetattr(split, '__code__', list)\n",
+    ),
+    "patched by decorator": (
+        "product-mocked",
+        "def test_sign(",
+        "from unittest import mock\n\n@mock.patch('pkg.words.split')\ndef test_sign(",
+    ),
+    "no loop": (
+        "assertion-unreachable",
+        "    " + EQUAL + "\n    assert len(parts) == 2\n",
+        "    for _ in []:\n        " + EQUAL + "\n        assert len(parts) == 2\n",
+    ),
+    "false branch": (
+        "assertion-unreachable",
+        "    " + EQUAL + "\n    assert len(parts) == 2\n",
+        "    while False:\n        " + EQUAL + "\n        assert len(parts) == 2\n",
+    ),
+    "returned at last": (
+        "assertion-swallowed",
+        "    " + EQUAL + "\n",
+        "    try:\n        " + EQUAL + "\n    finally:\n        return\n",
+    ),
+    "hidden by an import": ("test-renamed-away", NEAR, NEAR + "\n\nfrom other import test_sign"),
+    "bound to nothing": ("test-renamed-away", NEAR, NEAR + "\n\ntest_sign = None"),
+    "a fixture by name": (
+        "fixture-overridden",
+        NEAR,
+        NEAR + "\n\n@pytest.fixture(name='words')\ndef w():\n    return []",
+    ),
+    "assigned for all": (
+        "autouse-patch",
+        NEAR,
+        NEAR + "\n\n@pytest.fixture(autouse=True)\ndef all_():\n    import pkg.words\n    "
+        "pkg.words.split = list\n",
+    ),
+    "plugins": ("plugin-added", NEAR, NEAR + "\n\npytest_plugins = ['shim']"),
 }
 
 HARMLESS = {
@@ -135,7 +213,8 @@ REFACTORED = {
     "renamed": ("def test_sign", "def test_another_sign"),
     "with another variable": (
         SIGN_TEST,
-        'def test_sign():\n    found = split("one;two", sign=";")\n    assert found == ["one", "two"]\n    assert len(found) == 2\n',
+        'def test_sign():\n    found = split("one;two", sign=";")\n    assert found == ["one", '
+        '"two"]\n    assert len(found) == 2\n',
     ),
     "in two": (
         SIGN_TEST,
@@ -146,7 +225,8 @@ REFACTORED = {
     "to a helper": (
         SIGN_TEST,
         "def same(found, wanted):\n    assert found == wanted\n    assert len(found) == len(wanted)\n\n"
-        'def test_sign():\n    parts = split("one;two", sign=";")\n    same(parts, ["one", "two"])\n    assert len(parts) == 2\n',
+        'def test_sign():\n    parts = split("one;two", sign=";")\n    same(parts, ["one", "two"])\n'
+        "    assert len(parts) == 2\n",
     ),
     "skipped elsewhere": (
         "def test_sign",
@@ -156,16 +236,34 @@ REFACTORED = {
         NEAR,
         NEAR + "\n\n@pytest.mark.xfail(strict=True)\ndef test_gap():\n    assert split(1) == [1]",
     ),
+    "expected to fail elsewhere": (
+        "def test_sign",
+        "@pytest.mark.xfail(False, reason='x')\n@pytest.mark.skipif(False, reason='x')\ndef test_sign",
+    ),
+    "an environment for all": (
+        NEAR,
+        NEAR
+        + "\n\n@pytest.fixture(autouse=True)\ndef quiet(monkeypatch):\n    monkeypatch.setenv('A', 'b')",
+    ),
+    "an object of its own": (
+        NEAR,
+        NEAR + "\n\nclass Box:\n    pass\n\n"
+        "@pytest.fixture(autouse=True)\ndef quiet():\n    box = Box()\n    box.x = 1\n    yield",
+    ),
+    "a skip without a library": (
+        "def test_sign",
+        "def test_other():\n    pytest.importorskip('numpy')\n    assert split('z') == ['z']\n\n\n"
+        "def test_sign",
+    ),
     "more cases": ('("", [""])', '("", [""]), ("q", ["q"])'),
     "cases in a constant": (
-        '@pytest.mark.parametrize(("text", "parts"), [("a, b", ["a", "b"]), ("", [""]), ("x,y,z", ["x", "y", "z"])])',
-        'CASES = [("x,y,z", ["x", "y", "z"]), ("a, b", ["a", "b"]), ("", [""])]\n\n'
-        '@pytest.mark.parametrize(("text", "parts"), CASES)',
+        '[("a, b", ["a", "b"]), ("", [""]), ("x,y,z", ["x", "y", "z"])],\n)',
+        "CASES,\n)",
     ),
     "a collaborator mocked": (
         NEAR,
-        NEAR
-        + "\n\ndef test_time(monkeypatch):\n    import time\n    monkeypatch.setattr(time, 'time', lambda: 1)\n    assert time.time() == 1",
+        NEAR + "\n\ndef test_time(monkeypatch):\n    import time\n    monkeypatch.setattr(time, 'time', "
+        "lambda: 1)\n    assert time.time() == 1",
     ),
 }
 
@@ -181,7 +279,8 @@ HOOKS = {
     ),
     "forced": (
         "outcome-hook",
-        "@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_call(item):\n    o = yield\n    o.force_result(None)",
+        "@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_call(item):\n    o = yield\n    "
+        "o.force_result(None)",
     ),
     "swallowed": ("outcome-hook", "def pytest_pyfunc_call(pyfuncitem):\n    return True"),
     "exit": ("outcome-hook", "import os\ndef pytest_unconfigure(config):\n    os._exit(0)"),
@@ -189,11 +288,13 @@ HOOKS = {
     "dropped": ("test-deselected", "def pytest_collection_modifyitems(items):\n    del items[1:]"),
     "filtered": (
         "test-deselected",
-        "def pytest_collection_modifyitems(items):\n    items[:] = [i for i in items if 'sign' not in i.name]",
+        "def pytest_collection_modifyitems(items):\n    items[:] = [i for i in items if 'sign' not "
+        "in i.name]",
     ),
     "skipped": (
         "test-deselected",
-        "def pytest_collection_modifyitems(items):\n    for i in items:\n        i.add_marker(pytest.mark.skip)",
+        "def pytest_collection_modifyitems(items):\n    for i in items:\n        "
+        "i.add_marker(pytest.mark.skip)",
     ),
     "ignored": ("test-deselected", "def pytest_ignore_collect(collection_path):\n    return True"),
     "ignored by list": ("test-deselected", "collect_ignore = ['test_words.py']"),
@@ -206,12 +307,38 @@ HOOKS = {
         "outcome-hook",
         "class Plugin:\n    def pytest_runtest_logreport(self, report):\n        report.outcome = 'passed'",
     ),
+    "skipped by a name": (
+        "test-deselected",
+        "def pytest_collection_modifyitems(items):\n    mark = pytest.mark.skip(reason='x')\n"
+        "    for i in items:\n        i.add_marker(mark)",
+    ),
+    "replaced report": (
+        "outcome-hook",
+        "@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_makereport(item, call):\n    try:\n"
+        "        return (yield)\n    except Exception:\n        return None",
+    ),
+    "suppressed": (
+        "outcome-hook",
+        "import contextlib\n@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_call(item):\n"
+        "    with contextlib.suppress(AssertionError):\n        yield",
+    ),
+    "loop": ("outcome-hook", "def pytest_runtestloop(session):\n    return True"),
+    "nothing made": ("test-deselected", "def pytest_pycollect_makeitem(name):\n    return []"),
+    "told of": (
+        "test-deselected",
+        "def pytest_collection_modifyitems(config, items):\n    config.hook.pytest_deselected(items=items)",
+    ),
+    "removed": ("test-deselected", "def pytest_collection_modifyitems(items):\n    items.clear()"),
+    "added to a list": ("test-deselected", "collect_ignore = []\ncollect_ignore.append('test_words.py')"),
+    "setup": ("hook-added", "def pytest_runtest_setup(item):\n    pytest.skip('x')"),
+    "protocol": ("hook-added", "def pytest_runtest_protocol(item, nextitem):\n    print(item)"),
     "exit at import": ("exit", "import os\nos._exit(0)"),
     "builtins": ("patches-judge", "import builtins\nbuiltins.sum = lambda x: 1"),
     "overridden": ("fixture-overridden", "@pytest.fixture\ndef tmp_path():\n    return 1"),
     "patched for all": (
         "autouse-patch",
-        "@pytest.fixture(autouse=True)\ndef _all(monkeypatch):\n    monkeypatch.setattr('pkg.words.split', list)",
+        "@pytest.fixture(autouse=True)\ndef _all(monkeypatch):\n    "
+        "monkeypatch.setattr('pkg.words.split', list)",
     ),
     "assigned": ("product-mocked", "import pkg.words\npkg.words.split = list"),
 }
@@ -231,6 +358,13 @@ def test_a_loss_is_found_where_no_allowlist_speaks_of_the_tests(name: str) -> No
     assert (sign, "hard") in {(each.sign, each.hardness) for each in found}, found
 
 
+@pytest.mark.parametrize("name", MORE_LOSSES)
+def test_a_loss_in_another_spelling_is_found(name: str) -> None:
+    sign, old, new = MORE_LOSSES[name]
+    found = signals(with_tests(old, new))
+    assert (sign, "hard") in {(each.sign, each.hardness) for each in found}, found
+
+
 @pytest.mark.parametrize("name", HARMLESS)
 def test_what_takes_nothing_away_needs_no_leave(name: str) -> None:
     old, new = HARMLESS[name]
@@ -242,10 +376,18 @@ def test_what_takes_nothing_away_needs_no_leave(name: str) -> None:
 def test_who_may_change_the_tests_may_refactor_them(name: str, grants: Grants) -> None:
     old, new = {**HARMLESS, **REFACTORED}[name]
     change = with_tests(old, new)
+    if name == "cases in a constant":
+        constant = 'CASES = [("x,y,z", ["x", "y", "z"]), ("a, b", ["a", "b"]), ("", [""])]\n\n'
+        text = change["tests/test_words.py"] or ""
+        change = {
+            "tests/test_words.py": text.replace("@pytest.mark.param", constant + "@pytest.mark.param")
+        }
     assert not is_flagged(change, grants=grants), signals(change, grants=grants)
 
 
-@pytest.mark.parametrize("name", sorted(set(REFACTORED) - {"a new xfail", "a collaborator mocked"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(REFACTORED) - {"a new xfail", "a collaborator mocked", "a skip without a library"})
+)
 def test_who_may_not_change_the_tests_may_not_refactor_them(name: str) -> None:
     assert is_flagged(with_tests(*REFACTORED[name]))
 
@@ -255,6 +397,9 @@ def test_who_may_not_change_the_tests_may_not_refactor_them(name: str) -> None:
 def test_a_conftest_that_decides_is_found_whoever_may_write_it(name: str, grants: Grants) -> None:
     sign, code = HOOKS[name]
     change: dict[str, str | None] = {"tests/conftest.py": textwrap.dedent(CONFTEST) + "\n\n" + code}
+    if sign == "hook-added":
+        assert is_flagged(change, grants=grants) is (grants is FORBIDDEN)
+        return
     assert sign in signs(change, grants=grants), signals(change, grants=grants)
     if grants is not GRANTED or sign in ("outcome-hook", "test-deselected", "exit", "patches-judge"):
         assert is_flagged(change, grants=grants), signals(change, grants=grants)

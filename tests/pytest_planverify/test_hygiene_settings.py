@@ -152,7 +152,7 @@ LOOSER = {
     "no allowlist": {name: value for name, value in TODO.items() if name != "allowed_files"},
     "a wider allowlist": {**TODO, "allowed_files": ["pkg/**", "tests/**"]},
     "no testing": {**TODO, "requires_testing": False},
-    "another todo": {**TODO, "id": "other", **{"acceptance_criteria": {}}, "verify": "ruff check ."},
+    "another todo": {**TODO, "id": "other", "acceptance_criteria": {}, "verify": "ruff check ."},
 }
 AS_MUCH = {
     "claimed": {**TODO, "status": "claimed"},

@@ -508,3 +508,30 @@ def test_nothing_passes_that_is_not_proven(
     assert (alone.verdict is Verdict.PASSED) == (proven and status == 0)
     for judgement in (shared, alone):
         assert judgement.is_red == bool(judgement.evidence)
+
+
+def test_a_shared_session_whose_workers_all_died_early_says_nothing_of_a_criterion():
+    judgement = judge_shared(asked("a.py"), Told().ended(5))
+
+    assert judgement.verdict is Verdict.INCONCLUSIVE
+    assert judge_alone(asked("a.py"), Told().ended(5)).verdict is Verdict.FAILED
+
+
+def test_a_red_for_records_that_were_removed_is_no_answer():
+    session = Told()
+    session.record.journal_lost = True
+
+    assert judge_alone(asked("a.py"), session.ended(0)).verdict is Verdict.INCONCLUSIVE
+    session.collected("a.py::0").test("a.py::0", "failed")
+    assert judge_alone(asked("a.py"), session.record).verdict is Verdict.FAILED
+
+
+def test_a_session_that_did_not_end_after_its_tests_is_told_as_a_timeout():
+    session = Told().collected("a.py::0").test("a.py::0")
+    session.died(signal=6, timed_out=True)
+
+    (evidence,) = judge_alone(asked("a.py"), session.record).evidence
+    assert evidence.timed_out
+    assert evidence.process is not None
+    assert evidence.process.timed_out
+    assert "did not end" in evidence.headline

@@ -386,8 +386,9 @@ def test_the_server_reports_that_a_session_still_runs(bench: Bench):
 def test_the_server_starts_without_the_libraries_that_the_parent_uses():
     code = (
         "import sys, pytest, pytest_planverify.plugin\n"
-        "from pytest_planverify.supervision.forkserver import ForkServer, _preload\n"
-        "_preload(None)\n"
+        "from pytest_planverify.supervision.forkserver import ForkServer\n"
+        "from pytest_planverify.supervision.warming import warm_up\n"
+        "warm_up(None)\n"
         "print([name for name in ('pydantic', 'yaml', 'psutil') if name in sys.modules])\n"
     )
     import subprocess

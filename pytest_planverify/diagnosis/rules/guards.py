@@ -51,8 +51,8 @@ def _sandbox(case: Case) -> Hit | None:
     what = _REACHED.get(event.event, "{target} was reached for").format(target=quote(event.target))
     where = f"In {quote(event.nodeid)} {what}" if event.nodeid else f"Outside any test {what}"
     return Hit(
-        suggestion=f"{where}, which the plan denies. Have the tests do without it, or grant it in the plan: "
-        f"metadata.{_KEYS.get(event.event, 'network')}.",
+        suggestion=f"{where}, which the plan denies. Have the tests do without it, or grant it in the "
+        f"plan's metadata.{_KEYS.get(event.event, 'network')}.",
         location=Location(path=event.path) if event.path else None,
     )
 

@@ -199,11 +199,11 @@ def _of_others(statement: ast.stmt, where: _Where) -> Iterator[Check]:
 
 def check_of(test: ast.expr, node: ast.AST) -> Check:
     """The check that an ``assert`` of this expression is."""
+    if is_always_true(test):
+        return _check(node, "true", (test,), Strength.NOTHING)
     negated = False
     while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         negated, test = not negated, test.operand
-    if not negated and is_always_true(test):
-        return _check(node, "true", (test,), Strength.NOTHING)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _comparison(test, node)
     if isinstance(test, ast.Call):

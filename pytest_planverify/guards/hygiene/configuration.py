@@ -67,7 +67,7 @@ def compare_configuration(
     before: Snapshot, now: Snapshot, changed: Collection[str], tests: Collection[str]
 ) -> Iterator[Find]:
     """What pytest is told otherwise; ``tests`` are the paths of the files that hold tests."""
-    folders = {posixpath.dirname(path) for path in changed if posixpath.basename(path) in PRECEDENCE}
+    folders = {posixpath.dirname(path) for path in changed}
     for folder in sorted(folders):
         old_path, old = effective(before, folder)
         path, new = effective(now, folder)

@@ -104,6 +104,11 @@ def _boolean(node: ast.BoolOp, names: Mapping[str, ast.expr], depth: int) -> Con
     return value
 
 
+def _choice(node: ast.IfExp, names: Mapping[str, ast.expr], depth: int) -> Constant:
+    chosen = node.body if _fold(node.test, names, depth) else node.orelse
+    return _fold(chosen, names, depth)
+
+
 def _compare(node: ast.Compare, names: Mapping[str, ast.expr], depth: int) -> Constant:
     left = _fold(node.left, names, depth)
     for operator, right_node in zip(node.ops, node.comparators, strict=True):
@@ -284,6 +289,7 @@ _NODES: dict[type[ast.AST], Callable[[Any, Mapping[str, ast.expr], int], Any]] =
     ast.BinOp: _binary,
     ast.UnaryOp: _unary,
     ast.BoolOp: _boolean,
+    ast.IfExp: _choice,
     ast.Compare: _compare,
     ast.Subscript: _subscript,
     ast.ListComp: _comprehension,

@@ -23,7 +23,7 @@ from pytest_planverify.guards.hygiene.test_changes import Suites, compare_tests
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_planverify.guards.hygiene.comparing import Changes
+    from pytest_planverify.guards.hygiene.changes import Changes
     from pytest_planverify.guards.hygiene.reading import Function, Module
 
 _PYTHON = (JudgeKind.TEST, JudgeKind.CONFTEST, JudgeKind.TEST_SUPPORT)

@@ -20,7 +20,7 @@ from pytest_planverify.guards.hygiene.tricks.test_facts import TestFacts
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from pytest_planverify.guards.hygiene.comparing import Changes
+    from pytest_planverify.guards.hygiene.changes import Changes
     from pytest_planverify.guards.hygiene.signs import Find
 
 _JUDGES = (JudgeKind.TEST, JudgeKind.CONFTEST, JudgeKind.TEST_SUPPORT)

@@ -1,0 +1,83 @@
+"""What differs between two snapshots of a tree, read as far as somebody asks."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from planner.model.baseline import JudgeKind
+from pytest_planverify.guards.hygiene.reading import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_planverify.baseline.kinds import Judges
+    from pytest_planverify.guards.hygiene.grants import Grants
+    from pytest_planverify.guards.hygiene.reading import Module
+    from pytest_planverify.snapshots import Snapshot
+
+
+class Changes:
+    """What differs between two snapshots, read as far as it is needed."""
+
+    def __init__(
+        self,
+        before: Snapshot,
+        now: Snapshot,
+        kinds: Mapping[str, JudgeKind],
+        grants: Grants,
+        accepted: Callable[[str, str | None], bool] | None = None,
+    ) -> None:
+        self.before, self.now, self.grants = before, now, grants
+        self._kinds = kinds
+        self.old, self.new = before.digests(), now.digests()
+        self.changed = frozenset(
+            path
+            for path in self.old.keys() | self.new.keys()
+            if self.old.get(path) != self.new.get(path)
+            and not (accepted is not None and accepted(path, self.new.get(path)))
+        )
+        self._parsed: dict[tuple[str, bool], Module | None] = {}
+
+    def kind(self, path: str) -> JudgeKind:
+        """What a file has to do with verdicts."""
+        known = self._kinds.get(path)
+        return known if known is not None else self._named.kind_of(path)
+
+    def of_kind(self, *kinds: JudgeKind) -> list[str]:
+        """The changed files of some kinds, sorted."""
+        return sorted(path for path in self.changed if self.kind(path) in kinds)
+
+    def module(self, path: str, *, now: bool) -> Module | None:
+        """A source file of before or of now."""
+        if (path, now) not in self._parsed:
+            self._parse(path)
+        return self._parsed[path, now]
+
+    def _parse(self, path: str) -> None:
+        """Both versions at once: each knows the other."""
+        if self.old.get(path) == self.new.get(path):
+            self._parsed[path, True] = self._parsed[path, False] = parse(path, self.now.read(path))
+            return
+        before, now = (parse(path, tree.read(path)) for tree in (self.before, self.now))
+        if before is not None and now is not None:
+            before.other, now.other = now, before
+        self._parsed[path, False], self._parsed[path, True] = before, now
+
+    @cached_property
+    def data(self) -> frozenset[str]:
+        """The data files of criteria and tests, as they are now."""
+        named = {path for reach in self.grants.todos for path in reach.data}
+        return frozenset(named | {path for path in self.new if self.kind(path) is JudgeKind.FIXTURE})
+
+    @cached_property
+    def _named(self) -> Judges:
+        from pytest_planverify.baseline.kinds import Judges
+
+        todos = self.grants.todos
+        return Judges(
+            plans=frozenset(self.grants.plans),
+            contracts=frozenset(reach.contract for reach in todos if reach.contract),
+            data=frozenset(path for reach in todos for path in reach.data),
+            artifacts=tuple(path for reach in todos for path in reach.artifacts),
+        )

@@ -1,0 +1,246 @@
+"""What a run shows of itself counts against it: patched judges, hooks from nowhere, tests that vanish."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from example_project import Example, Verified, todo
+from real_command import PLAIN_TERMINAL
+
+QUICK: dict[str, Any] = {"timeout_seconds": 30}
+TELLER = """\
+import json, os, pathlib
+
+def pytest_planverify_diagnose(evidence):
+    with open(pathlib.Path(__file__).with_name("told.jsonl"), "a") as file:
+        file.write(json.dumps([signal.message for signal in evidence.signals]) + "\\n")
+"""
+FILES = {
+    "pytest.ini": "[pytest]\npythonpath = .\n",
+    ".gitignore": "__pycache__/\n.planverify/\n",
+    "shared.py": "READY = True\n",
+    "tests/conftest.py": """\
+        import pytest
+
+        @pytest.fixture
+        def ready():
+            import shared
+            return shared.READY
+
+        def pytest_collection_modifyitems(items):
+            items.sort(key=lambda item: item.name)
+        """,
+    **{
+        f"{name}.py": f'"""The product of {name}."""\n'
+        for name in ("patches", "agrees", "hooks", "narrows", "skips", "records", "calm")
+    },
+    "tests/test_patches.py": "import patches\n\ndef test_all():\n    assert 1\n",
+    "tests/test_agrees.py": "import agrees\n\ndef test_equal():\n    assert 1\n",
+    "tests/test_hooks.py": "import hooks\n\ndef test_hooked(request):\n    assert 1\n",
+    "tests/test_narrows.py": """\
+        import narrows
+        import pytest
+
+        @pytest.mark.parametrize("number", [1, 2])
+        def test_numbers(number):
+            assert number
+
+        if not hasattr(narrows, "SMALL"):
+            def test_large():
+                assert 1
+        """,
+    "tests/test_skips.py": """\
+        import skips
+
+        def test_red():
+            assert getattr(skips, "work", lambda: 0)() == 1
+
+        def test_green():
+            assert 1
+        """,
+    "tests/test_records.py": """\
+        import records
+
+        def test_records():
+            getattr(records, "work", int)()
+        """,
+    "tests/test_calm.py": "import calm\n\ndef test_calm(ready):\n    assert ready\n",
+}
+NAMES = ("patches", "agrees", "hooks", "narrows", "skips", "records", "calm")
+TODOS = tuple(
+    todo(name, {"cmd": f"pytest tests/test_{name}.py", **QUICK}, allowed_files=[f"{name}.py"])
+    for name in NAMES
+)
+# What is done here is spelled so that only a run can tell.
+TRICKS = {
+    "patches.py": """\
+        import calm
+
+        def spread(names, value):
+            getattr(calm, "__" + names)["".join(["a", "l", "l"])] = value
+
+        spread("builtins__", lambda items: True)
+        """,
+    "agrees.py": """\
+        BODY = {"__" + "eq__": lambda self, other: other == other, "__hash__": lambda self: 1}
+        Result = type("Result", (float,), BODY)
+        """,
+    "hooks.py": """\
+        import gc
+
+        def look(**_):
+            return None
+
+        def find(kind):
+            return next(each for each in gc.get_objects() if type(each).__name__ == kind)
+
+        class Extra:
+            pass
+
+        manager = find("PytestPlugin" + "Manager")
+        extra = Extra()
+        setattr(extra, "pytest_runtest_" + "logreport", lambda report: None)
+        manager.register(extra, "extra")
+        """,
+    "narrows.py": "SMALL = True\n",
+    "skips.py": """\
+        import importlib
+
+        def work():
+            raise getattr(importlib.import_module("unit" + "test"), "Skip" + "Test")("not now")
+        """,
+    "records.py": """\
+        import pathlib
+
+        def work():
+            home = pathlib.Path(__file__).parent / (".plan" + "verify")
+            (home / "answers.json").write_text("{}")
+        """,
+}
+HONEST = {
+    "calm.py": """\
+        class Point:
+            def __init__(self, x):
+                self.x = x
+
+            def __eq__(self, other):
+                return isinstance(other, Point) and self.x == other.x
+
+            def __hash__(self):
+                return hash(self.x)
+        """,
+    "skips.py": "def work():\n    return 1\n",
+}
+
+
+class Project(Example):
+    """An example with a baseline."""
+
+    def planverify(self, *args: str) -> None:
+        done = subprocess.run(
+            [Path(sys.executable).parent / "planverify", *args],
+            cwd=self.root,
+            env=os.environ | PLAIN_TERMINAL | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+            capture_output=True,
+            encoding="utf-8",
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    root = tmp_path_factory.mktemp("witnessed") / "example"
+    project = Project(root, FILES)
+    root.with_name("teller.py").write_text(TELLER, encoding="utf-8")
+    project.plan(*TODOS)
+    project.planverify("baseline", "plan.yaml")
+    return project
+
+
+@dataclass(frozen=True)
+class Told:
+    """A run, and every sign that was held against a todo."""
+
+    run: Verified
+    signs: frozenset[str]
+
+    def __contains__(self, words: str) -> bool:
+        return any(words in sign for sign in self.signs)
+
+
+def tell(project: Project, *args: str) -> Told:
+    file = project.root.with_name("told.jsonl")
+    file.write_text("", encoding="utf-8")
+    env = {"PYTHONPATH": str(project.root.parent)}
+    run = project.verify("plan.yaml", "-p", "teller", *args, env=env)
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return Told(run, frozenset(sign for line in lines for sign in json.loads(line)))
+
+
+@pytest.fixture(scope="module")
+def honest(project: Project) -> Told:
+    project.write(HONEST)
+    return tell(project)
+
+
+@pytest.fixture(scope="module", params=[(), ("-p", "xdist", "-n2")], ids=["serial", "workers"])
+def cheated(project: Project, honest: Told, request: pytest.FixtureRequest) -> Told:
+    (project.root / ".planverify" / "answers.json").unlink(missing_ok=True)
+    project.write(TRICKS)
+    return tell(project, *request.param)
+
+
+def test_the_baseline_knows_who_had_a_say(project: Project, honest: Told) -> None:
+    inventory = json.loads((project.root / ".planverify" / "baseline.json").read_text())["inventory"]
+    assert {"hook": "pytest_collection_modifyitems", "file": "tests/conftest.py"} in inventory["hooks"]
+    assert {"runner", "python", "assertion"} <= set(inventory["plugins"])
+    assert "patched" not in inventory
+
+
+def test_honest_work_and_a_plugin_that_only_listens_say_nothing(honest: Told) -> None:
+    assert honest.run.exit_code == 0, str(honest.run)
+    assert not honest.signs
+
+
+def test_a_builtin_that_stays_replaced_is_told_with_who_replaced_it(cheated: Told) -> None:
+    assert cheated.run.exit_code == 13, str(cheated.run)
+    assert cheated.run.check("patches")["verdict"] == "passed"
+    assert cheated.run.category("patches") == "HYGIENE_VIOLATION"
+    assert "builtins.all was replaced by patches.py, and stayed so" in cheated
+
+
+def test_a_class_that_equals_everything_is_found_where_it_exists(cheated: Told) -> None:
+    assert cheated.run.category("agrees") == "HYGIENE_VIOLATION"
+    assert "agrees.Result.__eq__ in agrees.py agrees with everything" in cheated
+
+
+def test_a_hook_that_the_product_registers_is_found(cheated: Told) -> None:
+    assert "hooks.py implements the hook pytest_runtest_logreport" in cheated
+
+
+def test_a_test_that_is_no_longer_collected_is_missed(cheated: Told) -> None:
+    assert cheated.run.category("narrows") == "HYGIENE_VIOLATION"
+    assert "tests/test_narrows.py::test_large of tests[0] of narrows is no longer collected" in cheated, (
+        cheated.signs
+    )
+
+
+def test_a_red_test_that_is_skipped_by_now_has_not_passed(cheated: Told) -> None:
+    assert cheated.run.check("skips")["verdict"] == "passed"
+    assert "tests/test_skips.py::test_red is skipped or expected to fail" in cheated
+
+
+def test_our_own_files_are_not_for_the_tests_to_write(cheated: Told) -> None:
+    assert ".planverify/answers.json was made while the run was on" in cheated
+
+
+def test_who_did_nothing_answers_only_for_what_anybody_may_have_done(cheated: Told) -> None:
+    said = cheated.run.check("calm", "hygiene")["reason"]
+    assert said == ".planverify/answers.json was made while the run was on"

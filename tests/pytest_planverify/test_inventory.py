@@ -1,0 +1,148 @@
+"""Every hook that a file of the project implements is told of, whoever registered it and whenever."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from _pytest.config import PytestPluginManager
+
+from pytest_planverify.observing import inventory
+from pytest_planverify.observing.inventory import Inventory, defining_file, environment_files
+from pytest_planverify.observing.witnessing import Witness
+
+
+class Plugin:
+    def pytest_runtest_logreport(self, report: Any) -> None: ...
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self) -> Any:
+        return (yield)
+
+
+class Callable:
+    def __call__(self, report: Any) -> None: ...
+
+
+def pytest_sessionfinish() -> None: ...
+
+
+@pytest.fixture
+def manager() -> PytestPluginManager:
+    return PytestPluginManager()
+
+
+def hooks_of(watched: Inventory, manager: PytestPluginManager) -> list[list[str]]:
+    return [each for each in watched.facts(manager)["hooks"] if each[1] == __file__]
+
+
+def register(
+    watched: Inventory, manager: PytestPluginManager, plugin: object, name: str | None = None
+) -> None:
+    manager.register(plugin, name)
+    watched.registered(plugin, name, manager)
+
+
+def test_an_object_that_was_registered_is_known_by_where_its_class_was_written(
+    manager: PytestPluginManager,
+) -> None:
+    watched = Inventory()
+    register(watched, manager, Plugin(), "140022")
+    assert hooks_of(watched, manager) == [
+        ["pytest_runtest_logreport", __file__],
+        ["pytest_runtest_makereport", __file__],
+    ]
+    assert f"{__name__}.Plugin" in watched.facts(manager)["plugins"]
+
+
+def test_a_plugin_that_went_away_has_still_been_there(manager: PytestPluginManager) -> None:
+    watched = Inventory()
+    plugin = Plugin()
+    register(watched, manager, plugin, "gone")
+    manager.unregister(plugin)
+    assert ["pytest_runtest_logreport", __file__] in hooks_of(watched, manager)
+
+
+def test_a_plugin_that_nobody_told_of_is_found_in_the_end(manager: PytestPluginManager) -> None:
+    watched = Inventory()
+    manager.register(SimpleNamespace(pytest_sessionfinish=pytest_sessionfinish))
+    assert hooks_of(watched, manager) == [["pytest_sessionfinish", __file__]]
+
+
+def test_modules_of_the_environment_count_as_plugins_and_their_hooks_do_not(
+    manager: PytestPluginManager,
+) -> None:
+    import _pytest.runner
+
+    watched = Inventory()
+    register(watched, manager, _pytest.runner, "runner")
+    facts = watched.facts(manager)
+    assert "runner" in facts["plugins"]
+    assert facts["hooks"] == []
+
+
+def test_a_conftest_has_the_same_name_wherever_the_project_lies(
+    manager: PytestPluginManager, tmp_path: Path
+) -> None:
+    conftest = ModuleType("conftest")
+    conftest.__file__ = str(tmp_path / "conftest.py")
+    watched = Inventory()
+    register(watched, manager, conftest, conftest.__file__)
+    assert watched.facts(manager)["plugins"] == ["conftest.py"]
+
+
+def test_code_that_was_made_of_text_belongs_to_the_file_that_made_it() -> None:
+    space: dict[str, Any] = {"__file__": "/work/conftest.py"}
+    exec("def made(): ...", space)
+    assert defining_file(space["made"]) == "/work/conftest.py"
+    assert defining_file(partial(partial(pytest_sessionfinish), 1)) == __file__
+    assert defining_file(Plugin().pytest_runtest_logreport) == __file__
+    assert defining_file(Callable()) == __file__
+    del space["__file__"]
+    assert defining_file(space["made"], Plugin()) == __file__
+    assert defining_file(space["made"]) == "<unknown>"
+
+
+def test_installed_files_and_the_standard_library_are_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    is_environment = environment_files()
+    assert is_environment(os.__file__)
+    assert is_environment(pytest.__file__)
+    assert is_environment(inventory.__file__)
+    assert is_environment("<frozen importlib._bootstrap>")
+    assert not is_environment(__file__)
+    assert not is_environment("")
+    monkeypatch.setattr("site.USER_SITE", None)
+    assert environment_files()(os.__file__)
+
+
+def test_the_facts_are_written_once_and_where_they_cannot_be_found_out_that_is_said(
+    manager: PytestPluginManager,
+) -> None:
+    written: list[tuple[str, dict[str, Any]]] = []
+    journal: Any = SimpleNamespace(write=lambda record, **facts: written.append((record, facts)))
+    witness = Witness()
+    witness.write(journal, "", manager)
+    witness.write(journal, "", manager)
+    ((record, facts),) = written
+    assert record == "session_inventory"
+    assert facts.keys() == {"worker", "plugins", "hooks", "patched", "agreeing", "without_body"}
+    Witness().write(journal, "gw0", SimpleNamespace(hook=None))  # type: ignore[arg-type]
+    assert written[1][1] == {"worker": "gw0", "incomplete": True}
+
+
+def test_tests_of_unittest_are_not_asked_for_their_bodies(request: pytest.FixtureRequest) -> None:
+    witness = Witness()
+    witness.passed_without_body(request.node, "a.py::test_a")
+    witness.passed_without_body(request.session, "session")  # type: ignore[arg-type]
+    assert witness._without_body == ["a.py::test_a"]
+    for number in range(400):
+        witness.passed_without_body(request.node, str(number))
+    assert len(witness._without_body) == 200
+    assert "unittest" in sys.modules

@@ -1,0 +1,293 @@
+"""What judges is compared by identity: what was put in its place is found, what plays no part is not."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import os
+import sys
+import time
+import unittest
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import FunctionType, ModuleType
+from typing import Any
+
+import pytest
+from _pytest.reports import TestReport
+from _pytest.runner import CallInfo
+from pluggy import HookCaller
+
+from pytest_planverify.observing.agreeing import agreeing_classes, agrees
+from pytest_planverify.observing.inventory import environment_files
+from pytest_planverify.observing.machinery import Machinery
+
+APPROX: Any = type(pytest.approx(1.0))
+
+
+def agree(*_: object) -> bool:
+    return True
+
+
+@pytest.fixture
+def machinery() -> Machinery:
+    return Machinery()
+
+
+def names(machinery: Machinery, during: str = "session") -> set[str]:
+    machinery.look(during)
+    return {name for name, *_ in machinery.facts()}
+
+
+def patches() -> Iterator[tuple[str, Callable[[pytest.MonkeyPatch], None]]]:
+    yield "builtins.all", lambda patch: patch.setattr(builtins, "all", agree)
+    yield "builtins.AssertionError", lambda patch: patch.setattr(builtins, "AssertionError", KeyError)
+    yield "math.isclose", lambda patch: patch.setattr(math, "isclose", agree)
+    yield "pytest.approx", lambda patch: patch.setattr(pytest, "approx", agree)
+    yield "pytest.approx()", lambda patch: patch.setattr(pytest.approx, "__defaults__", (None, 9.0, False))
+    yield "pytest.raises()", lambda patch: patch.setattr(pytest.raises, "__code__", agree.__code__)
+    yield (
+        "pytest.mark.parametrize",
+        lambda patch: patch.setattr(pytest.mark, "parametrize", agree, raising=False),
+    )
+    yield (
+        "unittest.case.TestCase.assertEqual",
+        lambda patch: patch.setattr(unittest.TestCase, "assertEqual", partial(agree, 1)),
+    )
+    yield (
+        "_pytest.reports.TestReport.__bool__",
+        lambda patch: patch.setattr(TestReport, "__bool__", agree, raising=False),
+    )
+    yield (
+        "_pytest.reports.TestReport.from_item_and_call",
+        lambda patch: patch.setattr(TestReport, "from_item_and_call", agree),
+    )
+    yield (
+        "_pytest.runner.CallInfo.from_call()",
+        lambda patch: patch.setattr(
+            CallInfo.__dict__["from_call"].__func__, "__kwdefaults__", {"reraise": None}
+        ),
+    )
+    yield (
+        f"{APPROX.__module__}.{APPROX.__name__}.DEFAULT_RELATIVE_TOLERANCE",
+        lambda patch: patch.setattr(APPROX, "DEFAULT_RELATIVE_TOLERANCE", 5.0),
+    )
+    yield (
+        f"{HookCaller.__module__}.HookCaller.get_hookimpls",
+        lambda patch: patch.delattr(HookCaller, "get_hookimpls"),
+    )
+    yield "sys.exit", lambda patch: patch.setattr(sys, "exit", agree)
+    yield "os._exit", lambda patch: patch.setattr(os, "_exit", agree)
+    yield "time.monotonic", lambda patch: patch.setattr(time, "monotonic", lambda: 3.0)
+    yield "sys.modules['pytest']", lambda patch: patch.setitem(sys.modules, "pytest", ModuleType("pytest"))
+
+
+@pytest.mark.parametrize(("name", "patch"), list(patches()), ids=[name for name, _ in patches()])
+def test_what_stands_in_for_a_judge_is_named(
+    machinery: Machinery, name: str, patch: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    with pytest.MonkeyPatch.context() as context:
+        patch(context)
+        machinery.look("session")
+    assert name in {found for found, *_ in machinery.facts()}
+
+
+def test_nothing_is_found_where_nothing_was_changed(machinery: Machinery) -> None:
+    assert names(machinery) == set()
+    machinery.foreign(environment_files())
+    assert machinery.facts() == []
+
+
+def test_what_was_put_back_is_no_longer_there(
+    machinery: Machinery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builtins, "any", agree)
+    monkeypatch.undo()
+    assert names(machinery) == set()
+
+
+def test_a_stand_in_is_told_once_with_the_file_it_was_written_in(
+    machinery: Machinery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builtins, "any", agree)
+    machinery.look("collection")
+    machinery.look("session")
+    assert machinery.facts() == [["builtins.any", "judge", __file__, "collection"]]
+
+
+def test_a_judge_that_is_gone_or_was_made_of_no_code_has_no_file(
+    machinery: Machinery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builtins, "all", any)
+    monkeypatch.delattr(builtins, "sorted")
+    machinery.look("session")
+    monkeypatch.undo()
+    assert sorted(machinery.facts()) == [
+        ["builtins.all", "judge", "", "session"],
+        ["builtins.sorted", "judge", "", "session"],
+    ]
+
+
+def test_a_class_in_the_place_of_a_judge_has_the_file_of_its_module(
+    machinery: Machinery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Other(AssertionError):
+        pass
+
+    monkeypatch.setattr(builtins, "AssertionError", Other)
+    machinery.look("session")
+    monkeypatch.undo()
+    assert machinery.facts() == [["builtins.AssertionError", "judge", __file__, "session"]]
+
+
+@pytest.mark.parametrize("name", ["print", "open", "input"])
+def test_builtins_that_decide_nothing_may_be_replaced(
+    machinery: Machinery, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(builtins, name, agree)
+    assert names(machinery) == set()
+
+
+def test_new_names_in_modules_and_plain_values_are_no_stand_ins(
+    machinery: Machinery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pytest, "helper", agree, raising=False)
+    monkeypatch.setattr(unittest.TestCase, "assert_alike", agree, raising=False)
+    monkeypatch.setattr(unittest.TestCase, "maxDiff", None)
+    monkeypatch.setattr("_pytest.main.tracebacks", agree, raising=False)
+    found = names(machinery) | names(machinery)  # the second glance is a short one
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "is_found"), [("builtins.len", True), ("builtins.__import__", False), ("time.time", False)]
+)
+def test_what_fixtures_mock_for_their_tests_is_found_only_where_it_judges(
+    machinery: Machinery, monkeypatch: pytest.MonkeyPatch, name: str, is_found: bool
+) -> None:
+    monkeypatch.setattr(name, lambda *_: 1)
+    found = names(machinery, "tests")
+    monkeypatch.undo()
+    assert found == ({name} if is_found else set())
+    assert names(Machinery()) == set()
+
+
+def test_judges_that_are_imported_late_are_watched_from_then_on(
+    machinery: Machinery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = ModuleType("numpy.testing")
+    late.assert_allclose = agree  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "numpy.testing", late)
+    assert names(machinery) == set()
+    late.assert_allclose = lambda *_: None  # type: ignore[attr-defined]
+    assert names(machinery) == {"numpy.testing.assert_allclose"}
+
+
+def test_what_was_replaced_before_anybody_looked_is_known_by_its_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pytest, "raises", agree)
+    machinery = Machinery()
+    monkeypatch.undo()
+    machinery.foreign(environment_files())
+    assert machinery.facts() == [["pytest.raises", "judge", __file__, "session"]]
+
+
+class Honest:
+    def __init__(self) -> None:
+        self.value = 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Honest) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return 1
+
+
+def always(self: object, other: object) -> bool:
+    return True
+
+
+def never(self: object, other: object) -> bool:
+    return False
+
+
+def reflexive(self: object, other: object) -> bool:
+    return other == other
+
+
+def not_otherwise(self: object, other: object) -> bool:
+    return not other != other  # noqa: SIM202
+
+
+def any_text(self: object, other: object) -> bool:
+    if isinstance(other, str):
+        return True
+    return NotImplemented
+
+
+def of_kind(self: object, other: object) -> bool:
+    return isinstance(other, Honest)
+
+
+def same(self: object, other: object) -> bool:
+    return self is other
+
+
+def loops(self: object, other: object) -> bool:
+    while other:
+        pass
+    return True
+
+
+def calls(self: object, other: object) -> bool:
+    return bool(print(other)) or True
+
+
+def larger(self: Any, other: Any) -> bool:
+    return self < other
+
+
+def truth(self: object) -> bool:
+    return True
+
+
+def three(self: object, other: object, more: object) -> bool:
+    return True
+
+
+AGREEING = [
+    ("__eq__", always, True), ("__eq__", reflexive, True), ("__eq__", not_otherwise, True),
+    ("__eq__", any_text, True), ("__eq__", never, False), ("__eq__", of_kind, False),
+    ("__eq__", same, False), ("__eq__", loops, False), ("__eq__", calls, False),
+    ("__eq__", larger, False), ("__eq__", three, False), ("__ne__", never, True),
+    ("__ne__", always, False), ("__bool__", truth, True), ("__contains__", always, True),
+    ("__contains__", any_text, True), ("__contains__", never, False), ("__eq__", Honest.__eq__, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "function", "expected"), AGREEING)
+def test_a_comparison_agrees_where_unlike_things_are_alike_to_it(
+    name: str, function: FunctionType, expected: bool
+) -> None:
+    assert agrees(name, function) is expected
+
+
+def test_a_name_that_stands_for_something_else_is_not_tried_out() -> None:
+    space = {"isinstance": lambda *_: sys.exit("called")}
+    assert agrees("__eq__", FunctionType(any_text.__code__, space)) is False
+
+
+def test_classes_are_found_however_they_were_made() -> None:
+    made = type("Made", (float,), {"__eq__": lambda self, other: True, "__hash__": float.__hash__})
+
+    class Meta(type):
+        def __bool__(cls) -> bool:
+            return True
+
+    found = agreeing_classes(environment_files())
+    here = [(name, method) for file, name, method in found if file == __file__]
+    assert (f"{__name__}.Made", "__eq__") in here
+    assert (f"{__name__}.{Meta.__qualname__}", "__bool__") in here
+    assert not any(name.endswith("Honest") for name, _ in here)
+    assert made(1) == "anything"
