@@ -223,7 +223,10 @@ def _reseeded(red: Judgement, runs: _Runs) -> Judgement:
         again, seeded = runs.alone(), runs.seeded(seed)
         judgement = _flaky(red, *runs.told)
         if again.is_red and seeded is not None and not seeded.is_red:
-            judgement.reason = f"the answer depends on the hash seed: red with this run's, green with PYTHONHASHSEED={seed}"
+            judgement.reason = (
+                "the answer depends on the hash seed: red with this run's, green with "
+                f"PYTHONHASHSEED={seed}"
+            )
         return judgement
     return _with(red, *told)
 

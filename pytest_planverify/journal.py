@@ -32,6 +32,7 @@ _PENS = count(1)
 _FROM_ANY_PROCESS = frozenset({"metric", "audit_event"})
 _MAC_BYTES = 8
 _SIGNATURE = b', "mac": "'
+_DECODE = json.JSONDecoder().decode
 
 
 class JournalWriter:
@@ -173,7 +174,7 @@ def _is_torn(descriptor: int) -> bool:
 
 def _parse(line: bytes) -> Record | None:
     try:
-        record = json.loads(line)
+        record = _DECODE(line.decode("utf-8", "surrogatepass"))  # json.loads would guess the encoding
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) and "record" in record else None  # pyright: ignore

@@ -147,8 +147,8 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--planverify-resume",
         action="store_true",
-        help="Take over the final verdicts of the plan's last run, if it was killed or interrupted, and run "
-        "only what is missing; everything, where plan, files, interpreter or options are not the same.",
+        help="Take over the final verdicts of the plan's last run, if it was killed or interrupted, and "
+        "run only what is missing; everything, where plan, files, interpreter or options are not the same.",
     )
     group.addoption(
         "--planverify-baseline",

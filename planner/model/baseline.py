@@ -62,8 +62,6 @@ class BaselineCheck(ReadValue):
     cmd: str | None = None
     tests: tuple[str, ...] = ()
     """The node ids that it selected, relative to the root of its plan."""
-    made: tuple[str, ...] = ()
-    """Of an artifact: the files that the run wrote."""
 
 
 class BaselineTodo(ReadValue):
@@ -116,6 +114,10 @@ class SessionInventory(ReadValue):
     """A session returned 0 in which tests had failed."""
     records_lost: bool = False
     """Records of a session were missing in the end."""
+    artifacts: dict[str, Literal["made", "rewritten"]] = Field(
+        default_factory=dict[str, Literal["made", "rewritten"]]
+    )
+    """Expected artifacts that the run wrote: those that were not there before, and those that were."""
 
 
 class Acceptance(ReadValue):

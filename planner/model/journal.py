@@ -278,6 +278,13 @@ class SessionInventory(_OfWorker):
     """It could not be found out."""
 
 
+class ArtifactsWritten(JournalRecord):
+    """At the end of the run of a baseline: which expected artifacts it has written."""
+
+    record: Literal["artifacts_written"]
+    artifacts: dict[str, Literal["made", "rewritten"]]
+
+
 class SessionFinished(_OfWorker):
     """pytest came to its own end."""
 
@@ -386,6 +393,7 @@ Record: TypeAlias = Annotated[
     | SummaryBegins
     | SummaryEnds
     | SessionInventory
+    | ArtifactsWritten
     | SessionFinished
     | SessionEnded
     | AuditEventSeen

@@ -26,9 +26,12 @@ def inventory_of(records: Iterable[Record], root: Path) -> SessionInventory:
     hooks: set[tuple[str, str]] = set()
     patched: set[tuple[str, str]] = set()
     agreeing: set[tuple[str, str]] = set()
+    artifacts: dict[str, Any] = {}
     elsewhere = False
     every = list(records)
     for record in every:
+        if record.get("record") == "artifacts_written":
+            artifacts |= _writings(record.get("artifacts"))
         if record.get("record") == "session_inventory":
             plugins |= {name for name in _list(record.get("plugins")) if isinstance(name, str)}
             hooks |= {(hook, _below(file, root)) for hook, file in _rows(record.get("hooks"), 2)}
@@ -48,6 +51,7 @@ def inventory_of(records: Iterable[Record], root: Path) -> SessionInventory:
         bodies_elsewhere=elsewhere,
         status_overturned=_is_overturned(every),
         records_lost=_are_lost(every),
+        artifacts=artifacts,
     )
 
 
@@ -93,11 +97,18 @@ def _start_up() -> Iterator[tuple[str, str]]:
 
 
 def _below(file: str, root: Path) -> str:
-    """Relative to the root where it is below it, by whatever way."""
+    """Relative to the root where it is below it, by whatever way, or in a folder above it."""
     for path, folder in ((Path(file), root), (Path(os.path.realpath(file)), Path(os.path.realpath(root)))):
         if file and path.is_relative_to(folder):
             return path.relative_to(folder).as_posix()
+        if path.is_absolute() and folder.is_relative_to(path.parent):
+            return Path(os.path.relpath(path, folder)).as_posix()
     return file
+
+
+def _writings(value: object) -> dict[str, Any]:
+    held = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return {path: how for path, how in held.items() if how in ("made", "rewritten")}
 
 
 def _rows(value: object, length: int) -> Iterator[list[str]]:

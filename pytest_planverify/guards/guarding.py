@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from planner.model.plan import TodoStatus
+from pytest_planverify.guards.artifacts import Artifacts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_planverify.guards.allowlist import Author, Ground
     from pytest_planverify.guards.hygiene.watching import HygieneWatch
     from pytest_planverify.guards.own_files import OwnFiles
-    from pytest_planverify.guards.witnessed import RunResult
+    from pytest_planverify.guards.shown import RunResult
     from pytest_planverify.work_tree import WorkTree
 
 
@@ -66,6 +67,7 @@ class Guards:
         self._kept = baseline
         self._hygiene: HygieneWatch | None = None
         self._own: OwnFiles | None = None
+        self._artifacts = Artifacts(flat)
         self._tree: WorkTree | None = None
         self._home = flat.loaded.root / ".planverify"
         self._before: dict[Path, tuple[str, ...]] = {}
@@ -140,9 +142,14 @@ class Guards:
         shown = () if result is None else self._shown(result, narrowed)
         yield from self._hygiene.violations(working or present, present, (*shown, *own))
 
+    def written(self) -> dict[str, str]:
+        """The expected artifacts that the run has made or rewritten."""
+        return self._artifacts.written()
+
     def _shown(self, result: RunResult, narrowed: bool) -> Iterator[HygieneSignal]:
         from pytest_planverify.baseline.inventory import inventory_of
-        from pytest_planverify.guards.witnessed import Shown, signals, told_before
+        from pytest_planverify.guards.shown import Shown
+        from pytest_planverify.guards.witnessed import signals, told_before
 
         assert self._hygiene is not None
         assert self._kept is not None
@@ -154,7 +161,9 @@ class Guards:
             inventory=inventory_of(records, self._flat.loaded.root),
             narrowed=narrowed,
         )
-        found = signals(shown, self._kept, self._flat, self._hygiene.grants, self._tree.digests())
+        found = [*signals(shown, self._kept, self._flat, self._hygiene.grants, self._tree.digests())]
+        if not narrowed:
+            found += self._artifacts.signals(self._kept.document.inventory, result.checks)
         yield from told_before(found, self._hygiene.signals)
 
     # -- the allowlist ---------------------------------------------------------------------------

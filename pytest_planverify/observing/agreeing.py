@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins
 import dis
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from pytest_planverify.observing.inventory import defining_file
@@ -59,7 +59,7 @@ def agreeing_classes(is_environment: Callable[[str], bool]) -> list[list[str]]:
         members = type.__dict__["__dict__"].__get__(kind)
         for name in _NAMES & members.keys():
             function = members[name]
-            if type(function) is not FunctionType:
+            if type(function) is not FunctionType or _known.get(function) is function.__code__:
                 continue
             file = defining_file(function, kind)
             if not is_environment(file) and agrees(name, function):
@@ -67,6 +67,19 @@ def agreeing_classes(is_environment: Callable[[str], bool]) -> list[list[str]]:
         if len(found) >= MOST_FOUND:
             break
     return [list(each) for each in sorted(found)]
+
+
+def know_classes(is_environment: Callable[[str], bool]) -> None:
+    """Look once at the classes that are there before anything of a project is loaded."""
+    for kind in _classes():
+        members = type.__dict__["__dict__"].__get__(kind)
+        for name in _NAMES & members.keys():
+            function = members[name]
+            if type(function) is FunctionType and is_environment(defining_file(function, kind)):
+                _known[function] = function.__code__
+
+
+_known: dict[FunctionType, CodeType] = {}
 
 
 def agrees(name: str, function: FunctionType) -> bool:

@@ -6,7 +6,8 @@ import os
 import site
 import sys
 import sysconfig
-from types import ModuleType
+from functools import partial
+from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -64,11 +65,7 @@ class Inventory:
 
 def defining_file(function: object, holder: object = None) -> str:
     """The file that a function was written in; of one that was made of text, the file that made it."""
-    while True:
-        inner = getattr(function, "__func__", None) or getattr(function, "func", None)
-        if inner is None or inner is function:
-            break
-        function = inner
+    function = inmost(function)
     code = getattr(function, "__code__", None)
     file = getattr(code, "co_filename", None)
     if isinstance(file, str) and (not file.startswith("<") or file.startswith("<frozen")):
@@ -80,6 +77,17 @@ def defining_file(function: object, holder: object = None) -> str:
     if code is None:  # an object that can be called, of some class
         return _home_of(function) or _home_of(holder) or _UNKNOWN
     return _home_of(holder) or _UNKNOWN
+
+
+def inmost(function: object) -> object:
+    """What a method or a partial call calls in the end."""
+    while True:
+        if isinstance(function, MethodType):
+            function = function.__func__
+        elif isinstance(function, partial):
+            function = cast("partial[Any]", function).func
+        else:
+            return function
 
 
 def environment_files() -> Callable[[str], bool]:

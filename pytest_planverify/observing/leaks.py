@@ -8,19 +8,23 @@ for that is looked at before the first test and before the last one.
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 import types
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
+from pytest_planverify.observing.chance import Chance
 from pytest_planverify.observing.first_imports import FirstImports
 from pytest_planverify.observing.libraries import LibraryWatch
 from pytest_planverify.observing.process_state import library_state, members_of, process_state, stamp
 from pytest_planverify.observing.value_readers import NUMBERS, class_members, learn_types
-from pytest_planverify.observing.values import MAX_VALUES, fingerprint_of, snapshot
+from pytest_planverify.observing.values import MAX_VALUES, fingerprint_of, origins_of, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from pytest_planverify.observing.values import Snapshot
 
 __all__ = ["LeakWatch", "fingerprint_of"]
 
@@ -36,13 +40,17 @@ _MODULE_NOISE = frozenset(
 )
 _LOOKS_AROUND = re.compile(
     r"session\.items|testscollected|testsfailed|config\.args\b|invocation_params"
-    r"|(?<![\"'])\bsys\.argv\b(?!\s*=[^=])|(?<![\"'])(?<!dict\()(?<!item\()\bsys\.modules\b|\bget_objects\("
+    r"|(?<![\"'])\bsys\.argv\b(?!\s*=[^=])|(?<![\"'])(?<!dict\()(?<!item\()\bsys\.modules\b(?!\[__name__\])|\bget_objects\("
 )
 """What tells a test which other tests run, or what others have imported."""
+_ASKS_FOR_SUBCLASSES = "__subclasses__"
 _TOO_MUCH = "more than can be watched"
 
 Fingerprint = dict[str, object]
 State = tuple[object, ...]
+Cache: TypeAlias = "functools._lru_cache_wrapper[Any]"
+_clear: Callable[[Cache], None] = class_members(functools._lru_cache_wrapper)["cache_clear"]
+_info: Callable[[Cache], Any] = class_members(functools._lru_cache_wrapper)["cache_info"]
 
 
 class _ModuleShape(NamedTuple):
@@ -65,11 +73,13 @@ class LeakWatch:
         live_fixtures: Callable[[], Iterable[tuple[str, Any, object]]],
         is_expected_path: Callable[[str], bool],
         pytest_state: Callable[[], Iterable[tuple[str, object]]] = tuple,
+        chance: Chance | None = None,
     ) -> None:
         """``live_fixtures`` gives name, value and the value's fingerprint when it was made."""
         self._live_fixtures = live_fixtures
         self._is_expected_path = is_expected_path
         self._pytest_state = pytest_state
+        self._chance = chance or Chance()
         self._modules = _Modules(is_first_party)
         self._libraries = LibraryWatch(is_first_party)
         self._imports = FirstImports(is_first_party, self._imported)
@@ -81,6 +91,17 @@ class LeakWatch:
         self._looked_at = 0
         """How much of modules the present look has seen."""
         self._last: Fingerprint | None = None
+        self._test_files: set[str] = set()
+        self._subclasses: dict[str, tuple[int, ...]] = {}
+        self._was_derived_from = False
+        """Whether classes of modules that were known by then have got new subclasses."""
+        self._texts: dict[str, str] = {}
+        self._reached: dict[str, tuple[object, set[str]]] = {}
+        """By module, its state, and the modules whose code could be reached from it then."""
+        self._caches: dict[int, Cache] = {}
+        """Caches of functions that the present look has met."""
+        self._empty: dict[int, Cache] = {}
+        """Those that held nothing when last looked at, or as they were imported."""
 
     def start(self) -> None:
         """Remember the state as it is now, and from now on that of modules as soon as they are imported."""
@@ -89,6 +110,7 @@ class LeakWatch:
         if self._last is None:
             self._libraries.changes()
         self._last, _ = self._take()
+        self._empty = self._unused_caches()
 
     def stop(self) -> None:
         """Watch no more imports."""
@@ -97,6 +119,7 @@ class LeakWatch:
     def import_for(self, test_file: str) -> None:
         """From now on, what is imported is imported on account of that test file."""
         self._imports.importing_for = test_file
+        self._test_files.add(test_file)
 
     def dependents(self, test_files: Iterable[str]) -> Iterator[tuple[str | None, list[str]]]:
         """Files whose tests may need their company, and what of it; ``None`` stands for all of them.
@@ -107,16 +130,17 @@ class LeakWatch:
         for file in files:
             text = _text_of(file)
             needed = self._imports.borrowed(text, file) + list(dict.fromkeys(_LOOKS_AROUND.findall(text)))
-            if needed:
+            if needed := needed + self._wants_subclasses(text):
                 yield file, needed
         for module in list(self._modules.first_party.values()):
             file = members_of(module).get("__file__")
-            if (
-                type(file) is str
-                and file not in files
-                and (needed := self._imports.borrowed(_text_of(file)))
-            ):
-                yield None, needed
+            if type(file) is str and file not in files:
+                text = _text_of(file)
+                if needed := self._imports.borrowed(text) + self._wants_subclasses(text):
+                    yield None, needed
+
+    def _wants_subclasses(self, text: str) -> list[str]:
+        return [_ASKS_FOR_SUBCLASSES] if self._was_derived_from and _ASKS_FOR_SUBCLASSES in text else []
 
     def _imported(self, names: list[str]) -> None:
         """Remember modules that have just been imported as they are, until the next look."""
@@ -126,16 +150,21 @@ class LeakWatch:
             module = self._modules.first_party.get(name)
             if module is not None:
                 self._made[f"module {name}"] = self._module_state(name, module)
+        self._empty |= self._unused_caches()
         self._made.update(library_state(names))
         self._libraries.note(names)
 
-    def changes(self, *, imports_count: bool) -> list[str]:
+    def changes(self, *, imports_count: bool, empty_caches: bool = False) -> list[str]:
         """What has changed since the last look, by name.
 
         With ``imports_count`` a module that is new and holds state counts, too, unless it is known what it
-        was when it had been imported: whoever imports it next no longer gets it fresh.
+        was when it had been imported: whoever imports it next no longer gets it fresh. With
+        ``empty_caches`` caches of functions that held nothing are made to hold nothing again.
         """
         now, made = self._take()
+        if empty_caches and self._empty_caches():
+            now = self._take()[0]
+        self._empty = self._unused_caches()
         before = dict(self._last if self._last is not None else now)
         self._last = dict(now)
         for state in (before, now):  # what is expected may have become known only since the last look
@@ -163,11 +192,51 @@ class LeakWatch:
                 changed.append(f"module {name}" if before is not None else f"module {name} ({_TOO_MUCH})")
         return sorted(changed)
 
+    def only_for(self, changed: Iterable[str]) -> dict[str | None, list[str]]:
+        """The changes by the test file whose own affair they are; under ``None`` what everybody can see.
+
+        What a test file holds is of no concern to others which neither name it nor get at its code.
+        """
+        found: dict[str | None, list[str]] = {}
+        for change in changed:
+            module = self._modules.first_party.get(change.removeprefix("module "))
+            file = None if module is None else members_of(module).get("__file__")
+            own = file in self._test_files and not self._is_known_elsewhere(change, cast("str", file))
+            found.setdefault(cast("str", file) if own else None, []).append(change)
+        return found
+
+    def _is_known_elsewhere(self, change: str, own_file: str) -> bool:
+        name = change.removeprefix("module ")
+        word = re.compile(rf"\b{re.escape(name.rpartition('.')[2])}\b")
+        roots = [value for _, value, _ in self._live_fixtures()]
+        if name in origins_of(roots, MOST_VALUES):
+            return True
+        for other, module in self._modules.first_party.items():
+            file = members_of(module).get("__file__")
+            if file != own_file and type(file) is str:
+                self._texts[file] = text = self._texts.get(file) or _text_of(file)
+                if word.search(text):
+                    return True
+            if file not in self._test_files and name in self._origins(other):
+                return True
+        return False
+
+    def _origins(self, name: str) -> set[str]:
+        """Whose code can be reached from a module, as far as it was when last looked at."""
+        shape, state = self._shapes.get(name, _NO_SHAPE), (self._last or {}).get(f"module {name}")
+        known = self._reached.get(name)
+        if known is None or known[0] != state or name in self._large:
+            known = (state, origins_of(shape.mutable, MOST_VALUES, module=name))
+            self._reached[name] = known
+        return known[1]
+
     def _take(self) -> tuple[Fingerprint, Fingerprint]:
         """The state now, and that of fixtures and modules when they were made."""
         self._modules.update()
         self._looked_at = 0
+        self._caches = {}
         state: Fingerprint = dict(process_state())
+        state["random"] = self._chance.state()
         state.update(self._pytest_state())
         state["stand-ins for modules"] = dict(self._modules.stand_ins)
         state["modules taken away"] = self._modules.lost
@@ -183,7 +252,7 @@ class LeakWatch:
         shape = self._shape(name, members_of(module))
         if name in self._large:
             return (id(module), shape.bindings)
-        found = snapshot(shape.mutable, MAX_VALUES, module=name)
+        found = self._note(name, snapshot(shape.mutable, MAX_VALUES, module=name))
         self._looked_at += len(found.state)
         if found.complete and self._looked_at < MOST_A_LOOK:
             return (id(module), shape.bindings, found.state)
@@ -194,8 +263,27 @@ class LeakWatch:
     def _deep_state(self, name: str, module: types.ModuleType) -> State | None:
         """The whole state of a large module, ``None`` if even that is too much."""
         shape = self._shape(name, members_of(module))
-        found = snapshot(shape.mutable, MOST_VALUES, module=name)
+        found = self._note(name, snapshot(shape.mutable, MOST_VALUES, module=name))
         return found.state if found.complete else None
+
+    def _note(self, name: str, found: Snapshot) -> Snapshot:
+        self._was_derived_from |= self._subclasses.setdefault(name, found.subclasses) != found.subclasses
+        self._caches |= {id(cache): cache for cache in found.caches}
+        return found
+
+    def _unused_caches(self) -> dict[int, Cache]:
+        return {key: cache for key, cache in self._caches.items() if _is_unused(cache)}
+
+    def _empty_caches(self) -> bool:
+        """Undo what tests did to caches; nobody holds anything by a cache that was empty before."""
+        filled = [
+            cache for key, cache in self._caches.items() if key in self._empty and not _is_unused(cache)
+        ]
+        if any(self._live_fixtures()):  # which may hold what was cached
+            return False
+        for cache in filled:
+            _clear(cache)
+        return bool(filled)
 
     def _shape(self, name: str, members: dict[str, Any]) -> _ModuleShape:
         names, values = tuple(members), tuple(members.values())
@@ -213,6 +301,11 @@ class LeakWatch:
         )
         self._shapes[name] = shape
         return shape
+
+
+def _is_unused(cache: Cache) -> bool:
+    info = _info(cache)
+    return not info.misses and not info.currsize
 
 
 _NO_SHAPE = _ModuleShape((), (), (), (), ())
@@ -247,15 +340,16 @@ class _Modules:
         """How often a module of a library was taken away or replaced."""
 
     def update(self) -> None:
-        ids = tuple(map(id, sys.modules.values()))
+        ids = tuple(map(id, list(sys.modules.values())))
         if ids == self._ids:
             return
         self._ids = ids
-        for name, module in list(sys.modules.items()):
+        # a copy, made at once: where it takes objects, the collector may take a module away meanwhile
+        for name, module in sys.modules.copy().items():
             if self._seen.get(name) != id(module):
                 self._forget(name)
                 self._sort(name, module)
-        for name in self._seen.keys() - sys.modules.keys():
+        for name in self._seen.keys() - set(sys.modules):
             self._forget(name)
 
     def _sort(self, name: str, module: object) -> None:

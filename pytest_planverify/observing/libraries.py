@@ -6,6 +6,7 @@ the first test and after the last one.
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -71,12 +72,31 @@ class LibraryWatch:
         self._known[id(owner)] = _Bindings(owner, ids, watched)
         if known is not None:
             for key, before in known.watched.items():
-                if _is_replaced(key, before, members.get(key), is_class=isinstance(owner, type)):
+                now = members.get(key)
+                replaced = _is_replaced(key, before, now, is_class=isinstance(owner, type))
+                if replaced and not self._patched_by_library(label, key, now):
                     yield f"{label}.{key}"
         elif is_new_wrong:
             for key, value in watched.items():
                 if type(value) is types.FunctionType and self._is_first_party(value.__code__.co_filename):
                     yield f"{label}.{key}"
+
+    def _patched_by_library(self, label: str, key: str, now: object) -> bool:
+        """Whether another library did it as it was imported, as ``typing_extensions`` does to ``typing``.
+
+        Its own text must say so, and where it does, it does so whoever imports it.
+        """
+        if type(now) is not types.FunctionType:
+            return False
+        file = now.__code__.co_filename
+        if self._is_first_party(file):
+            return False
+        patch = re.compile(rf"^[ \t]*{re.escape(label)}\.{re.escape(key)}[ \t]*=[^=]", re.MULTILINE)
+        try:
+            with open(file, encoding="utf-8", errors="replace") as stream:
+                return patch.search(stream.read()) is not None
+        except OSError:
+            return False
 
 
 def _is_watched(value: object) -> bool:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from operator import attrgetter
-from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType
+from operator import attrgetter, is_
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from pytest_planverify.observing.inventory import defining_file
+from pytest_planverify.observing.inventory import defining_file, inmost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 HARD = "judge"
 """A part of what judges."""
@@ -69,6 +69,12 @@ _code, _defaults, _keywords = (
 )
 
 
+_all: Callable[[Iterable[object]], bool] = all
+_map: Callable[..., Iterable[object]] = map
+_len = len
+# As they are now: these are among what is looked at.
+
+
 class Patched(NamedTuple):
     """A part of what judges that is another one by now."""
 
@@ -83,7 +89,18 @@ class Patched(NamedTuple):
 class _Space:
     """A namespace, and what it held at first."""
 
-    __slots__ = ("_arguments", "_codes", "_functions", "_held", "_ids", "_now", "_values", "kind", "label")
+    __slots__ = (
+        "_codes",
+        "_defaults",
+        "_functions",
+        "_keywords",
+        "_last",
+        "_now",
+        "_values",
+        "files",
+        "kind",
+        "label",
+    )
 
     def __init__(self, label: str, now: Mapping[str, Any], kind: str = HARD) -> None:
         self.label, self.kind = label, kind
@@ -92,17 +109,22 @@ class _Space:
         self._functions = [
             function for each in self._values.values() if type(function := _inner(each)) is FunctionType
         ]
-        self._codes = tuple(map(_code, self._functions))
-        self._held = [(each.__defaults__, each.__kwdefaults__) for each in self._functions]
-        self._arguments = self._arguments_of()
-        self._ids = tuple(map(id, now.values()))
+        self._codes = list(map(_code, self._functions))
+        self._defaults = list(map(_defaults, self._functions))
+        self._keywords = list(map(_keywords, self._functions))
+        self._last = list(now.values())
+        self.files = frozenset(file for _, file in space_files(self))
+        """Where its functions were written."""
 
     def is_same(self) -> bool:
         """At a glance, which takes microseconds."""
+        now, functions = self._now, self._functions
         return (
-            tuple(map(id, self._now.values())) == self._ids
-            and tuple(map(_code, self._functions)) == self._codes
-            and self._arguments_of() == self._arguments
+            _len(now) == _len(self._last)
+            and _all(_map(is_, now.values(), self._last))
+            and _all(_map(is_, _map(_code, functions), self._codes))
+            and _all(_map(is_, _map(_defaults, functions), self._defaults))
+            and _all(_map(is_, _map(_keywords, functions), self._keywords))
         )
 
     def changes(self) -> Iterator[tuple[str, Any]]:
@@ -117,23 +139,16 @@ class _Space:
         for name in now.keys() - self._values.keys():
             if self._may_not_come(name, now[name]):
                 yield name, now[name]
-        for function, code, arguments in zip(
-            self._functions, self._codes, zip(*self._arguments, strict=True), strict=True
+        for function, code, defaults, keywords in zip(
+            self._functions, self._codes, self._defaults, self._keywords, strict=True
         ):
-            held = (id(function.__defaults__), id(function.__kwdefaults__))
-            if function.__code__ is not code or held != arguments:
+            same = function.__defaults__ is defaults and function.__kwdefaults__ is keywords
+            if function.__code__ is not code or not same:
                 yield f"{function.__name__}()", function
 
     def settle(self) -> None:
         """Take what comes and decides nothing as it is, so that the next glance is short again."""
-        self._ids = tuple(map(id, self._now.values()))
-
-    def _arguments_of(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        functions = self._functions
-        return (
-            tuple(map(id, map(_defaults, functions))),
-            tuple(map(id, map(_keywords, functions))),
-        )
+        self._last = list(self._now.values())
 
     def _counts(self, value: object, now: object) -> bool:
         """Tolerances are judges, too."""
@@ -192,7 +207,7 @@ class Machinery:
     def foreign(self, is_environment: Callable[[str], bool]) -> None:
         """Note what was put in the place of a judge before the first look, by where it was written."""
         for space in self._spaces:
-            if space.label.startswith("pytest_planverify"):
+            if space.label.startswith("pytest_planverify") or all(map(is_environment, space.files)):
                 continue
             for name, file in space_files(space):
                 if not is_environment(file):
@@ -273,6 +288,5 @@ def _file_of(value: object) -> str:
         module = sys.modules.get(value.__module__)
         file = None if module is None else vars(module).get("__file__")
         return file if isinstance(file, str) else ""
-    if isinstance(value, BuiltinFunctionType):
-        return ""
-    return defining_file(value)
+    value = inmost(value)
+    return defining_file(value) if isinstance(value, FunctionType) else ""

@@ -11,7 +11,6 @@ import faulthandler
 import gc
 import logging
 import os
-import random
 import signal
 import sys
 import threading
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pytest_planverify.observing.first_imports import FirstImports
 from pytest_planverify.observing.value_readers import is_number, is_plain, module_members
-from pytest_planverify.observing.values import fingerprint_of
+from pytest_planverify.observing.values import fingerprint_of, is_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -66,7 +65,7 @@ def process_state() -> Iterator[tuple[str, object]]:
         module = sys.modules.get(name)
         if module is not None:
             members = list(members_of(module).items())
-            label = name if name not in _INTERPRETER else f"members of {name}"
+            label = f"members of {name}" if name in _INTERPRETER or name == "random" else name
             yield label, [stamp(value) for key, value in members if key not in _MADE_ON_USE]
     yield from library_state(_LIBRARIES)
 
@@ -219,7 +218,6 @@ _INTERPRETER: dict[str, Callable[[], object]] = {
     "garbage collector": _collector,
     "faulthandler": faulthandler.is_enabled,
     "threads": _threads,
-    "random": lambda: hash(random.getstate()),
 }
 
 
@@ -243,6 +241,21 @@ def _decimal(module: Any) -> object:
         context.clamp,
         traps,
     )
+
+
+def _pickling(module: Any) -> object:
+    """How types are pickled, but for what libraries say of their own as they are imported."""
+    return frozenset(
+        (id(kind), id(reduce))
+        for kind, reduce in list(module.dispatch_table.items())
+        if not is_library(_top_module(kind)) or _top_module(reduce) != _top_module(kind)
+    )
+
+
+def _top_module(thing: Any) -> str:
+    """The package of a class or function; classes written in C hold no such name themselves."""
+    name = type.__getattribute__(thing, "__module__") if isinstance(thing, type) else thing.__module__
+    return str(name).partition(".")[0]
 
 
 def _temporary(module: Any) -> object:
@@ -269,7 +282,7 @@ _LIBRARIES: dict[str, tuple[str, Callable[[Any], object]]] = {
         module._db and [len(each) for each in (*module._db.types_map, *module._db.types_map_inv)]
     )),
     "urllib.request": ("opener of URLs", lambda module: id(module._opener)),
-    "copyreg": ("pickling", lambda module: len(module.dispatch_table)),
+    "copyreg": ("pickling", _pickling),
     "xml.etree.ElementTree": ("namespaces of XML", lambda module: len(module._namespace_map)),
     "calendar": ("calendar", lambda module: module.c.firstweekday),
     "multiprocessing.context": ("way of starting processes", lambda module: id(

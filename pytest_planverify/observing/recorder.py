@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import faulthandler
 import os
+from collections import Counter
 from json import dumps  # as it is now: a test may have replaced it while its failure is reported
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ import pytest
 
 from pytest_planverify.observing import limits, phases
 from pytest_planverify.observing.bodies import Bodies
+from pytest_planverify.observing.chance import Chance
 from pytest_planverify.observing.choosing import Choosing
 from pytest_planverify.observing.hostile import guarded
 from pytest_planverify.observing.import_paths import import_path
@@ -58,6 +60,12 @@ class Recorder:
         self._test_files: dict[str, None] = {}
         self._groups: dict[str, tuple[str, ...]] = {}
         self._last_group: tuple[str, ...] = ()
+        self._chance = Chance()
+        self._to_come: Counter[str] = Counter()
+        """How many tests each criterion is still waiting for."""
+        self._begun: set[str] = set()
+        self._dependents: set[tuple[str | None, ...]] = set()
+        """Files that were already said to need others, and what of them."""
         self._leaks: LeakWatch | None = None
         self._import_paths: set[str] = set()
         self._fixture_paths: dict[str, str | None] = {}
@@ -73,6 +81,7 @@ class Recorder:
     def attach_to_worker(self, config: pytest.Config, worker: str) -> None:
         """Take over a worker's configuration, which was parsed before this object existed."""
         self.worker = worker
+        self._chance.distrust()
         self._native_keyword = str(config.workerinput.get("planverify_keyword", ""))  # type: ignore[attr-defined]
         self._native_markexpr = str(config.workerinput.get("planverify_markexpr", ""))  # type: ignore[attr-defined]
         self.adopt(config)
@@ -133,6 +142,8 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> pytest.CollectReport | None:
+        if isinstance(collector, pytest.Package):  # which pytest imports before its first test
+            self._import_paths.add(import_path(str(collector.path / "__init__.py")))
         if not isinstance(collector, pytest.File):
             return None
         nodeid = self._nodeids.of(collector.nodeid)
@@ -209,6 +220,7 @@ class Recorder:
                 self.live_fixtures.values,
                 self._is_expected_path,
                 lambda: pytest_state(self._config),
+                self._chance,
             )
             self.live_fixtures.wide_one_made = self._look_at_what_is_large
             self._import_paths.update(_conftest_paths(self._config))
@@ -244,6 +256,7 @@ class Recorder:
         conflicts: set[str] = set()
         for item in items:
             nodeid = self._nodeids.of(item.nodeid)
+            self._to_come.update(self._groups.get(nodeid, ()))
             wanted = [by_key[key] for key in self._groups.get(nodeid, ())]
             paths = {entry.fixture_path for entry in wanted}
             self._fixture_paths[item.nodeid] = next(
@@ -254,6 +267,8 @@ class Recorder:
             seconds = [entry.limit_seconds for entry in wanted if entry.limit_seconds]
             if self.spec.soft_limits and seconds:
                 limits.set_soft_limit(item, max(seconds))
+        if self._leaks is not None:
+            self._look_for_dependents(self._leaks)  # now, too: a test may end the process
         if conflicts:
             self.journal.write("fixture_conflict", worker=self.worker, keys=sorted(conflicts))
 
@@ -294,7 +309,9 @@ class Recorder:
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
         nodeid = self._nodeids.of(item.nodeid)
-        self._look_for_leaks(self._groups.get(nodeid, ()))
+        self._look_for_leaks(self.wanted_by(item))
+        self._begun.update(self.wanted_by(item))
+        self._to_come.subtract(self.wanted_by(item))
         if self._leaks is not None:
             self._leaks.import_for(str(item.path))
         if nextitem is None:
@@ -326,14 +343,31 @@ class Recorder:
         if not self._last_group:
             self._look_at_what_is_large()
             self._leaks.start()
-        elif changed := self._leaks.changes(imports_count=True):
-            self._write_leak(list(self._last_group), changed)
+        elif changed := self._leaks.changes(imports_count=True, empty_caches=self._between_criteria):
+            self._write_leaks_of(self._leaks, changed)
         self._last_group = group
+
+    @property
+    def _between_criteria(self) -> bool:
+        """Whether all criteria that have begun are over, so that what comes now should find all fresh."""
+        return not self.worker and not any(self._to_come[key] for key in self._begun)
+
+    def _write_leaks_of(self, leaks: LeakWatch, changed: list[str]) -> None:
+        """What the tests that ran last have changed, for those who can see it."""
+        for file, names in leaks.only_for(changed).items():
+            keys = list(self._last_group)
+            if file is not None:
+                asking = asking_for(Path(file), self.spec.wanted, self._root)
+                keys += [wanted.key for wanted in self.spec.wanted if wanted.key not in asking]
+            self._write_leak(keys, names)
 
     def _look_for_dependents(self, leaks: LeakWatch) -> None:
         """Whose tests may have needed the others, which nothing that was changed would show."""
         keys = [wanted.key for wanted in self.spec.wanted]
         for file, needed in leaks.dependents(self._test_files):
+            if (file, *needed) in self._dependents:
+                continue
+            self._dependents.add((file, *needed))
             asking = keys if file is None else asking_for(Path(file), self.spec.wanted, self._root)
             self._write_leak([key for key in keys if key not in asking], needed, from_start=True)
 

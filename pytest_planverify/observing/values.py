@@ -11,12 +11,13 @@ import gc
 import logging
 import marshal
 import os
+import random
 import re
 import sys
 import sysconfig
 import types
 from collections import deque
-from functools import cache
+from functools import _lru_cache_wrapper, cache
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_planverify.observing.value_readers import (
@@ -44,8 +45,10 @@ _BYTES_A_VALUE = 100
 _OPAQUE = (
     types.ModuleType, types.CodeType, types.BuiltinFunctionType, types.FrameType, types.TracebackType,
     types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType,
-    types.MethodDescriptorType, types.ClassMethodDescriptorType, re.Pattern, range,
+    types.MethodDescriptorType, types.ClassMethodDescriptorType, types.GenericAlias, re.Pattern, range,
 )  # fmt: skip
+_FIXED = frozenset({"typing", "pathlib"})
+"""Modules whose objects never change but for what they note for themselves."""
 
 _class_bases: Callable[[type], tuple[type, ...]] = type.__dict__["__bases__"].__get__
 _class_mro: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
@@ -62,11 +65,15 @@ CLASS_NOISE = frozenset(
 class Snapshot:
     """The state of some values, and whether all of it could be looked at."""
 
-    __slots__ = ("complete", "state")
+    __slots__ = ("caches", "complete", "state", "subclasses")
 
-    def __init__(self, state: tuple[object, ...], complete: bool) -> None:
-        self.state = state
-        self.complete = complete
+    def __init__(self, walk: _Walk) -> None:
+        self.state = tuple(walk.tokens)
+        self.complete = not walk.waiting
+        self.subclasses = tuple(walk.subclasses)
+        """The classes derived from those of the module, which only a few programs ever ask for."""
+        self.caches = walk.caches
+        """The caches of functions among the values."""
 
 
 def fingerprint_of(value: object) -> object:
@@ -79,7 +86,15 @@ def snapshot(roots: Iterable[object], limit: int = MAX_VALUES, *, module: str | 
     walk = _Walk(limit, module)
     walk.note(roots, 0)
     walk.run()
-    return Snapshot(tuple(walk.tokens), not walk.waiting)
+    return Snapshot(walk)
+
+
+def origins_of(roots: Iterable[object], limit: int, *, module: str | None = None) -> set[str]:
+    """The modules of all functions, classes and instances that can be reached from these values."""
+    walk = _Meeting(limit, module)
+    walk.note(roots, 0)
+    walk.run()
+    return walk.origins
 
 
 class _Walk:
@@ -89,6 +104,8 @@ class _Walk:
         self._module = module
         self.tokens: list[object] = []
         self.waiting: deque[tuple[Any, type[Any], int]] = deque()
+        self.subclasses: list[int] = []
+        self.caches: list[_lru_cache_wrapper[Any]] = []
         self._known: dict[int, None] = {}
         self._left = limit
 
@@ -124,6 +141,8 @@ class _Walk:
         if reader is not None:
             if kind in SIZED and len(value) > _LONG and self._as_bytes(value):
                 return
+            if kind is _lru_cache_wrapper:
+                self.caches.append(value)
             self.note(reader(value), depth)
         elif issubclass(kind, type):
             self._look_at_class(value, depth)
@@ -152,7 +171,8 @@ class _Walk:
         members = class_members(value)
         names = [name for name in list(members) if name not in CLASS_NOISE and not name.startswith("test")]
         self.tokens += names
-        self.tokens += map(id, (*_class_bases(value), *_subclasses(value)))
+        self.tokens += map(id, _class_bases(value))
+        self.subclasses += map(id, (value, *_subclasses(value)))
         registry = members.get("_abc_impl")
         if registry is not None:
             self.tokens.append(_abc_registered(value))
@@ -176,9 +196,10 @@ class _Walk:
 
     def _look_at_instance(self, value: Any, kind: type[Any], depth: int) -> None:
         self.tokens.append(id(kind))
-        if is_library(class_module(kind)):
+        module = class_module(kind)
+        if is_library(module):
             depth += 1
-            if depth > MAX_LIBRARY_DEPTH:
+            if depth > MAX_LIBRARY_DEPTH or module in _FIXED or value is _CHANCE:
                 return
         found = False
         for base, reader in BASES:
@@ -199,6 +220,26 @@ class _Walk:
         if not found and gc.is_tracked(value):
             referents = [each for each in gc.get_referents(value) if not isinstance(each, type)]
             self.note(referents, depth)
+
+
+class _Meeting(_Walk):
+    """Asks whose code can be reached, and not what it holds."""
+
+    def __init__(self, limit: int, module: str | None) -> None:
+        super().__init__(limit, module)
+        self.origins: set[str] = set()
+
+    def note(self, values: Iterable[Any], depth: int) -> None:
+        values = list(values)
+        for value in values:
+            kind = cast("type[Any]", type(value))
+            if issubclass(kind, types.FunctionType):
+                self.origins.add(str(value.__globals__.get("__name__")))
+            elif issubclass(kind, type):
+                self.origins.add(class_module(value))
+            elif not is_number(kind):
+                self.origins.add(class_module(kind))
+        super().note(values, depth)
 
 
 def _is_stateless(function: types.FunctionType) -> bool:
@@ -264,4 +305,5 @@ def is_library_file(file: str) -> bool:
     )
 
 
+_CHANCE = getattr(random, "_inst", None)  # the generator that all share, which is watched by itself
 _STANDARD = (sysconfig.get_path("stdlib") + os.sep, sysconfig.get_path("platstdlib") + os.sep)

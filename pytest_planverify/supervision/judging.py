@@ -222,7 +222,23 @@ def _doubt(asked: Asked, record: SessionRecord, nodeids: Sequence[str]) -> str |
             return f"{late.nodeid} failed when it was torn down, and with it perhaps what both share"
     if any(not death.cost_something for death in record.deaths):
         return "the shared session ended unexpectedly"
+    if record.deaths and _followed_others(record, nodeids):
+        return "the process of the session died before it could be seen what other tests had left behind"
     return None
+
+
+def _followed_others(record: SessionRecord, nodeids: Sequence[str]) -> bool:
+    """Whether some of the tests ran after others in a process that did not come to its end."""
+    results = record.results
+    own = {nodeid: results[nodeid] for nodeid in nodeids if nodeid in results}
+    ended = record.process if record.exit_status is not None else None
+    last: dict[int, int] = {}
+    for result in own.values():
+        if result.process != ended:
+            last[result.process] = max(last.get(result.process, 0), result.position)
+    return any(
+        each.position < last.get(each.process, 0) for each in results.values() if each.nodeid not in own
+    )
 
 
 def _not_selected(asked: Asked, record: SessionRecord) -> Judgement:

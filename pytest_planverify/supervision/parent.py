@@ -13,6 +13,7 @@ import traceback
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
+from json import dumps
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -370,7 +371,7 @@ class _Run:
     def _conclude(self, prepared: list[Prepared]) -> int:
         from planner.edges.outcome_file import write_outcomes
         from pytest_planverify.reports.terminal import render_summary
-        from pytest_planverify.supervision.run_records import close_journal
+        from pytest_planverify.supervision.run_records import append, close_journal
 
         for each in prepared:
             each.folder.restore()
@@ -380,6 +381,8 @@ class _Run:
                 narrowed = self._settings.narrows
                 held = each.guards.violations(each.run.spent, each.run.result, narrowed=narrowed)
                 each.run.hold(held)
+            elif written := each.guards.written():
+                append(each.folder.journal, [("artifacts_written", f'"artifacts": {dumps(written)}')])
         document, longreprs = self._document(prepared)
         path = self._settings.outcomes or prepared[0].folder.outcomes
         write_outcomes(document, path)

@@ -35,10 +35,13 @@ def warm_up(rewriting: Any) -> None:
     _preload_for_plugins(rewriting)
     if _ASKS_FOR_THE_PLATFORM in sys.modules:
         platform.platform()
+    from pytest_planverify.observing.agreeing import know_classes
     from pytest_planverify.observing.distributions import remember
+    from pytest_planverify.observing.inventory import environment_files
     from pytest_planverify.observing.witnessing import begin
 
     begin()
+    know_classes(environment_files())
     remember()
 
 

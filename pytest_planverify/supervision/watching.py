@@ -223,9 +223,12 @@ class SessionRunner:
         """Whether the session wrote the line, once; what it reached for its children tell, too."""
         if entry["record"] == "audit_event":
             return True
-        genuine = is_signed(self._tail.line, self._key) and record.follows(entry)
-        record.forged += not genuine
-        return genuine
+        if not is_signed(self._tail.line, self._key):
+            record.forged += 1
+            return False
+        return record.follows(
+            entry
+        )  # a line that was written twice, as by a copy of the process, is no forgery
 
     def _end(self, pid: int, running: Running | None) -> None:
         """Ask for the stacks, then end the whole tree."""

@@ -87,6 +87,11 @@ def test_a_parent_has_its_verdict_from_its_todos_and_its_own_criteria(green: Ver
         "witness": None,
         "tests": [],
         "fixture": None,
+        "at_base": None,
+        "events": [],
+        "quarantined": None,
+        "quarantine_ended": None,
+        "taken_from": None,
     }
     assert (phase_1["verified"], phase_2["verified"]) == (False, True)
     assert phase_1["success"] is phase_1["tests_passed"] is True

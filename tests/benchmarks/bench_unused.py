@@ -8,7 +8,7 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
-from measuring import Command, interleaved, python
+from measuring import Command, paired, python
 from projects import many_tests
 from table import Row
 
@@ -24,7 +24,7 @@ def rows(folder: Path, rounds: int) -> list[Row]:
     """Measures in that folder, each variant so many times."""
     count = many_tests(folder, todos=10, files=10, tests=100)
     passed = partial(_expect_in, text=f"{count} passed")
-    runs = interleaved(
+    runs = paired(
         {
             "with": Command(argv=python("-m", "pytest", "-q"), cwd=folder, check=passed),
             "without": Command(argv=python("-m", "pytest", "-q", *WITHOUT), cwd=folder, check=passed),
@@ -36,7 +36,7 @@ def rows(folder: Path, rounds: int) -> list[Row]:
     empty.mkdir()
     (empty / "pytest.ini").write_text("[pytest]\n")
     started = partial(_expect_in, text="no tests ran")
-    starts = interleaved(
+    starts = paired(
         {
             "with": Command(argv=START, cwd=empty, check=started, exit_code=5),
             "without": Command(argv=[*START, *WITHOUT], cwd=empty, check=started, exit_code=5),
@@ -46,22 +46,22 @@ def rows(folder: Path, rounds: int) -> list[Row]:
     return [
         Row(
             name=f"unused: {count} tests, with / without",
-            figure=runs["with"] / runs["without"],
+            figure=runs.ratio("with", "without"),
             unit="x",
             at_most=NOISE,
-            from_what=f"with {runs['with']:.2f} s, without {runs['without']:.2f} s",
+            from_what=runs.raw(),
         ),
         Row(
             name="unused: cost of one test",
-            figure=(runs["with"] - runs["without"]) / count * 1e6,
+            figure=runs.difference("with", "without") / count * 1e6,
             unit="us",
         ),
         Row(
             name="unused: start, with - without",
-            figure=(starts["with"] - starts["without"]) * 1e3,
+            figure=starts.difference("with", "without") * 1e3,
             unit="ms",
             at_most=30,
-            from_what=f"with {starts['with'] * 1e3:.0f} ms, without {starts['without'] * 1e3:.0f} ms",
+            from_what=starts.raw(unit_ms=True),
         ),
         Row(
             name="unused: start, imports of both packages",

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def _judge(case: dict[str, Any], project: Path) -> tuple[str, bool, list[str]]:
 def _make_way(patch: Path, place: Path) -> None:
     """Remove what the run of the baseline has made where the patch makes it."""
     lines = patch.read_text(encoding="utf-8").splitlines()
-    for header, path in zip(lines, lines[1:], strict=False):
+    for header, path in pairwise(lines):
         if header == "--- /dev/null" and path.startswith("+++ b/"):
             (place / path.removeprefix("+++ b/")).unlink(missing_ok=True)
 

@@ -1,8 +1,9 @@
-"""Measures commands: wall time, and the peak memory of a whole process tree."""
+"""Measures commands: wall time, processor time, and the peak memory of a whole process tree."""
 
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -40,6 +41,76 @@ class Memory:
     """Highest resident set of any one process of it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one run took, in seconds."""
+
+    wall: float
+    cpu: float
+    """User and system time of the command and of every process that it started and waited for."""
+
+
+class Pairs:
+    """Runs of several commands, one of each in every round, to be compared round by round.
+
+    What slows the machine for a while slows all runs of a round alike, so their ratio is steadier than that
+    of two medians.
+    """
+
+    def __init__(self, costs: Mapping[str, Sequence[Cost]]) -> None:
+        self._costs = costs
+
+    def ratio(self, ours: str, theirs: str, *, what: str = "cpu") -> float:
+        """The median over the rounds of one command's cost by another's."""
+        return statistics.median(a / b for a, b in zip(*self._both(ours, theirs, what), strict=True))
+
+    def difference(self, ours: str, theirs: str, *, what: str = "cpu") -> float:
+        """The median over the rounds of what one command takes more than another, in seconds."""
+        return statistics.median(a - b for a, b in zip(*self._both(ours, theirs, what), strict=True))
+
+    def median(self, name: str, *, what: str = "cpu") -> float:
+        """The median over the rounds of one command's cost, in seconds."""
+        return statistics.median(self._of(name, what))
+
+    def raw(self, *, what: str = "cpu", unit_ms: bool = False) -> str:
+        """The medians of all commands, to be printed beside a figure."""
+        shown = {name: self.median(name, what=what) for name in self._costs}
+        return f"{what} " + ", ".join(
+            f"{name} {value * 1e3:.0f} ms" if unit_ms else f"{name} {value:.2f} s"
+            for name, value in shown.items()
+        )
+
+    def _both(self, ours: str, theirs: str, what: str) -> tuple[list[float], list[float]]:
+        return self._of(ours, what), self._of(theirs, what)
+
+    def _of(self, name: str, what: str) -> list[float]:
+        return [getattr(cost, what) for cost in self._costs[name]]
+
+
+def paired(commands: Mapping[str, Command], rounds: int) -> Pairs:
+    """Runs each command once in every round, in an order that turns around from one round to the next.
+
+    What the first run of anything compiles and caches is not counted.
+    """
+    for command in commands.values():
+        command.check(_run(command, command.argv))
+    costs: dict[str, list[Cost]] = {name: [] for name in commands}
+    for number in range(rounds):
+        names = list(commands)[:: 1 if number % 2 == 0 else -1]
+        for name in names:
+            costs[name].append(cost_of(commands[name]))
+    return Pairs(costs)
+
+
+def cost_of(command: Command) -> Cost:
+    """Runs the command and its repetitions once. Raises AssertionError when its work was not done."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    wall = wall_seconds(command)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(wall=wall, cpu=cpu)
+
+
 def wall_seconds(command: Command) -> float:
     """Runs the command and its repetitions once. Raises AssertionError when its work was not done."""
     start = time.perf_counter()
@@ -60,7 +131,7 @@ def interleaved(commands: Mapping[str, Command], rounds: int) -> dict[str, float
         command.check(_run(command, command.argv))
     seconds: dict[str, list[float]] = {name: [] for name in commands}
     for number in range(rounds):
-        names = list(commands) if number % 2 == 0 else list(reversed(commands))
+        names = list(commands)[:: 1 if number % 2 == 0 else -1]
         for name in names:
             seconds[name].append(wall_seconds(commands[name]))
     return {name: statistics.median(values) for name, values in seconds.items()}

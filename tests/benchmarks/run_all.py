@@ -1,7 +1,8 @@
 """Runs the benchmarks and prints one table, each figure beside its target.
 
 ``python tests/benchmarks/run_all.py [--rounds N] [NAME …]``; exits with 1 when a target is missed.
-All figures are ratios or differences within one run, of medians over interleaved rounds.
+All figures are ratios or differences within one run, over interleaved rounds: medians of pairs where what
+is compared is short. Where nothing else is said, the time is processor time of all processes of a command.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 from table import Row, render
 
-BENCHMARKS = ("commands", "many_tests", "unused", "plan_loading", "planner")
+BENCHMARKS = ("supervision", "commands", "many_tests", "unused", "plan_loading", "planner")
 """Each is a module ``bench_NAME`` with a function ``rows(folder, rounds)``."""
 
 

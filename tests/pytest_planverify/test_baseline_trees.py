@@ -329,9 +329,9 @@ def installed(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     )
     (site / "__editable___bad_finder.py").write_text("MAPPING = {oops}\n")
     write(repository, ".venv/pyvenv.cfg", ".venv/lib/x.py")
-    monkeypatch.setattr(sys, "path", [str(site), str(repository / ".venv" / "lib"), "/usr/lib/python3"])
+    entries = [repository / "extra", site, repository / ".venv" / "lib"]
+    monkeypatch.setattr(sys, "path", [*map(str, entries), "/usr/lib/python3"])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(repository / "extra"), "/outside"]))
-    monkeypatch.syspath_prepend(repository / "extra")
     return site
 
 

@@ -19,6 +19,10 @@ TRICKS = {
     "os._exit out of a dict": ("exit", "import os\ndef stop():\n    vars(os)['_exit'](0)"),
     "sys.exit": ("exit", "import sys\ndef helper():\n    sys.exit(0)"),
     "SystemExit": ("exit", "def helper():\n    raise SystemExit"),
+    "os._exit handed on": (
+        "exit",
+        "import functools, os, threading\nthreading.Timer(1, functools.partial(os._exit, 0)).start()",
+    ),
     "at exit": ("exit", "import atexit, os\natexit.register(lambda: os._exit(0))"),
     "at exit, by decorator": ("exit", "import atexit, os\n@atexit.register\ndef end():\n    os._exit(0)"),
     "pytest.exit": ("exit", "def f():\n    import pytest\n    pytest.exit('done', returncode=0)"),
@@ -45,6 +49,7 @@ TRICKS = {
         "class A:\n    def __eq__(self, other):\n        if self is other:\n            return "
         "True\n        return True",
     ),
+    "equal to anything": ("always-equal", "from unittest.mock import ANY\ndef f():\n    return ANY"),
     "nearly equal": (
         "loose-equality",
         "class A(float):\n    def __eq__(self, other):\n        return abs(float(self) - other) < 10",
@@ -66,6 +71,7 @@ TRICKS = {
         "import sys, base64\nX = base64.b64decode('cHl0ZXN0').decode() in sys.modules",
     ),
     "modules, in a constant": ("asks-for-tests", "import sys\n_N = 'py' 'test'\nX = sys.modules.get(_N)"),
+    "modules of tests": ("asks-for-tests", "import sys\nX = sys.modules.get('tests.test_words')"),
     "modules, by part": ("asks-for-tests", "import sys\nX = any('ytest' in m for m in sys.modules)"),
     "modules, in a loop": (
         "asks-for-tests",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hygiene_samples import FORBIDDEN, GRANTED, OPEN, TREE, is_flagged, signals, signs
 
-from planner.edges.plan_file import plan_as_it_stands
+from planner.edges.plan_file import load_plan, plan_as_it_stands
+from planner.edges.plan_tree import FlatPlan
 from pytest_planverify.guards.hygiene.grants import Grants, TodoReach
 from pytest_planverify.guards.hygiene.plans import compare_plans
 from pytest_planverify.guards.hygiene.signs import Leave
@@ -289,3 +291,28 @@ def test_a_todo_depends_on_its_tests_and_on_what_lies_above_and_beside_them(
 ) -> None:
     reach = TodoReach(todo_id="a", selections=("tests/unit/test_a.py",), data=("data/a.json",))
     assert reach.depends_on(path) is depends
+
+
+def test_what_a_todo_was_granted_since_the_baseline_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    items = [
+        {"id": "work", "title": "Work", "allowed_files": ["pkg/**", "tests/**"], "verify": "ruff check ."},
+        {"id": "mine", "title": "New", "allowed_files": ["tests/**"], "verify": "ruff check ."},
+    ]
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({"todo_list_id": "p", "items": items}))
+    flat = FlatPlan(loaded=load_plan(path, boundary=tmp_path))
+    before = plan_as_it_stands(
+        json.dumps(
+            {
+                "todo_list_id": "p",
+                "items": [{**items[0], "allowed_files": ["pkg/**"]}],
+            }
+        ).encode(),
+        "plan.json",
+    )
+    now, then = Grants.of(flat), Grants.of(flat, before)
+    assert now.leave("tests/test_a.py") is Leave.GRANTED
+    assert then.leave("tests/test_a.py") is Leave.FORBIDDEN
+    assert then.leave("pkg/a.py") is Leave.GRANTED
+    assert now.plans == then.plans == ("plan.json",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Generator
 from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -21,11 +22,11 @@ class Plugin:
     def pytest_runtest_logreport(self, report: Any) -> None: ...
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self) -> Any:
+    def pytest_runtest_makereport(self) -> Generator[None, object, object]:
         return (yield)
 
 
-class Callable:
+class Caller:
     def __call__(self, report: Any) -> None: ...
 
 
@@ -100,9 +101,9 @@ def test_code_that_was_made_of_text_belongs_to_the_file_that_made_it() -> None:
     space: dict[str, Any] = {"__file__": "/work/conftest.py"}
     exec("def made(): ...", space)
     assert defining_file(space["made"]) == "/work/conftest.py"
-    assert defining_file(partial(partial(pytest_sessionfinish), 1)) == __file__
+    assert defining_file(partial(partial(pytest_sessionfinish))) == __file__
     assert defining_file(Plugin().pytest_runtest_logreport) == __file__
-    assert defining_file(Callable()) == __file__
+    assert defining_file(Caller()) == __file__
     del space["__file__"]
     assert defining_file(space["made"], Plugin()) == __file__
     assert defining_file(space["made"]) == "<unknown>"
@@ -126,7 +127,11 @@ def test_the_facts_are_written_once_and_where_they_cannot_be_found_out_that_is_s
     manager: PytestPluginManager,
 ) -> None:
     written: list[tuple[str, dict[str, Any]]] = []
-    journal: Any = SimpleNamespace(write=lambda record, **facts: written.append((record, facts)))
+
+    def write(record: str, **facts: Any) -> None:
+        written.append((record, facts))
+
+    journal: Any = SimpleNamespace(write=write)
     witness = Witness()
     witness.write(journal, "", manager)
     witness.write(journal, "", manager)
@@ -135,6 +140,19 @@ def test_the_facts_are_written_once_and_where_they_cannot_be_found_out_that_is_s
     assert facts.keys() == {"worker", "plugins", "hooks", "patched", "agreeing", "without_body"}
     Witness().write(journal, "gw0", SimpleNamespace(hook=None))  # type: ignore[arg-type]
     assert written[1][1] == {"worker": "gw0", "incomplete": True}
+
+
+def test_what_a_fixture_patches_is_looked_at_once_for_each_file_and_set_of_fixtures(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    witness = Witness()
+    looks: list[str] = []
+    monkeypatch.setattr(witness.machinery, "look", looks.append)
+    witness.body_begins(request.node)
+    witness.body_begins(request.node)
+    witness.between_criteria()
+    witness.pytest_collection_finish()
+    assert looks == ["tests", "session", "collection"]
 
 
 def test_tests_of_unittest_are_not_asked_for_their_bodies(request: pytest.FixtureRequest) -> None:

@@ -344,6 +344,25 @@ def test_a_green_is_in_doubt_when_the_session_died_outside_any_test():
     assert judge_shared(asked(), told("passed").died()).doubt == "the shared session ended unexpectedly"
 
 
+def test_a_green_that_followed_others_in_a_process_that_died_is_in_doubt():
+    followed = Told().collected("a", others=[OTHER]).test("o.py::1").test("a").died(nodeid="o.py::2")
+    preceded = Told().collected("a", others=[OTHER]).test("a").test("o.py::1").died(nodeid="o.py::2")
+
+    doubt = judge_shared(asked("a.py"), followed).doubt
+    assert doubt is not None
+    assert doubt.startswith("the process of the session died before it could be seen")
+    assert judge_shared(asked("a.py"), preceded).doubt is None
+
+
+def test_a_green_of_the_process_that_came_to_its_end_is_not_in_doubt_for_the_death_of_another():
+    session = Told().collected("a", others=[OTHER])
+    session.record.begin()
+    session.test("o.py::1").died(nodeid="o.py::2")
+    session.record.begin()
+
+    assert judge_shared(asked("a.py"), session.test("o.py::3").test("a").ended(1)).doubt is None
+
+
 def test_a_death_in_a_test_of_others_leaves_no_doubt():
     assert judge_shared(asked("a.py"), told("passed").died(nodeid="o.py::1")).doubt is None
 

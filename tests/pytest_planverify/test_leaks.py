@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import collections
+import collections.abc
+import copyreg
 import importlib
 import logging
 import os
+import random
 import signal
 import sys
+import textwrap
 import types
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from pytest_planverify.observing import leaks, values
+from pytest_planverify.observing.chance import Chance
 from pytest_planverify.observing.leaks import LeakWatch, fingerprint_of
 
 MODULE = """
@@ -259,6 +264,156 @@ def test_a_fixture_that_ends_is_no_leak(watch: LeakWatch, live: Live):
     live.values = [("database 1", [1], fingerprint_of([1]))]
     watch.start()
     live.values = []
+
+    assert watch.changes(imports_count=True) == []
+
+
+# -- what changes and reaches nobody ---------------------------------------------------------------
+
+
+def test_a_cache_that_was_empty_is_emptied_where_that_is_asked_for(project: Any, watch: LeakWatch):
+    project.cached(3)
+
+    assert watch.changes(imports_count=True, empty_caches=True) == []
+    assert project.cached.cache_info().currsize == 0
+
+    project.cached(3)
+    assert watch.changes(imports_count=True) == ["module leaky"]
+    project.cached(4)
+    assert watch.changes(imports_count=True, empty_caches=True) == ["module leaky"]
+    assert project.cached.cache_info().currsize == 2
+
+
+def test_no_cache_is_emptied_while_a_fixture_may_hold_what_is_in_it(
+    project: Any, watch: LeakWatch, live: Live
+):
+    live.values = [("settings 1", [1], fingerprint_of([1]))]
+    watch.changes(imports_count=True)
+    project.cached(3)
+
+    assert watch.changes(imports_count=True, empty_caches=True) == ["module leaky"]
+
+
+def test_a_new_subclass_concerns_only_those_who_ask_for_subclasses(
+    project: Any, watch: LeakWatch, tmp_path: Path
+):
+    asking, another = tmp_path / "test_asking.py", tmp_path / "test_another.py"
+    asking.write_text("def test(): assert leaky.Registry.__subclasses__()\n")
+    another.write_text("def test(): pass\n")
+    files = [str(asking), str(another)]
+    assert list(watch.dependents(files)) == []
+
+    kept = type("Derived", (project.Registry,), {})
+
+    assert watch.changes(imports_count=True) == []
+    assert list(watch.dependents(files)) == [(str(asking), ["__subclasses__"])]
+    assert kept.__subclasses__() == []
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "own"),
+    [
+        ("", True),
+        ("from leaky import test_own", False),
+        ("import leaky\nleaky.NAMES.append(leaky.sys.modules['leaky.test_' + 'own'].handler)", False),
+    ],
+    ids=["known to nobody", "named by another", "reached through the product"],
+)
+def test_what_a_test_file_holds_concerns_its_own_tests_unless_others_know_of_it(
+    elsewhere: str, own: bool, project: Any, watch: LeakWatch, tmp_path: Path
+):
+    folder = tmp_path / "leaky"
+    project.sys = sys
+    (folder / "test_own.py").write_text("SEEN = []\ndef handler(): return len(SEEN)\n")
+    (folder / "test_other.py").write_text(elsewhere)
+    for name in ("test_own", "test_other"):
+        watch.import_for(str(folder / f"{name}.py"))
+        importlib.import_module(f"leaky.{name}")
+    watch.changes(imports_count=True)
+
+    sys.modules["leaky.test_own"].SEEN.append(1)
+
+    changed = watch.changes(imports_count=True)
+    file = str(folder / "test_own.py") if own else None
+    assert watch.only_for(changed) == {file: ["module leaky.test_own"]}
+    assert watch.only_for(["random"]) == {None: ["random"]}
+
+
+def test_chance_that_is_used_is_no_leak_and_a_seed_is_one(watch: LeakWatch):
+    kept = random.getstate()
+    try:
+        random.random()
+        random.shuffle([*range(5_000)])
+        assert watch.changes(imports_count=True) == []
+        random.setstate(kept)
+        assert watch.changes(imports_count=True) == ["random"]
+        random.random()
+        assert watch.changes(imports_count=True) == ["random"]
+    finally:
+        random.setstate(kept)
+
+
+def test_chance_that_is_put_back_is_a_leak(watch: LeakWatch):
+    random.random()  # so that the next number is of the same round
+    assert watch.changes(imports_count=True) == []
+    kept = random.getstate()
+    random.random()
+    assert watch.changes(imports_count=True) == []
+
+    random.setstate(kept)
+
+    assert watch.changes(imports_count=True) == ["random"]
+
+
+def test_chance_that_others_may_have_seeded_is_a_leak_when_it_is_used(live: Live):
+    chance = Chance()
+    chance.distrust()
+    watch = LeakWatch(lambda file: False, live, lambda entry: False, chance=chance)
+    watch.changes(imports_count=True)
+    random.random()
+
+    assert watch.changes(imports_count=True) == ["random"]
+
+
+def test_a_library_may_tell_how_its_own_types_are_pickled(
+    watch: LeakWatch, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(copyreg, "dispatch_table", dict(copyreg.dispatch_table))
+    watch.changes(imports_count=True)
+    copyreg.pickle(collections.UserDict, collections.namedtuple)  # type: ignore[arg-type]
+    assert watch.changes(imports_count=True) == []
+
+    copyreg.pickle(collections.UserList, lambda value: "x")
+    assert watch.changes(imports_count=True) == ["pickling"]
+
+
+def test_a_library_that_patches_another_as_it_is_imported_is_no_leak(
+    watch: LeakWatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    installed = tmp_path / "installed"
+    installed.mkdir()
+    (installed / "patching.py").write_text(
+        "import textwrap\ndef dedent(text): return text\ntextwrap.dedent = dedent\ndef indent(text): pass\n"
+    )
+    monkeypatch.syspath_prepend(installed)
+    monkeypatch.setattr("textwrap.dedent", textwrap.dedent)
+    monkeypatch.setattr("textwrap.indent", textwrap.indent)
+    patching: Any = importlib.import_module("patching")
+
+    assert watch.changes_since_start() == []
+
+    textwrap.indent = patching.indent
+    assert watch.changes_since_start() == ["textwrap.indent"]
+    del sys.modules["patching"]
+
+
+def test_what_a_path_and_a_type_note_for_themselves_is_no_change(project: Any, watch: LeakWatch):
+    project.PLACE = [Path("a") / "b"]
+    kinds: list[Any] = [collections.abc.Callable[[int], str], list[int]]
+    project.KIND = [*kinds, TypeVar("T")]
+    watch.changes(imports_count=True)
+
+    _ = str(project.PLACE[0]), hash(project.PLACE[0]), [each.__parameters__ for each in kinds]
 
     assert watch.changes(imports_count=True) == []
 

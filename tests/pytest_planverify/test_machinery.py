@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from _pytest.reports import TestReport
@@ -26,6 +27,18 @@ APPROX: Any = type(pytest.approx(1.0))
 
 
 def agree(*_: object) -> bool:
+    return True
+
+
+def answer(*_: object) -> int:
+    return 1
+
+
+def leave(*_: object) -> None:
+    sys.exit("called")
+
+
+def equal(self: object, other: object) -> bool:
     return True
 
 
@@ -118,7 +131,7 @@ def test_a_stand_in_is_told_once_with_the_file_it_was_written_in(
 def test_a_judge_that_is_gone_or_was_made_of_no_code_has_no_file(
     machinery: Machinery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(builtins, "all", any)
+    monkeypatch.setattr(builtins, "all", MagicMock())  # of which every attribute exists
     monkeypatch.delattr(builtins, "sorted")
     machinery.look("session")
     monkeypatch.undo()
@@ -165,7 +178,7 @@ def test_new_names_in_modules_and_plain_values_are_no_stand_ins(
 def test_what_fixtures_mock_for_their_tests_is_found_only_where_it_judges(
     machinery: Machinery, monkeypatch: pytest.MonkeyPatch, name: str, is_found: bool
 ) -> None:
-    monkeypatch.setattr(name, lambda *_: 1)
+    monkeypatch.setattr(name, answer)
     found = names(machinery, "tests")
     monkeypatch.undo()
     assert found == ({name} if is_found else set())
@@ -274,12 +287,12 @@ def test_a_comparison_agrees_where_unlike_things_are_alike_to_it(
 
 
 def test_a_name_that_stands_for_something_else_is_not_tried_out() -> None:
-    space = {"isinstance": lambda *_: sys.exit("called")}
+    space = {"isinstance": leave}
     assert agrees("__eq__", FunctionType(any_text.__code__, space)) is False
 
 
 def test_classes_are_found_however_they_were_made() -> None:
-    made = type("Made", (float,), {"__eq__": lambda self, other: True, "__hash__": float.__hash__})
+    made = type("Made", (float,), {"__eq__": equal, "__hash__": float.__hash__})
 
     class Meta(type):
         def __bool__(cls) -> bool:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from planner.model.evidence import EvidenceKind
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category
 from pytest_planverify.diagnosis.known import PLUGIN_OF_OPTION
-from pytest_planverify.diagnosis.reading import Case
 from pytest_planverify.diagnosis.rule import Hit, Rule
 from pytest_planverify.diagnosis.wording import quote
+
+if TYPE_CHECKING:
+    from pytest_planverify.diagnosis.reading import Case
 
 _UNRECOGNIZED = re.compile(r"^(?:.*: )?error: unrecognized arguments?: (?P<options>.+)$")
 _REQUIRED_PLUGINS = re.compile(r"^(?:ERROR: )?Missing required plugins: (?P<plugins>.+)$")

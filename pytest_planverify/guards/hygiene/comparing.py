@@ -6,6 +6,7 @@ import posixpath
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from planner.edges.plan_file import collector_paused
 from planner.model.baseline import JudgeKind
 from pytest_planverify.guards.hygiene.changes import Changes
 from pytest_planverify.guards.hygiene.configuration import compare_configuration
@@ -38,7 +39,8 @@ def compare(
     person has blessed a content, by its sha256.
     """
     changes = Changes(before, now, kinds, grants, accepted)
-    signals = [signal for find in find_all(changes) if (signal := weigh(find, grants.leave(find.path)))]
+    with collector_paused():  # trees of sources are many small objects, and no garbage in circles
+        signals = [signal for find in find_all(changes) if (signal := weigh(find, grants.leave(find.path)))]
     unique = {(signal.sign, signal.path, signal.line, signal.message): signal for signal in signals}
     return tuple(sorted(_gathered(unique.values(), grants), key=lambda each: each.hardness))
 

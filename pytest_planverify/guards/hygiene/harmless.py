@@ -66,13 +66,18 @@ def _adds(
     for statement in without_docstring(now):
         if _is_import(statement):
             continue
-        if (waiting and shape(statement) == shape(waiting[0])) or (
+        if (waiting and module.form(statement) == _form_before(waiting[0], module)) or (
             waiting and _is_larger_class(waiting[0], statement, taken, module)
         ):
             waiting.pop(0)
         elif not _is_harmless(statement, bound, taken, module, top=top):
             return False
     return not waiting
+
+
+def _form_before(statement: ast.stmt, now: Module) -> str:
+    """The form of a statement of before; of a file that is new there is none."""
+    return now.other.form(statement) if now.other is not None else shape(statement)
 
 
 def _is_larger_class(before: ast.stmt, now: ast.stmt, taken: Collection[str], module: Module) -> bool:
@@ -119,7 +124,7 @@ def _is_import(statement: ast.stmt) -> bool:
 
 
 def _without_imports(module: Module) -> list[str]:
-    return [shape(each) for each in without_docstring(module.tree.body) if not _is_import(each)]
+    return [module.form(each) for each in without_docstring(module.tree.body) if not _is_import(each)]
 
 
 def _imports(module: Module) -> set[tuple[str, str]]:

@@ -18,7 +18,6 @@ MAX_SOURCE = 2_000_000
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +33,7 @@ class Site:
 
     @property
     def place(self) -> str:
-        """The name of the function that it stands in."""
+        """The function that it stands in."""
         return self.function.name if self.function else ""
 
 
@@ -109,6 +108,14 @@ class Module:
         first = min([node.lineno, *(each.lineno for each in decorators)])
         return "\n".join(self.lines[first - 1 : node.end_lineno])
 
+    def form(self, node: ast.stmt) -> str:
+        """The same for two statements that do the same: their text where both versions have it."""
+        if self.other is not None:
+            text = self.segment(node)
+            if text in self.other.segments:
+                return text
+        return shape(node)
+
     def _collect(self, body: Iterable[ast.stmt], owner: ast.ClassDef | None, found: list[Site]) -> None:
         known = self.other.segments if self.other is not None else frozenset[str]()
         for statement in body:
@@ -139,11 +146,6 @@ def parse(path: str, content: bytes | None) -> Module | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return Module(path, content.decode("utf-8", "replace"), tree)
-
-
-def parse_text(text: str) -> Module | None:
-    """Source that stands in a string."""
-    return parse("<string>", text.encode("utf-8", "replace"))
 
 
 def dotted(node: ast.AST, aliases: dict[str, str]) -> str:
@@ -198,7 +200,7 @@ def aliases_of(nodes: Iterable[ast.AST]) -> dict[str, str]:
 def definitions(body: Sequence[ast.stmt]) -> Iterator[Definition]:
     """The functions and classes of a body, also those below ``if`` and ``try``."""
     for statement in body:
-        if isinstance(statement, _DEFINITIONS):
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield statement
         elif isinstance(statement, ast.If | ast.Try | ast.With):
             for inner in blocks(statement):
@@ -379,10 +381,8 @@ def _gotten(getter: ast.Call, owner: ast.expr, aliases: dict[str, str]) -> str:
 def _subscripted(node: ast.Subscript, aliases: dict[str, str]) -> str:
     owner = dotted(node.value, aliases)
     name = plain_text(node.slice) if owner else None
-    if not name:
-        return ""
-    if owner == "sys.modules":
-        return name
+    if not name or owner == "sys.modules":
+        return name or ""
     if owner.endswith(".__dict__"):
         return f"{owner.removesuffix('.__dict__')}.{name}"
     if owner == "__builtins__":

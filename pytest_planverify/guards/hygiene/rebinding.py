@@ -46,14 +46,13 @@ def _redefined(before: Module | None, now: Module, product: Collection[str]) -> 
 
 def _assigned(before: Module | None, now: Module, product: Collection[str]) -> Iterator[Find]:
     """``product.name = …`` at the top of a module, or in a hook."""
-    had = {ast.unparse(each) for each in before.tree.body} if before is not None else set[str]()
     names = set(product) | {
         name for name, meaning in now.aliases.items() if meaning.partition(".")[0] in _tops(before, product)
     }
     for site in now.sites:
         node = site.node
         is_free = site.function is None or site.function.name.startswith("pytest_")
-        if not (isinstance(node, ast.Assign) and is_free) or ast.unparse(node) in had:
+        if not (isinstance(node, ast.Assign) and is_free):
             continue
         for target in node.targets:
             root = target
@@ -78,7 +77,7 @@ def _assigned(before: Module | None, now: Module, product: Collection[str]) -> I
             root = node.args[0] if node.args else None
             while isinstance(root, ast.Attribute):
                 root = root.value
-            if isinstance(root, ast.Name) and root.id in names and ast.unparse(node) not in had:
+            if isinstance(root, ast.Name) and root.id in names:
                 said = f"{ast.unparse(node.args[0])} of the product is patched"
                 yield Find(
                     sign="product-mocked",

@@ -28,6 +28,7 @@ _AGREES: dict[str, tuple[bool, str]] = {
     "__gt__": (True, "always-agrees"),
     "__ge__": (True, "always-agrees"),
 }
+_EQUALS_ALL = frozenset({"unittest.mock.ANY", "mock.ANY"})
 _SCALARS = frozenset(
     [
         "int",
@@ -66,6 +67,10 @@ def agreeing(module: Module, around: Surroundings) -> Iterator[Find]:
             yield from _assigned(node, site.owner, module)
         elif isinstance(node, ast.Call):
             yield from _put_in(node, module)
+        elif isinstance(node, ast.Attribute | ast.Name) and not around.is_judge:
+            meaning = dotted(node, module.aliases)
+            if meaning in _EQUALS_ALL:
+                yield _find("always-equal", f"{meaning} equals everything", meaning, node, module)
 
 
 def _defined(name: str, node: Function, owner: ast.ClassDef | None, module: Module) -> Iterator[Find]:

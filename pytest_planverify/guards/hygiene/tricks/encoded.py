@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.kinds import Hardness
 from pytest_planverify.guards.hygiene.folding import NOTHING, fold
-from pytest_planverify.guards.hygiene.reading import dotted, parse_text
+from pytest_planverify.guards.hygiene.reading import dotted, parse
 from pytest_planverify.guards.hygiene.signs import SIGNS, Find, Leave
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def encoded(module: Module, around: Surroundings) -> Iterator[Find]:
 def _trick_within(value: object, around: Surroundings) -> Find | None:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
-    inner = parse_text(value) if isinstance(value, str) else None
+    inner = parse("<string>", value.encode("utf-8", "replace")) if isinstance(value, str) else None
     if inner is None:
         return None
     from pytest_planverify.guards.hygiene.tricks import tricks_in

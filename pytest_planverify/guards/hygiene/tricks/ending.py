@@ -49,6 +49,7 @@ _COMMAND_MODULES = re.compile(r"(^|/)(__main__|_?cli|cmd|commands?|console|main|
 
 def ending(module: Module, around: Surroundings) -> Iterator[Find]:
     """Exits outside a command line, exits at the end, skips in product code."""
+    called = {id(site.node.func) for site in module.sites if isinstance(site.node, ast.Call)}
     for site in module.sites:
         node = site.node
         if isinstance(node, ast.Call):
@@ -59,6 +60,10 @@ def ending(module: Module, around: Surroundings) -> Iterator[Find]:
                     yield _at_exit(node, site, module)
         elif isinstance(node, ast.Raise) and node.exc is not None:
             yield from _raised(node, site, module, around)
+        elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
+            meaning = dotted(node, module.aliases)
+            if meaning in _AT_ONCE and id(node) not in called and not _forks(site):
+                yield _find("exit", f"{meaning} is handed on", meaning, node, site, module)
 
 
 def _called(

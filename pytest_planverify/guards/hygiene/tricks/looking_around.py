@@ -22,6 +22,7 @@ _VARIABLE = re.compile(
 _FRAMEWORK = re.compile(
     r"_?py\.?test(\.\w+)*|unittest(\.\w+)*|_pytest(\.\w+)*|conftest|pluggy|xdist|pytest_\w+|nose2?|hypothesis"
 )
+_TEST_MODULE = re.compile(r"(^|\.)(tests?|test_\w+|\w+_test)(\.|$)")
 _PLACES = frozenset(
     [
         "sys.modules",
@@ -111,7 +112,8 @@ def _called(node: ast.Call, site: Site, module: Module, around: Surroundings) ->
     words = [value for arg in node.args if isinstance(value := fold(arg, module.constants), str)]
     if meaning in _FINDERS or meaning.rpartition(".")[0] in _PLACES:
         for word in words:
-            if _is_test_word(word) or (meaning.startswith("os.") and _VARIABLE.fullmatch(word)):
+            of_tests = meaning.startswith("sys.modules") and _TEST_MODULE.search(word)
+            if of_tests or _is_test_word(word):
                 yield _find("asks-for-tests", f"{meaning} is asked for {word}", word, node, site, module)
                 return
     if isinstance(node.func, ast.Attribute) and node.func.attr in (
@@ -209,6 +211,8 @@ def _is_test_word(word: str) -> bool:
 def _is_fragment(word: str, place: str) -> bool:
     """Whether it stands for tests where modules, variables or arguments are searched."""
     if _FRAMEWORK.fullmatch(word) or _VARIABLE.fullmatch(word):
+        return True
+    if place.startswith("sys.") and _TEST_MODULE.search(word):
         return True
     if len(word) < _LEAST_FRAGMENT - (place == "os.environ"):
         return False

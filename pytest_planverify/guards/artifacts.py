@@ -1,0 +1,79 @@
+"""Whether the run makes the artifacts that its commands are expected to make, or only finds them there."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from planner.model.evidence import HygieneSignal
+from planner.model.kinds import Hardness
+from planner.model.outcome import CheckKind, Verdict
+from planner.rules.glob_patterns import is_glob
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from planner.edges.plan_tree import FlatPlan
+    from planner.model.baseline import SessionInventory
+    from pytest_planverify.guards.shown import CheckSeen
+
+_Stamp = tuple[int, int, int]
+_RAN = (Verdict.PASSED, Verdict.FAILED, Verdict.FLAKY)
+
+
+class Artifacts:
+    """The expected artifacts of a plan, and when they were written before the run began."""
+
+    def __init__(self, flat: FlatPlan) -> None:
+        self._flat = flat
+        self._todos: dict[str, list[str]] = {}
+        """By path below the top root, the todos that expect it."""
+        for todo in flat.loaded.plan.items:
+            above = os.path.relpath(flat.owner(todo.id).root, flat.loaded.root)
+            for each in todo.acceptance_criteria.expected_artifacts:
+                if not is_glob(each.path):
+                    path = os.path.normpath(os.path.join(above, each.path)).replace(os.sep, "/")
+                    self._todos.setdefault(path, []).append(todo.id)
+        self._before = self._stamps()
+
+    def written(self) -> dict[str, str]:
+        """What has been ``made`` or ``rewritten`` since, by path."""
+        now = self._stamps()
+        return {
+            path: "rewritten" if path in self._before else "made"
+            for path in self._todos
+            if path in now and now[path] != self._before.get(path)
+        }
+
+    def signals(
+        self, before: SessionInventory, checks: Mapping[str, Mapping[str, CheckSeen]]
+    ) -> Iterator[HygieneSignal]:
+        """Artifacts that the commands of a todo made at the baseline, and that they find there by now.
+
+        One that was not there at the baseline may be up to date, and so weighs less.
+        """
+        written = self.written()
+        for path, todo_ids in self._todos.items():
+            how = before.artifacts.get(path)
+            if how is None or path in written or path not in self._before:
+                continue
+            runs = [run.check for todo_id in todo_ids for run in checks.get(todo_id, {}).values()]
+            commands = [check for check in runs if check.kind in (CheckKind.COMMAND, CheckKind.TEST)]
+            if not commands or any(check.verdict not in _RAN for check in commands):
+                continue
+            yield HygieneSignal(
+                sign="artifact-not-made",
+                hardness=Hardness.HARD if how == "rewritten" else Hardness.SOFT,
+                message=f"{path} lay there and was not written by the run, which wrote it at the baseline",
+                path=path,
+            )
+
+    def _stamps(self) -> dict[str, _Stamp]:
+        found: dict[str, _Stamp] = {}
+        for path in self._todos:
+            try:
+                facts = os.stat(self._flat.loaded.root / path)
+            except OSError:
+                continue
+            found[path] = (facts.st_mtime_ns, facts.st_ino, facts.st_size)
+        return found
