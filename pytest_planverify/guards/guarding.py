@@ -177,9 +177,10 @@ class Guards:
                 self.added = added
         touched = changed.files() if limited else ()
         if touched is None:
+            where = "" if root == self._flat.loaded.root else f" below {root}"
             self.notes.append(
-                f"allowed_files and protected_files were not looked at: below {root} there is neither a "
-                "commit nor a baseline to compare with; make one: planverify baseline PLAN"
+                f"allowed_files and protected_files were not looked at: there is neither a commit{where} "
+                "nor a baseline to compare with; make one: planverify baseline PLAN"
             )
             return
         self._before[root] = touched
