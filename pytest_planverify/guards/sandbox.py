@@ -56,7 +56,8 @@ def hold(
 def merged(records: Iterable[dict[str, Any]], nodeids: Collection[str]) -> tuple[AuditEvent, ...]:
     """The events, equal ones of several processes as one, those that were denied first.
 
-    What a shared fixture reached for is no other criterion's test's doing, only its file's.
+    What a shared fixture reached for is no other criterion's test's doing, only its file's; and where it was
+    made once more, in another worker, for one of the criterion's own tests, that says it all.
     """
     found: dict[AuditEvent, int] = {}
     for record in records:
@@ -65,7 +66,12 @@ def merged(records: Iterable[dict[str, Any]], nodeids: Collection[str]) -> tuple
         fields |= {"path": None} if own else {"nodeid": None, "phase": None}
         event = AuditEvent.model_validate({**fields, "denied": bool(record.get("denied"))})
         found[event] = found.get(event, 0) + max(int(record.get("count", 1)), 1)
-    events = [event.model_copy(update={"count": count}) for event, count in found.items()]
+    own_doing = {(each.event, each.target, each.denied) for each in found if each.nodeid is not None}
+    events = [
+        event.model_copy(update={"count": count})
+        for event, count in found.items()
+        if event.nodeid is not None or (event.event, event.target, event.denied) not in own_doing
+    ]
     return tuple(sorted(events, key=lambda event: not event.denied))
 
 
