@@ -56,8 +56,8 @@ def hold(
 def merged(records: Iterable[dict[str, Any]], nodeids: Collection[str]) -> tuple[AuditEvent, ...]:
     """The events, equal ones of several processes as one, those that were denied first.
 
-    What a shared fixture reached for is no other criterion's test's doing, only its file's; and where it was
-    made once more, in another worker, for one of the criterion's own tests, that says it all.
+    What a shared fixture reached for is no other criterion's test's doing, only its file's; and where it
+    was made once more, in another worker, for one of the criterion's own tests, that says it all.
     """
     found: dict[AuditEvent, int] = {}
     for record in records:
