@@ -104,7 +104,6 @@ _ROWS = (
     _tricks("special-cases", _HARD, "Answers to the inputs of the tests are written down"),
     _tricks("test-literals", _SOFT, "Conditions name inputs of the tests"),
     _tricks("asks-for-type-name", _SOFT, "Code asks for the name of a type"),
-    _tricks("compares-digest", _SOFT, "A digest of the input is compared with constants"),
     _tricks("counts-calls", _SOFT, "Code behaves otherwise after so many calls"),
     _tricks("answers-by-count", _HARD, "The answer to so many calls is written down"),
     _tricks("patches-judge", _HARD, "Code patches pytest, builtins or the standard library"),
