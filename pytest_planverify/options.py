@@ -164,7 +164,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 def take_over(early_config: pytest.Config, args: list[str]) -> None:
     """Put the command line aside, so that the parent parses nothing that belongs to the repository."""
-    from pytest_planverify.observing.session import in_session
+    from pytest_planverify.observing.role import in_session
 
     if in_session():
         early_config.known_args_namespace.planverify = False

@@ -19,6 +19,7 @@ MOST_NAMES = 2_000
 """So many hooks or plugins are told of; a session with more is no session of one project."""
 
 _UNKNOWN = "<unknown>"
+_AROUND_TESTS = ("pytest_runtest", "pytest_pyfunc_call", "pytest_fixture")
 
 
 class Inventory:
@@ -56,6 +57,10 @@ class Inventory:
             "plugins": sorted(self._plugins)[:MOST_NAMES],
             "hooks": [list(each) for each in sorted(self._hooks)][:MOST_NAMES],
         }
+
+    def has_a_hand_in_tests(self) -> bool:
+        """Whether a file of the project implements a hook that is called around tests."""
+        return any(hook.startswith(_AROUND_TESTS) for hook, _ in self._hooks)
 
     def _note(self, hook: str, implementation: Any) -> None:
         file = defining_file(implementation.function, implementation.plugin)

@@ -12,6 +12,7 @@ import functools
 import re
 import sys
 import types
+from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from pytest_planverify.observing.chance import Chance
@@ -57,7 +58,6 @@ class _ModuleShape(NamedTuple):
     """What a module's namespace binds, and those of its values that can change in place."""
 
     names: tuple[str, ...]
-    ids: tuple[int, ...]
     bindings: tuple[tuple[str, object], ...]
     mutable: tuple[Any, ...]
     held: tuple[Any, ...]
@@ -250,7 +250,7 @@ class LeakWatch:
 
     def _module_state(self, name: str, module: types.ModuleType) -> object:
         shape = self._shape(name, members_of(module))
-        if name in self._large:
+        if name in self._large or not shape.mutable:
             return (id(module), shape.bindings)
         found = self._note(name, snapshot(shape.mutable, MAX_VALUES, module=name))
         self._looked_at += len(found.state)
@@ -286,15 +286,13 @@ class LeakWatch:
         return bool(filled)
 
     def _shape(self, name: str, members: dict[str, Any]) -> _ModuleShape:
-        names, values = tuple(members), tuple(members.values())
-        ids = tuple(map(id, values))
         known = self._shapes.get(name)
-        if known is not None and known.ids == ids and known.names == names:
+        if known is not None and _is_same(members, known.names, known.held):
             return known
+        names, values = tuple(members), tuple(members.values())
         kept = [(each, value) for each, value in list(members.items()) if not _is_noise(name, each, value)]
         shape = _ModuleShape(
             names,
-            ids,
             tuple((each, stamp(value)) for each, value in kept),
             tuple(value for each, value in kept if _has_state(name, each, value)),
             values,
@@ -303,12 +301,21 @@ class LeakWatch:
         return shape
 
 
+def _is_same(members: dict[str, Any], names: tuple[str, ...], held: tuple[Any, ...]) -> bool:
+    """Whether a namespace binds the same names to the same objects, in the same order."""
+    return (
+        len(members) == len(held)
+        and all(map(is_, members.values(), held))
+        and all(map(is_, members, names))
+    )
+
+
 def _is_unused(cache: Cache) -> bool:
     info = _info(cache)
     return not info.misses and not info.currsize
 
 
-_NO_SHAPE = _ModuleShape((), (), (), (), ())
+_NO_SHAPE = _ModuleShape((), (), (), ())
 
 
 def _text_of(file: str) -> str:

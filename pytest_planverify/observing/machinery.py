@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from operator import attrgetter, is_
+from itertools import chain
+from operator import attrgetter, is_, methodcaller
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -67,11 +68,12 @@ _code, _defaults, _keywords = (
     attrgetter("__defaults__"),
     attrgetter("__kwdefaults__"),
 )
-
+_values = methodcaller("values")
 
 _all: Callable[[Iterable[object]], bool] = all
 _map: Callable[..., Iterable[object]] = map
-_len = len
+_len, _list = len, list
+_flat: Callable[[Any], Iterable[Any]] = chain.from_iterable
 # As they are now: these are among what is looked at.
 
 
@@ -169,6 +171,32 @@ class _Space:
 _MARKS = "pytest.mark"
 
 
+class _Glance:
+    """All namespaces at once, for most looks find everything as it was: one pass that C code makes."""
+
+    def __init__(self, spaces: Iterable[_Space]) -> None:
+        whole = [space for space in spaces if type(space._now) is not _Part]
+        self._parts = [space for space in spaces if type(space._now) is _Part]
+        self._nows = [space._now for space in whole]
+        self._sizes = [_len(space._last) for space in whole]
+        self._last = list(_flat(space._last for space in whole))
+        self._functions = list(_flat(space._functions for space in whole))
+        self._codes = list(_flat(space._codes for space in whole))
+        self._defaults = list(_flat(space._defaults for space in whole))
+        self._keywords = list(_flat(space._keywords for space in whole))
+
+    def is_same(self) -> bool:
+        functions = self._functions
+        return (
+            _list(_map(_len, self._nows)) == self._sizes
+            and _all(_map(is_, _flat(_map(_values, self._nows)), self._last))
+            and _all(_map(is_, _map(_code, functions), self._codes))
+            and _all(_map(is_, _map(_defaults, functions), self._defaults))
+            and _all(_map(is_, _map(_keywords, functions), self._keywords))
+            and _all([space.is_same() for space in self._parts])
+        )
+
+
 class Machinery:
     """What judges, as it was before anything of the project was loaded."""
 
@@ -177,6 +205,7 @@ class Machinery:
         self._stands: dict[str, ModuleType] = {}
         self._found: dict[tuple[str, str], Patched] = {}
         self._seen: set[int] = set()
+        self._glance: _Glance | None = None
         judging = [name for name in sys.modules if name in _INSTALLED or name.startswith(_PLUGGY)]
         for name in (*_JUDGES, *judging, *_LATE):
             self._watch(name)
@@ -193,9 +222,12 @@ class Machinery:
         for name, module in self._stands.items():
             if sys.modules.get(name) is not module:
                 self._note(Patched(f"sys.modules[{name!r}]", HARD, "", during))
-        for space in self._spaces:
-            if not space.is_same():
-                self._compare(space, during)
+        if self._glance is None:
+            self._glance = _Glance(self._spaces)
+        if not self._glance.is_same():
+            for space in self._spaces:
+                if not space.is_same():
+                    self._compare(space, during)
         for name in _LATE:
             if name not in self._stands and name in sys.modules:
                 self._watch(name)
@@ -225,6 +257,7 @@ class Machinery:
                 self._note(Patched(full, space.kind, file, during))
         if during != "tests":
             space.settle()
+            self._glance = None
 
     def _note(self, patched: Patched) -> None:
         self._found.setdefault((patched.name, patched.file), patched)
@@ -234,6 +267,7 @@ class Machinery:
         if not isinstance(module, ModuleType):
             return
         self._stands[name] = module
+        self._glance = None
         space: dict[str, Any] = vars(module)
         self._spaces.append(_Space(name, space))
         package = name.partition(".")[0]

@@ -16,7 +16,7 @@ import sys
 import threading
 import types
 import warnings
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_planverify.observing.first_imports import FirstImports
@@ -64,10 +64,25 @@ def process_state() -> Iterator[tuple[str, object]]:
     for name in _OFTEN_PATCHED:
         module = sys.modules.get(name)
         if module is not None:
-            members = list(members_of(module).items())
             label = f"members of {name}" if name in _INTERPRETER or name == "random" else name
-            yield label, [stamp(value) for key, value in members if key not in _MADE_ON_USE]
+            yield label, _stamps_of(name, members_of(module))
     yield from library_state(_LIBRARIES)
+
+
+def _stamps_of(name: str, members: dict[str, Any]) -> list[object]:
+    """What a module binds; the same list as before where it binds the same objects."""
+    known = _stamps.get(name)
+    if known is None or len(members) != len(known[0]) or not all(map(is_, members.values(), known[0])):
+        items = list(members.items())
+        known = _stamps[name] = (
+            [value for _, value in items],
+            [stamp(value) for key, value in items if key not in _MADE_ON_USE],
+        )
+    return known[1]
+
+
+_stamps: dict[str, tuple[list[Any], list[object]]] = {}
+"""By module, what it bound when it was last looked at, and what that comes to."""
 
 
 def library_state(names: Iterable[str]) -> Iterator[tuple[str, object]]:

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_planverify.observing import limits, phases
+from pytest_planverify.observing import phases
 from pytest_planverify.observing.bodies import Bodies
 from pytest_planverify.observing.chance import Chance
 from pytest_planverify.observing.choosing import Choosing
 from pytest_planverify.observing.hostile import guarded
 from pytest_planverify.observing.import_paths import import_path
 from pytest_planverify.observing.leaks import LeakWatch
+from pytest_planverify.observing.limits import SoftLimits
 from pytest_planverify.observing.live_fixtures import LiveFixtures
 from pytest_planverify.observing.nodeids import NodeIds
 from pytest_planverify.observing.output import restore_output, stumbled_over_output
@@ -70,6 +71,7 @@ class Recorder:
         self._import_paths: set[str] = set()
         self._fixture_paths: dict[str, str | None] = {}
         self.live_fixtures = LiveFixtures()
+        self.soft_limits = SoftLimits()
         self._stacks: Any = None
         self._project: ProjectMap | None = None
         self._bodies = Bodies()
@@ -266,7 +268,7 @@ class Recorder:
                 conflicts.update(entry.key for entry in wanted)
             seconds = [entry.limit_seconds for entry in wanted if entry.limit_seconds]
             if self.spec.soft_limits and seconds:
-                limits.set_soft_limit(item, max(seconds))
+                self.soft_limits.set(item, max(seconds))
         if self._leaks is not None:
             self._look_for_dependents(self._leaks)  # now, too: a test may end the process
         if conflicts:

@@ -22,6 +22,7 @@ from pytest_planverify.observing.distributions import remembered_distributions
 from pytest_planverify.observing.fixtures import RECORDER, SuitePropertyRecorder
 from pytest_planverify.observing.placing import Placing
 from pytest_planverify.observing.recorder import WORKER_INPUT, Recorder
+from pytest_planverify.observing.role import become_session
 from pytest_planverify.observing.spec import SessionSpec
 
 if TYPE_CHECKING:
@@ -30,18 +31,10 @@ if TYPE_CHECKING:
 HARNESS_EXIT = 70
 """Exit status of a session whose own set-up failed before pytest was reached."""
 
-_in_session = False
-
-
-def in_session() -> bool:
-    """Whether this process is one that runs tests for a parent."""
-    return _in_session
-
 
 def run_session(spec: SessionSpec) -> int:
     """Become the session: change folder, environment and output, run pytest, return its exit status."""
-    global _in_session
-    _in_session = True
+    become_session()
     journal = JournalWriter(spec.journal, spec.session_id, spec.key)
     audit: Audit | None = None
     try:
@@ -111,6 +104,7 @@ def _register(pluginmanager: pytest.PytestPluginManager, recorder: Recorder) -> 
     pluginmanager.register(recorder, RECORDER)
     pluginmanager.register(recorder.witness)
     pluginmanager.register(recorder.live_fixtures)
+    pluginmanager.register(recorder.soft_limits)
     pluginmanager.register(SuitePropertyRecorder(recorder))
     audit = watching()
     if audit is not None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MOST_KINDS_OF_TESTS = 100
 """So many times the judges are looked at while a test's body is about to run."""
+OFTEN = 8
+"""So often the judges are looked at between criteria; then each time that their number has doubled."""
 MOST_BODIES = 200
 
 _machinery: Machinery | None = None
@@ -37,6 +39,8 @@ class Witness:
         self.machinery = begin()
         self._inventory = Inventory(self.is_environment)
         self._kinds: set[tuple[object, ...]] = set()
+        self._has_hooks: bool | None = None
+        self._criteria = 0
         self._without_body: list[str] = []
         self._written = False
 
@@ -44,17 +48,27 @@ class Witness:
         self, plugin: object, plugin_name: str, manager: pytest.PytestPluginManager
     ) -> None:
         self._inventory.registered(plugin, plugin_name, manager)
+        self._has_hooks = None
 
     def pytest_collection_finish(self) -> None:
         self.machinery.look("collection")
 
     def between_criteria(self) -> None:
-        """The tests of other criteria come now."""
-        self.machinery.look("session")
+        """The tests of other criteria come now. What stays patched is seen at the end of the session, too."""
+        self._criteria += 1
+        if self._criteria <= OFTEN or not self._criteria & (self._criteria - 1):
+            self.machinery.look("session")
 
     def body_begins(self, item: pytest.Item) -> None:
-        """A test's fixtures are ready: what they patch is seen once for each file and set of them."""
-        kind = (item.path, *getattr(item, "fixturenames", ()))
+        """A test's fixtures are ready: what they patch is seen once for each set of them.
+
+        Where the project has hooks around tests, which may do it for one file only, once for each file, too.
+        """
+        kind = _fixtures_of(item)
+        if self._has_hooks is None:
+            self._has_hooks = self._inventory.has_a_hand_in_tests()
+        if self._has_hooks:
+            kind = (item.path, *kind)
         if kind not in self._kinds and len(self._kinds) < MOST_KINDS_OF_TESTS:
             self._kinds.add(kind)
             self.machinery.look("tests")
@@ -86,3 +100,11 @@ class Witness:
             "agreeing": agreeing_classes(self.is_environment),
             "without_body": self._without_body,
         }
+
+
+def _fixtures_of(item: pytest.Item) -> tuple[object, ...]:
+    """The functions of a test's fixtures: those of one name may differ from file to file."""
+    info: Any = getattr(item, "_fixtureinfo", None)
+    if info is None:
+        return (item.path,)
+    return tuple(id(each.func) for found in info.name2fixturedefs.values() for each in found)

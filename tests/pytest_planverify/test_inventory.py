@@ -8,7 +8,7 @@ from collections.abc import Generator
 from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from _pytest.config import PytestPluginManager
@@ -142,7 +142,7 @@ def test_the_facts_are_written_once_and_where_they_cannot_be_found_out_that_is_s
     assert written[1][1] == {"worker": "gw0", "incomplete": True}
 
 
-def test_what_a_fixture_patches_is_looked_at_once_for_each_file_and_set_of_fixtures(
+def test_what_a_fixture_patches_is_looked_at_once_for_each_set_of_fixtures(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     witness = Witness()
@@ -153,6 +153,30 @@ def test_what_a_fixture_patches_is_looked_at_once_for_each_file_and_set_of_fixtu
     witness.between_criteria()
     witness.pytest_collection_finish()
     assert looks == ["tests", "session", "collection"]
+
+
+def test_where_the_project_has_hooks_around_tests_it_is_looked_at_for_each_file(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def looks(*hooks: str) -> int:
+        witness, seen = Witness(), list[str]()
+        witness._inventory._hooks.update(dict.fromkeys((hook, "/p/conftest.py") for hook in hooks))
+        monkeypatch.setattr(witness.machinery, "look", seen.append)
+        for name in ("test_a.py", "test_b.py"):
+            test = SimpleNamespace(path=Path(name), _fixtureinfo=request.node._fixtureinfo)
+            witness.body_begins(cast("pytest.Item", test))
+        return len(seen)
+
+    assert looks("pytest_report_header") == 1
+    assert looks("pytest_runtest_setup") == 2
+
+
+def test_between_many_criteria_it_is_looked_at_ever_more_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    witness, looks = Witness(), list[str]()
+    monkeypatch.setattr(witness.machinery, "look", looks.append)
+    for _ in range(100):
+        witness.between_criteria()
+    assert len(looks) == 8 + 3  # the 16th, 32nd and 64th
 
 
 def test_tests_of_unittest_are_not_asked_for_their_bodies(request: pytest.FixtureRequest) -> None:

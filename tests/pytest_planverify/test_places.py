@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_planverify.observing.import_paths import import_path
-from pytest_planverify.observing.limits import set_soft_limit
+from pytest_planverify.observing.limits import SoftLimits
 from pytest_planverify.observing.nodeids import NodeIds
 from pytest_planverify.observing.spec import Narrowing, SessionSpec, Wanted
 
@@ -57,6 +58,7 @@ def item(*, plugin: bool = True, own: Any = None, ini: float | None = None) -> A
         ),
         get_closest_marker=lambda name: own,
         add_marker=lambda mark, append: marks.append((mark.mark, append)),
+        nodeid="test_slow.py::test_slow",
         marks=marks,
     )
 
@@ -64,7 +66,6 @@ def item(*, plugin: bool = True, own: Any = None, ini: float | None = None) -> A
 @pytest.mark.parametrize(
     ("own", "ini", "limited"),
     [
-        (None, None, True),
         (None, 5, False),
         (None, 50, True),
         (None, 0, True),
@@ -78,7 +79,7 @@ def item(*, plugin: bool = True, own: Any = None, ini: float | None = None) -> A
 def test_the_tighter_limit_holds(own: Any, ini: float | None, limited: bool):
     test = item(own=own, ini=ini)
 
-    set_soft_limit(test, 10)
+    SoftLimits().set(test, 10)
 
     assert bool(test.marks) == limited
     if limited:
@@ -87,12 +88,46 @@ def test_the_tighter_limit_holds(own: Any, ini: float | None, limited: bool):
         assert mark.kwargs == {"method": "signal", "func_only": True}
 
 
-def test_without_the_timeout_plugin_there_is_no_soft_limit():
-    test = item(plugin=False)
+def alarm_while_called(limits: SoftLimits, test: Any) -> object:
+    call = limits.pytest_runtest_call(test)
+    next(call)
+    handler = signal.getsignal(signal.SIGALRM)
+    with pytest.raises(StopIteration):
+        call.send(None)
+    return handler
 
-    set_soft_limit(test, 10)
 
+def test_without_a_limit_of_its_own_a_test_has_a_timer_while_it_is_called():
+    test, limits = item(), SoftLimits()
+
+    limits.set(test, 10)
+
+    assert callable(alarm_while_called(limits, test))
+    assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
     assert test.marks == []
+
+
+def test_without_the_timeout_plugin_there_is_no_soft_limit():
+    test, limits = item(plugin=False), SoftLimits()
+
+    limits.set(test, 10)
+
+    assert alarm_while_called(limits, test) == signal.SIG_DFL
+    assert test.marks == []
+
+
+def test_a_project_that_uses_the_alarm_itself_keeps_it():
+    def own(number: int, frame: object) -> None: ...
+
+    test, limits = item(), SoftLimits()
+    limits.set(test, 10)
+    before = signal.signal(signal.SIGALRM, own)
+    try:
+        assert alarm_while_called(limits, test) is own
+        assert signal.getsignal(signal.SIGALRM) is own
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_a_spec_survives_the_way_to_a_worker():
