@@ -20,22 +20,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from planner.model.outcome import (
     Check,
-    CheckKind,
     Failure,
     Outcome,
     OutcomeDocument,
     OutcomeMetrics,
     PlanRef,
     RunInfo,
-    Since,
     Summary,
-    TestOutcome,
     TestResult,
-    TodoState,
-    Verdict,
 )
 from planner.model.plan import AcceptanceCriteria, CommandSpec, MetricSpec, Plan, Policy, Todo
 from planner.model.taxonomy import CATEGORIES, Category, Repeatability, RoutingKey
+from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
 from planner.rules.approving import edits_to_apply
 from planner.rules.deciding import decide
 from planner.rules.editing import apply_edits

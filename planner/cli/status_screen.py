@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.cli.screen import Screen, cells, counted, listed, moment, padded
-from planner.model.outcome import Verdict
+from planner.model.verdicts import Verdict
 from planner.rules.progress import Standing
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from planner.edges.project.file_samples import sample
 from planner.edges.project.rooted_files import RootedFiles
 from planner.edges.project.source_places import SourcePlaces
 from planner.model.context import DefinedName, FailureContext, FileSample
-from planner.model.evidence import Side
 from planner.model.failure_report import FAILURE_REPORT_VERSION, FailureReport
-from planner.model.outcome import CheckKind
+from planner.model.kinds import Side
 from planner.model.plan import ID_PATTERN, ArtifactSpec, CommandSpec
+from planner.model.verdicts import CheckKind
 from planner.rules.instructions.case import failing_command
 from planner.rules.revision.files import is_test_file
 

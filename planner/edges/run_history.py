@@ -12,7 +12,7 @@ import stat
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from planner.model.outcome import TodoState
+from planner.model.verdicts import TodoState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from planner.model.base import ReadValue
-from planner.model.outcome import TestOutcome, TodoState, Verdict
+from planner.model.verdicts import TestOutcome, TodoState, Verdict
 
 BASELINE_VERSION: Literal[1] = 1
 
@@ -158,6 +158,8 @@ class Baseline(ReadValue):
     """The tree had changes that the commit has not."""
     python: str
     pytest: str
+    runs: int = 1
+    """How often the plan was verified for it; only several runs show what is flaky and was green."""
     todos: dict[str, BaselineTodo] = Field(default_factory=dict[str, BaselineTodo])
     tests: dict[str, BaselineTest] = Field(default_factory=dict[str, BaselineTest])
     """By node id, relative to the plan's root; a file that could not be imported by its path."""

@@ -13,9 +13,10 @@ from pydantic import Field
 
 from planner.model.base import ReadValue
 from planner.model.edits import Edit
-from planner.model.outcome import Failure, PlanRef, TodoState
+from planner.model.outcome import Failure, PlanRef
 from planner.model.plan import Todo
 from planner.model.taxonomy import BranchReason, Category, Role
+from planner.model.verdicts import TodoState
 
 DECISION_VERSION: Literal[1] = 1
 

@@ -14,15 +14,15 @@ from planner.model.evidence import (
     CommandFact,
     Confirmation,
     ContractFact,
-    EvidenceKind,
     Frame,
     MetricFact,
-    Phase,
     ProcessEnd,
     Selector,
 )
-from planner.model.outcome import CheckKind, Failure, FixtureUse, TodoState, Verdict
+from planner.model.kinds import EvidenceKind, Phase
+from planner.model.outcome import Failure, FixtureUse
 from planner.model.taxonomy import Category, Role
+from planner.model.verdicts import CheckKind, TodoState, Verdict
 
 FAILURE_REPORT_VERSION: Literal[1] = 1
 

@@ -11,8 +11,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 
 from planner.model.base import ReadValue
-from planner.model.evidence import Evidence, Phase
-from planner.model.outcome import Check, Outcome, PlanRef, RunInfo, TestOutcome, TodoState
+from planner.model.evidence import Evidence
+from planner.model.kinds import Phase
+from planner.model.outcome import Check, Outcome, PlanRef, RunInfo
+from planner.model.verdicts import TestOutcome, TodoState
 
 JOURNAL_VERSION: Literal[1] = 1
 

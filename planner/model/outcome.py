@@ -5,130 +5,54 @@ Readers ignore keys that they do not know; the version only grows.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field
 
 from planner.model.base import ReadValue
 from planner.model.evidence import AuditEvent, Phase, ProcessEnd
+from planner.model.plan_ref import PlanRef, SubPlanRef
 from planner.model.taxonomy import Category, Owner, Repeatability, Role, RoutingKey
+from planner.model.verdicts import (
+    CheckAtBase,
+    CheckKind,
+    Isolation,
+    Since,
+    TestOutcome,
+    TodoAtBase,
+    TodoState,
+    Verdict,
+    Witness,
+)
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Check",
+    "CheckAtBase",
+    "CheckKind",
+    "Diagnosis",
+    "Failure",
+    "FixtureUse",
+    "Isolation",
+    "Location",
+    "Outcome",
+    "OutcomeDocument",
+    "OutcomeMetrics",
+    "PlanRef",
+    "RunInfo",
+    "RunnerUp",
+    "Since",
+    "SubPlanRef",
+    "Summary",
+    "TestOutcome",
+    "TestResult",
+    "TodoAtBase",
+    "TodoState",
+    "Verdict",
+    "Witness",
+]
 
 SCHEMA_VERSION: Literal[1] = 1
-
-
-class Verdict(StrEnum):
-    """What a check said."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    FLAKY = "flaky"
-    """The same code gave both answers; counts as failed."""
-    INCONCLUSIVE = "inconclusive"
-    """The check could not be run to its end."""
-    NEEDS_HUMAN = "needs_human"
-    STALE = "stale"
-    BLOCKED = "blocked"
-    """A dependency of the todo failed; what the check itself said is not counted."""
-    NOT_RUN = "not_run"
-
-    @property
-    def is_red(self) -> bool:
-        return self in (Verdict.FAILED, Verdict.FLAKY)
-
-
-class TodoState(StrEnum):
-    """What a run can say about a todo."""
-
-    DONE = "done"
-    TEST_FAILED = "test_failed"
-    TESTING = "testing"
-    BLOCKED = "blocked"
-    PENDING = "pending"
-
-
-class CheckKind(StrEnum):
-    TEST = "test"
-    COMMAND = "command"
-    ARTIFACT = "artifact"
-    METRIC = "metric"
-    CONTRACT = "contract"
-    MANUAL = "manual"
-    SUB_PLAN = "sub_plan"
-    GUARD = "guard"
-    """What no criterion asks for and every todo is held to: ``hygiene``, ``allowlist``, ``sandbox``,
-    ``budget``. It stands among the checks of a todo only where it was violated."""
-
-
-class Isolation(StrEnum):
-    """In whose company a check was run."""
-
-    SESSION = "session"
-    """One session shared with other criteria."""
-    FORKED = "forked"
-    """A session of its own in a forked process."""
-    SPAWNED = "spawned"
-    """A process of its own, started anew."""
-    PARENT = "parent"
-    """Evaluated by the supervising process."""
-
-
-class Witness(StrEnum):
-    """Which observer a test's result was read from."""
-
-    PLUGIN = "plugin"
-    JSON_REPORT = "json_report"
-    JUNIT_XML = "junit_xml"
-    EXIT_CODE = "exit_code"
-
-
-class TestOutcome(StrEnum):
-    __test__ = False
-
-    PASSED = "passed"
-    FAILED = "failed"
-    ERROR = "error"
-    SKIPPED = "skipped"
-    XFAILED = "xfailed"
-    XPASSED = "xpassed"
-    TIMEOUT = "timeout"
-    CRASHED = "crashed"
-    NOT_RUN = "not_run"
-
-    @property
-    def is_red(self) -> bool:
-        return self in (TestOutcome.FAILED, TestOutcome.ERROR, TestOutcome.TIMEOUT, TestOutcome.CRASHED)
-
-
-class Since(StrEnum):
-    """How a result compares with the baseline."""
-
-    NEW = "new"
-    PRE_EXISTING = "pre_existing"
-    FIXED = "fixed"
-    FLAKY_AT_BASE = "flaky_at_base"
-    UNKNOWN = "unknown"
-
-
-class CheckAtBase(StrEnum):
-    """What a check was worth at the baseline."""
-
-    RED = "red"
-    """Nothing of it held."""
-    MIXED = "mixed"
-    """Some of its tests were red, or flaky, and some green."""
-    GREEN = "green"
-    """Nothing of it was red."""
-
-
-class TodoAtBase(StrEnum):
-    """How a todo stood at the baseline."""
-
-    OPEN = "open"
-    CLAIMED = "claimed"
-    """It was said to be done."""
-    DONE = "done"
-    """All its criteria passed."""
 
 
 class TestResult(ReadValue):
@@ -275,23 +199,6 @@ class Outcome(ReadValue):
     failures: tuple[Failure, ...] = ()
 
 
-class SubPlanRef(ReadValue):
-    """The plan file of a parent, as it was when it was verified."""
-
-    todo_id: str
-    """The parent."""
-    path: str
-    digest: str
-
-
-class PlanRef(ReadValue):
-    todo_list_id: str
-    path: str
-    digest: str
-    sub_plans: tuple[SubPlanRef, ...] = ()
-    """Those that were loaded, at any depth."""
-
-
 class RunInfo(ReadValue):
     run_id: str
     started_at: str
@@ -303,6 +210,7 @@ class RunInfo(ReadValue):
     python: str
     pytest: str
     hygiene: str = "unchecked: no baseline"
+    """``clean``, ``violated`` or ``unchecked``; after a colon by what, or why not."""
     interrupted: bool = False
     notes: tuple[str, ...] = ()
     """What a reader should know about the run as a whole: an unexplained exit status, a skipped step."""

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Literal
 
 from planner.model.base import ReadValue
-from planner.model.outcome import CheckKind, Verdict
+from planner.model.verdicts import CheckKind, Verdict
 
 QUALIFICATION_VERSION: Literal[1] = 1
 

@@ -6,8 +6,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import TodoState
 from planner.model.plan import TodoStatus
+from planner.model.verdicts import TodoState
 from planner.rules.dependencies import dependency_order
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from planner.model.outcome import TodoState
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Todo
 from planner.model.taxonomy import BranchReason, Category
+from planner.model.verdicts import TodoState
 from planner.rules.criteria import pytest_command, wants_convention
 
 if TYPE_CHECKING:
@@ -102,6 +102,16 @@ def circle_of(branch: Entry, branches: Iterable[Entry]) -> tuple[str, ...]:
     return ()
 
 
+def attempts_of(reason: BranchReason | None, policy: Policy) -> int:
+    """How many attempts a branch has that does not say so itself.
+
+    A flaky test is green by chance if it is only tried often enough: its repair has a number of its own.
+    """
+    if reason is BranchReason.FLAKY_TEST:
+        return policy.flaky_retry.attempts
+    return policy.max_debug_attempts
+
+
 def branch_todo(
     parent: Todo,
     outcome: Outcome,
@@ -117,6 +127,7 @@ def branch_todo(
 ) -> Todo:
     """The branch todo as it is before any edit: it reuses all criteria of its parent."""
     reason = branch_reason(category)
+    attempts = attempts_of(reason, policy)
     memory = {
         "opened_at": opened_at,
         "attempts": 0,
@@ -141,18 +152,13 @@ def branch_todo(
         "risk_level": parent.risk_level,
         "failure_routing": parent.failure_routing or None,
         "is_temporary": True,
-        "max_debug_attempts": _attempts(category, policy),
+        "max_debug_attempts": min(attempts, 1) if category in RETRIED_ONCE else attempts,
         "max_lifetime_seconds": policy.branch_timeout_seconds,
         "timeout_seconds": parent.timeout_seconds,
         "priority": parent.priority,
         "extensions": {MEMORY: {name: held for name, held in memory.items() if held not in (None, "")}},
     }
     return Todo.model_validate({name: held for name, held in fields.items() if held is not None})
-
-
-def _attempts(category: Category, policy: Policy) -> int:
-    allowed = policy.max_debug_attempts
-    return min(allowed, 1) if category in RETRIED_ONCE else allowed
 
 
 def _criteria(parent: Todo) -> AcceptanceCriteria:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from planner.catalog import RECIPES, Command, parse_command
-from planner.model.outcome import CheckKind
 from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec, Todo
+from planner.model.verdicts import CheckKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -21,7 +21,8 @@ from planner.model.decision import (
     Repair,
 )
 from planner.model.edits import AddBranch, AddContext, QuarantineTest, RecordAttempt
-from planner.model.outcome import PlanRef, TodoState
+from planner.model.outcome import PlanRef
+from planner.model.verdicts import TodoState
 from planner.rules.approving import branch_approval
 from planner.rules.board import lay_out
 from planner.rules.branching import branch_reason, branch_todo, can_remember, next_branch_id
@@ -62,6 +63,7 @@ DECISION_RULES: Mapping[str, str] = {
     "environment-blames-nobody": "What the environment lacks is no role's work: it is verified later.",
     "harness-blames-nobody": "When the run itself went wrong, nothing is concluded about the work.",
     "inconclusive-is-verified-again": "What a run could not tell is verified again.",
+    "demand-proves-nothing": "A demand that no run can prove, whatever the work, goes to a person.",
     "claimed-but-not-run": "A todo that is said to be done and was not run is verified.",
     "question-is-open": "A question of the plan waits for a person's answer.",
     "children-first": "A parent waits for the todos of its sub-plan.",

@@ -6,8 +6,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 from planner.model.decision import Approval, HumanNeed, Move, NeedKind, Notice
-from planner.model.outcome import TodoState, Verdict
 from planner.model.taxonomy import Role
+from planner.model.verdicts import TodoState, Verdict
 from planner.rules.approving import edits_with_ids
 from planner.rules.branching import tried
 
@@ -27,6 +27,7 @@ _HEARD_BY = {
     "branch-lifetime": Role.PLANNER,
     "branches-in-a-circle": Role.PLANNER,
     "branch-without-parent": Role.PLANNER,
+    "demand-proves-nothing": Role.PLANNER,
 }
 
 
@@ -110,7 +111,9 @@ def _of_repair(repair: Repair, command: str) -> Iterator[HumanNeed]:
         yield HumanNeed(
             kind=NeedKind.REVIEW,
             todo_id=todo_id,
-            what="decide how it goes on: repairs are used up",
+            what="change the demand, or make the baseline that it needs"
+            if repair.rule == "demand-proves-nothing"
+            else "decide how it goes on: repairs are used up",
             why=repair.because,
         )
     elif repair.role is Role.HUMAN and repair.move in (Move.BRANCH, Move.RETRY, Move.SEPARATE):

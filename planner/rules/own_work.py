@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from planner.model.outcome import CheckAtBase, Since, TodoAtBase
+from planner.model.verdicts import CheckAtBase, Since, TodoAtBase
 from planner.rules.criteria import STAY_GREEN, TURN_GREEN
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import CheckKind, Verdict
 from planner.model.qualification import Quality
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import CheckKind, Verdict
 from planner.rules.criteria import STAY_GREEN
 
 if TYPE_CHECKING:
@@ -107,7 +107,11 @@ def worth_of(
 def _green(broken: Answer | None, control_fault: str | None, times: int) -> Worth:
     """Of a check that is green before the work."""
     if control_fault is not None:
-        return _unrunnable(f"its negative control cannot be applied: {control_fault}", None)
+        return Worth(
+            quality=Quality.UNRUNNABLE,
+            because=f"its negative control cannot be applied: {control_fault}",
+            remedy="make the control anew, so that it breaks the feature in the tree as it is",
+        )
     if broken is None:
         said = "once" if times == 1 else f"{times} of {times} times"
         return Worth(
@@ -129,7 +133,12 @@ def _red(first: Answer, broken: Answer | None, to_be_written: bool) -> Worth:
         return _unrunnable(failure.stack_trace_head or str(failure.category), failure)
     if failure is not None and failure.category is Category.TEST_NOT_FOUND:
         if not to_be_written:
-            return _unrunnable(failure.stack_trace_head or "its tests do not exist", failure)
+            return Worth(
+                quality=Quality.UNRUNNABLE,
+                because=failure.stack_trace_head or "its tests do not exist",
+                remedy="name tests that exist; if a todo is to write them, say so in its allowed_files or "
+                "expected_artifacts",
+            )
         return Worth(quality=Quality.RED_OK, because="its tests are still to be written by a todo")
     bad = None if broken is None else _on_broken(broken)
     return bad or Worth(quality=Quality.RED_OK, because=_said("it is red before the work", failure))

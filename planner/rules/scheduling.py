@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.model.decision import Move, ReadyTodo
-from planner.model.outcome import TodoState
 from planner.model.plan import TodoStatus
+from planner.model.verdicts import TodoState
 from planner.rules.branching import open_branches
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from planner.catalog import parse_command
 from planner.errors import CommandSyntaxError
 from planner.model.edits import AddDependency, AddTodoBefore
-from planner.model.outcome import CheckKind
 from planner.model.plan import (
     DEFAULT_CRITERION_SECONDS,
     MAX_SECONDS,
@@ -17,6 +16,7 @@ from planner.model.plan import (
     CommandSpec,
     Todo,
 )
+from planner.model.verdicts import CheckKind
 from planner.rules.routing import route
 from planner.text.sanitizing import clean
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import CheckAtBase, Since, TestOutcome, Verdict
+from planner.model.verdicts import CheckAtBase, Since, TestOutcome, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

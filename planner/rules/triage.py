@@ -7,14 +7,17 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from planner.model.decision import Move
-from planner.model.outcome import Failure, TodoState, Verdict
+from planner.model.outcome import Failure
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category, Family, Owner
-from planner.rules.branching import circle_of, tried
+from planner.model.verdicts import TestOutcome, TodoState, Verdict
+from planner.rules.branching import attempts_of, branch_reason, circle_of, tried
+from planner.rules.criteria import STAY_GREEN, TURN_GREEN
 from planner.rules.halting import failures_of
 from planner.rules.own_work import is_not_its_work
 
 if TYPE_CHECKING:
+    from planner.model.outcome import Check, Outcome
     from planner.model.plan import Todo
     from planner.rules.board import Board, Entry
 
@@ -158,6 +161,15 @@ def _undecided(entry: Entry) -> Ruling:
             rule="children-first",
             because="its state comes from the todos of its sub-plan",
         )
+    open_checks = [check for check in outcome.checks if check.counts_as in UNDECIDED]
+    if open_checks and all(_is_beyond_proof(outcome, check) for check in open_checks):
+        first = open_checks[0]
+        return Ruling(
+            entry=entry,
+            move=Move.ESCALATE,
+            rule="demand-proves-nothing",
+            because=f"{first.id} stays open however often it is run: {first.reason}",
+        )
     return Ruling(
         entry=entry,
         move=Move.VERIFY,
@@ -188,6 +200,9 @@ def _repair(board: Board, entry: Entry, failure: Failure, apart: tuple[Failure, 
             return _escalated(base, "branch-depth", "the plan allows no branches (max_branch_depth is 0)")
         if entry.plan.metadata.max_debug_attempts < 1:
             because = "the plan allows no attempts at a repair (max_debug_attempts is 0)"
+            return _escalated(base, "attempts-used-up", because)
+        if attempts_of(branch_reason(failure.category), entry.plan.metadata) < 1:
+            because = "the plan allows no attempts at mending a flaky test (flaky_retry.attempts is 0)"
             return _escalated(base, "attempts-used-up", because)
         return base
     last = branches[-1]
@@ -234,7 +249,7 @@ def _open_branch(base: Ruling, last: Entry, now: str) -> Ruling:
         return replace(base, move=Move.WAIT, rule="branch-under-way", because=because)
     attempts = memory.attempts + 1
     allowed = branch.max_debug_attempts
-    allowed = policy.max_debug_attempts if allowed is None else allowed
+    allowed = attempts_of(branch.branch_reason, policy) if allowed is None else allowed
     base = replace(base, attempts=attempts)
     spent = f"{name} is still red after {attempts} of {allowed} attempts"
     if attempts >= allowed:
@@ -262,6 +277,17 @@ def _failed_for_nobody(branch: Entry) -> bool:
 def _is_claimed_unseen(entry: Entry) -> bool:
     todo = entry.todo
     return todo.status is TodoStatus.CLAIMED and todo.requires_testing and not todo.has_sub_plan
+
+
+def _is_beyond_proof(outcome: Outcome, check: Check) -> bool:
+    """Whether a demand is open though all its tests have ended: the baseline leaves nothing to prove."""
+    return (
+        check.id in (TURN_GREEN, STAY_GREEN)
+        and check.verdict is Verdict.INCONCLUSIVE
+        and bool(check.tests)
+        and all(test.outcome is not TestOutcome.NOT_RUN for test in check.tests)
+        and not any(failure.check_id == check.id for failure in outcome.failures)
+    )
 
 
 def _seconds_between(earlier: str | None, later: str) -> float | None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from planner.catalog.findings import read_findings
 from planner.catalog.vacuity import proves_nothing
-from planner.model.evidence import CommandFact, Evidence, EvidenceKind, Finding, ProcessEnd
-from planner.model.outcome import Verdict
+from planner.model.evidence import CommandFact, Evidence, Finding, ProcessEnd
+from planner.model.kinds import EvidenceKind
+from planner.model.verdicts import Verdict
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.result import CheckResult
 from pytest_planverify.processes import ProcessResult, run_process

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.model.evidence import ArtifactFact, Evidence, EvidenceKind
+from planner.model.evidence import ArtifactFact, Evidence
+from planner.model.kinds import EvidenceKind
 from planner.model.outcome import FixtureUse
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.rooted import (

@@ -6,9 +6,10 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any
 
-from planner.model.evidence import Evidence, EvidenceKind, MetricFact
-from planner.model.outcome import Verdict
+from planner.model.evidence import Evidence, MetricFact
+from planner.model.kinds import EvidenceKind
 from planner.model.plan import MetricSpec, Operator
+from planner.model.verdicts import Verdict
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.result import CheckResult
 

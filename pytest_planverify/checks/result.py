@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from planner.model.evidence import Evidence
-    from planner.model.outcome import Verdict
+    from planner.model.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

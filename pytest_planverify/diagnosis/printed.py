@@ -6,7 +6,8 @@ import builtins
 import re
 from pathlib import PurePosixPath
 
-from planner.model.evidence import ExceptionFact, Frame, Side
+from planner.model.evidence import ExceptionFact, Frame
+from planner.model.kinds import Side
 
 _HEADER = "Traceback (most recent call last):"
 _FILE = re.compile(r'^ +File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:,? in (?P<function>.+))?$')

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePosixPath, PureWindowsPath
 
-from planner.model.evidence import Evidence, EvidenceKind, ExceptionFact, Frame, ProcessEnd, Side
+from planner.model.evidence import Evidence, ExceptionFact, Frame, ProcessEnd
+from planner.model.kinds import EvidenceKind, Side
 from pytest_planverify.diagnosis.printed import read_stack, read_traceback
 
 PROJECT_SIDES = (Side.TEST, Side.PRODUCT)

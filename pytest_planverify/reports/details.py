@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.outcome import Check, Failure, Isolation, Location, Outcome, TestResult, Verdict
+from planner.model.verdicts import Isolation, Verdict
 from pytest_planverify.reports.rows import GAP, INDENT, tests_of
 from pytest_planverify.reports.screen import Screen, Span, Style, cells, padded, widest
 from pytest_planverify.reports.words import (
@@ -23,6 +23,8 @@ from pytest_planverify.reports.words import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from planner.model.outcome import Check, Failure, Location, Outcome, TestResult
 
 LABEL = 7
 """The width of the column of labels, ``where`` and a gap."""

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import PlannerError
-from planner.model.evidence import Evidence, ExceptionFact, Frame, Side
 from planner.model.failure_report import (
     FailureReport,
     LookAt,
@@ -25,6 +24,7 @@ from planner.model.failure_report import (
     ReportedPlan,
     ReportedTodo,
 )
+from planner.model.kinds import Side
 from planner.model.plan import ID_PATTERN
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from planner.edges.plan_file import LoadedPlan
+    from planner.model.evidence import Evidence, ExceptionFact, Frame
     from planner.model.outcome import Check, Failure, Outcome
     from planner.model.plan import Todo
 

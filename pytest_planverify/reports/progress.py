@@ -9,7 +9,7 @@ import time
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
-from planner.model.outcome import TestOutcome, Verdict
+from planner.model.verdicts import TestOutcome, Verdict
 from pytest_planverify.reports.screen import Screen, Span, Style, cells
 from pytest_planverify.reports.words import TEST_WORDS, VERDICT_WORDS, TestWord, counted
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.outcome import Check, CheckKind, Outcome, TestOutcome, Verdict
+from planner.model.verdicts import CheckKind, TestOutcome, Verdict
 from pytest_planverify.reports.screen import Screen, Span, Style, cells, padded, widest
 from pytest_planverify.reports.words import WORDS, Standing, Word, counted, duration, number, standing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from planner.model.outcome import Check, Outcome
 
 GAP = "  "
 INDENT = 4

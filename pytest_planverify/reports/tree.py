@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import CheckKind
 from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
+from planner.model.verdicts import CheckKind
 from pytest_planverify.reports.screen import Screen, Span, Style, cells
 from pytest_planverify.reports.words import counted, number
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.outcome import CheckKind, Outcome, Since, TestOutcome, TodoState, Verdict
 from planner.model.taxonomy import Owner, Repeatability
+from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
 from pytest_planverify.reports.screen import Glyphs, Style
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from planner.model.outcome import Outcome
 
 
 class Word(NamedTuple):

@@ -11,8 +11,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import CheckKind, Since
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import CheckKind, Since
 from planner.rules.editing.allowed_files import is_exclusion
 from planner.rules.instructions.advice import MEANINGS, Hint
 from planner.rules.instructions.case import Case, listed

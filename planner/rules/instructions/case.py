@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from planner.model.evidence import Side
 from planner.model.failure_report import Comparison
-from planner.model.outcome import CheckKind, Failure, Location
+from planner.model.kinds import Side
+from planner.model.outcome import Failure, Location
 from planner.model.taxonomy import Category, Owner, Repeatability
+from planner.model.verdicts import CheckKind
 from planner.rules.criteria import commands_of
 from planner.rules.instructions.conduct import HALTING
 from planner.rules.instructions.quoting import said, span

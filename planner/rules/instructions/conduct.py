@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import CheckKind
 from planner.model.taxonomy import Category
+from planner.model.verdicts import CheckKind
 from planner.rules.instructions.advice import Hint
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from planner.model.evidence import Side
-from planner.model.outcome import CheckKind
+from planner.model.kinds import Side
 from planner.model.taxonomy import Category
+from planner.model.verdicts import CheckKind
 from planner.rules.instructions.case import listed
 from planner.rules.instructions.crash_stacks import own_stack
 from planner.rules.instructions.excerpts import language

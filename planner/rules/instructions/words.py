@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import CheckKind, Since
 from planner.model.taxonomy import Owner, Repeatability
+from planner.model.verdicts import CheckKind, Since
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import CheckKind
 from planner.model.plan import ArtifactSpec, MetricSpec
+from planner.model.verdicts import CheckKind
 from planner.rules.glob_patterns import plain
 from planner.rules.validation.facts import Facts, Found, command_loc, listed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import CheckKind
+from planner.model.verdicts import CheckKind
 from planner.rules.glob_patterns import is_glob, matches
 from planner.rules.validation.facts import Facts, Found, command_loc, is_branch, listed
 from planner.rules.validation.project import Kind

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import CheckKind
 from planner.model.taxonomy import Category, Family, Role, RoutingKey
+from planner.model.verdicts import CheckKind
 from planner.rules.validation.facts import Facts, Found
 
 if TYPE_CHECKING:

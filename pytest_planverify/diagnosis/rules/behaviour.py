@@ -116,6 +116,15 @@ def _assertion_in_product(case: Case) -> Hit | None:
     return Hit(suggestion=f"An assertion of the product fails in {place(case.raised_at)}: {_source(case)}.")
 
 
+def _gathered_checks(case: Case) -> Hit | None:
+    """Checks that did not hold, for which a plugin raises once the test's body is over."""
+    if not case.in_nobody or not case.is_error("builtins.AssertionError") or case.error is None:
+        return None
+    if case.evidence.phase is not Phase.CALL:
+        return None
+    return Hit(suggestion=f"A check in {_name_of_test(case)} does not hold: {said(case.error)}.")
+
+
 def _source(case: Case) -> str:
     frame = case.raised_at
     return quote(frame.source) if frame and frame.source else (said(case.error) if case.error else "")
@@ -221,6 +230,14 @@ BEHAVIOUR_RULES: tuple[Rule, ...] = (
         category=Category.TEST_REGRESSION,
         confidence=0.93,
         read=_assertion_in_product,
+    ),
+    Rule(
+        id="gathered-checks",
+        because="A plugin gathered the checks of a test that do not hold.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.8,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.15),
+        read=_gathered_checks,
     ),
     Rule(
         id="did-not-raise",

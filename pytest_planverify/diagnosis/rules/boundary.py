@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from planner.model.evidence import Side
+from planner.model.kinds import Side
 from planner.model.taxonomy import Category, Owner
 from planner.text.python_messages import callee_of
 from pytest_planverify.diagnosis.reading import Case, raises_by_hand

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.model.evidence import ArtifactFact, ContractFact, EvidenceKind, MetricFact
+from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
@@ -13,6 +13,7 @@ from pytest_planverify.diagnosis.wording import nearest, quote
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from planner.model.evidence import ArtifactFact, ContractFact, MetricFact
     from pytest_planverify.diagnosis.reading import Case
 
 _ABSENT = frozenset({"missing", "no_match"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from planner.model.evidence import CommandFact, EvidenceKind, Finding
+from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
@@ -14,6 +14,7 @@ from pytest_planverify.diagnosis.wording import quote
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from planner.model.evidence import CommandFact, Finding
     from pytest_planverify.diagnosis.reading import Case
 
 _SYNTAX_CODES = frozenset({"invalid-syntax", "syntax-error", "syntax", "E999", "E0001", "E902"})

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from planner.model.evidence import EvidenceKind, Frame, Side
+from planner.model.kinds import EvidenceKind, Side
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.known import CRASH_SIGNALS
 from pytest_planverify.diagnosis.reading import Case, last_frame_of, top_level
 from pytest_planverify.diagnosis.rule import Hit, Rule
 from pytest_planverify.diagnosis.rules.starting import STARTING_RULES
 from pytest_planverify.diagnosis.wording import place, quote, said
+
+if TYPE_CHECKING:
+    from planner.model.evidence import Frame
 
 _OURSELVES = frozenset({"pytest_planverify", "planner"})
 _OUR_PATH = re.compile(r"(?:^|/)(?:pytest_planverify|planner)/")

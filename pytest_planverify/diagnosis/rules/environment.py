@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from planner.model.evidence import Phase, Side
+from planner.model.kinds import Phase, Side
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.known import (
     EXHAUSTED,

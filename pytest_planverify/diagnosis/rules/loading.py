@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
+from typing import TYPE_CHECKING
 
-from planner.model.evidence import ExceptionFact, Side
+from planner.model.kinds import Side
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.reading import PROJECT_SIDES, Case, is_relative, top_level
 from pytest_planverify.diagnosis.rule import Hit, Rule
 from pytest_planverify.diagnosis.wording import alike, place, quote, said
+
+if TYPE_CHECKING:
+    from planner.model.evidence import ExceptionFact
 
 _CANNOT_IMPORT = re.compile(
     r"^cannot import name '(?P<name>[^']+)' from (?P<partial>partially initialized module "

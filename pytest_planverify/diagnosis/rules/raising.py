@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.model.evidence import Phase
+from planner.model.kinds import Phase
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.reading import is_relative
 from pytest_planverify.diagnosis.rule import Hit, Rule

@@ -1,4 +1,4 @@
-"""Rules for failures that a repeated run of the same code contradicted."""
+"""Rules for failures that repeated runs of the same code contradicted, or bore out."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from planner.model.taxonomy import Category, Owner, Repeatability
 from pytest_planverify.diagnosis.reading import Case, raises_by_hand
 from pytest_planverify.diagnosis.repeating import repeatability
 from pytest_planverify.diagnosis.rule import Hit, Rule
-from pytest_planverify.diagnosis.wording import quote
+from pytest_planverify.diagnosis.wording import place, quote
 
 _SHOWN = 3
 _PROOF_AT = 3
 """So many runs with both answers leave no doubt."""
+_AGAIN = 2
+"""So many red runs, none of them green, are no accident of one moment."""
 
 
 def _name(case: Case) -> str:
@@ -74,6 +76,22 @@ def _both_answers(case: Case) -> Hit | None:
     )
 
 
+def _memory_again(case: Case) -> Hit | None:
+    """Seen once, the machine may have been short of memory; each time, it is asked for too much."""
+    if not case.is_error("builtins.MemoryError") or raises_by_hand(case.innermost):
+        return None
+    told = case.evidence.confirmations
+    if len(told) < _AGAIN or any(run.passed for run in told):
+        return None
+    frame = case.raised_at
+    where = f" in {place(frame)}" if frame else ""
+    return Hit(
+        suggestion=f"Memory ran out{where} each time that {_name(case)} was run: it asks for more than "
+        "there is, or sets itself a limit.",
+        owner=Owner.TEST if case.in_test else None,
+    )
+
+
 REPETITION_RULES: tuple[Rule, ...] = (
     Rule(
         id="order-dependent",
@@ -97,5 +115,13 @@ REPETITION_RULES: tuple[Rule, ...] = (
         confidence=0.95,
         runner_up=(Category.TEST_REGRESSION, 0.1),
         read=_both_answers,
+    ),
+    Rule(
+        id="memory-each-time",
+        because="Memory ran out each time that it was run, alone as well.",
+        category=Category.TEST_CRASH,
+        confidence=0.75,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.25),
+        read=_memory_again,
     ),
 )

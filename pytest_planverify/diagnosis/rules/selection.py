@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from planner.model.evidence import EvidenceKind, Selector
+from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
 from pytest_planverify.diagnosis.wording import nearest, quote
 
 if TYPE_CHECKING:
+    from planner.model.evidence import Selector
     from pytest_planverify.diagnosis.reading import Case
 
 _PROBLEM_PHRASES: dict[str, str] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from planner.model.evidence import EvidenceKind
+from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category
 from pytest_planverify.diagnosis.known import PLUGIN_OF_OPTION
