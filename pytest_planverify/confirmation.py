@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from planner.model.evidence import Confirmation
 from planner.model.kinds import EvidenceKind
-from planner.model.outcome import Verdict
+from planner.model.verdicts import Verdict
 from pytest_planverify.polluters import find_polluters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from planner.model.evidence import Evidence
+    from pytest_planverify.confirmation_time import ConfirmationBudget
     from pytest_planverify.judgement import Judgement
 
 SEEDS = (1, 2, 3)
@@ -51,27 +52,6 @@ class Repeats(Protocol):
     def may_depend_on_seed(self, red: Judgement) -> bool:
         """Whether the code around the failure does anything whose order a hash seed decides."""
         ...
-
-
-@dataclass(slots=True)
-class ConfirmationBudget:
-    """Time that is left for confirmations; what could not be confirmed is said."""
-
-    seconds: float = 900.0
-    spent: float = 0.0
-    refused: int = 0
-
-    def allows(self) -> bool:
-        """Whether another confirmation may start; a refusal is counted."""
-        if self.spent < self.seconds:
-            return True
-        self.refused += 1
-        return False
-
-    @property
-    def is_left(self) -> bool:
-        """Whether there is time for a closer look, which nobody misses where there is none."""
-        return self.spent < self.seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from contextlib import suppress
+from errno import EEXIST
 from hashlib import blake2b
 from itertools import count
 from json import dumps  # as it is now: tests may replace the functions of these modules for a while
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+try:
+    import fcntl
+except ImportError:  # not on this platform
+    fcntl = None
+
 VERSION = 1
 """Version of the record format."""
 
@@ -31,6 +38,11 @@ Record = dict[str, Any]
 _PENS = count(1)
 _FROM_ANY_PROCESS = frozenset({"metric", "audit_event"})
 _MAC_BYTES = 8
+_NEVER_ELSEWHERE = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))
+_HIGH = 200
+"""The lowest number of the journal's descriptor, where the system grants so many."""
+_REMEMBERED = 64
+"""So many of the bytes that were read last are compared when more is read."""
 _SIGNATURE = b', "mac": "'
 _DECODE = json.JSONDecoder().decode
 
@@ -43,9 +55,11 @@ class JournalWriter:
     """
 
     def __init__(self, path: str | Path, session: str, key: str = "") -> None:
-        """With a ``key`` each record is numbered and signed, so that none is forged or missed."""
-        flags = os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        self._descriptor = os.open(path, os.O_RDWR | flags, 0o600)
+        """With a ``key`` each record is numbered and signed, so that none is forged or missed.
+
+        Raises ``OSError``, also where something stands in the journal's place that is no plain file.
+        """
+        self._descriptor = _out_of_the_way(_open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT))
         self._session = dumps(session)
         self._key = key.encode()
         self._pid = os.getpid()
@@ -98,24 +112,28 @@ class JournalTail:
         self._stream: BinaryIO | None = None
         self._offset = 0
         self._rest = b""
+        self._read_last = b""
         self.lost = False
-        """The file was cut off after something had been read of it."""
+        """The file was cut off, or written over, after something had been read of it."""
         self.line = b""
         """The record that was yielded last, as it was written."""
 
     def follow(self, *, create: bool = False) -> None:
         """Turn to the file that bears the name now, if it is another; ``create`` makes a missing one."""
         if create:
-            os.close(os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            descriptor = _open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            if not os.fstat(descriptor).st_size:
+                write_bytes(descriptor, b"\n")  # of an empty file nobody could tell that it was cut
+            os.close(descriptor)
         try:
-            stream = open(self._path, "rb")  # noqa: SIM115  # held until another file bears the name
+            stream = os.fdopen(_open(self._path, os.O_RDONLY), "rb")
         except FileNotFoundError:
             return
         if self._stream is not None and os.path.sameopenfile(stream.fileno(), self._stream.fileno()):
             stream.close()
             return
         self.close()
-        self._stream, self._offset, self._rest = stream, 0, b""
+        self._stream, self._offset, self._rest, self._read_last = stream, 0, b"", b""
 
     def read(self) -> Iterator[Record]:
         """Yield each complete record that has been written since; a torn last line waits."""
@@ -123,14 +141,18 @@ class JournalTail:
             self.follow()
         if self._stream is None:
             return
-        if os.fstat(self._stream.fileno()).st_size < self._offset:
+        size = os.fstat(self._stream.fileno()).st_size
+        if size == self._offset:
+            return
+        if size < self._offset or not self._is_as_it_was():
             self.lost = True
-            self._offset, self._rest = 0, b""
+            self._offset, self._rest, self._read_last = 0, b"", b""
         self._stream.seek(self._offset)
         data = self._stream.read()
         if not data:
             return
         self._offset += len(data)
+        self._read_last = data[-_REMEMBERED:]
         lines = (self._rest + data).split(b"\n")
         self._rest = lines.pop()
         for line in lines:
@@ -138,6 +160,18 @@ class JournalTail:
             if record is not None:
                 self.line = line
                 yield record
+
+    def skip(self) -> None:
+        """Pass over what is there by now; whether that was cut is of no interest any more."""
+        for _ in self.read():
+            pass
+        self.lost = False
+
+    def _is_as_it_was(self) -> bool:
+        """Whether what was read last still stands there: a file that was cut may have grown again."""
+        assert self._stream is not None
+        self._stream.seek(self._offset - len(self._read_last))
+        return self._stream.read(len(self._read_last)) == self._read_last
 
     def close(self) -> None:
         """Let go of the file."""
@@ -163,6 +197,26 @@ def is_signed(line: bytes, key: str) -> bool:
 
 def _mac(data: bytes, key: bytes) -> str:
     return blake2b(data, digest_size=_MAC_BYTES, key=key).hexdigest()
+
+
+def _open(path: str | Path, flags: int) -> int:
+    """Open a plain file; never wait for whoever holds the other end of a pipe, and follow no link."""
+    descriptor = os.open(path, flags | _NEVER_ELSEWHERE, 0o600)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise FileExistsError(EEXIST, "it is no plain file", str(path))
+
+
+def _out_of_the_way(descriptor: int) -> int:
+    """The file under a high number: who closes it among all others does not get its number for the next."""
+    if fcntl is None:
+        return descriptor
+    with suppress(OSError):
+        high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+        os.close(descriptor)
+        return high
+    return descriptor
 
 
 def _is_torn(descriptor: int) -> bool:

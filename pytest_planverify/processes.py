@@ -15,6 +15,8 @@ from typing import IO, TYPE_CHECKING
 
 import psutil
 
+from pytest_planverify.relaying import stand_between
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
@@ -72,6 +74,7 @@ def run_process(
         stderr=subprocess.PIPE,
         start_new_session=True,
         bufsize=0,
+        preexec_fn=stand_between if hasattr(os, "fork") else None,
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None

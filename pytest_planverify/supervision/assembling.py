@@ -8,19 +8,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from planner.model.outcome import (
-    Check,
-    CheckKind,
-    Diagnosis,
-    Failure,
-    Outcome,
-    OutcomeMetrics,
-    Since,
-    Summary,
-    TodoState,
-    Verdict,
-)
+from planner.model.outcome import Check, Diagnosis, Failure, Outcome, OutcomeMetrics, Summary
 from planner.model.plan import MetricSpec, TodoStatus
+from planner.model.verdicts import CheckKind, Since, TodoState, Verdict
 from planner.rules.parents import (
     CHECK_ID,
     parent_verdicts,

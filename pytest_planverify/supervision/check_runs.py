@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.model.kinds import EvidenceKind
-from planner.model.outcome import Check, CheckKind, FixtureUse, Isolation, Verdict, Witness
 from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
+from planner.model.verdicts import CheckKind, Isolation, Verdict, Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from planner.edges.plan_file import LoadedPlan
     from planner.edges.plan_tree import FlatPlan
     from planner.model.evidence import Evidence
+    from planner.model.outcome import Check, FixtureUse
     from planner.model.plan import Quarantine, Todo
     from planner.rules.criteria import Criterion
     from pytest_planverify.checks.result import CheckResult
@@ -65,6 +66,8 @@ def of_tests(
     fixture_problem: Evidence | None,
 ) -> CheckRun:
     """What a command's tests said; a data file that cannot be used fails it as well."""
+    from planner.model.outcome import Check  # once there is something to tell: a run begins sooner
+
     verdict, evidence = judgement.verdict, judgement.evidence
     if fixture_problem is not None and verdict is not Verdict.NOT_RUN:
         verdict, evidence = Verdict.FAILED, (fixture_problem, *evidence)
@@ -97,6 +100,8 @@ def of_result(
     todo: Todo, criterion: Criterion, result: CheckResult, *, isolation: Isolation = Isolation.PARENT
 ) -> CheckRun:
     """What a check that is no pytest session said."""
+    from planner.model.outcome import Check
+
     command = criterion.spec if isinstance(criterion.spec, CommandSpec) else None
     check = Check(
         id=criterion.id,
@@ -118,6 +123,8 @@ def of_result(
 
 def of_skip(criterion: Criterion, reason: str, verdict: Verdict) -> CheckRun:
     """A criterion that was not looked at, and why."""
+    from planner.model.outcome import Check
+
     command = criterion.spec if isinstance(criterion.spec, CommandSpec) else None
     check = Check(
         id=criterion.id,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from planner.edges.outcome_file import read_outcomes
 from planner.edges.plan_tree import SEPARATOR, FlatPlan, load_tree
 from planner.errors import OutcomeFileError, PlanFileError, PlannerError, PlanTreeError
 from planner.model.plan import TodoStatus
@@ -94,6 +93,8 @@ def last_failed(outcomes: Path, flat: FlatPlan) -> dict[Path, tuple[str, ...]]:
     """
     if not outcomes.exists():
         return {}
+    from planner.edges.outcome_file import read_outcomes
+
     try:
         document = read_outcomes(outcomes)
     except OutcomeFileError as error:

@@ -18,6 +18,8 @@ _READS_COMPANY = re.compile(
     r"session\.items|testscollected|config\.args\b|\binvocation_params|(?<![\"'])\bsys\.argv\b(?!\s*=[^=])"
 )
 _SETS_STATUS = re.compile(r"\.exitstatus\s*=[^=]")
+_RUNS_TESTS = re.compile(r"\bdef\s+pytest_(?:runtestloop|collection)\s*\(")
+"""Hooks that decide for a whole session, and not at all the same way in workers of pytest-xdist."""
 _ITEM_HOOKS = ("pytest_collection_modifyitems", "pytest_collection_finish")
 _COUNTING = (ast.AugAssign, ast.Global, ast.Nonlocal, ast.Break, ast.Return)
 
@@ -33,7 +35,7 @@ def reads_company(text: str) -> bool:
 
     A hook that only goes through the items, sorts or reverses them treats each by itself.
     """
-    if _READS_COMPANY.search(text) or _SETS_STATUS.search(text):
+    if any(each.search(text) for each in (_READS_COMPANY, _SETS_STATUS, _RUNS_TESTS)):
         return True
     if not any(name in text for name in _ITEM_HOOKS):
         return False

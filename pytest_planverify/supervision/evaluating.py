@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from planner.model.outcome import Isolation, Verdict
 from planner.model.plan import ArtifactSpec, ManualSpec, MetricSpec
+from planner.model.verdicts import Isolation, Verdict
 from pytest_planverify.checks.artifact import check_artifact
 from pytest_planverify.checks.command import run_command
 from pytest_planverify.checks.fixture import FixtureReading, read_fixture
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.edges.plan_file import LoadedPlan
-    from planner.model.outcome import Witness
     from planner.model.plan import Todo
+    from planner.model.verdicts import Witness
     from planner.rules.criteria import Criterion
     from pytest_planverify.judgement import Judgement
     from pytest_planverify.supervision.asked import Asked

@@ -5,13 +5,14 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import Check, CheckKind, Outcome, TodoState, Verdict
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Family
+from planner.model.verdicts import CheckKind, TodoState, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from planner.model.outcome import Check, Outcome
     from planner.model.plan import Todo
     from pytest_planverify.options import Scope
 
@@ -97,7 +98,10 @@ def _counts(check: Check) -> bool:
 def counting(
     outcomes: Sequence[Outcome], todos: Mapping[tuple[str | None, str], Todo], scope: Scope
 ) -> list[Outcome]:
-    """The outcomes that decide the exit status under that scope."""
+    """The outcomes that decide the exit status under that scope.
+
+    A violation and a spent budget decide whichever todo they were found in: the run of all ended with them.
+    """
     if scope == "all":
         return list(outcomes)
     done = {(entry.plan, entry.todo_id) for entry in outcomes if entry.state is TodoState.DONE}
@@ -106,6 +110,6 @@ def counting(
         todo = todos[entry.plan, entry.todo_id]
         claimed = todo.status is TodoStatus.CLAIMED
         ready = scope == "ready" and all((entry.plan, name) in done for name in todo.dependencies)
-        if claimed or ready:
+        if claimed or ready or _is_violated(entry) or _is_spent(entry):
             kept.append(entry)
     return kept

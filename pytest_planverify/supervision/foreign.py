@@ -17,15 +17,14 @@ from planner.model.evidence import (
     CommandFact,
     Confirmation,
     Evidence,
-    EvidenceKind,
     ExceptionFact,
     Frame,
-    Phase,
     ProcessEnd,
     Selector,
-    Side,
 )
-from planner.model.outcome import TestOutcome, TestResult, Verdict, Witness
+from planner.model.kinds import EvidenceKind, Phase, Side
+from planner.model.outcome import TestResult
+from planner.model.verdicts import TestOutcome, Verdict, Witness
 from pytest_planverify.diagnosis.printed import read_traceback
 from pytest_planverify.judgement import Judgement
 from pytest_planverify.processes import ProcessResult, run_process

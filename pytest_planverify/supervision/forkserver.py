@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_planverify.observing import phases
 from pytest_planverify.supervision.orphans import end_orphans
-from pytest_planverify.supervision.warming import warm_up
+from pytest_planverify.supervision.warming import make_own, warm_up
 
 if TYPE_CHECKING:
     from pytest_planverify.observing.spec import SessionSpec
@@ -155,29 +155,65 @@ def _serve(requests: int, replies: int, parent: int, rewriting: Any) -> None:
     warm_up(rewriting)
     gc.collect()
     gc.freeze()
+    server = os.getpid()
     while True:
+        pid, orders = _stand_by(requests, replies, server, group)
         try:
             request = _receive(requests)
         except EOFError:  # seen before the kernel tells that the parent has died
             end_orphans(parent)
             return
         if request is None:
+            os.close(orders)
+            os.waitpid(pid, 0)
             return
-        spec, own_session = request
-        server = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            os.close(requests)
-            os.close(replies)
-            for number in (_PARENT_DIED, *_MEANT_FOR_SESSIONS):
-                signal.signal(number, signal.SIG_DFL)
-            _die_with(server)
-            if not own_session:
-                with contextlib.suppress(OSError):
-                    os.setpgid(0, group)  # to which the terminal belongs
-            _run(spec, own_session)
+        while not _hand_over(orders, request):  # it was ended with what the session before had left
+            os.waitpid(pid, 0)
+            pid, orders = _stand_by(requests, replies, server, group)
         _send(replies, pid)
-        _send(replies, _wait(pid, own_session=own_session))
+        _send(replies, _wait(pid, own_session=request[1]))
+
+
+def _hand_over(orders: int, request: object) -> bool:
+    """Tell the process that stands by what to run. Returns whether it was still there."""
+    try:
+        _send(orders, request)
+    except BrokenPipeError:
+        return False
+    finally:
+        os.close(orders)
+    return True
+
+
+def _stand_by(requests: int, replies: int, server: int, group: int) -> tuple[int, int]:
+    """Fork the next session's process before it is asked for, while the parent does other things.
+
+    Returns its process id, and where to write what it is to run.
+    """
+    waiting, orders = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(waiting)
+        return pid, orders
+    try:
+        for descriptor in (requests, replies, orders):
+            os.close(descriptor)
+        for number in (_PARENT_DIED, *_MEANT_FOR_SESSIONS):
+            signal.signal(number, signal.SIG_DFL)
+        _die_with(server)
+        make_own()
+        spec, own_session = _receive(waiting)
+        os.close(waiting)
+    except EOFError:  # no more sessions
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(70)
+    if not own_session:
+        with contextlib.suppress(OSError):
+            os.setpgid(0, group)  # to which the terminal belongs
+    _run(spec, own_session)
+    os._exit(70)
 
 
 def _run(spec: SessionSpec, own_session: bool) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from planner.model.outcome import TestOutcome, TestResult, Verdict
+from planner.model.outcome import TestResult
+from planner.model.verdicts import TestOutcome, Verdict
 from pytest_planverify.judgement import Judgement
 from pytest_planverify.observing.spec import COVERAGE_DEMAND
 from pytest_planverify.supervision.asked import file_of
@@ -20,6 +21,7 @@ from pytest_planverify.supervision.judging_evidence import (
     over_limit,
     overturned_evidence,
     raw_evidence,
+    records_evidence,
     rerun_evidence,
     selection_evidence,
     session_evidence,
@@ -51,15 +53,21 @@ def judge_shared(asked: Asked, record: SessionRecord, *, narrowed_run: bool = Fa
 def judge_alone(asked: Asked, record: SessionRecord) -> Judgement:
     """What a criterion says of a session of its own, where the exit status must agree as well."""
     judgement = _judge_alone(asked, record)
-    if (
-        record.journal_lost
-        and judgement.is_red
-        and not any(test.outcome.is_red for test in judgement.tests)
-    ):
-        # What is missing was written and removed: that is no answer of the test's.
-        judgement.verdict, judgement.evidence = Verdict.INCONCLUSIVE, ()
-        judgement.reason = "the records of the session were removed while it ran"
+    if record.journal_lost and not any(test.outcome.is_red for test in judgement.tests):
+        judgement = _without_records(asked, record, judgement)
     return _with_events(asked, record, judgement)
+
+
+def _without_records(asked: Asked, record: SessionRecord, judgement: Judgement) -> Judgement:
+    """What its session said is not all there: nobody but its own tests can have cut the journal."""
+    if record.journal_cut:
+        evidence = records_evidence(asked, tuple(test.nodeid for test in judgement.tests))
+        judgement.verdict, judgement.evidence = Verdict.FAILED, (evidence,)
+        judgement.reason = evidence.headline
+    elif judgement.is_red:  # where they could not be written, that is no answer of the test's
+        judgement.verdict, judgement.evidence = Verdict.INCONCLUSIVE, ()
+        judgement.reason = "some records of the session are missing"
+    return judgement
 
 
 def _with_events(asked: Asked, record: SessionRecord, judgement: Judgement) -> Judgement:
@@ -209,6 +217,8 @@ def _disown(judgement: Judgement) -> None:
 
 
 def _doubt(asked: Asked, record: SessionRecord, nodeids: Sequence[str]) -> str | None:
+    if record.journal_cut:
+        return "the records of the shared session were cut or written over"
     positions = [record.results[nodeid].position for nodeid in nodeids if nodeid in record.results]
     first, last = min(positions, default=0), max(positions, default=0)
     several = len(asked.selections) > 1  # which the command alone might run in another order
@@ -222,23 +232,21 @@ def _doubt(asked: Asked, record: SessionRecord, nodeids: Sequence[str]) -> str |
             return f"{late.nodeid} failed when it was torn down, and with it perhaps what both share"
     if any(not death.cost_something for death in record.deaths):
         return "the shared session ended unexpectedly"
-    if record.deaths and _followed_others(record, nodeids):
-        return "the process of the session died before it could be seen what other tests had left behind"
+    if record.exit_status is not None and _lost_worker(record):
+        return "a worker of the shared session ended unexpectedly"
+    own = [record.results[nodeid] for nodeid in nodeids if nodeid in record.results]
+    if not record.cut_short and not record.came_to_its_end(own):
+        return "the process died before it could be seen what its tests had left behind"
     return None
 
 
-def _followed_others(record: SessionRecord, nodeids: Sequence[str]) -> bool:
-    """Whether some of the tests ran after others in a process that did not come to its end."""
-    results = record.results
-    own = {nodeid: results[nodeid] for nodeid in nodeids if nodeid in results}
-    ended = record.process if record.exit_status is not None else None
-    last: dict[int, int] = {}
-    for result in own.values():
-        if result.process != ended:
-            last[result.process] = max(last.get(result.process, 0), result.position)
-    return any(
-        each.position < last.get(each.process, 0) for each in results.values() if each.nodeid not in own
-    )
+def _lost_worker(record: SessionRecord) -> bool:
+    """Whether a worker died, and not with the test that it ran: anything may have been the cause."""
+    if not record.dead_workers:
+        return False
+    last = [each for each in record.results.values() if each.process == record.process]
+    known = {each.worker for each in last if each.outcome == "crashed"}
+    return bool(record.dead_workers - known)
 
 
 def _not_selected(asked: Asked, record: SessionRecord) -> Judgement:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from planner.model.evidence import Evidence, EvidenceKind, HygieneSignal, Phase, ProcessEnd, Selector
-from planner.model.kinds import Hardness
+from planner.model.evidence import Evidence, HygieneSignal, ProcessEnd, Selector
+from planner.model.kinds import EvidenceKind, Hardness, Phase
 from pytest_planverify.processes import signal_name
 
 if TYPE_CHECKING:
@@ -175,6 +175,20 @@ def overturned_evidence(asked: Asked, record: SessionRecord, result: TestRecord)
         headline=message,
         signals=(signal,),
         tests=(result.nodeid,),
+    )
+
+
+def records_evidence(asked: Asked, tests: tuple[str, ...]) -> Evidence:
+    """Tests that ran alone, and whose session's journal was cut meanwhile."""
+    what = ", ".join(asked.selections) or "the command"
+    message = f"the records of the run were cut or written over while {what} ran alone"
+    signal = HygieneSignal(sign="records-touched", hardness=Hardness.HARD, message=message)
+    return Evidence(
+        kind=EvidenceKind.HYGIENE,
+        check_id=asked.check_id,
+        headline=message,
+        signals=(signal,),
+        tests=tests,
     )
 
 

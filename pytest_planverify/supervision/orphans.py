@@ -60,7 +60,9 @@ def _below(roots: set[int], living: dict[int, tuple[int, int]]) -> set[int]:
 
 def _of_commands(parent: int, living: dict[int, tuple[int, int]]) -> set[int]:
     marked = {pid for pid in living if _is_marked(pid, parent)}
-    sessions = {living[pid][1] for pid in marked if living[pid][1] in marked}
+    # The leader of a command's session is the process that waits for it, which bears no mark.
+    leaders = marked | {living[pid][0] for pid in marked}
+    sessions = {living[pid][1] for pid in marked if living[pid][1] in leaders}
     together = {pid for pid, (_, session) in living.items() if session in sessions}
     return (marked | together | _below(marked | together, living)) - {os.getpid()}
 

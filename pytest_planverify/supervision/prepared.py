@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import PlanRef, SubPlanRef
+from planner.model.plan_ref import PlanRef, SubPlanRef
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

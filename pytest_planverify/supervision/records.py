@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pytest_planverify.journal import Record
     from pytest_planverify.supervision.forkserver import Exited
@@ -37,6 +37,8 @@ class TestRecord:
     """How many tests were over before it."""
     process: int = 0
     """Which of the processes that the session took ran it."""
+    worker: str = ""
+    """The xdist worker that ran it, where one did."""
 
     @property
     def is_red(self) -> bool:
@@ -51,6 +53,7 @@ class Running:
     nodeid: str
     at: float
     pid: int | None
+    worker: str = ""
 
 
 @dataclass(slots=True)
@@ -111,8 +114,9 @@ class SessionRecord:
         self.not_found: dict[str, list[str]] = {}
         """Arguments that name no test of their file, and the tests there that look like it."""
         self.leaks: list[Leak] = []
-        self.journal_lost = False
-        """The journal was removed while the session ran, so what it did not tell is no failure."""
+        self.journal_cut = False
+        """The journal was cut or written over while the session ran, which only what ran then can do."""
+        self._skipped_some = False
         self.late_failures: list[TestRecord] = []
         """Tests that failed when they were torn down: perhaps the end of what others share with them."""
         self.conflicts: frozenset[str] = frozenset()
@@ -138,6 +142,9 @@ class SessionRecord:
         """Lines of the journal that say they are the session's, and were not written by it."""
         self.workers: dict[str, int] = {}
         """The process of each xdist worker."""
+        self._over: set[str] = set()
+        self.cut_short = False
+        """The run itself was stopped and ended the session, so that no verdict of it is final."""
         self.exit_status: int | None = None
         """What the last session itself returned; ``None`` if its process did not live to say so."""
         self.deaths: list[Death] = []
@@ -159,6 +166,7 @@ class SessionRecord:
         self.running.clear()
         self.collecting.clear()
         self.workers.clear()
+        self._over.clear()
         self._ready.clear()
         self.process += 1
         self.stopped_by = None
@@ -187,8 +195,13 @@ class SessionRecord:
         if number <= last:
             return False
         self._numbers[pen] = number
-        self.journal_lost |= number > last + 1
+        self._skipped_some |= number > last + 1
         return True
+
+    @property
+    def journal_lost(self) -> bool:
+        """Records of the session are missing, so what it did not tell is no failure."""
+        return self.journal_cut or self._skipped_some
 
     def wanted_by(self, nodeid: str) -> tuple[str, ...]:
         """The keys of the criteria that select the test."""
@@ -250,6 +263,16 @@ class SessionRecord:
         return None
 
     @property
+    def dead_workers(self) -> frozenset[str]:
+        """The workers of the last process that did not come to the end of their session."""
+        return frozenset(self.workers.keys() - self._over)
+
+    def came_to_its_end(self, results: Iterable[TestRecord]) -> bool:
+        """Whether the processes that ran these tests went on to the end of their session."""
+        dead, last = self.dead_workers, None if self.exit_status is None else self.process
+        return all(result.process == last and result.worker not in dead for result in results)
+
+    @property
     def stopped_at_import(self) -> str | None:
         """The file whose import a session did not get past that ended by itself."""
         if self.collected or self.usage_errors:
@@ -307,7 +330,8 @@ class SessionRecord:
         self.conflicts |= frozenset(record["keys"])
 
     def _test_started(self, record: Record) -> None:
-        self.running[record["nodeid"]] = Running(record["nodeid"], self.last_at, record.get("pid"))
+        nodeid, worker = record["nodeid"], str(record.get("worker", ""))
+        self.running[nodeid] = Running(nodeid, self.last_at, record.get("pid"), worker)
 
     def _test_failure(self, record: Record) -> None:
         kept = self.attempts if record.get("attempt") else self.failures
@@ -315,7 +339,7 @@ class SessionRecord:
 
     def _test_finished(self, record: Record) -> TestRecord:
         nodeid = record["nodeid"]
-        self.running.pop(nodeid, None)
+        running = self.running.pop(nodeid, None)
         self._finished += 1
         result = TestRecord(
             nodeid,
@@ -327,6 +351,7 @@ class SessionRecord:
             self.failures.pop(nodeid, []),
             self._finished,
             self.process,
+            "" if running is None else running.worker,
         )
         if any(raw.get("phase") == "teardown" for raw in result.evidence):
             self.late_failures.append(result)
@@ -368,7 +393,9 @@ class SessionRecord:
         self.inventories.append(record)
 
     def _session_finished(self, record: Record) -> None:
-        if not record.get("worker"):
+        if worker := record.get("worker"):
+            self._over.add(worker)
+        else:
             self.stopped = record.get("stopped") or self.stopped
 
     def _summary_begins(self, record: Record) -> None:

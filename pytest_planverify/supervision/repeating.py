@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import Verdict
+from planner.model.verdicts import Verdict
 from pytest_planverify.judgement import Judgement
 from pytest_planverify.supervision.judging import judge_alone, judge_shared
 from pytest_planverify.supervision.records import SessionRecord
@@ -48,8 +48,12 @@ class Repeating:
         attempts: int,
         fold: Fold | None = None,
         record: SessionRecord | None = None,
+        witnessed: Callable[[SessionRecord], object] = lambda _: None,
     ) -> None:
-        """``fold`` and ``record`` are of the session that the command shared, if it shared one."""
+        """``fold`` and ``record`` are of the session that the command shared, if it shared one.
+
+        ``witnessed`` is given the records of each session whose answer may count.
+        """
         self._job = job
         self._asked = asked
         self._sessions = sessions
@@ -58,6 +62,7 @@ class Repeating:
         self._attempts = attempts
         self._fold = fold
         self._record = record
+        self._witnessed = witnessed
         self._count = 0
 
     def alone(self, only: Sequence[str] | None = None) -> Judgement:
@@ -66,6 +71,8 @@ class Repeating:
         self._progress.confirming(self._job.spec.cmd, min(self._count, self._attempts), self._attempts)
         record = SessionRecord()
         self._sessions.run_alone(self._job, record, first=False, only=only)
+        if only is None:
+            self._witnessed(record)
         return judge_alone(self._asked, record)
 
     def company(self, only: Sequence[str] | None = None) -> Judgement:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import CheckKind, Verdict
+from planner.model.verdicts import CheckKind, Verdict
 from planner.rules.dependencies import blockers
 from pytest_planverify.supervision.schedule import Fold, Stage
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import stat
 import tempfile
 import time
 from typing import TYPE_CHECKING
@@ -60,8 +61,27 @@ class RunFolder:
                     half.unlink()
 
     def restore(self) -> None:
-        """Make the run's folder again if what ran has removed it."""
-        self.path.mkdir(parents=True, mode=0o700, exist_ok=True)
+        """Make the run's folder again if what ran has removed it, and clear the places of its files."""
+        make_way(self.journal)
+        make_way(self.outcomes)
+
+
+def make_way(file: Path) -> None:
+    """See to it that a record of ours can be written, whatever was put in its place: that is set aside.
+
+    Nothing is written through a link or into a pipe. Raises ``OSError``.
+    """
+    for folder in reversed(file.parents):
+        if FOLDER in folder.parts and os.path.lexists(folder) and not folder.is_dir():
+            _set_aside(folder)
+    file.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(file.lstat().st_mode):
+            _set_aside(file)
+
+
+def _set_aside(path: Path) -> None:
+    path.rename(path.with_name(f"{path.name}.{secrets.token_hex(3)}"))
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -148,8 +148,6 @@ def append(path: Path, records: Iterable[tuple[str, str]]) -> None:
 
 def conditions(settings: Settings, baseline: KeptBaseline | None) -> Mapping[str, str]:
     """What verdicts hold under, besides the plan and the files: the same words here, the same verdicts."""
-    from hashlib import sha256
-
     words: dict[str, Any] = {
         "isolate": settings.isolate,
         "-k": settings.keyword,
@@ -171,8 +169,15 @@ def conditions(settings: Settings, baseline: KeptBaseline | None) -> Mapping[str
         "installed packages": _packages(),
         "options": dumps(words),
         "environment": dumps(environment, sort_keys=True),
-        "baseline": "" if baseline is None else sha256(_json(baseline.document).encode()).hexdigest(),
+        "baseline": "" if baseline is None else baseline_digest(baseline),
     }
+
+
+def baseline_digest(baseline: KeptBaseline) -> str:
+    """Two baselines with the same one say the same."""
+    from hashlib import sha256
+
+    return sha256(_json(baseline.document).encode()).hexdigest()
 
 
 _OF_ONE_PROCESS = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_XDIST_TESTRUNUID", "PYTEST_XDIST_WORKER"})

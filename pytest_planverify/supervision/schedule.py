@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import CheckKind
 from planner.model.plan import CommandSpec
+from planner.model.verdicts import CheckKind
 from planner.rules.dependencies import dependency_order
 from pytest_planverify.observing.spec import FOLLOWED_VARIABLES
 from pytest_planverify.supervision.folding import Folding, FoldKey

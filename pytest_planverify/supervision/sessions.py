@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from pytest_planverify.supervision.watching import Listener
 
 
+LEAVING_SECONDS = 5.0
+"""So long a shared session may take to leave when it is over; alone it has its limit."""
+
+
 class Sessions:
     """Runs the sessions of one plan."""
 
@@ -83,6 +87,8 @@ class Sessions:
             return _nothing_there(fold, record)
         args = [*paths, *fold.key.session_options, *self._where(fold.key), *self._settings.session_args]
         interactive = self._settings.interactive and not again
+        if not interactive and all(map(_is_quiet, fold.jobs)):
+            args.append("-q")
         if not again:
             args += self._coverage(self._settings.shared_args)
             args += self._junit(fold.jobs[0])
@@ -103,6 +109,7 @@ class Sessions:
                 step=max(limits.values()),
                 by_key=limits,
                 paths={job.key: _named_paths(job) for job in fold.jobs},
+                leaving=min(LEAVING_SECONDS, max(limits.values())),
             ),
             record,
             resume=True,
@@ -226,10 +233,26 @@ class Sessions:
                 self.summaries.append((Path(spec.log), start, end))
 
 
+def _is_quiet(job: Job) -> bool:
+    """Whether the command asks pytest not to show the name of each file."""
+    command = job.criterion.command
+    return command is not None and command.pytest is not None and bool(_QUIET & {*command.pytest.args})
+
+
+_QUIET = frozenset({"-q", "-qq", "--quiet"})
+
+
 def _import_the_rest() -> None:
-    """Import what is needed after the sessions while the first one runs."""
-    for name in ("reports.terminal", "supervision.assembling", "supervision.evaluating"):
+    """Import what is needed after the sessions while the first one runs, and make it ready."""
+    for name in ("supervision.settling", "supervision.concluding", "reports.terminal"):
         importlib.import_module(f"pytest_planverify.{name}")
+    from planner.model import outcome
+    from planner.model.base import Value
+
+    for name in outcome.__all__:
+        kind = getattr(outcome, name)
+        if isinstance(kind, type) and issubclass(kind, Value):
+            kind.model_rebuild()  # its validator, which is only built when it is asked for
 
 
 def start_paths(config: pytest.Config) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import CheckKind
+from planner.model.verdicts import CheckKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -36,13 +36,24 @@ def warm_up(rewriting: Any) -> None:
     if _ASKS_FOR_THE_PLATFORM in sys.modules:
         platform.platform()
     from pytest_planverify.observing.agreeing import know_classes
-    from pytest_planverify.observing.distributions import remember
     from pytest_planverify.observing.inventory import environment_files
     from pytest_planverify.observing.witnessing import begin
 
-    begin()
+    begin().look("session")
     know_classes(environment_files())
-    remember()
+
+
+def make_own() -> None:
+    """Touch, in a process that waits for its session, what the session will look at.
+
+    A page that is shared with the process it was forked from is copied when it is first touched.
+    """
+    from pytest_planverify.observing.agreeing import agreeing_classes
+    from pytest_planverify.observing.inventory import environment_files
+    from pytest_planverify.observing.witnessing import begin
+
+    begin().look("session")
+    agreeing_classes(environment_files())
 
 
 def _preload_for_plugins(rewriting: Any) -> None:

@@ -12,16 +12,18 @@ import secrets
 import signal
 import time
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_planverify.journal import JournalTail, is_signed
 from pytest_planverify.observing import phases
 from pytest_planverify.supervision.forkserver import Exited, ForkServerDied
+from pytest_planverify.supervision.last_words import last_words
 from pytest_planverify.supervision.records import Death, Running, SessionRecord, TestRecord
+from pytest_planverify.supervision.run_folder import make_way
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from pytest_planverify.journal import Record
     from pytest_planverify.observing.spec import SessionSpec
@@ -32,13 +34,12 @@ GRACE_SECONDS = 1.0
 """How long the soft limit inside the session is given before the process is ended."""
 
 MOST_RENEWALS = 20
-"""So often is the process that forks sessions replaced in one run when a test kills it."""
+"""So often in a row is the process that forks sessions replaced when it can start none."""
 
 DUMP_SECONDS = 1.0
 """How long a process that was told to abort may write down its stacks."""
 
 _TICK = 0.05
-_STACK_LIMIT = 20_000
 
 
 class Listener(Protocol):
@@ -66,6 +67,8 @@ class Limits:
     """Each criterion's limit; a test has the largest of those that want it."""
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """The files and folders that each criterion names, relative to the plan's root."""
+    leaving: float | None = None
+    """How long a process may go on after its session's own end, where its greens are then seen alone."""
 
     def of_test(self, nodeid: str, record: SessionRecord) -> float | None:
         """The limit of one test."""
@@ -103,6 +106,7 @@ class SessionRunner:
         """
         self._watch = watch
         self._server = server
+        self._journal = journal
         self._tail = JournalTail(journal)
         self._listener = listener
         self._meanwhile: Callable[[], None] | None = meanwhile
@@ -124,6 +128,7 @@ class SessionRunner:
         the record then holds what was seen until then.
         """
         attempt = 0
+        killed_for_nothing = 0
         skipped_files: set[str] = set()
         while True:
             attempt += 1
@@ -141,7 +146,8 @@ class SessionRunner:
             except ForkServerDied:
                 self._renew_server()
                 death = self._bury(current, record, Exited(None, None), None, False)
-                if not death.cost_something and resume:
+                if not death.cost_something and resume and not killed_for_nothing:
+                    killed_for_nothing += 1  # perhaps by what another session had left
                     record.deaths.pop()
                     continue
             if death is None or not resume or not death.cost_something:
@@ -149,20 +155,30 @@ class SessionRunner:
             if death.file is not None:
                 skipped_files.add(death.file)
 
+    def _start(self, spec: SessionSpec, *, own_session: bool) -> int:
+        while True:
+            try:
+                pid = self._server.start(spec, own_session=own_session)
+            except ForkServerDied:  # killed since the session before it: this one has not begun
+                self._renew_server()
+            else:
+                self._renewed = 0
+                return pid
+
     def _renew_server(self) -> None:
         """A test may end the process that forked it; the others are run by another one."""
         self._renewed += 1
         if self._renewed > MOST_RENEWALS:
-            raise ForkServerDied("the process that forks sessions was ended too often")
+            raise ForkServerDied("no session can be forked")
         self._server.renew()
 
     def _run_once(
         self, spec: SessionSpec, limits: Limits, record: SessionRecord, *, interactive: bool
     ) -> Death | None:
-        # What ran before may have removed the run's folder.
-        os.makedirs(os.path.dirname(spec.journal), mode=0o700, exist_ok=True)
+        make_way(self._journal)  # what ran before may have removed it, or put something else there
         self._tail.follow(create=True)
-        pid = self._server.start(spec, own_session=not interactive)
+        self._tail.skip()
+        pid = self._start(spec, own_session=not interactive)
         started = time.time()  # what the server needed to get ready is nobody's time
         timed_out: Running | None = None
         ended_by_limit = False
@@ -200,11 +216,15 @@ class SessionRunner:
             self._end_tree(pid)
         if in_order and not ended_by_limit:
             return self._stray(spec, record, exited)
+        if ended_by_limit and record.exit_status is not None and limits.leaving is not None:
+            stray = self._stray(spec, record, Exited(record.exit_status & 0xFF, None))
+            if stray is not None:  # what stopped the session did not keep it from leaving
+                return stray
         return self._bury(spec, record, exited, timed_out, ended_by_limit)
 
     def _drain(self, spec: SessionSpec, record: SessionRecord) -> None:
         self._read_on(spec, record)
-        record.journal_lost = record.journal_lost or self._tail.lost
+        record.journal_cut |= self._tail.lost
         self._tail.lost = False
 
     def _read_on(self, spec: SessionSpec, record: SessionRecord) -> None:
@@ -253,6 +273,8 @@ class SessionRunner:
         # Imported late: the forked sessions must not inherit psutil, which may be what a project tests.
         from pytest_planverify.processes import end_descendants, end_process_tree
 
+        with contextlib.suppress(OSError):
+            os.kill(self._server.pid, signal.SIGCONT)  # a test may have stopped who waits for the session
         end_process_tree(pid, token=self._server.token)
         end_descendants(self._server.pid)
 
@@ -306,7 +328,7 @@ class SessionRunner:
         timed_out: bool = False,
         suspects: tuple[str, ...] = (),
     ) -> Death:
-        death = Death(spec.session_id, exited, timed_out, None, file, *_last_words(spec), suspects=suspects)
+        death = Death(spec.session_id, exited, timed_out, None, file, *last_words(spec), suspects=suspects)
         record.deaths.append(death)
         record.exit_status = None
         return death
@@ -320,7 +342,7 @@ class SessionRunner:
             timed_out,
             running.nodeid,
             None,
-            *_last_words(spec),
+            *last_words(spec),
             phase=phases.board.read(),
             raised=record.stopped_by,
         )
@@ -349,6 +371,8 @@ def _overdue(record: SessionRecord, limits: Limits, started: float) -> _Overdue 
     now = time.time()
     if limits.session is not None and now > started + limits.session + GRACE_SECONDS:
         return _Overdue(next(iter(record.running.values()), None))
+    if limits.leaving is not None and record.exit_status is not None:
+        return _Overdue(None) if now > record.last_at + limits.leaving else None
     for running in record.running.values():
         limit = limits.of_test(running.nodeid, record)
         if limit is not None and now > running.at + limit + GRACE_SECONDS:
@@ -373,22 +397,3 @@ def _alive(pid: int) -> bool:
             return stream.read().rpartition(b")")[2].split()[0] != b"Z"
     except OSError:
         return True
-
-
-def _last_words(spec: SessionSpec) -> tuple[str, str]:
-    """The stacks that faulthandler wrote, with paths below the root, and the end of its output."""
-    folder = Path(spec.stacks).parent
-    stacks = [_tail(path) for path in sorted(folder.glob(Path(spec.stacks).name + "*"))]
-    output = _tail(Path(spec.log)) if spec.log else ""
-    shown = "\n".join(filter(None, stacks)).replace(f'"{spec.root}/', '"')
-    return shown, output
-
-
-def _tail(path: Path) -> str:
-    try:
-        with open(path, "rb") as stream:
-            stream.seek(0, os.SEEK_END)
-            stream.seek(max(stream.tell() - _STACK_LIMIT, 0))
-            return stream.read().decode("utf-8", "replace").strip()
-    except OSError:
-        return ""

@@ -9,6 +9,7 @@ from typing import Any
 
 from planner.model.evidence import Evidence, EvidenceKind
 from planner.model.outcome import Check, CheckKind, Verdict
+from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.options import PlanArgument, Settings
 from pytest_planverify.supervision.check_runs import CheckRun
 from pytest_planverify.supervision.chosen import ChosenPlan, load_plans
@@ -64,7 +65,13 @@ def plan_in(root: Path, *items: dict[str, Any], path: str = "plan.yaml") -> Chos
 class Killed:
     """A run that has begun and tells its verdicts one by one."""
 
-    def __init__(self, root: Path, run_id: str = "20260101T000000-1-a", **given: Any) -> None:
+    def __init__(
+        self,
+        root: Path,
+        run_id: str = "20260101T000000-1-a",
+        baseline: KeptBaseline | None = None,
+        **given: Any,
+    ) -> None:
         self.root = root
         self.chosen = plan_in(root)
         self.folder = RunFolder(root, run_id)
@@ -79,6 +86,7 @@ class Killed:
             settings(**given),
             self.todos,
             boundary=root,
+            baseline=baseline,
         )
 
     def judged(

@@ -34,7 +34,7 @@ class Told:
         return self.tell("collected", planned=list(nodeids), selections=[{**selection, **more}, *others])
 
     def test(self, nodeid: str, outcome: str = "passed", duration_ms: float = 5, **more: Any) -> Told:
-        self.tell("test_started", nodeid=nodeid)
+        self.tell("test_started", nodeid=nodeid, worker=more.pop("worker", ""))
         for evidence in more.pop("evidence", [FAILURE] if outcome in ("failed", "error") else []):
             self.tell("test_failure", nodeid=nodeid, attempt=None, evidence=evidence)
         return self.tell("test_finished", nodeid=nodeid, outcome=outcome, duration_ms=duration_ms, **more)

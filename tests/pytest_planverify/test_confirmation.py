@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from planner.model.evidence import Evidence, EvidenceKind
 from planner.model.outcome import TestOutcome, TestResult, Verdict
 from planner.model.taxonomy import Repeatability
-from pytest_planverify.confirmation import ConfirmationBudget, Confirmed, confirm_alone, confirm_shared
+from pytest_planverify.confirmation import Confirmed, confirm_alone, confirm_shared
+from pytest_planverify.confirmation_time import ConfirmationBudget
 from pytest_planverify.diagnosis.repeating import repeatability
 from pytest_planverify.judgement import Judgement
 from pytest_planverify.polluters import MOST_NAMED, MOST_RUNS, find_polluters

@@ -6,7 +6,7 @@ import pytest
 
 from planner.model.evidence import AuditEvent
 from planner.model.outcome import Check, CheckKind, Failure, Outcome, TodoState, Verdict
-from planner.model.plan import Todo
+from planner.model.plan import Todo, TodoStatus
 from planner.model.taxonomy import Category
 from pytest_planverify.supervision.exit_status import ExitStatus, counting, exit_status
 
@@ -59,6 +59,21 @@ def test_the_scope_says_which_todos_count(scope, kept: list[str]):
     outcomes = [outcome(state, todo_id=todo_id) for todo_id, state in states.items()]
 
     assert [each.todo_id for each in counting(outcomes, todos, scope)] == kept
+
+
+@pytest.mark.parametrize("guard", ["sandbox", "budget", "hygiene", "allowlist"])
+def test_a_violation_decides_in_whatever_scope(guard: str):
+    todos: dict[tuple[str | None, str], Todo] = {
+        ("p", name): Todo(id=name, title=name, status=status) for name, status in CLAIMS.items()
+    }
+    outcomes = [outcome(BLOCKED, "blocked", todo_id="a"), guarded("b", guard)]
+
+    status = exit_status(counting(outcomes, todos, "claimed"))
+
+    assert status is (ExitStatus.BUDGET_EXCEEDED if guard == "budget" else ExitStatus.VIOLATION)
+
+
+CLAIMS = {"a": TodoStatus.CLAIMED, "b": TodoStatus.OPEN}
 
 
 def guarded(todo_id: str, guard: str, *, state: TodoState = FAILED) -> Outcome:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from planner.catalog import parse_command
+from pytest_planverify.supervision.conftest_habits import reads_company
 from pytest_planverify.supervision.folding import Folding, FoldKey
 
 TEST = "def test_it(): pass\n"
@@ -184,6 +185,19 @@ def test_a_conftest_that_looks_at_the_selecting_expressions_is_told(text: str, r
     assert reads_selection(tmp_path, "pytest a/test_a.py") is reads
     assert reads_selection(tmp_path, "pytest .") is reads
     assert not reads_selection(tmp_path, "pytest b/test_b.py")
+
+
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("def pytest_runtestloop(session): return True", True),
+        ("@hookimpl(tryfirst=True)\ndef  pytest_collection (session): ...", True),
+        ("def pytest_collection_modifyitems(items):\n    for item in items: item.add_marker('x')", False),
+        ("def pytest_runtest_protocol(item): ...", False),
+    ],
+)
+def test_a_conftest_that_runs_the_session_itself_needs_its_own(text: str, reads: bool):
+    assert reads_company(text) is reads
 
 
 @pytest.mark.parametrize("plugin", ["tests/support/slow.py", "support/slow.py"])

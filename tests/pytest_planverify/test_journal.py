@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,29 @@ def test_what_is_written_to_a_journal_after_its_name_was_removed_is_still_read(t
     writer.write("late")
     assert [record["record"] for record in tail.read()] == ["late"]
     assert not tail.lost
+
+
+@pytest.mark.parametrize("grown", ["", "x\n", '{"record": "long", "text": "%s"}\n' % ("y" * 500)])
+def test_a_journal_that_was_cut_is_noticed_even_if_it_has_grown_again(grown: str, tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    writer = JournalWriter(path, "s1")
+    writer.write("first")
+    tail = JournalTail(path)
+    assert [record["record"] for record in tail.read()] == ["first"]
+    assert list(tail.read()) == []
+    assert not tail.lost
+
+    path.write_text(grown)
+    list(tail.read())
+    writer.write("last")
+
+    assert [record["record"] for record in tail.read()][-1:] == ["last"]
+    assert tail.lost
+
+
+@pytest.mark.skipif(os.name != "posix", reason="descriptors have no numbers elsewhere")
+def test_the_journal_is_out_of_the_way_of_other_files(tmp_path: Path) -> None:
+    writer = JournalWriter(tmp_path / "journal.jsonl", "s1")
+    assert writer.descriptor >= 200
+    assert not os.get_inheritable(writer.descriptor)
+    writer.close()

@@ -344,14 +344,16 @@ def test_a_green_is_in_doubt_when_the_session_died_outside_any_test():
     assert judge_shared(asked(), told("passed").died()).doubt == "the shared session ended unexpectedly"
 
 
-def test_a_green_that_followed_others_in_a_process_that_died_is_in_doubt():
-    followed = Told().collected("a", others=[OTHER]).test("o.py::1").test("a").died(nodeid="o.py::2")
-    preceded = Told().collected("a", others=[OTHER]).test("a").test("o.py::1").died(nodeid="o.py::2")
+@pytest.mark.parametrize("order", [("o.py::1", "a"), ("a", "o.py::1"), ("a",)])
+def test_a_green_of_a_process_that_died_is_in_doubt(order: tuple[str, ...]):
+    """What it had left behind, and the end of the fixtures that it shared, were never seen."""
+    session = Told().collected("a", others=[OTHER])
+    for nodeid in order:
+        session.test(nodeid)
 
-    doubt = judge_shared(asked("a.py"), followed).doubt
-    assert doubt is not None
-    assert doubt.startswith("the process of the session died before it could be seen")
-    assert judge_shared(asked("a.py"), preceded).doubt is None
+    doubt = judge_shared(asked("a.py"), session.died(nodeid="o.py::2")).doubt
+
+    assert doubt == "the process died before it could be seen what its tests had left behind"
 
 
 def test_a_green_of_the_process_that_came_to_its_end_is_not_in_doubt_for_the_death_of_another():
@@ -363,8 +365,29 @@ def test_a_green_of_the_process_that_came_to_its_end_is_not_in_doubt_for_the_dea
     assert judge_shared(asked("a.py"), session.test("o.py::3").test("a").ended(1)).doubt is None
 
 
-def test_a_death_in_a_test_of_others_leaves_no_doubt():
-    assert judge_shared(asked("a.py"), told("passed").died(nodeid="o.py::1")).doubt is None
+@pytest.mark.parametrize(
+    ("worker", "crash", "doubt"),
+    [
+        ("gw0", "gw0", "the process died before it could be seen what its tests had left behind"),
+        ("gw1", "gw0", None),
+        ("gw1", None, "a worker of the shared session ended unexpectedly"),
+        ("gw1", "gw1", "a worker of the shared session ended unexpectedly"),
+    ],
+    ids=["of the worker that died", "of another", "no test ran", "it was another's test"],
+)
+def test_a_green_is_in_doubt_when_its_worker_died_or_nobody_knows_why_one_did(
+    worker: str, crash: str | None, doubt: str | None
+):
+    session = Told().collected("a", others=[OTHER])
+    session.record.begin()
+    for number, name in enumerate(("gw0", "gw1")):
+        session.tell("session_started", worker=name, pid=number)
+    session.test("a", worker=worker)
+    if crash is not None:
+        session.test("o.py::1", "crashed", worker=crash)
+    session.tell("session_finished", worker="gw1", exit_status=0)
+
+    assert judge_shared(asked("a.py"), session.ended(1)).doubt == doubt
 
 
 # -- sessions that ran no tests --------------------------------------------------------------------
@@ -536,13 +559,29 @@ def test_a_shared_session_whose_workers_all_died_early_says_nothing_of_a_criteri
     assert judge_alone(asked("a.py"), Told().ended(5)).verdict is Verdict.FAILED
 
 
-def test_a_red_for_records_that_were_removed_is_no_answer():
+def test_a_red_for_records_that_are_missing_is_no_answer():
     session = Told()
-    session.record.journal_lost = True
+    assert session.record.follows({"pen": "1.1", "number": 1})
+    assert session.record.follows({"pen": "1.1", "number": 3})
 
     assert judge_alone(asked("a.py"), session.ended(0)).verdict is Verdict.INCONCLUSIVE
     session.collected("a.py::0").test("a.py::0", "failed")
     assert judge_alone(asked("a.py"), session.record).verdict is Verdict.FAILED
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_tests_that_cut_the_records_of_their_own_session_have_tampered(told: bool):
+    session = Told()
+    session.record.journal_cut = True
+    if told:
+        session.collected("a.py::0").test("a.py::0")
+
+    judgement = judge_alone(asked("a.py"), session.ended(0))
+
+    if told:  # beside others it cannot be said whose doing it was
+        assert judge_shared(asked("a.py"), session.record).doubt is not None
+    assert judgement.verdict is Verdict.FAILED
+    assert [each.sign for piece in judgement.evidence for each in piece.signals] == ["records-touched"]
 
 
 def test_a_session_that_did_not_end_after_its_tests_is_told_as_a_timeout():

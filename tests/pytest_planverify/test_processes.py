@@ -59,6 +59,18 @@ def test_a_signal_is_named(tmp_path: Path) -> None:
     assert signal_name(99) == "signal 99"
 
 
+@pytest.mark.parametrize("sent", ["SIGKILL", "SIGTERM", "SIGINT"])
+def test_what_a_command_sends_to_its_parent_does_not_reach_this_process(sent: str, tmp_path: Path) -> None:
+    result = run(
+        f"import os, signal, time\nos.kill(os.getppid(), signal.{sent})\ntime.sleep(0.3)\nprint('on')",
+        tmp_path,
+    )
+
+    killed = sent == "SIGKILL"
+    assert (result.exit_code, result.signal) == ((None, "SIGKILL") if killed else (0, None))
+    assert result.stdout == ("" if killed else "on\n")
+
+
 def test_both_streams_may_be_flooded_and_only_head_and_tail_are_kept(tmp_path: Path) -> None:
     code = """
 import sys

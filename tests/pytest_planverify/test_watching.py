@@ -68,6 +68,17 @@ TESTS: dict[str, str] = {
         "import os, pytest\n@pytest.fixture\ndef f():\n    yield\n    os._exit(0)\n"
         "def test_1(f): pass\ndef test_2(): pass\n"
     ),
+    "stays": (
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\n"
+        "def test_1(): pass\ndef test_2(): pass\n"
+    ),
+    "stops and stays": (
+        "import pytest, threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\n"
+        "def test_1(): pytest.exit('enough')\ndef test_2(): pass\n"
+    ),
+    "stops its parent": (
+        "import os, signal\ndef test_1(): os.kill(os.getppid(), signal.SIGSTOP)\ndef test_2(): pass\n"
+    ),
     "closes output": "import sys\ndef test_1(): sys.stdout.close()\ndef test_2(): pass\n",
     "grandchild": (
         "import subprocess, sys\ndef test_1():\n"
@@ -274,6 +285,40 @@ def test_a_server_that_is_gone_between_sessions_is_replaced(bench: Bench):
     os.kill(bench.server.pid, signal.SIGKILL)
 
     assert outcomes(bench.run("normal")) == ["passed", "passed"]
+
+
+def test_a_conftest_that_ends_the_server_is_not_tried_for_ever(bench: Bench):
+    conftest = bench.root / "conftest.py"
+    conftest.write_text("import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(5)\n")
+
+    record = bench.run("normal")
+
+    assert [death.cost_something for death in record.deaths] == [False]
+    conftest.unlink()
+    assert outcomes(bench.run("normal", session_id="s2")) == ["passed", "passed"]
+
+
+def test_a_session_that_is_over_and_does_not_leave_is_ended_before_its_limit(bench: Bench):
+    stays, stops = SessionRecord(), SessionRecord()
+    limits = Limits(step=600, leaving=0.3)
+
+    bench.runner.run(bench.spec("stays"), limits, stays, resume=True)
+    bench.runner.run(bench.spec("stops and stays", session_id="s2"), limits, stops, resume=True)
+
+    assert outcomes(stays) == ["passed", "passed"]
+    assert [(death.timed_out, death.cost_something) for death in stays.deaths] == [(True, False)]
+    assert outcomes(stops) == ["crashed", "passed"], "what stopped it is another matter"
+    assert (stops.deaths[0].timed_out, stops.deaths[0].nodeid) == (False, "test_x.py::test_1")
+
+
+def test_a_test_that_stops_its_parent_does_not_stop_the_run(bench: Bench):
+    record = SessionRecord()
+
+    bench.runner.run(bench.spec("stops its parent"), Limits(session=1), record, resume=False)
+
+    assert outcomes(record) == ["passed", "passed"]
+    assert [death.timed_out for death in record.deaths] == [True]
+    assert outcomes(bench.run("normal", session_id="s2")) == ["passed", "passed"]
 
 
 def test_a_server_that_will_not_stay_is_an_error_and_never_a_result(
