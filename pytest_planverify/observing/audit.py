@@ -13,6 +13,7 @@ import sys
 import threading
 import weakref
 from _thread import get_ident
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -25,6 +26,7 @@ from pytest_planverify.observing.reaching import (
     outside_of,
     path_resolver,
     readers,
+    stamp_of,
     temporary_folders,
 )
 
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 
 WORKER_VARIABLE = "PLANVERIFY_SESSION"
 """Under which an xdist worker finds its session's spec before it loads conftests; taken out at once."""
+
+MOST_UNCERTAIN = 200
+"""So many writes of which it is not known yet where they go are kept in mind."""
 
 MOST_EVENTS = 2_000
 """How many different events one process writes down; what is denied is refused beyond that, too."""
@@ -90,6 +95,18 @@ def _install(audit: Audit, spec: SessionSpec) -> None:
     is_granted, strict = judge_of(spec.sandbox), denies_anything(spec.sandbox)
     frame_of, ident, refusal = sys._getframe, get_ident, PermissionError
     busy: set[int] = set()
+    uncertain: deque[tuple[Reached, Origin, str | None]] = deque(maxlen=MOST_UNCERTAIN)
+    flush = audit.flush
+
+    def flush_all() -> None:
+        """Tell also of the writes that have turned out to be some; a file that was not there is one now."""
+        while uncertain:
+            reached, origin, nodeid = uncertain.popleft()
+            if stamp_of(reached.target) != reached.before:
+                note(reached, origin, nodeid, strict and not is_granted(reached))
+        flush()
+
+    audit.flush = flush_all
 
     def look(event: str, found: Sequence[Reached]) -> str | None:
         """What is refused of it."""
@@ -101,6 +118,9 @@ def _install(audit: Audit, spec: SessionSpec) -> None:
             return None
         refused = None
         for reached in found:
+            if reached.before is not None:
+                uncertain.append((reached, origin, nodeid_of(origin)))
+                continue
             denied = strict and not is_granted(reached)
             note(reached, origin, nodeid_of(origin), denied)
             refused = refused or (reached.target if denied else None)

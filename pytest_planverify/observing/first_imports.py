@@ -42,6 +42,11 @@ class FirstImports:
         self._first_for: dict[str, str] = {}
         """By module, the test file on whose account it was imported first."""
 
+    @property
+    def count(self) -> int:
+        """How many modules have been imported under its eyes."""
+        return len(self._first_for)
+
     def install(self) -> None:
         """Be asked before all others."""
         if self not in sys.meta_path:

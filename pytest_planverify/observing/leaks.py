@@ -8,19 +8,26 @@ for that is looked at before the first test and before the last one.
 
 from __future__ import annotations
 
-import functools
 import re
 import sys
 import types
+from itertools import islice
 from operator import is_
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from pytest_planverify.observing.caches import is_unused, make_empty, says_cache
 from pytest_planverify.observing.chance import Chance
 from pytest_planverify.observing.first_imports import FirstImports
 from pytest_planverify.observing.libraries import LibraryWatch
 from pytest_planverify.observing.process_state import library_state, members_of, process_state, stamp
 from pytest_planverify.observing.value_readers import NUMBERS, class_members, learn_types
-from pytest_planverify.observing.values import MAX_VALUES, fingerprint_of, origins_of, snapshot
+from pytest_planverify.observing.values import (
+    MAX_VALUES,
+    caches_in,
+    fingerprint_of,
+    origins_of,
+    snapshot,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -49,9 +56,6 @@ _TOO_MUCH = "more than can be watched"
 
 Fingerprint = dict[str, object]
 State = tuple[object, ...]
-Cache: TypeAlias = "functools._lru_cache_wrapper[Any]"
-_clear: Callable[[Cache], None] = class_members(functools._lru_cache_wrapper)["cache_clear"]
-_info: Callable[[Cache], Any] = class_members(functools._lru_cache_wrapper)["cache_info"]
 
 
 class _ModuleShape(NamedTuple):
@@ -62,6 +66,7 @@ class _ModuleShape(NamedTuple):
     mutable: tuple[Any, ...]
     held: tuple[Any, ...]
     """What is bound, so that no new value takes the place of an old one in memory."""
+    called_caches: tuple[Any, ...]
 
 
 class LeakWatch:
@@ -95,12 +100,13 @@ class LeakWatch:
         self._subclasses: dict[str, tuple[int, ...]] = {}
         self._was_derived_from = False
         """Whether classes of modules that were known by then have got new subclasses."""
+        self._known_of_dependents: tuple[int, bool] | None = None
         self._texts: dict[str, str] = {}
         self._reached: dict[str, tuple[object, set[str]]] = {}
         """By module, its state, and the modules whose code could be reached from it then."""
-        self._caches: dict[int, Cache] = {}
-        """Caches of functions that the present look has met."""
-        self._empty: dict[int, Cache] = {}
+        self._caches: dict[int, Any] = {}
+        """Caches that the present look has met."""
+        self._empty: dict[int, Any] = {}
         """Those that held nothing when last looked at, or as they were imported."""
 
     def start(self) -> None:
@@ -124,8 +130,13 @@ class LeakWatch:
     def dependents(self, test_files: Iterable[str]) -> Iterator[tuple[str | None, list[str]]]:
         """Files whose tests may need their company, and what of it; ``None`` stands for all of them.
 
-        To be asked at the end, when it is known who imported what.
+        To be asked at the end, when it is known who imported what; if no more is known than when it was
+        asked last, there is nothing to add.
         """
+        known = (self._imports.count, self._was_derived_from)
+        if known == self._known_of_dependents:
+            return
+        self._known_of_dependents = known
         files = dict.fromkeys(test_files)
         for file in files:
             text = _text_of(file)
@@ -183,9 +194,9 @@ class LeakWatch:
             ]
         return sorted(changed)
 
-    def changes_since_start(self) -> list[str]:
+    def changes_since_start(self, *, in_test: bool = False) -> list[str]:
         """What is too large to be looked at between tests and has changed, whoever changed it."""
-        changed = self._libraries.changes()
+        changed = self._libraries.changes(in_test=in_test)
         for name, before in self._large.items():
             module = self._modules.first_party.get(name)
             if module is not None and (before is None or self._deep_state(name, module) != before):
@@ -268,21 +279,22 @@ class LeakWatch:
 
     def _note(self, name: str, found: Snapshot) -> Snapshot:
         self._was_derived_from |= self._subclasses.setdefault(name, found.subclasses) != found.subclasses
-        self._caches |= {id(cache): cache for cache in found.caches}
+        called = (cache for value in self._shapes[name].called_caches for cache in caches_in(value))
+        self._caches |= {id(cache): cache for cache in (*found.caches, *called)}
         return found
 
-    def _unused_caches(self) -> dict[int, Cache]:
-        return {key: cache for key, cache in self._caches.items() if _is_unused(cache)}
+    def _unused_caches(self) -> dict[int, Any]:
+        return {key: cache for key, cache in self._caches.items() if is_unused(cache)}
 
     def _empty_caches(self) -> bool:
         """Undo what tests did to caches; nobody holds anything by a cache that was empty before."""
         filled = [
-            cache for key, cache in self._caches.items() if key in self._empty and not _is_unused(cache)
+            cache for key, cache in self._caches.items() if key in self._empty and not is_unused(cache)
         ]
         if any(self._live_fixtures()):  # which may hold what was cached
             return False
         for cache in filled:
-            _clear(cache)
+            make_empty(cache)
         return bool(filled)
 
     def _shape(self, name: str, members: dict[str, Any]) -> _ModuleShape:
@@ -296,6 +308,7 @@ class LeakWatch:
             tuple((each, stamp(value)) for each, value in kept),
             tuple(value for each, value in kept if _has_state(name, each, value)),
             values,
+            tuple(value for each, value in kept if says_cache(each)),
         )
         self._shapes[name] = shape
         return shape
@@ -310,12 +323,7 @@ def _is_same(members: dict[str, Any], names: tuple[str, ...], held: tuple[Any, .
     )
 
 
-def _is_unused(cache: Cache) -> bool:
-    info = _info(cache)
-    return not info.misses and not info.currsize
-
-
-_NO_SHAPE = _ModuleShape((), (), (), ())
+_NO_SHAPE = _ModuleShape((), (), (), (), ())
 
 
 def _text_of(file: str) -> str:
@@ -347,17 +355,20 @@ class _Modules:
         """How often a module of a library was taken away or replaced."""
 
     def update(self) -> None:
-        ids = tuple(map(id, list(sys.modules.values())))
+        # a copy, made at once: where it takes objects, the collector may take a module away meanwhile
+        modules = sys.modules.copy()
+        ids = tuple(map(id, modules.values()))
         if ids == self._ids:
             return
+        known = len(self._ids) if ids[: len(self._ids)] == self._ids else 0
         self._ids = ids
-        # a copy, made at once: where it takes objects, the collector may take a module away meanwhile
-        for name, module in sys.modules.copy().items():
+        for name, module in islice(modules.items(), known, None):
             if self._seen.get(name) != id(module):
                 self._forget(name)
                 self._sort(name, module)
-        for name in self._seen.keys() - set(sys.modules):
-            self._forget(name)
+        if len(self._seen) != len(modules):
+            for name in self._seen.keys() - modules.keys():
+                self._forget(name)
 
     def _sort(self, name: str, module: object) -> None:
         self._seen[name] = id(module)

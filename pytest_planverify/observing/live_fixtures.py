@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from inspect import isgeneratorfunction
-from typing import TYPE_CHECKING, Any
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from pytest_planverify.observing.leaks import fingerprint_of
+from pytest_planverify.observing.value_readers import is_plain
+from pytest_planverify.observing.values import class_module, is_library, is_library_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -34,7 +38,8 @@ class LiveFixtures:
         finally:
             self._starting.pop()
         if not (fixturedef.func.__module__ or "").startswith(_FRAMEWORK):
-            self._alive[id(fixturedef)] = fixturedef, fingerprint_of(result)
+            if not _is_without_state(fixturedef, result):
+                self._alive[id(fixturedef)] = fixturedef, fingerprint_of(result)
             if self.wide_one_made is not None and isgeneratorfunction(fixturedef.func):
                 self.wide_one_made()
         return result
@@ -55,3 +60,29 @@ class LiveFixtures:
             if cached is not None and cached[2] is None:
                 values.append((f"{definition.argname} {id(cached[0]):x}", cached[0], when_made))
         return values
+
+
+def _is_without_state(fixturedef: pytest.FixtureDef[Any], value: object) -> bool:
+    """Whether tests can leave nothing in a fixture, nor it hold anything of the project's.
+
+    Plugins have wide fixtures of their own for every test, most of which only give a setting. A policy of
+    event loops is what all share anyhow, and is watched with the rest of the process.
+    """
+    code = getattr(fixturedef.func, "__code__", None)
+    if code is None or not is_library_file(code.co_filename):
+        return False
+    return _is_setting(value) or _is_loop_policy(value)
+
+
+def _is_setting(value: object) -> bool:
+    if type(value) is tuple:
+        return all(map(_is_setting, cast("tuple[object, ...]", value)))
+    kind = type(value)
+    return is_plain(value) or (issubclass(kind, PurePath) and is_library(class_module(kind)))
+
+
+def _is_loop_policy(value: object) -> bool:
+    events = sys.modules.get("asyncio.events")
+    policy: object = getattr(events, "AbstractEventLoopPolicy", None)
+    kind = type(value)
+    return isinstance(policy, type) and issubclass(kind, policy) and is_library(class_module(kind))

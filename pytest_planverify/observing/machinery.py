@@ -63,6 +63,15 @@ _NUMBERS_COUNT = ("_pytest.python_api.", "_pytest.approx.")
 _OWN_HABIT = "_pytest/legacypath.py"
 """pytest gives its classes what they once had when it is configured."""
 
+_UNSTEADY = frozenset(
+    {
+        "_pytest.assertion.util", "_pytest.config.Config", "_pytest.fixtures.FixtureRequest",
+        "_pytest.main.Session", "_pytest.nodes.Node", "_pytest.python.Function",
+        "_pytest.python.FunctionDefinition", "pytest.mark", "pytest_planverify.observing.witnessing",
+    }
+)  # fmt: skip
+"""Namespaces that differ in every session, and so are looked at one by one."""
+
 _code, _defaults, _keywords = (
     attrgetter("__code__"),
     attrgetter("__defaults__"),
@@ -172,11 +181,11 @@ _MARKS = "pytest.mark"
 
 
 class _Glance:
-    """All namespaces at once, for most looks find everything as it was: one pass that C code makes."""
+    """Many namespaces at once, for most looks find them as they were: one pass that C code makes."""
 
     def __init__(self, spaces: Iterable[_Space]) -> None:
-        whole = [space for space in spaces if type(space._now) is not _Part]
-        self._parts = [space for space in spaces if type(space._now) is _Part]
+        self.others = [space for space in spaces if not _is_steady(space)]
+        self.spaces = whole = [space for space in spaces if _is_steady(space)]
         self._nows = [space._now for space in whole]
         self._sizes = [_len(space._last) for space in whole]
         self._last = list(_flat(space._last for space in whole))
@@ -193,8 +202,11 @@ class _Glance:
             and _all(_map(is_, _map(_code, functions), self._codes))
             and _all(_map(is_, _map(_defaults, functions), self._defaults))
             and _all(_map(is_, _map(_keywords, functions), self._keywords))
-            and _all([space.is_same() for space in self._parts])
         )
+
+
+def _is_steady(space: _Space) -> bool:
+    return type(space._now) is not _Part and space.label not in _UNSTEADY
 
 
 class Machinery:
@@ -224,10 +236,12 @@ class Machinery:
                 self._note(Patched(f"sys.modules[{name!r}]", HARD, "", during))
         if self._glance is None:
             self._glance = _Glance(self._spaces)
+        looked_at = self._glance.others
         if not self._glance.is_same():
-            for space in self._spaces:
-                if not space.is_same():
-                    self._compare(space, during)
+            looked_at = [*looked_at, *self._glance.spaces]
+        for space in looked_at:
+            if not space.is_same():
+                self._compare(space, during)
         for name in _LATE:
             if name not in self._stands and name in sys.modules:
                 self._watch(name)
@@ -257,7 +271,8 @@ class Machinery:
                 self._note(Patched(full, space.kind, file, during))
         if during != "tests":
             space.settle()
-            self._glance = None
+            if _is_steady(space):
+                self._glance = None
 
     def _note(self, patched: Patched) -> None:
         self._found.setdefault((patched.name, patched.file), patched)

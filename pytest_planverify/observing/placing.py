@@ -1,4 +1,4 @@
-"""Tells the hook that watches the process where the session stands: which test runs, who uses a fixture."""
+"""Tells the hook that watches the process who uses a fixture, and ends with the session what it notes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ class Placing:
         self,
         audit: Audit,
         spec: SessionSpec,
-        nodeid_of: Callable[[pytest.Item], str],
         wanted_by: Callable[[pytest.Item], Iterable[str]],
     ) -> None:
-        """``nodeid_of`` and ``wanted_by`` give the id of an item below the root, and the criteria."""
+        """``wanted_by`` gives the criteria that want an item."""
         self._audit = audit
         self._spec = spec
-        self._nodeid_of = nodeid_of
         self._wanted_by = wanted_by
         self._items: list[pytest.Item] = []
         audit.users_of = self._users_of
@@ -41,10 +39,6 @@ class Placing:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._items = session.items
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
-        self._audit.nodeid = self._nodeid_of(item)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, None, None]:

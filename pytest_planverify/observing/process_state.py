@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pytest_planverify.observing.first_imports import FirstImports
 from pytest_planverify.observing.value_readers import is_number, is_plain, module_members
-from pytest_planverify.observing.values import fingerprint_of, is_library
+from pytest_planverify.observing.values import fingerprint_of, is_library, is_library_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -76,13 +76,18 @@ def _stamps_of(name: str, members: dict[str, Any]) -> list[object]:
         items = list(members.items())
         known = _stamps[name] = (
             [value for _, value in items],
-            [stamp(value) for key, value in items if key not in _MADE_ON_USE],
+            [stamp(value) for key, value in items if _may_matter(key, value)],
         )
     return known[1]
 
 
 _stamps: dict[str, tuple[list[Any], list[object]]] = {}
 """By module, what it bound when it was last looked at, and what that comes to."""
+
+
+def _may_matter(name: str, value: object) -> bool:
+    # freezegun leaves None in the place of a function that Python no longer has.
+    return name not in _MADE_ON_USE and not (name == "clock" and value is None)
 
 
 def library_state(names: Iterable[str]) -> Iterator[tuple[str, object]]:
@@ -102,7 +107,8 @@ def pytest_state(config: Any) -> Iterator[tuple[str, object]]:
     options = cast("dict[str, object]", vars(config.option))
     yield "pytest's options", [(name, stamp(value)) for name, value in options.items()]
     plugins = frozenset[str](config.pluginmanager._name2plugin)
-    yield "pytest's configuration", (_names(config), len(config.stash._storage), plugins)
+    stored = sum(not _is_empty(each) for each in config.stash._storage.values())
+    yield "pytest's configuration", (_names(config), stored, plugins)
     if config.pluginmanager.hasplugin("randomly"):
         yield from (("random", None), ("numpy.random", None))  # which are seeded anew before each test
     cache: object = getattr(config, "cache", None)
@@ -110,6 +116,11 @@ def pytest_state(config: Any) -> Iterator[tuple[str, object]]:
     for name, holder in (("cache", cache), ("session", session)):
         if holder is not None:
             yield f"pytest's {name}", _names(holder)
+
+
+def _is_empty(value: object) -> bool:
+    """Whether it is a container that a plugin has for a test, which it empties afterwards."""
+    return type(value) in (list, dict, set) and not value
 
 
 def _names(holder: object) -> frozenset[str]:
@@ -211,7 +222,13 @@ def _hooks() -> object:
 
 
 def _collector() -> object:
-    return gc.isenabled(), gc.get_threshold(), gc.get_debug(), len(gc.callbacks)
+    # A library that times collections once it is used does so for itself.
+    callbacks = tuple(
+        id(each)
+        for each in gc.callbacks
+        if type(each) is not types.FunctionType or not is_library_file(each.__code__.co_filename)
+    )
+    return gc.isenabled(), gc.get_threshold(), gc.get_debug(), callbacks
 
 
 def _threads() -> frozenset[int]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import posixpath
+import stat
 import sys
+from os import lstat as _lstat
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ class Reached(NamedTuple):
     port: int | None = None
     is_lookup: bool = False
     """Only the address of the host was asked for."""
+    before: tuple[int, ...] | None = None
+    """What the file was like, where only the time after tells whether it was the one that was written."""
 
 
 Reader = "Callable[[tuple[Any, ...]], Sequence[Reached]]"
@@ -50,7 +54,23 @@ def readers(is_outside: Callable[[str], bool]) -> dict[str, Callable[[tuple[Any,
 
     ``is_outside`` says of a path without links whether it lies outside what anybody may write.
     """
-    return {**_connections(), **_processes(), **_writes(is_outside)}
+    return {**_connections(), **_processes(), **_writes(is_outside), "ctypes.dlsym": _symbol}
+
+
+C_FUNCTIONS = {
+    **dict.fromkeys(("connect", "sendto", "sendmsg", "sendmmsg", "getaddrinfo", "gethostbyname"), CONNECT),
+    **dict.fromkeys(("system", "popen", "execl", "execle", "execlp", "execv", "execve", "execvp"), PROCESS),
+    **dict.fromkeys(("execvpe", "fexecve", "execveat", "posix_spawn", "posix_spawnp"), PROCESS),
+}
+"""Functions of the C library that are looked up in order to be called past the interpreter."""
+
+
+def _symbol(args: tuple[Any, ...]) -> Sequence[Reached]:
+    """Where a function of C is called to, nobody sees: that it is asked for has to do."""
+    name: Any = args[1] if len(args) > 1 else None
+    text: Any = name.decode("ascii", "replace") if isinstance(name, bytes) else name
+    kind = C_FUNCTIONS.get(text) if isinstance(text, str) else None
+    return () if kind is None else (Reached(kind, f"{text} of C, by ctypes", f"ctypes:{text}"),)
 
 
 # -- connections -----------------------------------------------------------------------------------
@@ -168,7 +188,7 @@ def _program(program: Any, argv: Any) -> Sequence[Reached]:
 def _writes(is_outside: Callable[[str], bool]) -> dict[str, Callable[[tuple[Any, ...]], Sequence[Reached]]]:
     from os import fspath, lstat
 
-    full_path = path_resolver()
+    full_path, started_process, in_held_folders = path_resolver(), _multiprocessing(), _held(is_outside)
 
     def exists(path: str) -> bool:
         try:
@@ -188,8 +208,13 @@ def _writes(is_outside: Callable[[str], bool]) -> dict[str, Callable[[tuple[Any,
             return ()
         return (Reached(WRITE, found, found),)
 
-    def opened(args: tuple[Any, ...]) -> Sequence[Reached]:
-        return written(args[0]) if args[2] & WRITING else ()
+    def opened(args: tuple[Any, ...]) -> Sequence[Reached]:  # path, mode, flags
+        if not args[2] & WRITING:
+            return ()
+        if isinstance(args[0], int):
+            return started_process()
+        found = written(args[0])
+        return (*found, *in_held_folders(args[0])) if args[1] is None and not found else found
 
     def entry(args: tuple[Any, ...]) -> Sequence[Reached]:  # path, dir_fd
         return written(args[0], args[-1], follow=False, there=True)
@@ -238,6 +263,65 @@ def _writes(is_outside: Callable[[str], bool]) -> dict[str, Callable[[tuple[Any,
         "os.chflags": first,
         "sqlite3.connect": database,
     }
+
+
+def _multiprocessing() -> Callable[[], Sequence[Reached]]:
+    """Tells of the processes that ``multiprocessing`` starts by ``spawn`` and ``forkserver``.
+
+    It starts them past ``subprocess`` and its event; but then it opens the pipe through which each is told
+    what to do, without which it does nothing.
+    """
+    frame_of, interpreter = sys._getframe, sys.executable
+    folder = os.path.join(os.path.dirname(os.__file__), "multiprocessing")
+    launchers = frozenset(
+        os.path.join(folder, name) for name in ("popen_spawn_posix.py", "popen_forkserver.py")
+    )
+
+    def started() -> Sequence[Reached]:
+        if frame_of(3).f_code.co_filename not in launchers:
+            return ()
+        return (Reached(PROCESS, f"{interpreter}, by multiprocessing", interpreter),)
+
+    return started
+
+
+def _held(is_outside: Callable[[str], bool]) -> Callable[[Any], Sequence[Reached]]:
+    """Tells where ``os.open`` may write, of which no event says whether it was given a ``dir_fd``.
+
+    That are the folders outside that are held open.
+    """
+    from os import fsdecode, fstat, listdir, readlink
+
+    def in_held_folders(path: Any) -> Sequence[Reached]:
+        name = str(fsdecode(path))
+        if name.startswith("/"):
+            return ()
+        found: list[Reached] = []
+        try:
+            descriptors = listdir("/proc/self/fd")
+        except OSError:
+            return ()
+        for each in descriptors:
+            try:
+                if not stat.S_ISDIR(fstat(int(each)).st_mode):
+                    continue
+                place = f"{readlink(f'/proc/self/fd/{each}').rstrip('/')}/{name}"
+            except (OSError, ValueError):
+                continue
+            if is_outside(place):
+                found.append(Reached(WRITE, place, place, before=stamp_of(place)))
+        return found
+
+    return in_held_folders
+
+
+def stamp_of(path: str) -> tuple[int, ...]:
+    """What tells whether a file was written since; of one that is not there nothing."""
+    try:
+        facts = _lstat(path)
+    except (OSError, ValueError):
+        return ()
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
 def path_resolver() -> Callable[[Any, Any, bool], str | None]:

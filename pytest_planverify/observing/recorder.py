@@ -18,25 +18,23 @@ import pytest
 
 from pytest_planverify.observing import phases
 from pytest_planverify.observing.bodies import Bodies
-from pytest_planverify.observing.chance import Chance
 from pytest_planverify.observing.choosing import Choosing
+from pytest_planverify.observing.crosstalk import Crosstalk
 from pytest_planverify.observing.hostile import guarded
-from pytest_planverify.observing.import_paths import import_path
-from pytest_planverify.observing.leaks import LeakWatch
 from pytest_planverify.observing.limits import SoftLimits
 from pytest_planverify.observing.live_fixtures import LiveFixtures
 from pytest_planverify.observing.nodeids import NodeIds
 from pytest_planverify.observing.output import restore_output, stumbled_over_output
-from pytest_planverify.observing.process_state import pytest_state
 from pytest_planverify.observing.results import EVIDENCE, ResultLedger, writable
-from pytest_planverify.observing.selection import alike_names, asking_for
-from pytest_planverify.observing.spec import COVERAGE_DEMAND
+from pytest_planverify.observing.selection import alike_names
+from pytest_planverify.observing.spec import Asked
 from pytest_planverify.observing.witnessing import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pytest_planverify.journal import JournalWriter
+    from pytest_planverify.observing.audit import Audit
     from pytest_planverify.observing.evidence import ProjectMap
     from pytest_planverify.observing.spec import SessionSpec
 
@@ -58,32 +56,25 @@ class Recorder:
         self._native_markexpr = ""
         self._ledger: ResultLedger | None = None
         self._failed_files: set[Path] = set()
-        self._test_files: dict[str, None] = {}
         self._groups: dict[str, tuple[str, ...]] = {}
-        self._last_group: tuple[str, ...] = ()
-        self._chance = Chance()
-        self._to_come: Counter[str] = Counter()
-        """How many tests each criterion is still waiting for."""
-        self._begun: set[str] = set()
-        self._dependents: set[tuple[str | None, ...]] = set()
-        """Files that were already said to need others, and what of them."""
-        self._leaks: LeakWatch | None = None
-        self._import_paths: set[str] = set()
         self._fixture_paths: dict[str, str | None] = {}
         self.live_fixtures = LiveFixtures()
         self.soft_limits = SoftLimits()
         self._stacks: Any = None
+        self.audit: Audit | None = None
+        """What watches the process, to be told which test runs."""
         self._project: ProjectMap | None = None
         self._bodies = Bodies()
         self.witness = Witness()
+        self._crosstalk = Crosstalk(spec, journal, self.live_fixtures, self.witness)
         self._config: pytest.Config
 
     # -- configuration ---------------------------------------------------------------------------
 
     def attach_to_worker(self, config: pytest.Config, worker: str) -> None:
         """Take over a worker's configuration, which was parsed before this object existed."""
-        self.worker = worker
-        self._chance.distrust()
+        self.worker = self._crosstalk.worker = worker
+        self._crosstalk.chance.distrust()
         self._native_keyword = str(config.workerinput.get("planverify_keyword", ""))  # type: ignore[attr-defined]
         self._native_markexpr = str(config.workerinput.get("planverify_markexpr", ""))  # type: ignore[attr-defined]
         self.adopt(config)
@@ -144,17 +135,14 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> pytest.CollectReport | None:
-        if isinstance(collector, pytest.Package):  # which pytest imports before its first test
-            self._import_paths.add(import_path(str(collector.path / "__init__.py")))
+        if isinstance(collector, pytest.Package):
+            self._crosstalk.package_comes(collector)
         if not isinstance(collector, pytest.File):
             return None
         nodeid = self._nodeids.of(collector.nodeid)
         if nodeid in self.spec.skip_files:
             return pytest.CollectReport(collector.nodeid, "passed", None, result=[])
-        self._import_paths.add(import_path(str(collector.path)))
-        if self._leaks is not None:
-            self._leaks.import_for(str(collector.path))
-            self._test_files[str(collector.path)] = None
+        self._crosstalk.file_comes(collector)
         self.journal.write("file_collecting", worker=self.worker, nodeid=nodeid)
         return None
 
@@ -162,13 +150,13 @@ class Recorder:
     def pytest_observe_collection(
         self, collector: pytest.Collector
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-        if self._leaks is not None and isinstance(collector, pytest.Session):
-            self._leaks.changes(imports_count=False)  # what pytest puts in its place while it collects
+        if isinstance(collector, pytest.Session):
+            self._crosstalk.collection_begins()
         report = yield
         if isinstance(collector, pytest.Session):
             self._note_missing(collector)
         elif isinstance(collector, pytest.File):
-            self._look_for_import_leaks(collector)
+            self._crosstalk.file_was_imported(collector)
         if report.failed:
             self._failed_files.add(collector.path)
             self._write_collection_failure(collector, report)
@@ -180,12 +168,6 @@ class Recorder:
                 reason=_skip_text(report.longrepr),
             )
         return report
-
-    def _look_for_import_leaks(self, collector: pytest.File) -> None:
-        """Whether importing the file changed the process for the tests of other files."""
-        self._import_paths.update(_conftest_paths(self._config))
-        if self._leaks is not None and (changed := self._leaks.changes(imports_count=False)):
-            self._write_leak(asking_for(collector.path, self.spec.wanted, self._root), changed)
 
     def _write_collection_failure(self, collector: pytest.Collector, report: pytest.CollectReport) -> None:
         from pytest_planverify.observing.evidence import collection_evidence
@@ -211,22 +193,7 @@ class Recorder:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, object, object]:
         self.journal.write("collection_started", worker=self.worker)
-        if self._watches_leaks:
-            if _demands_coverage(self._config) and not any(
-                "--cov-fail-under" in arg for arg in self.spec.args
-            ):
-                self._write_leak([], [COVERAGE_DEMAND])
-            side = self.project.side  # now: an import that is watched cannot be the one that finds it out
-            self._leaks = LeakWatch(
-                lambda file: side(file) in ("product", "test"),
-                self.live_fixtures.values,
-                self._is_expected_path,
-                lambda: pytest_state(self._config),
-                self._chance,
-            )
-            self.live_fixtures.wide_one_made = self._look_at_what_is_large
-            self._import_paths.update(_conftest_paths(self._config))
-            self._leaks.start()
+        self._crosstalk.begin(self._config, lambda: self.project.side)
         try:
             return (yield)
         except pytest.UsageError as error:
@@ -254,42 +221,27 @@ class Recorder:
     # -- running ---------------------------------------------------------------------------------
 
     def _prepare_running(self, items: list[pytest.Item]) -> None:
-        by_key = {wanted.key: wanted for wanted in self.spec.wanted}
+        to_come: Counter[str] = Counter()
         conflicts: set[str] = set()
+        asked: dict[tuple[str, ...], Asked] = {}
         for item in items:
-            nodeid = self._nodeids.of(item.nodeid)
-            self._to_come.update(self._groups.get(nodeid, ()))
-            wanted = [by_key[key] for key in self._groups.get(nodeid, ())]
-            paths = {entry.fixture_path for entry in wanted}
-            self._fixture_paths[item.nodeid] = next(
-                (entry.fixture_path for entry in wanted if entry.fixture_path), None
-            )
-            if len(paths) > 1:
-                conflicts.update(entry.key for entry in wanted)
-            seconds = [entry.limit_seconds for entry in wanted if entry.limit_seconds]
-            if self.spec.soft_limits and seconds:
-                self.soft_limits.set(item, max(seconds))
-        if self._leaks is not None:
-            self._look_for_dependents(self._leaks)  # now, too: a test may end the process
+            group = self._groups.get(self._nodeids.of(item.nodeid), ())
+            each = asked.get(group)
+            if each is None:
+                each = asked[group] = Asked.by(
+                    [wanted for wanted in self.spec.wanted if wanted.key in group]
+                )
+            each.tests += 1
+            self._fixture_paths[item.nodeid] = each.fixture_path
+            if self.spec.soft_limits and each.limit_seconds:
+                self.soft_limits.set(item, each.limit_seconds)
+        for group, each in asked.items():
+            to_come.update(dict.fromkeys(group, each.tests))
+            if each.conflict:
+                conflicts.update(group)
+        self._crosstalk.collected(to_come)
         if conflicts:
             self.journal.write("fixture_conflict", worker=self.worker, keys=sorted(conflicts))
-
-    def _is_expected_path(self, entry: str) -> bool:
-        """Whether pytest itself put the entry on ``sys.path`` for a file that it collected."""
-        return entry in self._import_paths
-
-    @property
-    def _watches_leaks(self) -> bool:
-        return self.spec.watch_leaks and len(self.spec.wanted) > 1
-
-    def _write_leak(self, keys: list[str], changed: list[str], *, from_start: bool = False) -> None:
-        self.journal.write(
-            "leak", worker=self.worker, keys=keys, changed=changed[:20], from_start=from_start
-        )
-
-    def nodeid_of(self, item: pytest.Item) -> str:
-        """The node id of a test, relative to the plan's root."""
-        return self._nodeids.of(item.nodeid)
 
     def wanted_by(self, item: pytest.Item) -> tuple[str, ...]:
         """The keys of the criteria that select the test."""
@@ -311,14 +263,11 @@ class Recorder:
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
         nodeid = self._nodeids.of(item.nodeid)
-        self._look_for_leaks(self.wanted_by(item))
-        self._begun.update(self.wanted_by(item))
-        self._to_come.subtract(self.wanted_by(item))
-        if self._leaks is not None:
-            self._leaks.import_for(str(item.path))
-        if nextitem is None:
-            self._look_at_what_is_large()
+        group = self._groups.get(nodeid, ())
+        self._crosstalk.test_begins(item, group, is_last=nextitem is None)
         self.running = nodeid
+        if self.audit is not None:
+            self.audit.nodeid = nodeid
         if "record_testsuite_property" in getattr(item, "fixturenames", ()):
             self.journal.write("fixtures_used", nodeid=nodeid, names=list(item.fixturenames))  # type: ignore[attr-defined]
         body = f'"nodeid": {dumps(nodeid)}'
@@ -334,57 +283,11 @@ class Recorder:
             self.witness.passed_without_body(item, nodeid)
         return result
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_teardown(self) -> None:
-        phases.board.put(phases.TEARDOWN)
-
-    def _look_for_leaks(self, group: tuple[str, ...]) -> None:
-        if self._leaks is None or group == self._last_group:
-            return
-        self.witness.between_criteria()
-        if not self._last_group:
-            self._look_at_what_is_large()
-            self._leaks.start()
-        elif changed := self._leaks.changes(imports_count=True, empty_caches=self._between_criteria):
-            self._write_leaks_of(self._leaks, changed)
-        self._last_group = group
-
-    @property
-    def _between_criteria(self) -> bool:
-        """Whether all criteria that have begun are over, so that what comes now should find all fresh."""
-        return not self.worker and not any(self._to_come[key] for key in self._begun)
-
-    def _write_leaks_of(self, leaks: LeakWatch, changed: list[str]) -> None:
-        """What the tests that ran last have changed, for those who can see it."""
-        for file, names in leaks.only_for(changed).items():
-            keys = list(self._last_group)
-            if file is not None:
-                asking = asking_for(Path(file), self.spec.wanted, self._root)
-                keys += [wanted.key for wanted in self.spec.wanted if wanted.key not in asking]
-            self._write_leak(keys, names)
-
-    def _look_for_dependents(self, leaks: LeakWatch) -> None:
-        """Whose tests may have needed the others, which nothing that was changed would show."""
-        keys = [wanted.key for wanted in self.spec.wanted]
-        for file, needed in leaks.dependents(self._test_files):
-            if (file, *needed) in self._dependents:
-                continue
-            self._dependents.add((file, *needed))
-            asking = keys if file is None else asking_for(Path(file), self.spec.wanted, self._root)
-            self._write_leak([key for key in keys if key not in asking], needed, from_start=True)
-
-    def _look_at_what_is_large(self) -> None:
-        """What is not looked at between tests: nobody knows which of them changed it."""
-        if self._leaks is not None and (changed := self._leaks.changes_since_start()):
-            self._write_leak([], changed, from_start=True)
-
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        if call.when == "setup" and report.outcome == "passed":
-            phases.board.put(phases.CALL)
         if report.outcome == "failed" or report.outcome == "rerun":  # type: ignore[comparison-overlap]
             if not self.spec.verbatim and stumbled_over_output(call):
                 restore_output(self._config)
@@ -423,19 +326,20 @@ class Recorder:
             self._project = ProjectMap.discover(self._root, planned=self.spec.planned)
         return self._project
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if not self.worker and self._ledger is not None:
-            self._ledger.add(report)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_logreport")
-    def pytest_observe_report(self, report: pytest.TestReport) -> Generator[None, None, None]:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:
         """Whoever turns a report round has done so by the end."""
-        yield
-        if report.outcome != "passed":
-            self._bodies.reported(report)
-        elif report.when == "call":
-            self._bodies.passed = True
+        try:
+            yield
+        finally:
+            if not self.worker and self._ledger is not None:
+                self._ledger.add(report)
+            if self.running is not None:
+                phases.board.put(phases.after(report.when, passed=report.outcome == "passed"))
+            if report.outcome != "passed":
+                self._bodies.reported(report)
+            elif report.when == "call":
+                self._bodies.passed = True
 
     # -- the end ---------------------------------------------------------------------------------
 
@@ -453,10 +357,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
-        if self._leaks is not None:
-            self._look_for_leaks(())
-            self._look_for_dependents(self._leaks)
-            self._leaks.stop()
+        self._crosstalk.end()
         yield
         self.witness.write(self.journal, self.worker, session.config.pluginmanager)
         stopped = session.shouldstop or session.shouldfail
@@ -476,18 +377,6 @@ class Recorder:
     def pytest_summary_ends(self, terminalreporter: Any) -> None:
         terminalreporter.flush()
         self.journal.write("summary_ends", offset=_log_size(self.spec.log))
-
-
-def _conftest_paths(config: pytest.Config) -> set[str]:
-    """What pytest has put on ``sys.path`` for the conftests that are loaded by now."""
-    files = (getattr(plugin, "__file__", None) or "" for plugin in config.pluginmanager.get_plugins())
-    return {import_path(file) for file in files if os.path.basename(file) == "conftest.py"}
-
-
-def _demands_coverage(config: pytest.Config) -> bool:
-    """Whether pytest-cov fails a run whose tests cover too little."""
-    options = getattr(config.pluginmanager.getplugin("_cov"), "options", None)
-    return bool(getattr(options, "cov_fail_under", None))
 
 
 def _skip_text(longrepr: object) -> str:

@@ -49,9 +49,10 @@ class ResultLedger:
 
     def add(self, report: pytest.TestReport) -> None:
         """Take one report: a phase, a subtest, an attempt that will be rerun, or a worker's crash."""
-        running = self._running.get(report.nodeid)
+        nodeid = report.nodeid
+        running = self._running.get(nodeid)
         if running is None:
-            running = self._running[report.nodeid] = _Running()
+            running = self._running[nodeid] = _Running()
         if hasattr(report, "context"):
             # A subtest: its time is part of its test's, and only its failure says anything of the test.
             if report.outcome == "failed":
@@ -111,12 +112,13 @@ class ResultLedger:
         )
 
     def _finish(self, report: pytest.TestReport, running: _Running) -> None:
-        self._running.pop(report.nodeid, None)
+        nodeid = report.nodeid
+        self._running.pop(nodeid, None)
         if not running.outcome:
             # No report of a call: pytest was told to set up only, and a body that never ran proves nothing.
             running.outcome, running.reason = "skipped", "its body was not run, only its fixtures"
         body = (
-            f'"nodeid": {dumps(self._nodeids.of(report.nodeid))}, '
+            f'"nodeid": {dumps(self._nodeids.of(nodeid))}, '
             f'"outcome": "{running.outcome}", "duration_ms": {running.duration * 1000:.1f}'
         )
         if running.reason:

@@ -186,14 +186,18 @@ def named_items(selectors: Sequence[Selector], items: Sequence[ItemFacts]) -> di
                 if pair[1].names:
                     by_name.setdefault((facts.path, pair[1].names[0]), []).append(pair)
         first = facts.chain[0] if facts.chain else ""
-        candidates = around[facts.path] + by_name.get((facts.path, first.split("[")[0]), [])
-        if "[" in first:
-            candidates = candidates + by_name.get((facts.path, first), [])
         wanting = dict.fromkeys(everything)
-        for selector, target in candidates:
-            if target.accepts(facts.path, facts.chain):
-                selector.matched.add(target)
-                wanting[selector] = None
+        for selector, target in around[facts.path]:
+            selector.matched.add(target)
+            wanting[selector] = None
+        if by_name:
+            candidates = by_name.get((facts.path, first.split("[")[0]), [])
+            if "[" in first:
+                candidates = candidates + by_name.get((facts.path, first), [])
+            for selector, target in candidates:
+                if target.accepts(facts.path, facts.chain):
+                    selector.matched.add(target)
+                    wanting[selector] = None
         for selector in wanting:
             named[selector.key].append(facts)
     return named

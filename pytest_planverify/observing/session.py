@@ -18,7 +18,6 @@ import pytest
 from pytest_planverify.journal import JournalWriter
 from pytest_planverify.observing import phases
 from pytest_planverify.observing.audit import Audit, watch, watching
-from pytest_planverify.observing.distributions import remembered_distributions
 from pytest_planverify.observing.fixtures import RECORDER, SuitePropertyRecorder
 from pytest_planverify.observing.placing import Placing
 from pytest_planverify.observing.recorder import WORKER_INPUT, Recorder
@@ -87,8 +86,7 @@ class _SessionPlugin:
 
         recorder = self._recorder
         try:
-            with remembered_distributions():
-                config = yield
+            config = yield
             recorder.adopt(config)
             return config
         except pytest.UsageError as error:
@@ -108,7 +106,8 @@ def _register(pluginmanager: pytest.PytestPluginManager, recorder: Recorder) -> 
     pluginmanager.register(SuitePropertyRecorder(recorder))
     audit = watching()
     if audit is not None:
-        pluginmanager.register(Placing(audit, recorder.spec, recorder.nodeid_of, recorder.wanted_by))
+        recorder.audit = audit
+        pluginmanager.register(Placing(audit, recorder.spec, recorder.wanted_by))
 
 
 def _enter(spec: SessionSpec) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FOLLOWED_VARIABLES = frozenset({"PYTHONPATH"})
 """Variables that an interpreter reads when it starts, which a forked session follows by itself."""
@@ -26,6 +29,28 @@ class Wanted:
     limit_seconds: float | None = None
     fixture_path: str | None = None
     """Absolute path of the data file that the criterion names."""
+
+
+@dataclass(slots=True)
+class Asked:
+    """What the criteria that share tests ask for them."""
+
+    fixture_path: str | None
+    conflict: bool
+    """They name different data files."""
+    limit_seconds: float | None
+    tests: int = 0
+    """How many tests they share."""
+
+    @classmethod
+    def by(cls, wanted: Sequence[Wanted]) -> Asked:
+        """What these criteria ask for."""
+        paths = [each.fixture_path for each in wanted]
+        return cls(
+            fixture_path=next(filter(None, paths), None),
+            conflict=len(set(paths)) > 1,
+            limit_seconds=max((each.limit_seconds for each in wanted if each.limit_seconds), default=None),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from collections import deque
 from functools import _lru_cache_wrapper, cache
 from typing import TYPE_CHECKING, Any, cast
 
+from pytest_planverify.observing.caches import called_caches, is_store
 from pytest_planverify.observing.value_readers import (
     BASES,
     READERS,
@@ -73,7 +74,7 @@ class Snapshot:
         self.subclasses = tuple(walk.subclasses)
         """The classes derived from those of the module, which only a few programs ever ask for."""
         self.caches = walk.caches
-        """The caches of functions among the values."""
+        """The caches among the values: those of functions, and containers that are called so."""
 
 
 def fingerprint_of(value: object) -> object:
@@ -97,6 +98,15 @@ def origins_of(roots: Iterable[object], limit: int, *, module: str | None = None
     return walk.origins
 
 
+def caches_in(value: Any) -> Iterable[Any]:
+    """The containers of a value that is called a cache: itself, or those of an object of the project."""
+    if is_store(value):
+        return (value,)
+    if is_library(class_module(cast("type[Any]", type(value)))):
+        return ()
+    return [each for each in _instance_members(value).values() if is_store(each)]
+
+
 class _Walk:
     """Breadth first, so that what lies at the surface is seen before a bound is reached."""
 
@@ -105,7 +115,7 @@ class _Walk:
         self.tokens: list[object] = []
         self.waiting: deque[tuple[Any, type[Any], int]] = deque()
         self.subclasses: list[int] = []
-        self.caches: list[_lru_cache_wrapper[Any]] = []
+        self.caches: list[Any] = []
         self._known: dict[int, None] = {}
         self._left = limit
 
@@ -178,7 +188,7 @@ class _Walk:
             self.tokens.append(_abc_registered(value))
         private = [name for name in names if name.startswith("__")]
         self.tokens += [id(members.get(name)) for name in private]
-        self.note([members.get(name) for name in names if not name.startswith("__")], depth)
+        self._note_members({name: members.get(name) for name in names if not name.startswith("__")}, depth)
 
     def _look_at_function(self, value: types.FunctionType, depth: int) -> None:
         code = value.__code__
@@ -187,6 +197,9 @@ class _Walk:
             depth += 1
             if depth > MAX_LIBRARY_DEPTH:
                 return
+        if value.__defaults__:
+            names = code.co_varnames[: code.co_argcount]
+            self.caches += called_caches(zip(reversed(names), reversed(value.__defaults__), strict=False))
         self.note((value.__defaults__, value.__kwdefaults__), depth)
         if value.__closure__:
             self.note(contents(value.__closure__), depth)
@@ -215,11 +228,16 @@ class _Walk:
         if kind.__dictoffset__:
             members = _instance_members(value)
             if members:
-                self.note((*members, *members.values()), depth)
+                self.note(members, depth)
+                self._note_members(members, depth)
                 found = True
         if not found and gc.is_tracked(value):
             referents = [each for each in gc.get_referents(value) if not isinstance(each, type)]
             self.note(referents, depth)
+
+    def _note_members(self, members: dict[str, Any], depth: int) -> None:
+        self.caches += called_caches(members.items())
+        self.note(members.values(), depth)
 
 
 class _Meeting(_Walk):

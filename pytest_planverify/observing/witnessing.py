@@ -40,6 +40,8 @@ class Witness:
         self._inventory = Inventory(self.is_environment)
         self._kinds: set[tuple[object, ...]] = set()
         self._has_hooks: bool | None = None
+        self._parent: object = None
+        self._names: object = None
         self._criteria = 0
         self._without_body: list[str] = []
         self._written = False
@@ -54,7 +56,7 @@ class Witness:
         self.machinery.look("collection")
 
     def between_criteria(self) -> None:
-        """The tests of other criteria come now. What stays patched is seen at the end of the session, too."""
+        """The tests of other criteria come now. What stays patched is seen at the end, too."""
         self._criteria += 1
         if self._criteria <= OFTEN or not self._criteria & (self._criteria - 1):
             self.machinery.look("session")
@@ -62,8 +64,12 @@ class Witness:
     def body_begins(self, item: pytest.Item) -> None:
         """A test's fixtures are ready: what they patch is seen once for each set of them.
 
-        Where the project has hooks around tests, which may do it for one file only, once for each file, too.
+        Where the project has hooks around tests, which may act for one file only, once for each file, too.
         """
+        names = getattr(item, "fixturenames", ())
+        if item.parent is self._parent and names == self._names:
+            return
+        self._parent, self._names = item.parent, names
         kind = _fixtures_of(item)
         if self._has_hooks is None:
             self._has_hooks = self._inventory.has_a_hand_in_tests()

@@ -25,7 +25,7 @@ CONFTEST = f"""
 """
 
 REACHING = f"""
-    import atexit, os, pathlib, socket, subprocess, sys, threading
+    import atexit, ctypes, multiprocessing, os, pathlib, socket, subprocess, sys, threading
 
     def reach(target, *args):
         try:
@@ -63,6 +63,13 @@ REACHING = f"""
         subprocess.run([sys.executable, "-c", ""], check=True)
         for _ in range(3):
             subprocess.run(["true"], check=True)
+
+    def test_past_the_interpreter():
+        reach(getattr, ctypes.CDLL(None), "system")
+        context = multiprocessing.get_context("spawn")
+        child = context.Process(target=os.getpid)
+        if reach(child.start) is None and child.pid:
+            child.join()
 
     def test_granted_folder():
         pathlib.Path("granted").mkdir(exist_ok=True)
@@ -105,6 +112,7 @@ TODOS = {
     "loopback": "pytest tests/test_reaching.py::test_loopback_and_this_machine",
     "thread": "pytest tests/test_reaching.py::test_thread",
     "programs": "pytest tests/test_reaching.py::test_programs",
+    "past": "pytest tests/test_reaching.py::test_past_the_interpreter",
     "folder": "pytest tests/test_reaching.py::test_granted_folder",
     "elsewhere": "pytest tests/test_reaching.py::test_written_elsewhere",
     "one": "pytest tests/test_service.py::test_one",
@@ -115,7 +123,7 @@ TODOS = {
 }
 
 VIOLATED = {
-    "swallowed", "twice", "thread", "programs", "elsewhere", "one", "two", "import", "below"
+    "swallowed", "twice", "thread", "programs", "past", "elsewhere", "one", "two", "import", "below"
 }  # fmt: skip
 
 
@@ -156,6 +164,10 @@ def test_what_is_denied_fails_the_criterion_even_where_the_code_swallows_the_err
     assert events(run, "import") == [("connect", f"{NOWHERE}:80", True)]
     assert run.check("import")["events"][0]["path"] == "tests/test_import.py"
     assert events(run, "elsewhere") == [("write", "/nonexistent/file", True)]
+    called, started = events(run, "past")
+    assert called == ("process", "system of C, by ctypes", True)
+    assert started[1].endswith(", by multiprocessing")
+    assert started[2]
     assert events(run, "below") == [("process", "uname", True)]
     assert run.check("below")["events"][0]["path"] == "tests/below/conftest.py"
     assert events(run, "one") == events(run, "two") == [("connect", f"{NOWHERE}:443", True)]
@@ -166,7 +178,8 @@ def test_what_is_recorded_fails_nothing_and_what_is_granted_is_no_violation(proj
     run = verified(project, network=["example.org:443", NOWHERE], processes=["true", "python"])
 
     red = {name for name, state in run.states.items() if state == "test_failed"}
-    assert red == {"below"}, str(run)
+    assert red == {"past", "below"}, str(run)
+    assert [denied for *_, denied in events(run, "past")] == [True, False]  # the interpreter is granted
     assert events(run, "swallowed") == [("connect", "example.org:443", False)]
     (interpreter, true) = run.check("programs")["events"]
     assert interpreter["target"].rpartition("/")[2].startswith("python")

@@ -28,6 +28,7 @@ from pytest_planverify.observing.reaching import (
     outside_of,
     path_resolver,
     readers,
+    stamp_of,
 )
 from pytest_planverify.observing.spec import Sandbox, SessionSpec
 
@@ -91,6 +92,11 @@ def targets(event: str, *args: Any) -> list[str]:
         ("os.chmod", ("/etc/passwd", 0o600, -1), ["/etc/passwd"]),
         ("os.truncate", (5, 0), []),
         ("os.truncate", ("/etc/passwd", 0), ["/etc/passwd"]),
+        ("ctypes.dlsym", (None, "system"), ["system of C, by ctypes"]),
+        ("ctypes.dlsym", (None, b"connect"), ["connect of C, by ctypes"]),
+        ("ctypes.dlsym", (None, "strlen"), []),
+        ("ctypes.dlsym", (None, 7), []),
+        ("ctypes.dlsym", (None,), []),
         ("sqlite3.connect", ("/elsewhere/db",), ["/elsewhere/db"]),
         ("sqlite3.connect", (":memory:",), []),
         ("sqlite3.connect", ("file:/elsewhere/db?mode=ro",), []),
@@ -108,6 +114,44 @@ def test_a_folder_that_is_held_open_says_where_its_entries_are(tmp_path: Path):
         assert targets("os.remove", "passwd", 9999) == []
     finally:
         os.close(descriptor)
+
+
+def test_where_no_event_says_which_folder_is_meant_all_that_are_held_open_are_in_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    descriptor = os.open("/etc", os.O_RDONLY)
+    try:
+        found = READ["open"](("passwd", None, CREATE))
+        assert [each.target for each in found] == ["/etc/passwd"]
+        assert found[0].before == stamp_of("/etc/passwd") != ()
+        assert READ["open"](("/tmp/passwd", None, CREATE)) == ()
+        assert READ["open"](("passwd", "w", CREATE)) == ()
+        assert READ["open"](("passwd", None, os.O_RDONLY)) == ()
+        monkeypatch.setattr("os.listdir", lambda _: ["x", "9999"])
+        assert targets("open", "passwd", None, CREATE) == ["/etc/passwd"]  # bound before
+        monkeypatch.undo()
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr("os.listdir", lambda _: ["x", "9999"])
+        assert readers(outside_of(["/tmp"]))["open"](("passwd", None, CREATE)) == ()
+        monkeypatch.setattr("os.listdir", lambda _: os.stat("/nowhere"))
+        assert readers(outside_of(["/tmp"]))["open"](("passwd", None, CREATE)) == ()
+    finally:
+        os.close(descriptor)
+    assert stamp_of("/nowhere") == ()
+
+
+def test_multiprocessing_tells_of_itself_by_the_pipe_that_it_opens():
+    launcher = Path(os.__file__).parent / "multiprocessing" / "popen_spawn_posix.py"
+    code = "found = hook((7, 'w', CREATE))"
+    told: dict[str, list[Reached]] = {}
+    for name in (str(launcher), "/elsewhere/popen_spawn_posix.py"):
+        names: dict[str, Any] = {"hook": lambda args: READ["open"](args), "CREATE": CREATE}
+        exec(compile(code, name, "exec"), names)
+        told[name] = list(names["found"])
+    (started,) = told.pop(str(launcher))
+    assert (started.kind, started.name) == ("process", sys.executable)
+    assert list(told.values()) == [[]]
 
 
 def test_a_link_that_leads_elsewhere_is_followed_where_the_call_follows_it(tmp_path: Path):
@@ -342,6 +386,34 @@ def test_the_hook_refuses_what_is_denied_and_counts_what_is_recorded(tmp_path: P
     }
     assert {each["path"] for each in records} == {"conftest.py"}
     assert {each["session"] for each in records} == {"s1"}
+
+
+def test_a_file_that_is_opened_through_a_folder_is_told_of_once_it_was_written(tmp_path: Path):
+    for name in ("in", "out", "still"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "out" / "known").write_text("")
+
+    def session() -> None:
+        audit.temporary_folders = list
+        os.chdir(tmp_path / "in")
+        watched = audit.watch(spec(tmp_path / "in", writes="deny"))
+        code = compile(
+            "out, still = open('../out', 0), open('../still', 0)\n"
+            "for name in ('new', 'known'):\n"
+            "    write(open(name, CREATE, dir_fd=out), b'x')\n"
+            "write(open('own', CREATE), b'x')\n",
+            str(tmp_path / "in" / "conftest.py"),
+            "exec",
+        )
+        exec(code, {"open": os.open, "write": os.write, "CREATE": CREATE})
+        watched.flush()
+
+    in_fork(session)
+
+    records = [json.loads(line) for line in (tmp_path / "in" / "journal.jsonl").read_text().splitlines()]
+    told = {(each["event"], each["target"], each["denied"]) for each in records}
+    assert told == {("write", f"{tmp_path}/out/{name}", True) for name in ("new", "known")}
+    assert {each["path"] for each in records} == {"conftest.py"}
 
 
 def test_a_worker_finds_its_spec_in_the_environment_and_takes_it_out(tmp_path: Path):

@@ -163,7 +163,7 @@ def test_where_the_project_has_hooks_around_tests_it_is_looked_at_for_each_file(
         witness._inventory._hooks.update(dict.fromkeys((hook, "/p/conftest.py") for hook in hooks))
         monkeypatch.setattr(witness.machinery, "look", seen.append)
         for name in ("test_a.py", "test_b.py"):
-            test = SimpleNamespace(path=Path(name), _fixtureinfo=request.node._fixtureinfo)
+            test = SimpleNamespace(path=Path(name), parent=name, _fixtureinfo=request.node._fixtureinfo)
             witness.body_begins(cast("pytest.Item", test))
         return len(seen)
 

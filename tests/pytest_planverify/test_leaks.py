@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import collections.abc
 import copyreg
+import datetime
+import gc
 import importlib
 import logging
 import os
@@ -16,7 +18,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -284,6 +286,51 @@ def test_a_cache_that_was_empty_is_emptied_where_that_is_asked_for(project: Any,
     assert project.cached.cache_info().currsize == 2
 
 
+CACHES = """
+import collections, threading
+
+class Recent:
+    def __init__(self):
+        self.entries, self.order, self.lock = {}, collections.deque(), threading.Lock()
+    def keep(self, key):
+        self.entries[key] = 1
+        self.order.append(key)
+
+class Owner:
+    _memo = {}
+    def __init__(self): self.name_cache = set()
+
+def spelled(word, times=1, _cache={}): return _cache.setdefault(word, word * times)
+
+templates_cache, OWNER, MEMORY, FULL_CACHE = Recent(), Owner(), {}, {"a": 1}
+"""
+OWN_CACHES: dict[str, Callable[[Any], object]] = {
+    "an object's": lambda module: module.templates_cache.keep("x"),
+    "a class's": lambda module: module.Owner._memo.update(x=1),
+    "an attribute": lambda module: module.OWNER.name_cache.add(1),
+    "a default": lambda module: module.spelled("x"),
+}
+OTHER_STORES: dict[str, Callable[[Any], object]] = {
+    "called otherwise": lambda module: module.MEMORY.update(x=1),
+    "not empty before": lambda module: module.FULL_CACHE.update(b=2),
+}
+
+
+@pytest.mark.parametrize("use", sorted(OWN_CACHES | OTHER_STORES))
+def test_what_is_called_a_cache_is_emptied_if_it_was_empty(use: str, watch: LeakWatch, tmp_path: Path):
+    (tmp_path / "leaky" / "caching.py").write_text(CACHES)
+    module: Any = importlib.import_module("leaky.caching")
+    held = [module.templates_cache, module.Owner._memo, module.OWNER, module.spelled]
+    fresh = fingerprint_of(held)
+    watch.changes(imports_count=False)
+
+    (OWN_CACHES | OTHER_STORES)[use](module)
+    changed = watch.changes(imports_count=True, empty_caches=True)
+
+    assert changed == ([] if use in OWN_CACHES else ["module leaky.caching"])
+    assert fingerprint_of(held) == fresh
+
+
 def test_no_cache_is_emptied_while_a_fixture_may_hold_what_is_in_it(
     project: Any, watch: LeakWatch, live: Live
 ):
@@ -405,6 +452,52 @@ def test_a_library_that_patches_another_as_it_is_imported_is_no_leak(
     textwrap.indent = patching.indent
     assert watch.changes_since_start() == ["textwrap.indent"]
     del sys.modules["patching"]
+
+
+def test_what_pytest_and_libraries_do_for_themselves_is_no_leak_and_the_same_of_the_project_is_one(
+    watch: LeakWatch, monkeypatch: pytest.MonkeyPatch
+):
+    library = {"__name__": "timing"}
+    file = str(Path("site-packages", "timing.py").resolve())
+    exec(compile("def tell(phase, info): pass\ndef show(message): pass", file, "exec"), library)
+    monkeypatch.setattr(gc, "callbacks", [*gc.callbacks])
+    with warnings.catch_warnings(record=True):
+        monkeypatch.setattr(warnings, "_showwarnmsg_impl", library["show"])
+        gc.callbacks.append(cast("Any", library["tell"]))
+        assert watch.changes(imports_count=True) == []
+        assert watch.changes_since_start() == []
+
+    gc.callbacks.append(lambda phase, info: None)
+    assert watch.changes(imports_count=True) == ["garbage collector"]
+
+
+def test_what_a_library_replaces_for_one_test_is_a_leak_only_if_it_is_left_behind(
+    watch: LeakWatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    installed = tmp_path / "site-packages"
+    installed.mkdir()
+    (installed / "false_clock.py").write_text(
+        "import datetime\nclass FalseDate(datetime.date): pass\ndef dedented(text): return text\n"
+    )
+    (installed / "late.py").write_text("from datetime import date\nfrom textwrap import dedent, indent\n")
+    monkeypatch.syspath_prepend(installed)
+    clock: Any = importlib.import_module("false_clock")
+    assert watch.changes_since_start() == []
+
+    with monkeypatch.context() as patched:
+        patched.setattr("datetime.date", clock.FalseDate)
+        patched.setattr("textwrap.dedent", clock.dedented)
+        late: Any = importlib.import_module("late")
+        assert watch.changes_since_start(in_test=True) == []
+    late.date, late.dedent = datetime.date, textwrap.dedent
+    assert watch.changes_since_start() == []
+
+    late.indent = clock.dedented
+    monkeypatch.setattr("textwrap.dedent", clock.dedented)
+    assert watch.changes_since_start(in_test=True) == []
+    assert watch.changes_since_start() == ["late.indent", "textwrap.dedent"]
+    for name in ("late", "false_clock"):
+        del sys.modules[name]
 
 
 def test_what_a_path_and_a_type_note_for_themselves_is_no_change(project: Any, watch: LeakWatch):

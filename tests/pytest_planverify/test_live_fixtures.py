@@ -62,6 +62,65 @@ def test_what_outlives_a_test_is_alive_until_it_is_finalized(pytester: pytest.Py
     assert live.values() == []
 
 
+PLUGIN = """
+import asyncio, pathlib, pytest
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing():
+    yield
+
+@pytest.fixture(scope="session", autouse=True)
+def address(): return ("localhost", 0)
+
+@pytest.fixture(scope="session", autouse=True)
+def place(): return pathlib.Path("x")
+
+@pytest.fixture(scope="session", autouse=True)
+def policy():
+    class Policy(asyncio.DefaultEventLoopPolicy):
+        __module__ = "asyncio"
+    return Policy()
+
+@pytest.fixture(scope="session", autouse=True)
+def server(): return {"requests": []}
+"""
+
+
+def test_settings_that_a_plugin_gives_to_every_test_are_not_followed(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+):
+    installed = pytester.mkdir("site-packages")
+    (installed / "wide_settings.py").write_text(PLUGIN)
+    monkeypatch.syspath_prepend(installed)
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def own(): return None
+
+        def test_it(own, request):
+            plugins = request.config.pluginmanager.get_plugins()
+            live = next(plugin for plugin in plugins if type(plugin).__name__ == "LiveFixtures")
+            alive = {name.split()[0] for name, _, _ in live.values()}
+            assert alive >= {"own", "server"}
+            assert not alive & {"nothing", "address", "place", "policy"}
+        """
+    )
+
+    arguments = (
+        "-p",
+        "no:randomly",
+        "-p",
+        "no:asyncio",
+        "-p",
+        "no:hypothesispytest",
+        "-p",
+        "wide_settings",
+    )
+    pytester.inline_run(*arguments, plugins=[LiveFixtures()]).assertoutcome(passed=1)
+
+
 TESTS = """
 import pytest
 
