@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,14 +13,15 @@ from typing import TYPE_CHECKING
 from planner.catalog import parse_command
 from planner.edges.qualification_file import write_qualification
 from planner.errors import CommandSyntaxError
-from planner.model.outcome import Verdict
 from planner.model.plan import CommandSpec, TodoStatus
 from planner.model.qualification import Qualification, QualifiedCheck, QualifiedRun, Quality
+from planner.model.verdicts import Verdict
 from planner.rules.glob_patterns import allowed
 from planner.rules.qualifying import Answer, answer_of, bad_checks, is_qualified, worth_of
 from pytest_planverify.baseline.recording import now
 from pytest_planverify.baseline.verifying import verify_apart
 from pytest_planverify.repository import Repository
+from pytest_planverify.work_tree import walk
 from pytest_planverify.worktrees import copy_as_is, counterpart, environment_for
 
 if TYPE_CHECKING:
@@ -112,8 +114,10 @@ def qualify_command(plan: Path, *, runs: int, todo_ids: Sequence[str], output: P
     for todo_id in todo_ids:
         if todo_id not in known:
             raise UsageMistake(f"--todo {todo_id}: the plan has no such todo; it has {', '.join(known)}")
-    document = qualify(flat, directory=Path.cwd(), runs=runs, todo_ids=todo_ids, say=complain)
     place = output or flat.loaded.root / ".planverify" / "qualification.json"
+    if place.is_dir():
+        raise UsageMistake(f"--output {place}: it is a folder; name a file to write to")
+    document = qualify(flat, directory=Path.cwd(), runs=runs, todo_ids=todo_ids, say=complain)
     write_qualification(document, place)
     for line in report(document):
         say(line)
@@ -236,10 +240,25 @@ def _try(control: NegativeControl, flat: FlatPlan) -> _Tried:
 
 def _apply(control: NegativeControl, root: Path, tree: Path) -> str | None:
     """Why the control cannot be applied; nothing if it was."""
+    before = _stamps(tree)
     if control.patch is not None:
-        return _apply_patch(root / control.patch, tree)
-    assert control.cmd is not None
-    return _run(control.cmd, tree, environment_for(tree, root))
+        fault = _apply_patch(root / control.patch, tree)
+    else:
+        assert control.cmd is not None
+        fault = _run(control.cmd, tree, environment_for(tree, root))
+    if fault is None and _stamps(tree) == before:
+        return f"{_named(control)} changes no file, so it breaks nothing"
+    return fault
+
+
+def _stamps(tree: Path) -> dict[str, tuple[int, int, int]]:
+    """What tells whether a file was written since."""
+    found: dict[str, tuple[int, int, int]] = {}
+    for path in walk(tree):
+        with suppress(OSError):
+            facts = os.lstat(tree / path)
+            found[path] = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
+    return found
 
 
 def _apply_patch(patch: Path, tree: Path) -> str | None:
@@ -276,7 +295,9 @@ def _run(cmd: str, tree: Path, env: dict[str, str]) -> str | None:
     result = run_command(command, tree, _CONTROL_SECONDS, env={**os.environ, **env}, check_id="control")
     if result.exit_code == 0:
         return None
-    return f"{cmd!r} ended with {result.exit_code}: {result.reason or 'it says no more'}"
+    how = "did not come to its end" if result.exit_code is None else f"ended with {result.exit_code}"
+    said = result.evidence[0].headline if result.evidence else result.reason
+    return f"{cmd!r} {how}: {said or 'it says no more'}"
 
 
 def _named(control: NegativeControl) -> str:

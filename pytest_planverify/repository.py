@@ -67,7 +67,31 @@ class Repository:
     def blobs(self, commit: str, *paths: str) -> dict[str, str]:
         """The object ids of a commit's files below the folder, and of those paths elsewhere."""
         found = self._ask("ls-tree", "-r", "-z", commit, "--", ".", *paths) or b""
-        return dict(_blobs(found))
+        return dict(_entries(found, b"blob"))
+
+    def differing(self, commit: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The files below the folder that are not as a commit has them, and those that it does not have."""
+        words = (
+            "diff",
+            "--name-status",
+            "-z",
+            "--no-renames",
+            "--no-ext-diff",
+            "--relative",
+            commit,
+            "--",
+            ".",
+        )
+        fields = [os.fsdecode(name) for name in (self._ask(*words) or b"").split(b"\0") if name]
+        changed = dict(zip(fields[1::2], fields[::2], strict=False))
+        added = {name: None for name, how in changed.items() if how == "A"}
+        added |= dict.fromkeys(self.files("--others", "--exclude-standard"))
+        return tuple(changed), tuple(added)
+
+    def submodules(self, commit: str) -> dict[str, str]:
+        """By its path, which commit of another repository a commit has there."""
+        found = self._ask("ls-tree", "-r", "-z", commit, "--", ".") or b""
+        return dict(_entries(found, b"commit"))
 
     def content(self, commit: str, path: str) -> bytes | None:
         """What a commit has under a path."""
@@ -150,11 +174,11 @@ def _git_folders(folder: Path) -> Iterator[Path]:
         return
 
 
-def _blobs(listing: bytes) -> Iterator[tuple[str, str]]:
+def _entries(listing: bytes, kind: bytes) -> Iterator[tuple[str, str]]:
     for entry in listing.split(b"\0"):
         facts, _, path = entry.partition(b"\t")
         words = facts.split()
-        if len(words) == 3 and words[1] == b"blob":
+        if len(words) == 3 and words[1] == kind:
             yield os.fsdecode(path), words[2].decode()
 
 

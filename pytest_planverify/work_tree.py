@@ -44,8 +44,9 @@ _JUDGING_NAME = re.compile(r"conftest\.py$|test_.*\.py$|.*_test\.py$|.*\.pth$")
 class WorkTree:
     """What the disk holds below a root: a snapshot, read when it is first asked for.
 
-    Under git that are the tracked files and those that are not ignored; what may judge, such as a conftest,
-    counts even where it is ignored. Elsewhere all files count that lie in no cache or virtual environment.
+    Under git that are the tracked files and those that are not ignored, those of submodules as well; what
+    may judge, such as a conftest, counts even where it is ignored. Elsewhere all files count that lie in no
+    cache or virtual environment.
     pytest's configuration and the conftests of the folders above, up to the top of the repository or to the
     folder with the configuration, are there as ``../conftest.py``. Of a symbolic link its target is the
     content; no link is followed.
@@ -57,6 +58,7 @@ class WorkTree:
         self._repository = repository
         self._paths: tuple[str, ...] | None = None
         self._digests: dict[str, str] | None = None
+        self._nested: list[str] = []
 
     @property
     def root(self) -> Path:
@@ -72,6 +74,11 @@ class WorkTree:
                 found = dict.fromkeys(first[:MOST_FILES])
             self._paths = tuple(sorted(found))
         return self._paths
+
+    def is_nested(self, path: str) -> bool:
+        """Whether a file belongs to another repository inside this one, such as a submodule."""
+        self.paths()
+        return path.startswith(tuple(self._nested))
 
     def digests(self) -> Mapping[str, str]:
         """The sha256 of every file, in hexadecimal."""
@@ -92,15 +99,28 @@ class WorkTree:
     def _listed(self) -> Iterator[str]:
         yield from above(self._root)
         repository = self._repository or Repository.around(self._root)
-        tracked = (
-            () if repository is None else repository.files("--cached", "--others", "--exclude-standard")
-        )
+        tracked = () if repository is None else tuple(self._known_to(repository))
         for path in tracked:
             if not _is_left_out(path):
                 yield path
         for path in walk(self._root):
             if not tracked or may_judge(path):
                 yield path
+
+    def _known_to(self, repository: Repository) -> Iterator[str]:
+        """The files that are tracked or not ignored; git itself does not look into what is nested."""
+        for path in repository.files("--cached", "--others", "--exclude-standard"):
+            name = path.rstrip("/")
+            place = repository.folder / name
+            if path == name and not _is_folder(place):
+                yield path
+                continue
+            inner = Repository.around(place)
+            if inner is None or inner.prefix:
+                continue  # a submodule that was not fetched
+            below = os.path.relpath(place, self._root)
+            self._nested.append(f"{below}/")
+            yield from (f"{name}/{each}" for each in self._known_to(inner))
 
 
 def walk(root: Path) -> Iterator[str]:
@@ -153,6 +173,13 @@ def _is_left_out(path: str) -> bool:
         return True
     parts = folder.split("/")
     return parts[0] == OWN_REPORTS or path == OWN_REPORTS or not CACHES.isdisjoint(parts)
+
+
+def _is_folder(place: Path) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(place).st_mode)
+    except OSError:
+        return False
 
 
 def _is_venv(folder: str) -> bool:

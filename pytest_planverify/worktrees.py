@@ -13,7 +13,7 @@ import shutil
 import site
 import sys
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -52,10 +52,11 @@ def checkout(root: Path, revision: str) -> Generator[Path]:
         raise BaselineError(
             f"there is no revision '{revision}' in {repository.top}; name a commit, a tag or a branch"
         )
-    with _folder() as folder:
+    with _folder() as folder, ExitStack() as added:
         tree = folder / repository.top.name
         try:
             _add(repository, tree, commit)
+            _add_submodules(repository.top, tree, commit, added)
             inside = tree / repository.prefix
             if not inside.is_dir():
                 raise BaselineError(
@@ -64,6 +65,7 @@ def checkout(root: Path, revision: str) -> Generator[Path]:
             _take_along(repository, tree)
             yield inside
         finally:
+            added.close()
             _remove(repository, tree)
 
 
@@ -146,6 +148,26 @@ def _add(repository: Repository, tree: Path, commit: str, *options: str) -> None
         git(repository.folder, "worktree", "add", "--detach", "--quiet", *options, str(tree), commit)
     except GitFailed as error:
         raise BaselineError(f"git cannot make a work tree of {commit[:12]}: {error}") from None
+
+
+def _add_submodules(top: Path, tree: Path, commit: str, added: ExitStack) -> None:
+    """Lay the submodules of a commit into its tree: without them its tests fail for want of code.
+
+    One that is not there now either is left out: the tests do without it.
+    """
+    around = Repository.around(top)
+    for path, wanted in () if around is None else around.submodules(commit).items():
+        inner = Repository.around(top / path)
+        if inner is None or inner.prefix:
+            continue
+        if inner.commit(wanted) is None:
+            raise BaselineError(
+                f"the submodule {path} lacks {wanted[:12]}, where it was at {commit[:12]}; get it: "
+                f"git -C {path} fetch"
+            )
+        _add(inner, tree / path, wanted)
+        added.callback(_remove, inner, tree / path)
+        _add_submodules(top / path, tree / path, wanted, added)
 
 
 def _remove(repository: Repository, tree: Path) -> None:

@@ -7,29 +7,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-_PLAN_ENDINGS = (".yaml", ".yml", ".json")
-_MAX_OFFERED = 500
-
 
 def complete_plan(ctx: Any, incomplete: str) -> list[str]:
     """Folders, and files that may be plans."""
-    import os
+    from planner.edges.offering import plan_files
 
-    folder, _, start = incomplete.rpartition("/")
-    below = f"{folder}/" if folder or incomplete.startswith("/") else ""
-    offered: list[str] = []
-    try:
-        with os.scandir(below or ".") as entries:
-            for entry in sorted(entries, key=lambda each: each.name):
-                if not entry.name.startswith(start) or (entry.name.startswith(".") and not start):
-                    continue
-                if entry.is_dir():
-                    offered.append(f"{below}{entry.name}/")
-                elif entry.name.endswith(_PLAN_ENDINGS):
-                    offered.append(f"{below}{entry.name}")
-    except OSError:
-        return []
-    return offered[:_MAX_OFFERED]
+    return plan_files(incomplete)
 
 
 def complete_todo(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
@@ -37,35 +20,36 @@ def complete_todo(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
     path = _named_plan(ctx)
     if path is None:
         return []
+    from planner.edges.offering import todo_ids
     from planner.edges.plan_file import load_plan
     from planner.errors import PlannerError
-    from planner.text.sanitizing import clean
 
     try:
-        items = load_plan(path).plan.items
+        return todo_ids(load_plan(path).plan.items, incomplete)
     except (PlannerError, OSError):
         return []
-    found = [(todo.id, clean(todo.title, limit=80)) for todo in items if todo.id.startswith(incomplete)]
-    return found[:_MAX_OFFERED]
 
 
 def complete_word(ctx: Any, incomplete: str) -> list[str]:
     """Everything that ``planner explain`` knows by name, and the todos of a plan that was named."""
     from planner.edges.explanations import load_explanations
+    from planner.edges.offering import MOST_OFFERED
 
     folded = incomplete.casefold()
     words = [word for word in load_explanations().words() if word.casefold().startswith(folded)]
-    return [*words, *(todo_id for todo_id, _ in complete_todo(ctx, incomplete))][:_MAX_OFFERED]
+    return [*words, *(todo_id for todo_id, _ in complete_todo(ctx, incomplete))][:MOST_OFFERED]
 
 
 def _named_plan(ctx: Any) -> Path | None:
     """The plan among the words before the one that is being completed."""
     from pathlib import Path
 
+    from planner.edges.offering import PLAN_ENDINGS
+
     named = ctx.params.get("plan")
     for word in (named, *_typed()) if named is not None else _typed():
         path = Path(word)
-        if path.suffix in _PLAN_ENDINGS and path.is_file():
+        if path.suffix in PLAN_ENDINGS and path.is_file():
             return path
     return None
 

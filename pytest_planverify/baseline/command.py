@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from planner.model.kinds import Phase
-from planner.model.outcome import CheckKind, TestOutcome, Verdict
+from planner.model.verdicts import CheckKind, TestOutcome, Verdict
 from planner.text.sanitizing import clean
 from pytest_planverify.command_words import (
     PlanArgument,
@@ -29,10 +29,12 @@ from pytest_planverify.command_words import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from planner.edges.plan_tree import FlatPlan
     from planner.model.baseline import Baseline
     from planner.model.outcome import OutcomeDocument
 
 _RECORD = "record"
+MOST_RUNS = 100
 _MOST_NAMED = 10
 
 
@@ -71,21 +73,51 @@ def record(
         bool, typer.Option("--force", help="Replace the baseline that is there; needs --reason.")
     ] = False,
     reason: Reason = None,
+    runs: Annotated[
+        int,
+        typer.Option("--runs", metavar="N", help="Verify it so often: what gives both answers is flaky."),
+    ] = 1,
+    revision: Annotated[
+        str | None,
+        typer.Option(
+            "--revision",
+            metavar="REV",
+            help="Record what held at a revision, for pytest --planverify-baseline REV.",
+        ),
+    ] = None,
 ) -> int:
     """Record what holds now (the default): verify the plan, and keep what every file holds.
 
     Do it before the work begins. A baseline that is made anew later takes what was changed meanwhile for
     what was there before, a cheat as well: so it is replaced only with --force and a --reason.
+
+    A flaky test that passes while it is recorded is not known to be flaky: --runs 5 finds most of them.
     """
+    if not 1 <= runs <= MOST_RUNS:
+        raise UsageMistake(f"--runs {runs}: it is no number from 1 to {MOST_RUNS}")
+    path = plan_or_usual(plan)
+    flat = flat_plan(path)
+    if revision is None:
+        return _record_now(flat, force=force, reason=reason, runs=runs)
+    if force or reason:
+        raise UsageMistake(
+            "--revision: what is kept of a revision replaces nothing: leave out --force, --reason"
+        )
+    from pytest_planverify.baseline.revisions import baseline_at
+
+    complain(f"recording what held at {revision}")
+    _show(baseline_at(revision, flat, Path.cwd(), runs=runs, option="--revision", say=complain).document)
+    return Status.OK
+
+
+def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -> int:
     from planner.errors import BaselineError
     from pytest_planverify.baseline import load_baseline
     from pytest_planverify.baseline.keeping import keep_baseline
     from pytest_planverify.baseline.recording import look, make_baseline
     from pytest_planverify.baseline.remaking import claimed_todos, remade
-    from pytest_planverify.baseline.verifying import verify_apart
+    from pytest_planverify.baseline.verifying import verify_often
 
-    path = plan_or_usual(plan)
-    flat = flat_plan(path)
     root, plan_id = flat.loaded.root, flat.loaded.plan.todo_list_id
     earlier = None
     try:
@@ -96,16 +128,15 @@ def record(
     _require_reason(force, reason, None if earlier is None else earlier.document)
     complain(f"recording what holds now in {root}")
     seen = look(root)
-    verified = verify_apart(flat.loaded.path, directory=Path.cwd())
-    records = root / ".planverify" / "runs" / verified.document.run.run_id / "journal.jsonl"
-    document, contents = make_baseline(flat, seen, verified.document, records)
+    verified = verify_often(flat.loaded.path, root, directory=Path.cwd(), runs=runs, say=complain)
+    document, contents = make_baseline(flat, seen, verified)
     if force and reason:
         document = remade(document, earlier, reason)
     place, unkept = keep_baseline(root, document, contents)
     _show(document)
     if unkept is not None:
         complain(f"git keeps no copy of it, so a change of {place} will not be noticed: {unkept}")
-    idle = list(_without_tests(verified.document))
+    idle = list(_without_tests(verified[0].document))
     if idle:
         complain(f"no test ran for {_listed(idle)}: nothing can be told of their tests by this baseline")
     claimed = claimed_todos(flat)
@@ -177,7 +208,8 @@ def _show(document: Baseline) -> None:
         place += " and changes that it has not"
     say(f"baseline of {clean(document.plan)} at {place}, {document.made_at}")
     counts = ", ".join(f"{count} {name}" for name, count in sorted(outcomes.items())) or "none was run"
-    say(f"  tests     {counts}")
+    often = f" in {document.runs} runs" if document.runs > 1 else ""
+    say(f"  tests     {counts}{often}")
     for word, names in (("red", red), ("flaky", flaky)):
         if names:
             say(f"  {word:<9} {_listed(names)}")

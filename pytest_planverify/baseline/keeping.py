@@ -54,6 +54,7 @@ class KeptBaseline:
         self._files = BaselineFiles(root, document, repository)
         self._accepted: set[tuple[str, str | None]] | None = None
         self._functions: frozenset[str] | None = None
+        self._former: dict[str, str] = {}
 
     def snapshot(self) -> BaselineFiles:
         """The files of the root as they were."""
@@ -70,15 +71,40 @@ class KeptBaseline:
         known = self.document.files.get(path)
         return Judges().kind_of(path) if known is None else known.kind
 
+    def former(self, nodeid: str) -> str:
+        """The node id that a test had at the baseline: its file may have another name since.
+
+        Only a file that is just what it was counts as renamed; so does one alone of several alike.
+        """
+        path, separator, names = nodeid.partition("::")
+        if path not in self._former:
+            self._former[path] = self._former_path(path)
+        return f"{self._former[path]}{separator}{names}"
+
+    def _former_path(self, path: str) -> str:
+        if path in self.document.files:
+            return path
+        try:
+            digest = hashlib.sha256((self.root / path).read_bytes()).hexdigest()
+        except (OSError, ValueError):
+            return path
+        gone = [
+            name
+            for name, file in self.document.files.items()
+            if file.sha256 == digest and not os.path.lexists(self.root / name)
+        ]
+        return gone[0] if len(gone) == 1 else path
+
     def test(self, nodeid: str) -> BaselineTest | None:
         """What a test said; of a test in a file that could not be imported, what the file said."""
-        return self.document.tests.get(nodeid) or self.document.tests.get(nodeid.partition("::")[0])
+        name = self.former(nodeid)
+        return self.document.tests.get(name) or self.document.tests.get(name.partition("::")[0])
 
     def had_test(self, nodeid: str) -> bool:
         """Whether the test may have been there: it was run, or its file speaks of its name."""
         if self.test(nodeid) is not None:
             return True
-        path, _, names = nodeid.partition("[")[0].partition("::")
+        path, _, names = self.former(nodeid).partition("[")[0].partition("::")
         if path not in self.document.files:
             return False
         name = names.rpartition("::")[2]
@@ -183,6 +209,8 @@ def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes])
     :class:`planner.errors.BaselineError` where it cannot be written.
     """
     path = _file_of(root, document.plan, making=True)
+    if path.is_dir():
+        raise BaselineError(f"{path}: it is a folder where the baseline belongs; remove it")
     data = baseline_bytes(document)
     try:
         keep_contents(root, contents)

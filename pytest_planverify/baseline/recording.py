@@ -9,30 +9,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.baseline import (
-    Baseline,
-    BaselineCheck,
-    BaselineFile,
-    BaselineTest,
-    BaselineTodo,
-)
-from planner.model.outcome import TestOutcome
-from planner.model.plan import TodoStatus
-from planner.model.taxonomy import Category
+from planner.model.baseline import Baseline, BaselineFile, BaselineTest
+from planner.model.verdicts import TestOutcome
+from pytest_planverify.baseline.answers import all_records, broken_files, tests_of, todos_of
 from pytest_planverify.baseline.inventory import inventory_of
 from pytest_planverify.baseline.kinds import judges_of
-from pytest_planverify.baseline.nodeids import below
-from pytest_planverify.journal import read_journal
 from pytest_planverify.repository import Repository
 from pytest_planverify.work_tree import WorkTree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from planner.edges.plan_tree import FlatPlan
-    from planner.model.outcome import Outcome, OutcomeDocument
-    from pytest_planverify.journal import Record
+    from pytest_planverify.baseline.answers import Run
 
 LARGEST_COPY = 5 << 20
 MOST_COPIED = 256 << 20
@@ -77,22 +67,16 @@ def look(root: Path) -> Seen:
             copied = not committed and len(content) <= LARGEST_COPY and held + len(content) <= MOST_COPIED
             held += len(content) if copied else 0
             files[path] = SeenFile(digest, len(content), committed, content if copied else None)
-    dirty = any(not file.committed for file in files.values()) or any(
+    dirty = any(not file.committed and not tree.is_nested(path) for path, file in files.items()) or any(
         path not in files and not path.startswith("../") for path in blobs
     )
     return Seen(tree=tree, files=files, revision=commit, dirty=commit is not None and dirty)
 
 
-def make_baseline(
-    flat: FlatPlan, seen: Seen, outcomes: OutcomeDocument, records: Path
-) -> tuple[Baseline, dict[str, bytes]]:
-    """The baseline, and by sha256 the contents that no commit holds.
-
-    ``records`` is the journal of the run: it knows of files that could not be imported, and of plugins.
-    """
-    told = _told(records)
-    tests = dict(_tests(flat, outcomes))
-    for path in _broken_files(told):
+def make_baseline(flat: FlatPlan, seen: Seen, runs: Sequence[Run]) -> tuple[Baseline, dict[str, bytes]]:
+    """The baseline that one or several runs of the plan make, and by sha256 what no commit holds."""
+    tests = dict(tests_of(flat, runs))
+    for path in broken_files(runs):
         tests.setdefault(path, BaselineTest(outcome=TestOutcome.ERROR))
     judges = judges_of(flat, {nodeid.partition("::")[0] for nodeid in tests}, seen.tree)
     files: dict[str, BaselineFile] = {}
@@ -109,11 +93,12 @@ def make_baseline(
         revision=seen.revision,
         dirty=seen.dirty,
         python=platform.python_version(),
-        pytest=outcomes.run.pytest,
-        todos=dict(_todos(flat, outcomes)),
+        pytest=runs[0].document.run.pytest,
+        runs=len(runs),
+        todos=dict(todos_of(flat, runs)),
         tests=dict(sorted(tests.items())),
         files=dict(sorted(files.items())),
-        inventory=inventory_of(told, flat.loaded.root),
+        inventory=inventory_of(all_records(runs), flat.loaded.root),
         sub_plans={name: part.plan.todo_list_id for name, part in flat.files.items()},
     )
     return document, contents
@@ -130,85 +115,6 @@ def user() -> str | None:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):  # a user without a name
         return None
-
-
-def _todos(flat: FlatPlan, outcomes: OutcomeDocument) -> Iterator[tuple[str, BaselineTodo]]:
-    for outcome in outcomes.outcomes:
-        todo = flat.loaded.plan.todo(outcome.todo_id)
-        signatures: dict[str, dict[str, None]] = {}
-        for failure in outcome.failures:
-            if failure.check_id is not None and failure.signature is not None:
-                signatures.setdefault(failure.check_id, {})[failure.signature] = None
-        yield (
-            outcome.todo_id,
-            BaselineTodo(
-                state=outcome.state,
-                claimed=todo.status is TodoStatus.CLAIMED,
-                checks={
-                    check.id: BaselineCheck(
-                        verdict=check.verdict,
-                        signatures=tuple(signatures.get(check.id, ())),
-                        cmd=check.cmd,
-                        tests=tuple(test.nodeid for test in check.tests),
-                    )
-                    for check in outcome.checks
-                },
-            ),
-        )
-
-
-def _tests(flat: FlatPlan, outcomes: OutcomeDocument) -> Iterator[tuple[str, BaselineTest]]:
-    """Each test once: what is red in one check and green in another has given both answers."""
-    answers: dict[str, list[TestOutcome]] = {}
-    signatures: dict[str, str] = {}
-    flaky: set[str] = set()
-    for outcome in outcomes.outcomes:
-        for check in outcome.checks:
-            for test in check.tests:
-                nodeid = below(flat, outcome.todo_id, test.nodeid)
-                answers.setdefault(nodeid, []).append(test.outcome)
-        _read_failures(flat, outcome, signatures, flaky)
-    for nodeid, given in answers.items():
-        ran = [answer for answer in given if answer is not TestOutcome.NOT_RUN]
-        red = next((answer for answer in ran if answer.is_red), None)
-        both = red is not None and any(answer in GREEN for answer in ran)
-        if ran:
-            yield (
-                nodeid,
-                BaselineTest(
-                    outcome=red or ran[0],
-                    flaky=both or nodeid in flaky,
-                    signature=signatures.get(nodeid),
-                ),
-            )
-
-
-GREEN = (TestOutcome.PASSED, TestOutcome.XPASSED)
-"""What a test says that ran and held."""
-
-
-def _read_failures(flat: FlatPlan, outcome: Outcome, signatures: dict[str, str], flaky: set[str]) -> None:
-    for failure in outcome.failures:
-        names = [below(flat, outcome.todo_id, test) for test in failure.tests]
-        if failure.category is Category.FLAKY_TEST:
-            flaky.update(names)
-        if failure.signature is not None:
-            for name in names:
-                signatures.setdefault(name, failure.signature)
-
-
-def _told(records: Path) -> list[Record]:
-    try:
-        return read_journal(records)
-    except OSError:
-        return []
-
-
-def _broken_files(records: Iterable[Record]) -> Iterator[str]:
-    """Test files that could not be imported, by their paths below the root."""
-    for record in records:
-        if record.get("record") == "collection_failure" and isinstance(record.get("nodeid"), str):
-            yield record["nodeid"].partition("::")[0]
 
 
 def object_id(content: bytes, digits: int = 40) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from planner.edges.baseline_file import baseline_bytes, read_baseline, write_whole
@@ -19,38 +20,61 @@ from pytest_planverify.baseline.keeping import (
     keep_contents,
 )
 from pytest_planverify.baseline.recording import look, make_baseline
-from pytest_planverify.baseline.verifying import verify_apart
+from pytest_planverify.baseline.verifying import verify_often
 from pytest_planverify.repository import GitFailed, Repository
 from pytest_planverify.worktrees import checkout, counterpart, environment_for
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from planner.edges.plan_tree import FlatPlan
+    from planner.model.baseline import Baseline
 
 
-def baseline_at(revision: str, flat: FlatPlan, directory: Path) -> KeptBaseline:
+def baseline_at(
+    revision: str,
+    flat: FlatPlan,
+    directory: Path,
+    *,
+    runs: int = 1,
+    option: str = "--planverify-baseline",
+    say: Callable[[str], None] = lambda _: None,
+) -> KeptBaseline:
     """What held at a revision; made once for each commit and plan, then kept.
 
-    ``directory`` is where the run was started. Raises :class:`planner.errors.BaselineError`.
+    ``directory`` is where the run was started, ``runs`` how often the plan is to have been verified there,
+    and ``option`` what the user gave the revision to. Raises :class:`planner.errors.BaselineError`.
     """
     root = flat.loaded.root
     repository = Repository.around(root)
     if repository is None:
         raise BaselineError(
-            f"--planverify-baseline {revision}: {root} is under no git repository; record one with "
+            f"{option} {revision}: {root} is under no git repository; record one with "
             "planverify baseline PLAN instead"
         )
     commit = repository.commit(revision)
     if commit is None:
         raise BaselineError(
-            f"--planverify-baseline {revision}: there is no such revision in {repository.top}; name a "
+            f"{option} {revision}: there is no such revision in {repository.top}; name a "
             "commit, a tag or a branch"
         )
     name = f"{commit}-{_conditions(flat)}"
     path = root / HOME / MORE / f"{name}.json"
-    known = _known(path, repository, f"{REVISION_REFS}/{name}", root)
-    return known or _made(revision, commit, flat, directory, path, repository, f"{REVISION_REFS}/{name}")
+    ref = f"{REVISION_REFS}/{name}"
+    known = _known(path, repository, ref, root)
+    if known is not None and known.document.runs >= runs:
+        return known
+    try:
+        document, texts = _made(commit, flat, directory, runs, say)
+    except PlannerError as error:
+        raise BaselineError(f"{option} {revision}: {error}") from None
+    data = baseline_bytes(document)
+    with suppress(OSError, GitFailed):  # else it is made again next time
+        keep_contents(root, texts)
+        write_whole(path, data)
+        repository.keep(ref, data)
+    return KeptBaseline(root, document, path=path, repository=repository)
 
 
 def _conditions(flat: FlatPlan) -> str:
@@ -75,39 +99,27 @@ def _known(path: Path, repository: Repository, ref: str, root: Path) -> KeptBase
 
 
 def _made(
-    revision: str,
-    commit: str,
-    flat: FlatPlan,
-    directory: Path,
-    path: Path,
-    repository: Repository,
-    ref: str,
-) -> KeptBaseline:
+    commit: str, flat: FlatPlan, directory: Path, runs: int, say: Callable[[str], None]
+) -> tuple[Baseline, dict[str, bytes]]:
+    """The baseline of a commit, and by sha256 what no commit holds of it."""
     root = flat.loaded.root
-    try:
-        with checkout(root, commit) as tree:
-            plan = _bring_plans(flat, tree)
-            inside = counterpart(directory, tree, root)
-            there = inside if inside is not None and inside.is_dir() else tree
-            copy = load_tree(plan, boundary=there if there in plan.parents else None).load_all().flat()
-            seen = look(copy.loaded.root)
-            verified = verify_apart(plan, directory=there, env=environment_for(tree, root))
-            records = copy.loaded.root / HOME / "runs" / verified.document.run.run_id / "journal.jsonl"
-            document, contents = make_baseline(copy, seen, verified.document, records)
-    except PlannerError as error:
-        raise BaselineError(f"--planverify-baseline {revision}: {error}") from None
+    with checkout(root, commit) as tree:
+        plan = _bring_plans(flat, tree)
+        inside = counterpart(directory, tree, root)
+        there = inside if inside is not None and inside.is_dir() else tree
+        copy = load_tree(plan, boundary=there if there in plan.parents else None).load_all().flat()
+        seen = look(copy.loaded.root)
+        env = environment_for(tree, root)
+        verified = verify_often(plan, copy.loaded.root, directory=there, runs=runs, env=env, say=say)
+        document, contents = make_baseline(copy, seen, verified)
     plans = _plan_files(flat)  # those of now; else only what the revision itself holds
-    kept = {name: file for name, file in document.files.items() if file.committed or name in plans}
+    kept = {
+        name: file
+        for name, file in document.files.items()
+        if file.committed or name in plans or seen.tree.is_nested(name)
+    }
     texts = {file.sha256: contents[file.sha256] for file in kept.values() if file.sha256 in contents}
-    document = document.model_copy(update={"revision": commit, "dirty": False, "files": kept})
-    data = baseline_bytes(document)
-    try:
-        keep_contents(root, texts)
-        write_whole(path, data)
-        repository.keep(ref, data)
-    except (OSError, GitFailed):
-        pass  # it is made again next time
-    return KeptBaseline(root, document, path=path, repository=repository)
+    return document.model_copy(update={"revision": commit, "dirty": False, "files": kept}), texts
 
 
 def _plan_files(flat: FlatPlan) -> frozenset[str]:

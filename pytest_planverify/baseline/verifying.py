@@ -14,9 +14,10 @@ from planner.edges.outcome_file import read_outcomes
 from planner.errors import BaselineError, OutcomeFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from planner.model.outcome import OutcomeDocument
+    from pytest_planverify.baseline.answers import Run
 
 _GRACE_SECONDS = 20.0
 _MOST_SAID = 4_000
@@ -61,6 +62,26 @@ def verify_apart(
             return Verified(read_outcomes(outcomes), said)
         except OutcomeFileError as error:
             raise BaselineError(str(error)) from None
+
+
+def verify_often(
+    plan: Path,
+    root: Path,
+    *,
+    directory: Path,
+    runs: int,
+    env: Mapping[str, str] | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[Run]:
+    """Verify a plan below its root so many times. Raises :class:`planner.errors.BaselineError`."""
+    from pytest_planverify.baseline.answers import run_of
+
+    found: list[Run] = []
+    for number in range(1, runs + 1):
+        if runs > 1:
+            say(f"verifying it, {number} of {runs}")
+        found.append(run_of(verify_apart(plan, directory=directory, env=env).document, root))
+    return found
 
 
 def _run(argv: Sequence[str], directory: Path, env: Mapping[str, str], log: Path) -> tuple[int, str]:

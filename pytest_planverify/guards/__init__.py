@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import Check, CheckKind, Verdict
+from planner.model.verdicts import CheckKind, Verdict
 
 if TYPE_CHECKING:
     from planner.model.evidence import Evidence
+    from planner.model.outcome import Check
 
 
 class Guard(StrEnum):
@@ -33,5 +34,7 @@ class Violation:
 
     def check(self) -> tuple[Check, Evidence]:
         """The failed check that stands for it among the todo's own, and what is behind it."""
+        from planner.model.outcome import Check
+
         check = Check(id=self.guard, kind=CheckKind.GUARD, verdict=Verdict.FAILED, reason=self.reason)
         return check, self.evidence.model_copy(update={"check_id": self.guard.value})

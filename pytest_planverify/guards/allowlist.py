@@ -6,7 +6,7 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.model.evidence import Evidence, EvidenceKind
+from planner.model.kinds import EvidenceKind
 from planner.rules.glob_patterns import allowed, matches
 from pytest_planverify.guards import Guard, Violation
 
@@ -102,6 +102,8 @@ def _shown(root: Path, file: str, top: Path | None) -> str:
 
 
 def _violation(author: Author, outside: tuple[str, ...], protected: tuple[str, ...]) -> Violation:
+    from planner.model.evidence import Evidence
+
     parts: list[str] = []
     if outside:
         parts.append(f"{_some(outside)} changed, which no todo's allowed_files grants")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.evidence import HygieneSignal
 from planner.model.kinds import Hardness
-from planner.model.outcome import CheckKind, Verdict
+from planner.model.verdicts import CheckKind, Verdict
 from planner.rules.glob_patterns import is_glob
 
 if TYPE_CHECKING:

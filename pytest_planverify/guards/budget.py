@@ -7,7 +7,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from planner.model.evidence import BudgetFact, Evidence, EvidenceKind
+from planner.model.kinds import EvidenceKind
 from planner.rules.glob_patterns import matches
 from pytest_planverify.guards import Guard, Violation
 from pytest_planverify.guards.allowlist import is_cache
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     import psutil
 
+    from planner.model.evidence import BudgetFact
     from planner.model.plan import Budget
 
 MEMORY_SECONDS = 0.2
@@ -73,7 +74,7 @@ class BudgetWatch:
         budget = self._budget
         if budget.wall_seconds is not None and now - self._started > budget.wall_seconds:
             raise BudgetExceeded(
-                BudgetFact(name="wall_seconds", limit=budget.wall_seconds, used=now - self._started)
+                _fact(name="wall_seconds", limit=budget.wall_seconds, used=now - self._started)
             )
         if budget.memory_mb is not None and now >= self._memory_at:
             self._memory_at = now + MEMORY_SECONDS
@@ -100,7 +101,7 @@ class BudgetWatch:
             largest = sorted(sizes, key=lambda each: -sizes[each])[:_EXAMPLES]
             examples = tuple(f"{_named(each)}: {sizes[each] / _MIB:.0f} MiB" for each in largest)
             raise BudgetExceeded(
-                BudgetFact(name="memory_mb", limit=limit, used=max(used, peak) / _MIB, examples=examples)
+                _fact(name="memory_mb", limit=limit, used=max(used, peak) / _MIB, examples=examples)
             )
 
     def _processes(self) -> list[psutil.Process]:
@@ -121,9 +122,7 @@ class BudgetWatch:
         new = self._added | (frozenset(self._files()) - self._before)
         if len(new) > limit:
             examples = tuple(sorted(new)[:_EXAMPLES])
-            raise BudgetExceeded(
-                BudgetFact(name="new_files", limit=limit, used=len(new), examples=examples)
-            )
+            raise BudgetExceeded(_fact(name="new_files", limit=limit, used=len(new), examples=examples))
 
     def _files(self) -> Iterator[str]:
         from pytest_planverify.work_tree import walk
@@ -132,6 +131,12 @@ class BudgetWatch:
 
     def _is_no_news(self, file: str) -> bool:
         return is_cache(file) or any(matches(file, pattern) for pattern in self._expected)
+
+
+def _fact(*, name: str, limit: float, used: float, examples: tuple[str, ...] = ()) -> BudgetFact:
+    from planner.model.evidence import BudgetFact  # only once something is spent: a run begins sooner
+
+    return BudgetFact(name=name, limit=limit, used=used, examples=examples)
 
 
 def said_of(fact: BudgetFact) -> str:
@@ -143,6 +148,8 @@ def said_of(fact: BudgetFact) -> str:
 def violation(todo_id: str, fact: BudgetFact) -> Violation:
     """What is held against a todo that was being verified when a limit was passed."""
     reason = said_of(fact)
+    from planner.model.evidence import Evidence
+
     evidence = Evidence(kind=EvidenceKind.BUDGET, headline=reason, budget=fact)
     return Violation(todo_id=todo_id, guard=Guard.BUDGET, reason=reason, evidence=evidence)
 

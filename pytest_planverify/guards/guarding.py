@@ -9,7 +9,7 @@ from planner.model.plan import TodoStatus
 from pytest_planverify.guards.artifacts import Artifacts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from planner.edges.plan_tree import FlatPlan
@@ -22,6 +22,15 @@ if TYPE_CHECKING:
     from pytest_planverify.guards.own_files import OwnFiles
     from pytest_planverify.guards.shown import RunResult
     from pytest_planverify.work_tree import WorkTree
+
+
+UNCHECKED = "unchecked: no baseline"
+_WORST_FIRST = ("violated", "unchecked", "clean")
+
+
+def hygiene_of(said: Iterable[str]) -> str:
+    """How the outcome file of several plans speaks of hygiene: as of the plan for which it is worst."""
+    return min(said, key=lambda each: _WORST_FIRST.index(each.partition(":")[0]), default=UNCHECKED)
 
 
 class Changed(Protocol):
@@ -55,17 +64,21 @@ class Guards:
         changes: Mapping[Path, Changed],
         asked: Sequence[str] | None = None,
         baseline: KeptBaseline | None = None,
+        commit: str | None = None,
     ) -> None:
         """``todos`` are those that are verified; ``asked`` those that the command line names.
 
-        ``baseline`` is what the top root is compared with.
+        ``baseline`` is what the top root is compared with; ``commit`` what the command line asks to compare
+        with.
         """
         self._flat = flat
         self._todos = todos
         self._changes = changes
         self._asked = asked
         self._kept = baseline
+        self._commit = commit
         self._hygiene: HygieneWatch | None = None
+        self._violated = False
         self._own: OwnFiles | None = None
         self._artifacts = Artifacts(flat)
         self._tree: WorkTree | None = None
@@ -79,8 +92,10 @@ class Guards:
 
     @property
     def hygiene(self) -> str:
-        """How the outcome file speaks of hygiene."""
-        return "unchecked: no baseline" if self._hygiene is None else self._hygiene.said
+        """How the outcome file speaks of hygiene: ``clean``, ``violated`` or ``unchecked``, and why."""
+        if self._hygiene is None:
+            return "violated: records of ours were touched; no baseline" if self._violated else UNCHECKED
+        return f"{'violated' if self._violated else 'clean'}: {self._hygiene.said}"
 
     def look(self) -> None:
         """See what has to be seen before anything of the project runs."""
@@ -123,7 +138,9 @@ class Guards:
 
         ``result`` is what the run has shown; ``narrowed`` if the user left tests out.
         """
-        return [*self._outside(), *self._over(spent), *self._tampered(result, narrowed)]
+        tampered = list(self._tampered(result, narrowed))
+        self._violated = bool(tampered)
+        return [*self._outside(), *self._over(spent), *tampered]
 
     # -- hygiene ---------------------------------------------------------------------------------
 
@@ -169,12 +186,13 @@ class Guards:
     # -- the allowlist ---------------------------------------------------------------------------
 
     def _look_at(self, root: Path, changed: Changed, *, limited: bool) -> None:
-        baseline = self._baseline(root)
-        if baseline is not None:
-            files, added = _since(baseline, root)
-            changed.are(files)
+        from pytest_planverify.guards.differing import since
+
+        differing = since(root, self._flat, self._kept, self._commit)
+        if differing is not None:
+            changed.are(differing.files)
             if root == self._flat.loaded.root:
-                self.added = added
+                self.added = differing.added
         touched = changed.files() if limited else ()
         if touched is None:
             where = "" if root == self._flat.loaded.root else f" below {root}"
@@ -199,13 +217,6 @@ class Guards:
             after = self._changes[root].new_files()
             if after or before:
                 remember(self._home, root, before, after)
-
-    def _baseline(self, root: Path) -> KeptBaseline | None:
-        from pytest_planverify.baseline import load_baseline
-
-        parts = (part for part in self._flat.parts if part.root == root)
-        found = (load_baseline(root, part.plan.todo_list_id) for part in parts)
-        return next((each for each in found if each is not None), None)
 
     def _limited_roots(self) -> set[Path]:
         """The roots in which some todo may not touch everything."""
@@ -278,18 +289,3 @@ class Guards:
         fact, todo_ids = spent
         for todo_id in todo_ids:
             yield violation(todo_id, fact)
-
-
-def _since(baseline: KeptBaseline, root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The files that differ from the baseline and that no person has accepted, and those that are new."""
-    from pytest_planverify.work_tree import WorkTree
-
-    before, now = baseline.snapshot().digests(), WorkTree(root).digests()
-    differing = sorted(
-        path
-        for path in {*before, *now}
-        if before.get(path) != now.get(path)
-        and not path.startswith("../")
-        and not baseline.accepted(path, now.get(path))
-    )
-    return tuple(differing), tuple(path for path in differing if path not in before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.model.outcome import TestOutcome
+from planner.model.verdicts import TestOutcome
 from pytest_planverify.baseline.nodeids import below
 from pytest_planverify.guards.shown import HARD, SOFT, Ground, Shown, named, signal
 
@@ -50,7 +50,8 @@ def _vanished(
 
 
 def _skipped(todo_id: str, check: Check, flat: FlatPlan, ground: Ground) -> Iterator[HygieneSignal]:
-    """A red test that is skipped by now has bought its verdict; a green one may have its reasons."""
+    """A red test that is skipped by now has bought its verdict, whoever may change it; a green one may have
+    its reasons."""
     found: dict[tuple[str, bool], list[str]] = {}
     for test in check.tests:
         if test.outcome not in (TestOutcome.SKIPPED, TestOutcome.XFAILED):
@@ -60,7 +61,8 @@ def _skipped(todo_id: str, check: Check, flat: FlatPlan, ground: Ground) -> Iter
         was = ground.kept.test(nodeid)
         if was is None or was.flaky or was.outcome in (TestOutcome.SKIPPED, TestOutcome.XFAILED):
             continue
-        if ground.is_kept_from_change(file):
+        is_red = was.outcome.is_red and not ground.is_blessed(file)
+        if is_red or ground.is_kept_from_change(file):
             found.setdefault((file, was.outcome.is_red), []).append(nodeid)
     for (file, was_red), names in found.items():
         said = f"{named(names)} {_are(names)} skipped or expected to fail since the baseline"

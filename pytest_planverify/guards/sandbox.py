@@ -5,13 +5,14 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Any
 
-from planner.model.evidence import AuditEvent, Evidence, EvidenceKind
-from planner.model.outcome import Verdict
+from planner.model.evidence import AuditEvent, Evidence
+from planner.model.kinds import EvidenceKind
+from planner.model.verdicts import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from planner.model.evidence import Phase
+    from planner.model.kinds import Phase
     from pytest_planverify.judgement import Judgement
 
 MOST_EVENTS = 50

@@ -67,7 +67,14 @@ def signals(
     digests: Mapping[str, str],
 ) -> Iterator[HygieneSignal]:
     """All that speaks against the run; ``digests`` are those of the tree before it."""
-    ground = Ground(kept, grants, digests)
+    denied = _denied(shown)
+    for each in _all(shown, kept, flat, Ground(kept, grants, digests)):
+        # What the sandbox refused is told there.
+        if not any(target == each.path or each.message.startswith(f"{target} ") for target in denied):
+            yield each
+
+
+def _all(shown: Shown, kept: KeptBaseline, flat: FlatPlan, ground: Ground) -> Iterator[HygieneSignal]:
     yield from _sessions(shown, kept.document.inventory)
     if shown.sessions:
         yield from _hooks(shown.inventory, ground)
@@ -78,6 +85,17 @@ def signals(
     yield from _bodies(shown, kept.document.inventory)
     if not shown.narrowed:
         yield from missed(shown, flat, ground)
+
+
+def _denied(shown: Shown) -> frozenset[str]:
+    """What tests reached for and the plan denies."""
+    return frozenset(
+        event.target
+        for checks in shown.checks.values()
+        for check in checks
+        for event in check.events
+        if event.denied
+    )
 
 
 def told_before(found: Iterable[HygieneSignal], known: Iterable[HygieneSignal]) -> Iterator[HygieneSignal]:

@@ -139,6 +139,9 @@ def test_with_a_baseline_what_was_committed_since_counts_and_what_was_dirty_befo
     assert outside(run) == "b/y.py changed, which no todo's allowed_files grants"
 
     if with_git:
+        asked = example.verify("--planverify-baseline", "HEAD~1")  # and not with what was recorded
+        assert asked.exit_code == 13, str(asked)
+        assert outside(asked) == "b/y.py, dirty.txt changed, which no todo's allowed_files grants"
         return
     example.write({f"a/new{number}.py": "" for number in range(3)} | {"b/y.py": "y = 1\n"})
     grown = example.verify()

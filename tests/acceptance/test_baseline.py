@@ -312,6 +312,11 @@ def test_a_revision_can_be_compared_with_instead(project: Project) -> None:
     project.write(WORK)
     project.commit()
     branch, index = project.git("symbolic-ref", "HEAD"), project.git("write-tree")
+    said = project.planverify("baseline", "--revision", "HEAD~1")
+    assert said.exit_code == 0, said
+    assert "at revision" in said.output
+    (kept,) = (project.root / ".planverify" / "baselines").glob("*.json")
+    made = kept.stat().st_mtime_ns
     asked = ("turns", "turns-importable", "legacy")
     done, found = project.verify("--planverify-baseline", "HEAD~1", todos=asked)
     assert verdict(found["turns"])[0] == "passed", done
@@ -319,28 +324,33 @@ def test_a_revision_can_be_compared_with_instead(project: Project) -> None:
     assert found["legacy"]["failure_evidence"]["since"] == "pre_existing"
     assert project.git("worktree", "list").count("\n") == 0
     assert (project.git("symbolic-ref", "HEAD"), project.git("write-tree")) == (branch, index)
-    (kept,) = (project.root / ".planverify" / "baselines").glob("*.json")
-    made = kept.stat().st_mtime_ns
-    project.verify("--planverify-baseline", "HEAD~1", todos=("turns",))
     assert kept.stat().st_mtime_ns == made
     kept.write_text(kept.read_text().replace('"failed"', '"passed"'))
     _, found = project.verify("--planverify-baseline", "HEAD~1", todos=("legacy",))
     assert found["legacy"]["failure_evidence"]["since"] == "pre_existing"
 
 
-def test_it_is_replaced_only_with_a_reason(tmp_path: Path) -> None:
-    project = Project(tmp_path / "calc", ("stays",))
+def test_it_is_replaced_only_with_a_reason_and_several_runs_find_what_is_flaky(tmp_path: Path) -> None:
+    project = Project(tmp_path / "calc", ("stays", "flickers"))
+    text = FILES["tests/test_flaky.py"].replace("assert seen % 2", "assert seen != 2")
+    project.write({"tests/test_flaky.py": text})
     assert project.planverify("baseline").exit_code == 0
+    assert project.baseline["tests"]["tests/test_flaky.py::test_flaky"] == {"outcome": "passed"}
     refused = project.planverify("baseline")
     assert refused.exit_code == 2
     assert "there is a baseline of 'calc'" in refused.output
     refused = project.planverify("baseline", "plan.yaml", "--force")
     assert refused.exit_code == 2
     assert "say why with --reason" in refused.output
-    assert project.planverify("baseline", "--force", "--reason", "another machine").exit_code == 0
-    (again,) = project.baseline["remade"]
-    assert again["reason"] == "another machine"
-    assert again["replaced"].startswith("sha256:")
+    again = ("--force", "--reason", "another machine", "--runs")
+    assert project.planverify("baseline", *again, "0").exit_code == 2
+    assert project.planverify("baseline", "--revision", "HEAD", "--force").exit_code == 2
+    said = project.planverify("baseline", *again, "2")
+    assert said.exit_code == 0, said
+    assert "1 flaky, 2 passed in 2 runs" in said.output
+    (entry,) = project.baseline["remade"]
+    assert entry["reason"] == "another machine"
+    assert entry["replaced"].startswith("sha256:")
     shown = project.planverify("baseline", "show")
     assert "another machine" in shown.output
 
@@ -440,12 +450,35 @@ def test_a_project_without_git_has_a_baseline_all_the_same(tmp_path: Path) -> No
     assert found["turns"]["diff_hash"].startswith("sha256:")
 
 
-def test_ctrl_c_while_recording_leaves_neither_a_baseline_nor_a_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("-c", "from pytest_planverify.cli import main; main()", "baseline"), 130),
+        (
+            (
+                "-m",
+                "pytest",
+                "-p",
+                "pytest_planverify.plugin",
+                "--planverify",
+                "--planverify-baseline=HEAD",
+            ),
+            2,
+        ),
+    ],
+    ids=["recording", "revision"],
+)
+def test_ctrl_c_while_a_baseline_is_made_leaves_nothing_behind(
+    tmp_path: Path, words: tuple[str, ...], status: int
+) -> None:
     project = Project(tmp_path / "calc", ("stays",))
-    project.write({"tests/test_mul.py": "import time\ndef test_mul(): time.sleep(600)\n"})
+    begun = Path(project.env["COUNT"])
+    body = "pathlib.Path(os.environ['COUNT']).write_text('x'); time.sleep(600)"
+    project.write({"tests/test_mul.py": f"import os, pathlib, time\ndef test_mul(): {body}\n"})
+    project.commit()
     mark = f"mark-{os.getpid()}-{tmp_path.name}"
     process = subprocess.Popen(
-        [sys.executable, "-c", "from pytest_planverify.cli import main; main()", "baseline"],
+        [sys.executable, *words],
         cwd=project.root,
         env={**os.environ, **PLAIN_TERMINAL, **project.env, RUN_MARK: mark},
         stdin=subprocess.DEVNULL,
@@ -454,14 +487,16 @@ def test_ctrl_c_while_recording_leaves_neither_a_baseline_nor_a_process(tmp_path
         encoding="utf-8",
     )
     give_up = time.monotonic() + 60
-    while not any("test_started" in path.read_text() for path in project.journals):
+    while not begun.exists():
         assert time.monotonic() < give_up
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=60)
-    assert process.returncode == 130, said
+    assert process.returncode == status, said
+    assert "interrupted" in said
     assert "Traceback" not in said
-    assert not (project.root / ".planverify" / "baseline.json").exists()
+    assert not list(project.root.glob(".planverify/baseline*"))
+    assert project.git("worktree", "list").count("\n") == 0
     assert processes_of(mark) == ()
 
 

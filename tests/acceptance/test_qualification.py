@@ -50,6 +50,16 @@ TODOS: list[dict[str, Any]] = [
         "acceptance_criteria": {"tests": [{"cmd": check("test_add")}, {"cmd": check("test_hollow")}]},
     },
     {"id": "broken", "negative_control": {"patch": "controls/none.patch"}, "verify": check("test_add")},
+    {
+        "id": "idle",
+        "negative_control": {"cmd": "python controls/idle.py"},
+        "acceptance_criteria": {"tests": [{"cmd": check("test_add")}]},
+    },
+    {
+        "id": "failing",
+        "negative_control": {"cmd": "python -m no_such_module"},
+        "acceptance_criteria": {"tests": [{"cmd": check("test_add")}]},
+    },
     {"id": "hollow", "verify": check("test_hollow")},
     {
         "id": "multiply",
@@ -72,6 +82,8 @@ EXPECTED = {
     "add tests[0]": "red_ok",
     "add tests[1]": "vacuous",
     "broken verify": "unrunnable",
+    "idle tests[0]": "unrunnable",
+    "failing tests[0]": "unrunnable",
     "hollow verify": "vacuous",
     "multiply tests[0]": "red_ok",
     "multiply tests[1]": "vacuous",
@@ -103,6 +115,7 @@ def write(root: Path, todos: list[dict[str, Any]]) -> None:
     (root / "calc.py").write_text("def add(a, b):\n    return a + b\n")
     (root / "tests" / "test_calc.py").write_text(TESTS)
     (root / "controls" / "add.patch").write_text(PATCH)
+    (root / "controls" / "idle.py").write_text("print('nothing is done')\n")
     (root / "controls" / "none.patch").write_text(PATCH.replace("calc.py", "nowhere.py"))
     items = [{"title": each["id"], **each} for each in todos]
     (root / "plan.yaml").write_text(json.dumps({"todo_list_id": "calc", "items": items}))
@@ -151,7 +164,10 @@ def test_the_screen_tells_why_and_what_to_do(qualified: Qualified):
     assert qualified.done.returncode == 1
     assert "it is green on the tree that its negative control broke" in text
     assert "its negative control cannot be applied: none.patch does not apply" in text
-    assert "3 red_ok, 3 vacuous, 3 unrunnable, 1 unstable" in text
+    assert "python controls/idle.py changes no file, so it breaks nothing" in text
+    assert "ended with 1: No module named no_such_module" in text
+    assert "make the control anew" in text
+    assert "3 red_ok, 3 vacuous, 5 unrunnable, 1 unstable" in text
     assert "claimed already, and not qualified: claimed" in text
     assert "Traceback" not in text + qualified.done.stderr
 
@@ -172,6 +188,8 @@ def test_a_plan_with_bad_checks_is_not_ready(qualified: Qualified):
     assert found == {
         "add check-vacuous",
         "broken check-unrunnable",
+        "idle check-unrunnable",
+        "failing check-unrunnable",
         "hollow check-vacuous",
         "random check-unstable",
         "fixture check-unrunnable",

@@ -205,6 +205,48 @@ def test_an_unknown_failure_is_tried_once():
     assert repair.branch.max_debug_attempts == 1
 
 
+def test_the_repair_of_a_flaky_test_has_attempts_of_its_own():
+    todo = create_sample_todo("t1")
+    flaky = simulate_failure(todo, "FLAKY_TEST")
+    assert only_repair(plan_of(todo), flaky).branch.max_debug_attempts == 2
+    asked = plan_of(todo, max_debug_attempts=1, flaky_retry={"attempts": 4})
+    assert only_repair(asked, flaky).branch.max_debug_attempts == 4
+    none = only_repair(plan_of(todo, flaky_retry={"attempts": 0}), flaky)
+    assert (none.move, none.rule) == (Move.ESCALATE, "attempts-used-up")
+    assert "flaky_retry.attempts" in none.because
+    red = only_repair(plan_of(todo, flaky_retry={"attempts": 0}), simulate_failure(todo))
+    assert red.branch.max_debug_attempts == 3
+
+
+@pytest.mark.parametrize(
+    ("tests", "rule"),
+    [
+        ({"t.py::a": "passed"}, "demand-proves-nothing"),
+        ({"t.py::a": "passed", "t.py::b": "not_run"}, "inconclusive-is-verified-again"),
+        ({}, "inconclusive-is-verified-again"),
+    ],
+)
+def test_what_no_run_can_prove_is_not_verified_again_and_again(tests, rule):
+    todo = create_sample_todo("t1", must_turn_green=("t.py::a",))
+    results = [{"nodeid": name, "outcome": said} for name, said in tests.items()]
+    demand = {"id": "must_turn_green", "kind": "test", "verdict": "inconclusive", "tests": results}
+    fine = {"id": "tests[0]", "kind": "test", "verdict": "passed"}
+    held = {"todo_id": "t1", "state": "testing", "success": False, "tests_passed": True}
+    outcome = Outcome.model_validate(
+        {**held, "checks": [{**demand, "reason": "green at the baseline already"}, fine]}
+    )
+    decisions = decided(plan_of(todo), outcome)
+    (repair,) = decisions.repairs
+    assert repair.rule == rule
+    if rule == "demand-proves-nothing":
+        assert repair.move is Move.ESCALATE
+        assert "green at the baseline already" in repair.because
+        (need,) = decisions.needs_human
+        assert need.what == "change the demand, or make the baseline that it needs"
+    else:
+        assert repair.move is Move.VERIFY
+
+
 def test_a_failure_without_a_diagnosis_is_unknown():
     todo = create_sample_todo("t1")
     outcome = Outcome(todo_id="t1", success=False, tests_passed=False)

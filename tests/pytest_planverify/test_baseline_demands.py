@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,46 @@ def test_all_stay_green_just_where_each_test_that_was_green_is_green(
         assert found is Verdict.PASSED or (undecided and found is Verdict.INCONCLUSIVE)
     else:
         assert found is not Verdict.PASSED
+
+
+def test_a_renamed_file_has_the_same_tests_and_one_that_may_be_gone_demands_none(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(
+        "todo_list_id: p\nitems:\n- {id: t, title: T, verify: pytest t.py}\n"
+    )
+    (tmp_path / "new.py").write_text("same")
+    flat = load_tree(tmp_path / "plan.yaml").load_all().flat()
+    digest = hashlib.sha256(b"same").hexdigest()
+    accepted: list[dict[str, Any]] = []
+    document: dict[str, Any] = {
+        "plan": "p",
+        "plan_digest": "",
+        "made_at": "",
+        "python": "",
+        "pytest": "",
+        "tests": {
+            "old.py::green": {"outcome": "passed"},
+            "old.py::red": {"outcome": "failed"},
+            "gone.py::green": {"outcome": "passed"},
+        },
+        "files": {"old.py": {"sha256": digest, "size": 1}, "gone.py": {"sha256": "0" * 64, "size": 1}},
+        "accepted": accepted,
+    }
+
+    def verdict(check_id: str, tests: dict[str, str], **named: Any) -> tuple[str, str | None]:
+        held = Baseline.model_validate(document)
+        judging = Demands(flat, KeptBaseline(flat.loaded.root, held, path=Path("x")))
+        check = judging.decide(todo(**named), run(check_id, tests)).check
+        return check.verdict.value, check.reason
+
+    green = {"new.py::green": "passed"}
+    assert verdict(STAY_GREEN, green, must_stay_green=["new.py"]) == ("passed", None)
+    assert verdict(TURN_GREEN, {"new.py::red": "passed"}, must_turn_green=["new.py::red"])[0] == "passed"
+    assert verdict(TURN_GREEN, green, must_turn_green=["new.py::green"])[0] == "inconclusive"
+    lost = verdict(STAY_GREEN, green, must_stay_green="all")
+    assert lost == ("failed", "gone.py::green: green at the baseline, and not there any more")
+    accepted.append({"todo_id": "t", "reason": "r", "at": "", "files": {"gone.py": None}})
+    assert verdict(STAY_GREEN, green, must_stay_green="all") == ("passed", None)
+    assert verdict(STAY_GREEN, {}, must_stay_green="all")[0] == "failed"
 
 
 def failing(*tests: str, nodeid: str | None = None, kind: EvidenceKind = EvidenceKind.TEST) -> Evidence:

@@ -269,6 +269,31 @@ def test_a_test_was_there_where_it_was_run_or_its_file_speaks_of_it(
     assert kept.kind_of("new/conftest.py") is JudgeKind.CONFTEST
 
 
+def test_a_file_that_was_only_renamed_has_its_tests(tmp_path: Path) -> None:
+    digests = {name: hashlib.sha256(text).hexdigest() for name, text in (("a", b"1"), ("twin", b"2"))}
+    files = {
+        name: {"sha256": digests[kind], "size": 1, "kind": "test"}
+        for name, kind in (("test_a.py", "a"), ("test_b.py", "twin"), ("test_c.py", "twin"))
+    }
+    tests = {"test_a.py::test_x[1]": {"outcome": "failed"}, "test_b.py": {"outcome": "error"}}
+    keep_baseline(tmp_path, document(tests=tests, files=files), {})
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "moved" / "test_z.py").write_bytes(b"1")
+    (tmp_path / "test_d.py").write_bytes(b"2")
+    kept = loaded(tmp_path)
+    assert kept.former("moved/test_z.py::test_x[1]") == "test_a.py::test_x[1]"
+    held = kept.test("moved/test_z.py::test_x[1]")
+    assert held is not None
+    assert held.outcome is TestOutcome.FAILED
+    assert kept.had_test("moved/test_z.py::test_x[1]")
+    assert kept.former("test_d.py::test") == "test_d.py::test"  # two are gone that held the same
+    assert kept.former("nowhere.py::test") == "nowhere.py::test"
+    (tmp_path / "test_c.py").write_bytes(b"2")
+    assert loaded(tmp_path).former("test_d.py") == "test_b.py"
+    (tmp_path / "test_a.py").write_bytes(b"1")  # a copy is no renaming
+    assert loaded(tmp_path).test("moved/test_z.py::test_x[1]") is None
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [
@@ -294,5 +319,9 @@ def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
         load_baseline(tmp_path, "shop")
     os.remove(tmp_path / ".planverify" / "baseline.json")
     (tmp_path / ".planverify" / "baseline.json").mkdir()
-    with pytest.raises(BaselineError, match="cannot be written"):
+    with pytest.raises(BaselineError, match="it is a folder where the baseline belongs"):
         keep_baseline(tmp_path, document(), {})
+    (tmp_path / ".planverify" / "baseline.json").rmdir()
+    (tmp_path / ".planverify" / "baseline").write_text("")
+    with pytest.raises(BaselineError, match="cannot be written"):
+        keep_baseline(tmp_path, document(), {"0" * 64: b"x"})

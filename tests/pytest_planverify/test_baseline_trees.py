@@ -239,6 +239,58 @@ def test_a_checkout_has_the_revision_and_what_imports_need_and_leaves_nothing_be
     assert (repository / "node_modules" / "m.js").exists()
 
 
+@pytest.fixture
+def with_submodules(repository: Path, tmp_path: Path) -> Path:
+    """The repository with a submodule that has another one, and a repository that nobody tracks."""
+    local = ("-c", "protocol.file.allow=always")
+    for name, inner in (("deep", None), ("lib", "deep")):
+        write(tmp_path, f"{name}/{name}.py")
+        git(tmp_path / name, "init", "-q", "-b", "main")
+        if inner is not None:
+            git(tmp_path / name, *local, "submodule", "add", "-q", str(tmp_path / inner), inner)
+        git(tmp_path / name, "add", "-A")
+        git(tmp_path / name, "commit", "-qm", "x")
+    git(repository, *local, "submodule", "add", "-q", str(tmp_path / "lib"), "vendor/lib")
+    git(repository, *local, "submodule", "update", "-q", "--init", "--recursive")
+    git(repository, "commit", "-qam", "with a submodule")
+    return repository
+
+
+def test_submodules_belong_to_the_tree_and_to_its_copies(with_submodules: Path) -> None:
+    repository = with_submodules
+    write(repository, "stray/own.py")
+    git(repository / "stray", "init", "-q")
+    nested = {"stray/own.py", "vendor/lib/lib.py", "vendor/lib/.gitmodules", "vendor/lib/deep/deep.py"}
+    tree = WorkTree(repository)
+    assert {path for path in tree.digests() if tree.is_nested(path)} == nested
+    assert not look(repository).dirty
+    (repository / "vendor" / "lib" / "lib.py").write_text("changed\n")
+    with checkout(repository, "HEAD") as root:
+        assert (root / "vendor" / "lib" / "lib.py").read_text() == "lib/lib.py\n"
+        assert (root / "vendor" / "lib" / "deep" / "deep.py").exists()
+        assert not (root / "stray").exists()
+    with copy_as_is(repository) as root:
+        assert (root / "vendor" / "lib" / "lib.py").read_text() == "changed\n"
+    for each in (repository, repository / "vendor" / "lib", repository / "vendor" / "lib" / "deep"):
+        assert git(each, "worktree", "list").count("\n") == 0
+
+
+def test_a_submodule_without_the_commit_of_a_revision_is_named(with_submodules: Path) -> None:
+    listed = git(with_submodules, "ls-files", "--stage", "vendor/lib").split()[1]
+    index = f"160000,{'1' * len(listed)},vendor/lib"
+    git(with_submodules, "update-index", "--cacheinfo", index)
+    git(with_submodules, "commit", "-qm", "a commit that was never fetched")
+    with (
+        pytest.raises(BaselineError, match="the submodule vendor/lib lacks 111"),
+        checkout(with_submodules, "HEAD"),
+    ):
+        pass
+    assert git(with_submodules, "worktree", "list").count("\n") == 0
+    git(with_submodules, "submodule", "deinit", "-q", "-f", "vendor/lib")
+    with checkout(with_submodules, "HEAD") as root:  # the tests of now do without it
+        assert not list((root / "vendor" / "lib").iterdir())
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_a_copy_is_gone_whatever_happens(repository: Path, error: type[BaseException]) -> None:
     made: list[Path] = []

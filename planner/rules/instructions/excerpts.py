@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.model.evidence import Side
+from planner.model.kinds import Side
 from planner.rules.instructions.quoting import quotation, span
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
