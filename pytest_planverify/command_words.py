@@ -26,9 +26,6 @@ USUAL_NAMES = ("planverify.yaml", "plan.yaml", "todo.yaml")
 INTERRUPTED = 130
 """What shells expect of a program that Ctrl-C ended."""
 
-_PLAN_SUFFIXES = (".yaml", ".yml", ".json")
-_MOST_OFFERED = 500
-
 
 class Status(IntEnum):
     """The exit statuses of the commands, in the numbers that ``pytest --planverify`` uses."""
@@ -56,35 +53,24 @@ def command_app(**settings: Any) -> typer.Typer:
 
 def complete_plan(ctx: Any, incomplete: str) -> list[str]:
     """Folders, and files that may be plans."""
-    folder, _, start = incomplete.rpartition("/")
-    below = f"{folder}/" if folder or incomplete.startswith("/") else ""
-    offered: list[str] = []
-    try:
-        with os.scandir(below or ".") as entries:
-            for entry in sorted(entries, key=lambda each: each.name):
-                if entry.name.startswith(start) and (start or not entry.name.startswith(".")):
-                    if entry.is_dir():
-                        offered.append(f"{below}{entry.name}/")
-                    elif entry.name.endswith(_PLAN_SUFFIXES):
-                        offered.append(f"{below}{entry.name}")
-    except OSError:
-        return []
-    return offered[:_MOST_OFFERED]
+    from planner.edges.offering import plan_files
+
+    return plan_files(incomplete)
 
 
 def complete_todo(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
     """The ids of the todos of the plan that was named or is the usual one, with their titles."""
+    from planner.edges.offering import PLAN_ENDINGS, todo_ids
     from planner.errors import PlannerError
-    from planner.text.sanitizing import clean
 
     words = [*sys.argv, *os.environ.get("COMP_WORDS", "").split()]
-    named = (word for word in words if word.endswith(_PLAN_SUFFIXES) and Path(word).is_file())
+    named = (word for word in words if word.endswith(PLAN_ENDINGS) and Path(word).is_file())
     try:
-        todos = flat_plan(Path(next(named, None) or plan_or_usual(None))).loaded.plan.items
+        return todo_ids(
+            flat_plan(Path(next(named, None) or plan_or_usual(None))).loaded.plan.items, incomplete
+        )
     except (PlannerError, UsageMistake, OSError):
         return []
-    found = [(todo.id, clean(todo.title, limit=80)) for todo in todos if todo.id.startswith(incomplete)]
-    return found[:_MOST_OFFERED]
 
 
 PlanArgument = Annotated[

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from planner.model.evidence import AuditEvent, Evidence
-    from planner.model.outcome import TestResult, Verdict
+    from planner.model.outcome import TestResult
+    from planner.model.verdicts import Verdict
 
 
 @dataclass(slots=True, kw_only=True)

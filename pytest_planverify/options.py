@@ -171,6 +171,7 @@ def take_over(early_config: pytest.Config, args: list[str]) -> None:
         return
     known = early_config.known_args_namespace
     _spare_rewriting(early_config)
+    _spare_preparing(early_config)
     early_config.stash[GIVEN] = Given(tuple(known.file_or_dir), dict(vars(known)))
     known.noconftest = True
     args[:] = ["--planverify", *_display_args(early_config.invocation_params.args)]
@@ -185,6 +186,24 @@ def _spare_rewriting(config: pytest.Config) -> None:
     if hook in sys.meta_path:
         sys.meta_path.remove(hook)
         config.stash[REWRITING] = hook
+
+
+def _spare_preparing(config: pytest.Config) -> None:
+    """Let plugins prepare only the sessions: they import a project's settings, or start to measure.
+
+    What they had done to this process would be inherited, and done once more.
+    """
+    for implementation in config.hook.pytest_load_initial_conftests.get_hookimpls():
+        plugin = implementation.plugin
+        module = str(getattr(plugin, "__name__", type(plugin).__module__))
+        wraps = implementation.wrapper or implementation.hookwrapper
+        if not wraps and not module.startswith("_pytest."):
+            # pluggy knows no way to leave one out of a call that has begun
+            implementation.function = _prepare_nothing  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _prepare_nothing(*arguments: object) -> None:
+    """Stands in for what a plugin would do."""
 
 
 def read_settings(config: pytest.Config) -> Settings:

@@ -7,10 +7,14 @@ Without ``--planverify`` nothing here does any work after ``pytest_configure``, 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_planverify.observing.fixtures import planverify
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 __all__ = ["planverify"]
 
@@ -29,8 +33,10 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, args: list[str]
+) -> Generator[None, object, object]:
     """Keep the parent from loading anything of the repository; watch a session's worker before it does."""
     if "PLANVERIFY_SESSION" in os.environ:
         from pytest_planverify.observing.audit import watch_worker
@@ -40,6 +46,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
         from pytest_planverify.options import take_over
 
         take_over(early_config, args)
+    return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,15 +26,17 @@ from pytest_planverify.supervision.exit_status import ExitStatus
 from pytest_planverify.supervision.past_runs import PastRun, past_runs
 from pytest_planverify.supervision.resuming import failed_todos
 from pytest_planverify.supervision.run_folder import RunFolder
+from pytest_planverify.supervision.run_records import baseline_digest
 from pytest_planverify.supervision.schedule import run_order
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from planner.edges.plan_file import LoadedPlan
     from planner.model.evidence import Evidence
     from planner.model.outcome import Outcome
     from planner.model.plan import Todo
+    from pytest_planverify.baseline import KeptBaseline
 
 KILLED = "not reached: the run was killed before"
 
@@ -77,11 +80,13 @@ def recover(plan: Path, *, run_id: str | None = None) -> Recovered:
     tree = load_tree(plan, boundary=Path(run.started.boundary or boundary)).load_all()
     flat = tree.flat()
     _require_same_plan(run, flat, plan)
-    outcomes, evidence = _assembled(run, flat)
+    baseline = _compared_with(run, flat)
+    outcomes, evidence = _assembled(run, flat, baseline)
+    plan_id = loaded.plan.todo_list_id
     document = OutcomeDocument(
         plans=() if run.started.reference is None else (run.started.reference,),
-        run=_told(run),
-        summary=summary_of(outcomes),
+        run=_told(run, baseline),
+        summary=summary_of(outcomes, compared=() if baseline is None else (plan_id,)),
         outcomes=tuple(outcomes),
     )
     return Recovered(document=document, flat=flat, run=run, latest=latest, evidence=evidence)
@@ -157,7 +162,35 @@ def _require_same_plan(run: PastRun, flat: FlatPlan, path: Path) -> None:
         )
 
 
-def _assembled(run: PastRun, flat: FlatPlan) -> tuple[list[Outcome], dict[str, tuple[Evidence, ...]]]:
+def _compared_with(run: PastRun, flat: FlatPlan) -> KeptBaseline | None:
+    """The baseline that the run compared its verdicts with, where it is still kept just as it was."""
+    digest = run.started.conditions.get("baseline")
+    if not digest:
+        return None
+    return next((kept for kept in _baselines(flat) if baseline_digest(kept) == digest), None)
+
+
+def _baselines(flat: FlatPlan) -> Iterator[KeptBaseline]:
+    """The plan's own baseline, and those of revisions and of other plans beside it."""
+    from planner.edges.baseline_file import read_baseline
+    from pytest_planverify.baseline import load_baseline
+    from pytest_planverify.baseline.keeping import HOME, MORE, KeptBaseline
+    from pytest_planverify.repository import Repository
+
+    root = flat.loaded.root
+    with suppress(PlannerError):
+        own = load_baseline(root, flat.loaded.plan.todo_list_id)
+        if own is not None:
+            yield own
+    for path in sorted((root / HOME / MORE).glob("*.json")):
+        with suppress(PlannerError):
+            document, _ = read_baseline(path)
+            yield KeptBaseline(root, document, path=path, repository=Repository.around(root))
+
+
+def _assembled(
+    run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None
+) -> tuple[list[Outcome], dict[str, tuple[Evidence, ...]]]:
     chosen = set(run.started.todos)
     todos = [todo for todo in flat.loaded.plan.items if todo.id in chosen]
     result = PlanResult(flat, todos, {todo.id: {} for todo in todos})
@@ -174,6 +207,7 @@ def _assembled(run: PastRun, flat: FlatPlan) -> tuple[list[Outcome], dict[str, t
         shown_path="" if run.started.reference is None else run.started.reference.path,
         changes=cast("Any", {root: _Unknown() for root in roots}),
         first_opinion=lambda _: None,
+        baseline=baseline,
     )
     found = assembler.outcomes()
     return [outcome for outcome, _ in found], {outcome.todo_id: facts for outcome, facts in found}
@@ -217,10 +251,14 @@ def _why(run: PastRun, todo_id: str, check_id: str) -> str:
     return f"{KILLED}; {len(ended)} of its {count} tests had ended ({told})"
 
 
-def _told(run: PastRun) -> RunInfo:
+def _told(run: PastRun, baseline: KeptBaseline | None) -> RunInfo:
     end = "is still going on" if run.is_alive() else "was killed"
     notes = [f"recovered from the journal of a run that {end}: what it had not judged is not run"]
     notes += run.started.remarks
+    if baseline is None and run.started.conditions.get("baseline"):
+        notes.append(
+            "the baseline that the run was compared with is no longer kept: what was so before is not told"
+        )
     if run.unexplained is not None:
         notes.append(f"not accepted: {run.unexplained}")
     return RunInfo(

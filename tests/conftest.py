@@ -7,15 +7,25 @@ time: ``pytest --hypothesis-profile explore -m hypothesis``.
 
 from __future__ import annotations
 
+import compileall
 import gc
+from pathlib import Path
 
 import hypothesis
+import pytest
 
 pytest_plugins = ["pytester"]
 
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("explore", max_examples=2000, deadline=None)
 hypothesis.settings.load_profile("repeatable")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile both packages once: the commands that the tests run are told to write no bytecode."""
+    if not hasattr(session.config, "workerinput"):
+        for package in ("planner", "pytest_planverify"):
+            compileall.compile_dir(Path(__file__).parents[1] / package, quiet=2)
 
 
 def pytest_collection_finish() -> None:

@@ -27,6 +27,8 @@ class Fault:
     """It is a hook, which only a conftest has."""
     late: bool = False
     """It shows when the session is over."""
+    pytest_may_stumble: tuple[str, ...] = ()
+    """The places where nobody can say whether pytest itself gets over it, and so the verdict."""
 
 
 def _hangs(code: str, *, late: bool = False) -> Fault:
@@ -35,6 +37,10 @@ def _hangs(code: str, *, late: bool = False) -> Fault:
 
 def _hook(code: str, **more: Any) -> Fault:
     return Fault(code=code, only_conftest=True, **more)
+
+
+def _harmless(code: str, but_for_pytest: tuple[str, ...] = ()) -> Fault:
+    return Fault(code=code, verdict="passed", category=None, pytest_may_stumble=but_for_pytest)
 
 
 _FAR_CHILD = """\
@@ -66,7 +72,6 @@ FAULTS: dict[str, Fault] = {
         "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20),) * 2)\n"
         "kept = [bytearray(8 << 20) for _ in range(100)]",
-        category="ENVIRONMENT_ERROR",
     ),
     "c_stack": Fault(
         code="import ctypes, sys\nsys.setrecursionlimit(10**8)\n"
@@ -76,7 +81,49 @@ FAULTS: dict[str, Fault] = {
     "close_stdout": Fault(code="import os, sys\nsys.stdout.close()\nos.close(1)"),
     "close_stderr": Fault(code="import os, sys\nsys.stderr.close()\nos.close(2)"),
     "close_all": Fault(code="import os\nos.closerange(0, 65536)"),
+    "close_files": Fault(code="import os\nos.closerange(3, 65536)"),
+    "takes_files": Fault(
+        code="import os\nos.closerange(3, 65536)\nkept = [open(os.devnull, 'w') for _ in range(64)]",
+        late=True,
+    ),
+    "silent_segfault": Fault(
+        code="import ctypes, faulthandler\nfaulthandler.disable()\nctypes.string_at(0)", signal="SIGSEGV"
+    ),
+    "no_room": Fault(code="import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))", late=True),
+    "deep_pickle": Fault(
+        code="import pickle, sys\nsys.setrecursionlimit(10**8)\ndeep = []\n"
+        "for _ in range(10**6): deep = [deep]\npickle.dumps(deep)",
+        category=None,
+    ),
+    "alarm": Fault(
+        code="import signal, time\nsignal.setitimer(signal.ITIMER_REAL, 0.05)\ntime.sleep(5)",
+        signal="SIGALRM",
+    ),
+    "executes": Fault(code="import os\nos.execv('/bin/true', ['true'])", exit_code=0),
+    "kills_parent": Fault(code="import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(0.2)"),
+    "aborts_at_exit": Fault(
+        code="import atexit, os\natexit.register(os.abort)", signal="SIGABRT", late=True
+    ),
     "copies_itself": Fault(code="import os\nif os.fork(): os._exit(0)", exit_code=0),
+    "few_files": _harmless(
+        "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))", ("import", "conftest")
+    ),
+    "exits_at_exit": _harmless("import atexit, os\natexit.register(os._exit, 0)"),
+    "no_stdout": _harmless("import sys\nsys.stdout = sys.stderr = None"),
+    "no_folder": _harmless(
+        "import os, tempfile\nos.chdir(tempfile.mkdtemp())\nos.rmdir(os.getcwd())", ("import", "conftest")
+    ),
+    "no_input": _harmless("import os\nos.close(0)"),
+    "low_recursion": _harmless(
+        "import sys\nfor limit in range(20, 1000):\n"
+        "    try: sys.setrecursionlimit(limit); break\n    except RecursionError: pass",
+        PLACES,
+    ),
+    "no_hook": _harmless("import sys\nsys.excepthook = lambda *error: 1 / 0"),
+    "thread_raises": _harmless("import threading\nthreading.Thread(target=lambda: 1 / 0).start()"),
+    "frozen": _harmless("import gc\ngc.freeze()\ngc.disable()"),
+    "terminates_parent": _harmless("import os\nos.kill(os.getppid(), 15)"),
+    "no_records": _harmless("import shutil\nshutil.rmtree('.planverify/runs', ignore_errors=True)"),
     "leaves_child": Fault(
         code="import subprocess\nsubprocess.Popen(['sleep', '600'])", verdict="passed", category=None
     ),
@@ -90,21 +137,32 @@ FAULTS: dict[str, Fault] = {
         "import signal, time\n"
         "for each in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:\n"
         "    signal.signal(each, signal.SIG_IGN)\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))\n"
         "signal.setitimer(signal.ITIMER_REAL, 0)\n"
         "time.sleep(600)"
     ),
     "swallows": _hangs(
         "import time\nwhile True:\n    try: time.sleep(600)\n    except BaseException: pass"
     ),
+    "stops_parent": _hangs("import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)", late=True),
     "stopped": _hangs("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)"),
     "atexit": _hangs("import atexit, time\natexit.register(time.sleep, 600)", late=True),
     "thread": _hangs(
         "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()", late=True
     ),
+    # Last of all, for its copy does again what comes after it.
+    "goes_on_twice": _harmless("import os\nos.fork()"),
     "at_configure": _hook("import os\ndef pytest_configure(): os._exit(0)", exit_code=0),
     "at_collection": _hook("import os\ndef pytest_collection_modifyitems(): os._exit(0)", exit_code=0),
     "at_finish": _hook("import os\ndef pytest_sessionfinish(): os._exit(0)", exit_code=0),
     "at_unconfigure": _hook("import os\ndef pytest_unconfigure(): os._exit(0)", exit_code=0),
+    "finish_hangs": Fault(
+        code="import time\ndef pytest_sessionfinish(): time.sleep(600)",
+        hangs=True,
+        category="TEST_TIMEOUT",
+        only_conftest=True,
+        late=True,
+    ),
     "no_protocol": _hook("def pytest_runtest_protocol(item, nextitem): return True"),
     "no_loop": _hook("def pytest_runtestloop(session): return True", verdict="inconclusive", category=None),
     "no_collection": _hook("def pytest_collection(session): return True", category="TEST_NOT_FOUND"),
@@ -123,7 +181,11 @@ def cells() -> list[tuple[str, str]]:
 
 def files_of(place: str, name: str) -> dict[str, str]:
     """The files of one cell, by path: the test that the fault befalls, and a healthy one beside it."""
-    code = FAULTS[name].code
+    return files_with(FAULTS[name].code, place, name)
+
+
+def files_with(code: str, place: str, name: str) -> dict[str, str]:
+    """The same for any other code."""
     inside = textwrap.indent(code, "    ")
     fixture = "import pytest\n@pytest.fixture\ndef prepared():\n"
     prepared = "def test_it(prepared): pass\n"

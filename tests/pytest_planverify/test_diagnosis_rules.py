@@ -208,6 +208,8 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_test(_error("AssertionError", "assert 1 != 1", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "anything but 1"),
     (_test(_error("AssertionError", "assert 3 < 2", TEST), phase="setup"), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "expects < 2"),
     (_test(_error("ValueError", "x", LIBRARY)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "raised-outside-project", "no code of the project"),
+    (_test(_error("AssertionError", "check 6 == 4", LIBRARY)), C.TEST_REGRESSION, Owner.PRODUCT, "gathered-checks", "check 6 == 4"),
+    (_test(_error("AssertionError", "no lock", LIBRARY), phase="setup"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "raised-outside-project", "no code of the project"),
     (_test(_error("RuntimeError", "wrapped", PRODUCT), _error("ConnectionRefusedError", "no", PRODUCT, bases="OSError Exception", errno=111)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable-in-chain", "could not be reached"),
     (_test(_error("ExceptionGroup", "many", TEST), exceptions_in_group=(_error("AssertionError", "assert 1 == 2", TEST),)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test-in-group", "expects 2"),
     (_test(), C.UNKNOWN, Owner.UNKNOWN, "unknown", "test_a"),
@@ -263,6 +265,29 @@ def test_a_flaky_error_inside_the_product_is_the_products() -> None:
     diagnosis = diagnose(Evidence.model_validate(facts))
     assert (diagnosis.rule, diagnosis.owner) == ("both-answers", Owner.PRODUCT)
     assert "passed 3 of 3 times" in diagnosis.suggestion
+
+
+@pytest.mark.parametrize(
+    ("passed", "frame", "category", "rule"),
+    [
+        ((), PRODUCT, C.ENVIRONMENT_ERROR, "out-of-memory"),
+        ((False,), PRODUCT, C.ENVIRONMENT_ERROR, "out-of-memory"),
+        ((False, False), PRODUCT, C.TEST_CRASH, "memory-each-time"),
+        ((False, False), TEST, C.TEST_CRASH, "memory-each-time"),
+        ((False, True), PRODUCT, C.FLAKY_TEST, "both-answers"),
+        ((False, False), {**PRODUCT, "source": "raise MemoryError"}, C.TEST_REGRESSION, "raised-in-product"),
+    ],
+)
+def test_memory_that_runs_out_each_time_is_asked_for_by_who_runs_out(
+    passed: tuple[bool, ...], frame: dict[str, Any], category: Category, rule: str
+) -> None:
+    told = tuple({"where": "alone", "passed": each} for each in passed)
+    diagnosis = diagnose(
+        Evidence.model_validate(_test(_error("MemoryError", "", frame), confirmations=told))
+    )
+    assert (diagnosis.category, diagnosis.rule) == (category, rule)
+    if rule == "memory-each-time":
+        assert diagnosis.owner is (Owner.TEST if frame is TEST else Owner.PRODUCT)
 
 
 def test_the_frame_that_raised_is_the_location_and_a_deeper_cause_has_its_own() -> None:

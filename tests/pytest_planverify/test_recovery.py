@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import outcome_samples as samples
@@ -13,9 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from past_run_samples import PLAN, Killed
 
+from planner.edges.baseline_file import baseline_bytes, write_whole
 from planner.edges.json_schemas import schema
 from planner.edges.outcome_file import read_outcomes
-from planner.model.outcome import TodoState, Verdict
+from planner.model.baseline import Baseline
+from planner.model.outcome import Since, TodoState, Verdict
+from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.journal import JournalWriter
 from pytest_planverify.recovery import KILLED, RecoveryError, recover, recover_command
 from pytest_planverify.supervision.run_records import append, close_journal
@@ -55,6 +59,36 @@ def test_what_was_judged_stands_and_the_rest_was_not_run(tmp_path: Path):
     assert a.recorded == {"rows": (3.0,)}
     assert (a.touched_files, a.diff_hash) == ((), None)
     jsonschema.validate(json.loads(found.document.model_dump_json()), schema("outcome"))
+
+
+@pytest.mark.parametrize("place", ["baseline.json", "baselines/of_a_commit.json"])
+def test_what_was_so_before_the_work_is_told_as_the_run_itself_would(place: str, tmp_path: Path):
+    fields: dict[str, Any] = dict.fromkeys(("plan_digest", "made_at", "python", "pytest"), "")
+    Killed(tmp_path).judged("b", verdict="failed")
+    (failure,) = recover(tmp_path / "plan.yaml").document.outcome("b").failures
+    then = {"verdict": "failed", "signatures": [failure.signature]}
+    todos = {"b": {"state": "test_failed", "checks": {"tests[0]": then}}}
+    held = Baseline.model_validate({"plan": PLAN, "todos": todos, **fields})
+    file = tmp_path / ".planverify" / place
+    Killed(tmp_path, "20260102T000000-1-a", KeptBaseline(tmp_path, held, path=file)).judged(
+        "b", verdict="failed"
+    )
+    write_whole(file, baseline_bytes(held))
+    (file.parent / "broken.json").write_text("{")
+
+    found = recover(tmp_path / "plan.yaml").document
+
+    (told,) = found.outcome("b").failures
+    assert (failure.since, told.since) == (Since.UNKNOWN, Since.PRE_EXISTING)
+    assert found.outcome("b").at_base == "open"
+    assert len(found.run.notes) == 1
+
+    write_whole(file, baseline_bytes(held.model_copy(update={"python": "other"})))
+    later = recover(tmp_path / "plan.yaml").document
+    assert later.outcome("b").failures[0].since is Since.UNKNOWN
+    assert later.run.notes[1] == (
+        "the baseline that the run was compared with is no longer kept: what was so before is not told"
+    )
 
 
 def test_a_run_that_shows_what_is_below_a_failure_shows_it_after_a_kill(tmp_path: Path):

@@ -24,7 +24,7 @@ from planner.model.baseline import (
     JudgePatch,
     SessionInventory,
 )
-from planner.model.evidence import HygieneSignal
+from planner.model.evidence import AuditEvent, HygieneSignal
 from planner.model.kinds import Hardness
 from planner.model.outcome import Check, CheckKind, TestOutcome, TestResult, Verdict
 from pytest_planverify.baseline.inventory import inventory_of
@@ -290,7 +290,9 @@ def test_a_red_test_that_is_skipped_since_weighs_more_than_a_green_one(
 ) -> None:
     baseline = with_tests(flat, a__t=was, own__v=was)
     checks = (check(("tests/test_a.py::t", now), ("tests/own/test_b.py::v", now)),)
-    expected = [] if hardness is None else [("test-skipped-since", hardness, "tests/test_a.py")]
+    files = {"hard": ["tests/test_a.py", "tests/own/test_b.py"], "soft": ["tests/test_a.py"]}
+    # Who may change a test may skip it, unless it was red.
+    expected = [("test-skipped-since", hardness, file) for file in files.get(hardness or "", [])]
     assert signs(judge(flat, checks=checks, baseline=baseline)) == expected
 
 
@@ -405,6 +407,10 @@ def test_a_start_up_file_is_a_sign_where_it_runs_something_nobody_has_installed(
     assert judge(flat, now, before=elsewhere) == []
     own = SessionInventory(start_up={f"{flat.loaded.root}/sitecustomize.py": "1"})
     assert judge(flat, own) == []
+    # What the sandbox refused, and saw too late, is told by the sandbox.
+    late = AuditEvent(event="write", target=str(site / "code.pth"), denied=True)
+    held = check().model_copy(update={"events": (late, late.model_copy(update={"denied": False}))})
+    assert judge(flat, now, checks=(held,)) == found[:1]
     assert environment.__doc__
 
 

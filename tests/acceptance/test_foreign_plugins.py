@@ -1,0 +1,161 @@
+"""Plugins of other people neither change a verdict nor keep commands from sharing a session."""
+
+from __future__ import annotations
+
+import pytest
+from example_project import Example, Verified, todo
+
+PLUGIN = '''
+"""Does what plugins for databases, event loops, sockets, timing and gathered checks do."""
+
+import asyncio
+import gc
+import socket
+
+import pytest
+
+
+class Database:
+    def connect(self):
+        return "connected"
+
+
+class Guarded(socket.socket):
+    pass
+
+
+def refuse(self):
+    raise RuntimeError("no access to the database without its fixture")
+
+
+def count(phase, info):
+    pass
+
+
+TRUE_SOCKET = socket.socket
+ACCESS = {}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config):
+    import settings
+
+    assert settings.NAME == "shop"
+    ACCESS["allowed"] = Database.connect
+    Database.connect = refuse
+
+
+@pytest.fixture
+def database(monkeypatch):
+    monkeypatch.setattr(Database, "connect", ACCESS["allowed"])
+    return Database()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patched_editor():
+    yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loop_policy():
+    return asyncio.get_event_loop_policy()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    socket.socket = Guarded
+    item.checks = []
+    if count not in gc.callbacks:
+        gc.callbacks.append(count)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown():
+    socket.socket = TRUE_SOCKET
+
+
+@pytest.fixture
+def check(request):
+    def equal(found, expected):
+        if found != expected:
+            request.node.checks.append(f"check {found} == {expected}")
+
+    return equal
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if call.when == "call" and item.checks and not call.excinfo:
+        try:
+            raise AssertionError("; ".join(item.checks))
+        except AssertionError:
+            call.excinfo = pytest.ExceptionInfo.from_current()
+        report.outcome, report.longrepr = "failed", "; ".join(item.checks)
+    return report
+'''
+
+PROJECT = {
+    "settings.py": "NAME = 'shop'\n",
+    "shop.py": """
+        import functools
+
+        @functools.cache
+        def price(name): return len(name)
+
+        def double(number): return number * 3
+    """,
+    "test_query.py": """
+        import asyncio, shop
+
+        def test_query(database): assert database.connect() == "connected"
+        def test_loop(): assert asyncio.run(asyncio.sleep(0, shop.price("tea"))) == 3
+    """,
+    "test_prices.py": """
+        import shop
+
+        def test_price(database): assert shop.price("milk") == 4 and database.connect()
+        def test_again(): assert shop.price("tea") == 3
+    """,
+    "test_checks.py": """
+        import shop
+
+        def test_double(check):
+            check(shop.price("jam"), 3)
+            check(shop.double(2), 4)
+    """,
+    "test_plain.py": "def test_plain(): pass\n",
+}
+
+
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    """The project's run in an environment that has the plugin."""
+    installed = tmp_path_factory.mktemp("environment") / "site-packages"
+    installed.mkdir()
+    (installed / "busy_plugin.py").write_text(PLUGIN)
+    example = Example(tmp_path_factory.mktemp("project"), PROJECT)
+    names = ("query", "prices", "checks", "plain")
+    example.plan(*(todo(name, f"pytest test_{name}.py") for name in names))
+    paths = f"{installed}:{example.root}"
+    return example.verify("-p", "busy_plugin", "plan.yaml", env={"PYTHONPATH": paths})
+
+
+def test_what_plugins_do_for_every_test_neither_fails_nor_separates_criteria(verified: Verified):
+    found = {name: verified.check(name) for name in ("query", "prices", "plain")}
+
+    assert {check["verdict"] for check in found.values()} == {"passed"}, str(verified)
+    assert {check["isolation"] for check in found.values()} == {"session"}, str(verified)
+
+
+def test_checks_that_a_plugin_gathers_are_failures_of_the_product(verified: Verified):
+    evidence = verified.outcomes["checks"]["failure_evidence"]
+
+    assert verified.exit_code == 1, str(verified)
+    assert (evidence["category"], evidence["owner"]) == ("TEST_REGRESSION", "product")
+    assert "check 6 == 4" in evidence["stack_trace_head"]
+
+
+def test_the_output_shows_no_fault_of_the_harness(verified: Verified):
+    assert "Traceback (most recent call last)" not in verified.output
+    assert "INTERNAL" not in verified.output
