@@ -9,9 +9,7 @@ for that is looked at before the first test and before the last one.
 from __future__ import annotations
 
 import re
-import sys
 import types
-from itertools import islice
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -19,6 +17,7 @@ from pytest_planverify.observing.caches import is_unused, make_empty, says_cache
 from pytest_planverify.observing.chance import Chance
 from pytest_planverify.observing.first_imports import FirstImports
 from pytest_planverify.observing.libraries import LibraryWatch
+from pytest_planverify.observing.loaded_modules import LoadedModules
 from pytest_planverify.observing.process_state import library_state, members_of, process_state, stamp
 from pytest_planverify.observing.value_readers import NUMBERS, class_members, learn_types
 from pytest_planverify.observing.values import (
@@ -85,7 +84,7 @@ class LeakWatch:
         self._is_expected_path = is_expected_path
         self._pytest_state = pytest_state
         self._chance = chance or Chance()
-        self._modules = _Modules(is_first_party)
+        self._modules = LoadedModules(is_first_party)
         self._libraries = LibraryWatch(is_first_party)
         self._imports = FirstImports(is_first_party, self._imported)
         self._shapes: dict[str, _ModuleShape] = {}
@@ -339,66 +338,6 @@ def _forgive_ended_threads(before: Fingerprint, now: Fingerprint) -> None:
     running = cast("frozenset[int]", before["threads"])
     now["threads"] = cast("frozenset[int]", now["threads"]) - running
     before["threads"] = frozenset[int]()
-
-
-class _Modules:
-    """Sorts ``sys.modules``, looking again only at what is new or replaced."""
-
-    def __init__(self, is_first_party: Callable[[str], bool]) -> None:
-        self._is_first_party = is_first_party
-        self._ids: tuple[int, ...] = ()
-        self._seen: dict[str, int] = {}
-        self.first_party: dict[str, types.ModuleType] = {}
-        self.stand_ins: dict[str, int] = {}
-        """Entries that no import made."""
-        self.lost = 0
-        """How often a module of a library was taken away or replaced."""
-
-    def update(self) -> None:
-        # a copy, made at once: where it takes objects, the collector may take a module away meanwhile
-        modules = sys.modules.copy()
-        ids = tuple(map(id, modules.values()))
-        if ids == self._ids:
-            return
-        known = len(self._ids) if ids[: len(self._ids)] == self._ids else 0
-        self._ids = ids
-        for name, module in islice(modules.items(), known, None):
-            if self._seen.get(name) != id(module):
-                self._forget(name)
-                self._sort(name, module)
-        if len(self._seen) != len(modules):
-            for name in self._seen.keys() - modules.keys():
-                self._forget(name)
-
-    def _sort(self, name: str, module: object) -> None:
-        self._seen[name] = id(module)
-        members = members_of(module)
-        if members.get("__spec__") is None:
-            if not self._comes_with_a_library(name):
-                self.stand_ins[name] = id(module)
-            return
-        file = members.get("__file__")
-        if isinstance(file, str) and self._is_first_party(file):
-            self.first_party[name] = cast("types.ModuleType", module)
-
-    def _comes_with_a_library(self, name: str) -> bool:
-        """Whether a library made the entry as it was imported: ``six.moves``, what Cython shares."""
-        top, dot, _ = name.partition(".")
-        if name == "__main__" or top.startswith(_MADE_BY_EXTENSIONS):
-            return True
-        owner = members_of(sys.modules.get(top)) if dot else {}
-        file = owner.get("__file__") or ""
-        return owner.get("__spec__") is not None and not self._is_first_party(file)
-
-    def _forget(self, name: str) -> None:
-        known = self._seen.pop(name, None)
-        own = self.first_party.pop(name, None) is not None
-        stood_in = self.stand_ins.pop(name, None) is not None
-        if known is not None and not own and not stood_in and name != "conftest":
-            self.lost += 1
-
-
-_MADE_BY_EXTENSIONS = ("_cython_", "cython_runtime")
 
 
 def _is_noise(module: str, name: str, value: object) -> bool:

@@ -287,7 +287,7 @@ def test_a_cache_that_was_empty_is_emptied_where_that_is_asked_for(project: Any,
 
 
 CACHES = """
-import collections, threading
+import collections, logging, threading
 
 class Recent:
     def __init__(self):
@@ -303,6 +303,7 @@ class Owner:
 def spelled(word, times=1, _cache={}): return _cache.setdefault(word, word * times)
 
 templates_cache, OWNER, MEMORY, FULL_CACHE = Recent(), Owner(), {}, {"a": 1}
+log_cache = logging.Filterer()
 """
 OWN_CACHES: dict[str, Callable[[Any], object]] = {
     "an object's": lambda module: module.templates_cache.keep("x"),
@@ -313,6 +314,7 @@ OWN_CACHES: dict[str, Callable[[Any], object]] = {
 OTHER_STORES: dict[str, Callable[[Any], object]] = {
     "called otherwise": lambda module: module.MEMORY.update(x=1),
     "not empty before": lambda module: module.FULL_CACHE.update(b=2),
+    "a library's": lambda module: module.log_cache.filters.append("x"),
 }
 
 
