@@ -13,7 +13,7 @@ from pytest_planverify.guards import Guard, Violation
 from pytest_planverify.guards.allowlist import is_cache
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     import psutil
@@ -48,12 +48,17 @@ class BudgetWatch:
     """The budget of one plan of the run."""
 
     def __init__(
-        self, budget: Budget, root: Path, *, spared: Iterable[int] = (), expected: Sequence[str] = ()
+        self,
+        budget: Budget,
+        root: Path,
+        *,
+        spared: Callable[[], Collection[int]] = frozenset,
+        expected: Sequence[str] = (),
     ) -> None:
-        """``spared`` are processes of our own; ``expected`` are globs of files that the plan asks for."""
+        """``spared`` gives processes of our own; ``expected`` are globs of files that the plan asks for."""
         self._budget = budget
         self._root = root
-        self._spared = frozenset(spared)
+        self._spared = spared
         self._expected = tuple(expected)
         self._started = time.monotonic()
         self._memory_at = self._files_at = 0.0
@@ -112,7 +117,8 @@ class BudgetWatch:
             below = psutil.Process().children(recursive=True)
         except psutil.Error:
             return []
-        return [process for process in below if process.pid not in self._spared]
+        spared = self._spared()
+        return [process for process in below if process.pid not in spared]
 
     # -- new files -------------------------------------------------------------------------------
 

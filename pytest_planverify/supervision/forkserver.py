@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
+import mmap
 import os
 import pickle
 import select
@@ -20,16 +21,17 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_planverify.observing import phases
-from pytest_planverify.supervision.orphans import end_orphans
+from pytest_planverify.supervision.orphans import children_of, end_orphans
 from pytest_planverify.supervision.warming import make_own, warm_up
 
 if TYPE_CHECKING:
     from pytest_planverify.observing.spec import SessionSpec
 
 _HEADER = struct.Struct("!I")
+_PID = struct.Struct("!q")
 _CLOSING_SECONDS = 2.0
 """How long an idle server may take to notice that it is no longer needed."""
 _LEAVING_SECONDS = 0.2
@@ -64,7 +66,14 @@ class ForkServer:
         self._rewriting = rewriting
         self._paths = list(sys.path)
         self._modules = frozenset(sys.modules)
+        self._board = mmap.mmap(-1, _PID.size)
         self._fork()
+
+    @property
+    def own_pids(self) -> frozenset[int]:
+        """The processes that are no session's: the server, and who stands by."""
+        (waiting,) = _PID.unpack(self._board[: _PID.size])
+        return frozenset({self.pid, int(waiting)})
 
     def renew(self) -> None:
         """Put another server in the place of one that was killed.
@@ -87,7 +96,7 @@ class ForkServer:
                 os.close(self._requests)
                 os.close(self._replies)
                 self._forget()
-                _serve(requests, replies, parent, self._rewriting)
+                _serve(requests, replies, parent, self._rewriting, self._board)
                 code = 0
             except BaseException:
                 traceback.print_exc()
@@ -143,7 +152,7 @@ class ForkServer:
             raise ForkServerDied("the process that forks sessions is gone") from error
 
 
-def _serve(requests: int, replies: int, parent: int, rewriting: Any) -> None:
+def _serve(requests: int, replies: int, parent: int, rewriting: Any, board: mmap.mmap) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in _MEANT_FOR_SESSIONS:
         signal.signal(number, signal.SIG_IGN)
@@ -155,63 +164,93 @@ def _serve(requests: int, replies: int, parent: int, rewriting: Any) -> None:
     warm_up(rewriting)
     gc.collect()
     gc.freeze()
-    server = os.getpid()
+    place = _Place(requests, replies, os.getpid(), group, board)
+    waiting: _Waiting | None = _stand_by(place)
     while True:
-        pid, orders = _stand_by(requests, replies, server, group)
         try:
             request = _receive(requests)
         except EOFError:  # seen before the kernel tells that the parent has died
             end_orphans(parent)
             return
         if request is None:
-            os.close(orders)
-            os.waitpid(pid, 0)
+            if waiting is not None:
+                waiting.dismiss()
             return
-        while not _hand_over(orders, request):  # it was ended with what the session before had left
-            os.waitpid(pid, 0)
-            pid, orders = _stand_by(requests, replies, server, group)
+        while waiting is None or not waiting.hand_over(request):  # ended with what another session left
+            waiting = _stand_by(place)
+        spec, own_session = request
+        pid = waiting.pid
         _send(replies, pid)
-        _send(replies, _wait(pid, own_session=request[1]))
+        # A command that is run by itself is seldom the only one.
+        waiting = _stand_by(place) if spec.verbatim else None
+        beside = 0 if waiting is None else waiting.pid
+        _send(replies, _wait(pid, own_session=own_session, beside=beside))
 
 
-def _hand_over(orders: int, request: object) -> bool:
-    """Tell the process that stands by what to run. Returns whether it was still there."""
-    try:
-        _send(orders, request)
-    except BrokenPipeError:
-        return False
-    finally:
-        os.close(orders)
-    return True
+class _Place(NamedTuple):
+    """Where the server stands."""
+
+    requests: int
+    replies: int
+    pid: int
+    group: int
+    """The process group of the parent."""
+    board: mmap.mmap
+    """Tells the parent who stands by."""
 
 
-def _stand_by(requests: int, replies: int, server: int, group: int) -> tuple[int, int]:
-    """Fork the next session's process before it is asked for, while the parent does other things.
+class _Waiting(NamedTuple):
+    """A process that will be the next session's."""
 
-    Returns its process id, and where to write what it is to run.
-    """
+    pid: int
+    orders: int
+
+    def hand_over(self, request: object) -> bool:
+        """Tell it what to run. Returns whether it was still there."""
+        try:
+            _send(self.orders, request)
+        except BrokenPipeError:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
+            return False
+        finally:
+            os.close(self.orders)
+        return True
+
+    def dismiss(self) -> None:
+        """No session comes any more."""
+        os.close(self.orders)
+        with contextlib.suppress(OSError):
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+
+
+def _stand_by(place: _Place) -> _Waiting:
+    """Fork the next session's process before it is asked for, while others have the time."""
     waiting, orders = os.pipe()
     pid = os.fork()
     if pid:
         os.close(waiting)
-        return pid, orders
+        place.board[: _PID.size] = _PID.pack(pid)
+        return _Waiting(pid, orders)
     try:
-        for descriptor in (requests, replies, orders):
+        for descriptor in (place.requests, place.replies, orders):
             os.close(descriptor)
         for number in (_PARENT_DIED, *_MEANT_FOR_SESSIONS):
             signal.signal(number, signal.SIG_DFL)
-        _die_with(server)
+        _die_with(place.pid)
         make_own()
         spec, own_session = _receive(waiting)
+        place.board[: _PID.size] = _PID.pack(0)
         os.close(waiting)
-    except EOFError:  # no more sessions
+    except EOFError:
         os._exit(0)
     except BaseException:
         traceback.print_exc()
         os._exit(70)
     if not own_session:
         with contextlib.suppress(OSError):
-            os.setpgid(0, group)  # to which the terminal belongs
+            os.setpgid(0, place.group)  # to which the terminal belongs
     _run(spec, own_session)
     os._exit(70)
 
@@ -240,26 +279,26 @@ def _leave() -> None:
             step()
 
 
-def _wait(pid: int, *, own_session: bool) -> Exited:
+def _wait(pid: int, *, own_session: bool, beside: int = 0) -> Exited:
+    """Wait for a session; ``beside`` stands by for the next one."""
     while True:
         ended, status = os.waitpid(-1, 0)
         if ended == pid:  # and no orphan of the session, which this process inherits
             break
     code = os.waitstatus_to_exitcode(status)
-    left = _leaves_something(pid, own_session=own_session)
+    left = _leaves_something(pid, own_session=own_session, beside=beside)
     return Exited(code, None, left) if code >= 0 else Exited(None, -code, left)
 
 
-def _leaves_something(pid: int, *, own_session: bool) -> bool:
+def _leaves_something(pid: int, *, own_session: bool, beside: int) -> bool:
     """Whether what the session started still runs when it has had a moment to end; the dead are reaped."""
     deadline = time.monotonic() + _LEAVING_SECONDS
     while True:
-        try:
+        with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        except ChildProcessError:
-            if not own_session or not _has_group(pid):
-                return False
+        if not children_of(os.getpid()) - {beside} and (not own_session or not _has_group(pid)):
+            return False
         if time.monotonic() > deadline:
             return True
         time.sleep(0.01)

@@ -34,6 +34,15 @@ def end_orphans(parent: int) -> None:
         time.sleep(0.02)
 
 
+def children_of(pid: int) -> set[int]:
+    """The processes that a process waits for, the dead among them not; none where there is no ``/proc``."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:
+            return set(map(int, file.read().split()))
+    except OSError:  # a kernel without that list
+        return {each for each, (parent, _) in _living() if parent == pid}
+
+
 def _living() -> Iterator[tuple[int, tuple[int, int]]]:
     """Every process that is no zombie, with its parent and its session."""
     with contextlib.suppress(OSError):

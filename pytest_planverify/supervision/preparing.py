@@ -170,7 +170,7 @@ class Preparing:
         return BudgetWatch(
             Budget() if self._settings.recording else plan.plan.metadata.budget,
             plan.root,
-            spared=(self._facts.server.pid,),
+            spared=lambda: self._facts.server.own_pids,
             expected=[
                 *(path for paths in planned_paths(flat).values() for path in paths),
                 *(os.path.relpath(path, plan.root) for path in own if path is not None),
