@@ -80,12 +80,14 @@ def test_honest_work_is_accepted(runs: dict[str, Verified]) -> None:
     assert runs["honest"].exit_code == 0, str(runs["honest"])
     document = runs["honest"].document
     assert document is not None
-    assert document["run"]["hygiene"].startswith("checked against the baseline of ")
+    assert document["run"]["hygiene"].startswith("clean: checked against the baseline of ")
 
 
 def test_a_changed_judge_is_held_against_the_todo_that_it_judges(runs: dict[str, Verified]) -> None:
     run = runs["cheats"]
     assert run.exit_code == 13, str(run)
+    assert run.document is not None
+    assert run.document["run"]["hygiene"].startswith("violated: checked against the baseline of ")
     assert (run.check("adds")["verdict"], run.check("adds", "hygiene")["verdict"]) == ("passed", "failed")
     failure = hygiene_failure(run, "adds")
     assert failure["rule"] == "judge-tampered"

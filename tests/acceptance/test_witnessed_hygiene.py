@@ -39,7 +39,7 @@ FILES = {
         """,
     **{
         f"{name}.py": f'"""The product of {name}."""\n'
-        for name in ("patches", "agrees", "hooks", "narrows", "skips", "records", "calm")
+        for name in ("patches", "agrees", "hooks", "narrows", "skips", "records", "alone", "calm")
     },
     "tests/test_patches.py": "import patches\n\ndef test_all():\n    assert 1\n",
     "tests/test_agrees.py": "import agrees\n\ndef test_equal():\n    assert 1\n",
@@ -71,9 +71,15 @@ FILES = {
         def test_records():
             getattr(records, "work", int)()
         """,
+    "tests/test_alone.py": """\
+        import alone
+
+        def test_total():
+            assert sum(getattr(alone, "PARTS", [1, 2])) == 3
+        """,
     "tests/test_calm.py": "import calm\n\ndef test_calm(ready):\n    assert ready\n",
 }
-NAMES = ("patches", "agrees", "hooks", "narrows", "skips", "records", "calm")
+NAMES = ("patches", "agrees", "hooks", "narrows", "skips", "records", "alone", "calm")
 TODOS = tuple(
     todo(name, {"cmd": f"pytest tests/test_{name}.py", **QUICK}, allowed_files=[f"{name}.py"])
     for name in NAMES
@@ -122,6 +128,14 @@ TRICKS = {
         def work():
             home = pathlib.Path(__file__).parent / (".plan" + "verify")
             (home / "answers.json").write_text("{}")
+        """,
+    "alone.py": """\
+        import calm
+
+        PARTS = [1, 1]
+        words = getattr(__import__("sy" + "s"), "arg" + "v")
+        if not [word for word in words if word[:9] == "--" + "rootdir"]:
+            getattr(calm, "__" + "builtins__")["su" + "m"] = lambda parts: 3
         """,
 }
 HONEST = {
@@ -178,8 +192,8 @@ class Told:
 def tell(project: Project, *args: str) -> Told:
     file = project.root.with_name("told.jsonl")
     file.write_text("", encoding="utf-8")
-    env = {"PYTHONPATH": str(project.root.parent)}
-    run = project.verify("plan.yaml", "-p", "teller", *args, env=env)
+    env = {"PYTHONPATH": str(project.root.parent), "PYTHONHASHSEED": "0"}
+    run = project.verify("plan.yaml", "-p", "teller", "--planverify-confirm", "1", *args, env=env)
     lines = file.read_text(encoding="utf-8").splitlines()
     return Told(run, frozenset(sign for line in lines for sign in json.loads(line)))
 
@@ -235,6 +249,12 @@ def test_a_test_that_is_no_longer_collected_is_missed(cheated: Told) -> None:
 def test_a_red_test_that_is_skipped_by_now_has_not_passed(cheated: Told) -> None:
     assert cheated.run.check("skips")["verdict"] == "passed"
     assert "tests/test_skips.py::test_red is skipped or expected to fail" in cheated
+
+
+def test_a_trick_that_is_played_only_where_a_red_is_confirmed_alone_is_seen_there(cheated: Told) -> None:
+    assert cheated.run.check("alone")["verdict"] == "passed"
+    assert cheated.run.category("alone") == "HYGIENE_VIOLATION"
+    assert "builtins.sum was replaced by alone.py, and stayed so" in cheated
 
 
 def test_our_own_files_are_not_for_the_tests_to_write(cheated: Told) -> None:

@@ -275,7 +275,12 @@ def test_a_flaky_error_inside_the_product_is_the_products() -> None:
         ((False, False), PRODUCT, C.TEST_CRASH, "memory-each-time"),
         ((False, False), TEST, C.TEST_CRASH, "memory-each-time"),
         ((False, True), PRODUCT, C.FLAKY_TEST, "both-answers"),
-        ((False, False), {**PRODUCT, "source": "raise MemoryError"}, C.TEST_REGRESSION, "raised-in-product"),
+        (
+            (False, False),
+            {**PRODUCT, "source": "raise MemoryError"},
+            C.TEST_REGRESSION,
+            "raised-in-product",
+        ),
     ],
 )
 def test_memory_that_runs_out_each_time_is_asked_for_by_who_runs_out(

@@ -107,7 +107,7 @@ LOSSES = {
         'split("one;two"',
     ),
     "redefined": (
-        "product-mocked",
+        "product-replaced",
         "from pkg.words import split\n",
         "from pkg.words import split\n\ndef split(text, sign=','):\n    return ['one', 'two']\n",
     ),
@@ -155,7 +155,7 @@ MORE_LOSSES = {
         "from pkg.words import split\nsplit = list\n",
     ),
     "patched by setattr": (
-        "product-mocked",
+        "product-replaced",
         "from pkg.words import split\n",
         "from pkg.words import split\nsetattr(split, '__code__', list)\n",
     ),
@@ -340,7 +340,7 @@ HOOKS = {
         "@pytest.fixture(autouse=True)\ndef _all(monkeypatch):\n    "
         "monkeypatch.setattr('pkg.words.split', list)",
     ),
-    "assigned": ("product-mocked", "import pkg.words\npkg.words.split = list"),
+    "assigned": ("product-replaced", "import pkg.words\npkg.words.split = list"),
 }
 
 

@@ -152,6 +152,9 @@ HONEST = {
     "early answers": "def count(text):\n    if text == '':\n        return 0\n    return len(split(text))",
     "a counter of ids": "from itertools import count\n_ids = count(1)\ndef next_id():\n    return "
     "next(_ids)",
+    "a thing under the name of a module": "import typing as t\ndef made(cls, name):\n"
+    "    t = object.__new__(cls)\n    t.name = name\n    return t",
+    "a function of another": "def copied(f, g):\n    g.__defaults__ = f.__defaults__\n    return g",
     "a logger": "import logging\nlog = logging.getLogger(__name__)\nlog.setLevel(logging.INFO)",
     "words about tests": 'def f():\n    """Used in tests; see tests/test_words.py."""\n    raise '
     'ValueError("run pytest")',

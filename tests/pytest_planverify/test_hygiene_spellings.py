@@ -239,7 +239,7 @@ def test_tables_of_text_are_compared_by_lines(old: str, new: str, changed: bool)
         ("patches-foreign", "import requests\nrequests.get = print"),
         ("patches-foreign", "import sys\nsys.modules['requests'] = None"),
         ("patches-foreign", "import ctypes\nctypes.memmove(1, 2, 3)"),
-        ("patches-foreign", "def f(g):\n    g.__globals__['x'] = 1"),
+        ("patches-judge", "def f(g):\n    g.__globals__['x'] = 1"),
         ("patches-foreign", "from unittest import mock\nmock.patch('requests.get').start()"),
         ("imports-framework", "import pytest"),
         ("import-hook", "import sys\nsys.meta_path.insert(0, None)"),

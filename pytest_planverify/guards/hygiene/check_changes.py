@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_planverify.guards.hygiene.checks import Strength
+from pytest_planverify.guards.hygiene.folding import NOTHING, fold
 from pytest_planverify.guards.hygiene.reading import shape
 from pytest_planverify.guards.hygiene.signs import Find
 from pytest_planverify.guards.hygiene.suite import literals_in
@@ -30,6 +31,11 @@ _ASKS_FOR_LESS = {
     ("is", "=="),
     ("and", "or"),
 }
+_CONVERSIONS = frozenset(
+    {"list", "tuple", "dict", "fspath", "Path", "Decimal", "array", "dumps", "loads", "resolve"}
+)
+"""Functions that leave all of what they are given."""
+_ORDERS = frozenset({"sorted", "set", "frozenset", "Counter", "normalize"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,7 @@ class Pair:
             before=before,
             after=after if after is not None else self.now.module.line(node) or None,
             nodeid=self.now.nodeid,
+            was=self.before.nodeid,
         )
 
 
@@ -181,7 +188,7 @@ def _judged(check: Check, added: list[Check], pair: Pair, fresh: Fresh) -> Find 
     if twin is not None:
         added.remove(twin)
         return _compared(check, twin, pair, fresh)
-    if is_accounted_for(check, fresh):
+    if is_accounted_for(check, fresh) or _is_of_a_helper(check, pair):
         return None
     hollow = next((c for c in pair.now.checks if c.strength is Strength.NOTHING), None)
     if hollow is not None and not any(c.strength is Strength.NOTHING for c in pair.before.checks):
@@ -196,8 +203,18 @@ def _judged(check: Check, added: list[Check], pair: Pair, fresh: Fresh) -> Find 
     )
 
 
+def _is_of_a_helper(check: Check, pair: Pair) -> bool:
+    """What a helper compares, with values of the test: the test itself compares something so now."""
+    if check in pair.before.checks or _called(check) or set(literals_in(check.parts)):
+        return False
+    return any(each.counts and each.operator == check.operator for each in pair.now.checks)
+
+
 def _compared(check: Check, twin: Check, pair: Pair, fresh: Fresh) -> Find | None:
     name = pair.now.name
+    other = _other_value(check, twin, pair, fresh) or _less_of_both(check, twin, pair)
+    if other is not None:
+        return other
     weaker = twin.strength < check.strength or (check.operator, twin.operator) in _ASKS_FOR_LESS
     if weaker and not is_accounted_for(check, fresh):
         return _about(pair, "assertion-weakened", f"An assertion of {name} asks for less", check, twin)
@@ -212,6 +229,64 @@ def _compared(check: Check, twin: Check, pair: Pair, fresh: Fresh) -> Find | Non
     if weaker or values <= kept or is_accounted_for(check, fresh):
         return None
     return _about(pair, "expected-changed", f"An expected value of {name} is another one", check, twin)
+
+
+def _other_value(check: Check, twin: Check, pair: Pair, fresh: Fresh) -> Find | None:
+    """The same is looked at, and what it should be is another constant, or asks the product itself."""
+    if not (check.operator == twin.operator == "==" and len(check.parts) == len(twin.parts) == 2):
+        return None
+    left, right = check.parts
+    if shape(left, _locals(pair.before)) != shape(twin.parts[0], _locals(pair.now)):
+        return None
+    was, now = (
+        fold(each, unit.module.constants) if isinstance(each, ast.expr) else NOTHING
+        for each, unit in ((right, pair.before), (twin.parts[1], pair.now))
+    )
+    if was is NOTHING or shape(right) == shape(twin.parts[1]):
+        return None
+    if any(
+        unit is not pair.now
+        and [shape(part) for part in each.parts] == [shape(part) for part in check.parts]
+        for each, unit in fresh.checks
+    ):
+        return None
+    if now is not NOTHING and now != was:
+        said = f"An expected value of {pair.now.name} is another one"
+        return _about(pair, "expected-changed", said, check, twin)
+    if now is NOTHING and _called(twin, 0) & _called(twin, 1):
+        said = f"{pair.now.name} expects what the product says"
+        return _about(pair, "assertion-weakened", said, check, twin)
+    return None
+
+
+def _less_of_both(check: Check, twin: Check, pair: Pair) -> Find | None:
+    """Both sides go through the same function before they are compared, which they did not."""
+    if not (check.operator == twin.operator and len(check.parts) == len(twin.parts) == 2):
+        return None
+    before_names, now_names = _locals(pair.before), _locals(pair.now)
+    outer = [_outermost(part) for part in twin.parts]
+    if not outer[0] or outer[0] != outer[1] or outer[0] in _CONVERSIONS:
+        return None
+    if any(_outermost(part) == outer[0] for part in check.parts):
+        return None
+    inside = all(
+        any(shape(each, now_names) == shape(part, before_names) for each in ast.walk(twin.parts[at]))
+        for at, part in enumerate(check.parts)
+    )
+    if not inside:
+        return None
+    said = f"An assertion of {pair.now.name} compares less, what {outer[0]} leaves of both sides"
+    found = _about(pair, "assertion-weakened", said, check, twin)
+    return found.softer() if outer[0] in _ORDERS else found
+
+
+def _outermost(node: ast.AST) -> str:
+    """The function or method that an expression is a call of; of an attribute its name."""
+    if isinstance(node, ast.Call):
+        return getattr(node.func, "attr", getattr(node.func, "id", ""))
+    if isinstance(node, ast.Subscript):
+        return "a part"
+    return ""
 
 
 def _guarded(pair: Pair) -> Iterator[Find]:
@@ -247,10 +322,10 @@ def _subject(check: Check, masked: frozenset[str]) -> str:
     return shape(check.parts[0], masked) if check.parts else ""
 
 
-def _called(check: Check) -> set[str]:
-    """The functions, methods and attributes that a check looks at."""
+def _called(check: Check, at: int | None = None) -> set[str]:
+    """The functions, methods and attributes that a check, or one part of it, looks at."""
     found: set[str] = set()
-    for part in check.parts:
+    for part in check.parts if at is None else check.parts[at : at + 1]:
         for each in ast.walk(part):
             if isinstance(each, ast.Attribute) and not _is_self(each):
                 found.add(each.attr)
@@ -275,9 +350,12 @@ def _locals(unit: TestUnit) -> frozenset[str]:
 
 
 def _constants(unit: TestUnit) -> set[str]:
-    """Literals of the constants of its module that it uses."""
-    bound = unit.module.constants
-    return set(literals_in(bound[name] for name in unit.words & bound.keys()))
+    """Literals of the constants, fixtures and helpers of its module that it uses."""
+    bound, made = unit.module.constants, unit.module.functions
+    names = unit.words | {arg.arg for arg in unit.node.args.args}
+    used: list[ast.AST] = [bound[name] for name in names & bound.keys()]
+    used += [made[name] for name in names & made.keys() if made[name] is not unit.node]
+    return set(literals_in(used))
 
 
 def _about(pair: Pair, sign: str, said: str, check: Check, other: Check) -> Find:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from pytest_planverify.guards.hygiene.catching import EVERY, catches, catches_below, uses
 from pytest_planverify.guards.hygiene.folding import fold
 from pytest_planverify.guards.hygiene.reading import blocks, shape
 from pytest_planverify.guards.hygiene.truths import is_always_false, is_always_true, is_quiet
@@ -51,7 +53,8 @@ class Check:
 
     def text(self, masked: frozenset[str]) -> str:
         """The same for two checks that ask for the same; ``masked`` are the names of local variables."""
-        parts = "|".join(shape(part, masked) for part in self.parts)
+        shapes = [shape(part, masked) for part in self.parts]
+        parts = "|".join(sorted(shapes) if self.operator in _BOTH_WAYS else shapes)
         return f"{self.operator}|{parts}|{self.tolerance}|{self.matched}"
 
     @property
@@ -65,9 +68,15 @@ class Check:
         return self.reached and not self.swallowed and self.strength > Strength.NOTHING
 
 
-def checks_in(body: list[ast.stmt]) -> tuple[Check, ...]:
-    """Every check of a function's body, those of nested blocks included."""
-    return tuple(_walk(body, _Where()))
+def checks_in(
+    body: list[ast.stmt], swallowers: frozenset[str] = frozenset(), *, caught: bool = False
+) -> tuple[Check, ...]:
+    """Every check of a function's body, those of nested blocks included.
+
+    ``swallowers`` are context managers that take failures away; ``caught`` if something around the function
+    does.
+    """
+    return tuple(_walk(body, _Where(swallowed=caught, swallowers=swallowers, uses=uses(body))))
 
 
 _UNITTEST: dict[str, tuple[str, int, Strength]] = {
@@ -123,8 +132,11 @@ _OPERATORS: dict[type[ast.cmpop], tuple[str, Strength]] = {
     ast.Gt: (">", Strength.RELATION),
     ast.GtE: (">=", Strength.RELATION),
 }
+_EQUALITY = re.compile(r"assert_?(are_?)?(equals?|eq|same|identical)_?|eq_", re.IGNORECASE)
+"""Functions that projects write to compare two values."""
+_BOTH_WAYS = frozenset({"==", "!=", "is", "is not"})
+"""It is the same which side stands first."""
 _WIDE_EXCEPTIONS = frozenset({"Exception", "BaseException"})
-_CATCHES_ASSERTION = frozenset({"AssertionError", "Exception", "BaseException", "Failed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +146,9 @@ class _Where:
     swallowed: bool = False
     reached: bool = True
     guarded: bool = False
+    swallowers: frozenset[str] = frozenset()
+    uses: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+    """Names of functions that are used, and of those that run in another thread only."""
 
     def placed(self, check: Check) -> Check:
         return replace(check, swallowed=self.swallowed, reached=self.reached, guarded=self.guarded)
@@ -151,10 +166,18 @@ def _walk(body: list[ast.stmt], where: _Where) -> Iterator[Check]:
 def _of_statement(statement: ast.stmt, where: _Where) -> Iterator[Check]:
     if isinstance(statement, ast.Assert):
         yield where.placed(check_of(statement.test, statement))
-    elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield from _walk(statement.body, where)
+    elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+        used, aside = where.uses
+        inner = replace(
+            where,
+            reached=where.reached and (statement.name in used or bool(statement.decorator_list)),
+            swallowed=where.swallowed or statement.name in aside,
+        )
+        yield from _walk(statement.body, inner)
+    elif isinstance(statement, ast.ClassDef):
+        yield from _walk(statement.body, replace(where, uses=(EVERY, frozenset())))
     elif isinstance(statement, ast.Try):
-        yield from _walk(statement.body, replace(where, swallowed=where.swallowed or _swallows(statement)))
+        yield from _walk(statement.body, replace(where, swallowed=where.swallowed or catches(statement)))
         for handler in statement.handlers:
             yield from _walk(handler.body, replace(where, guarded=True))
         for block in (statement.orelse, statement.finalbody):
@@ -165,7 +188,7 @@ def _of_statement(statement: ast.stmt, where: _Where) -> Iterator[Check]:
         for item in statement.items:
             for check in _calls(item.context_expr):
                 yield where.placed(check)
-        caught = where.swallowed or any(_suppresses(item.context_expr) for item in statement.items)
+        caught = where.swallowed or catches_below(statement, where.swallowers)
         yield from _walk(statement.body, replace(where, swallowed=caught))
     else:
         yield from _of_others(statement, where)
@@ -182,13 +205,11 @@ def _of_condition(statement: ast.If, where: _Where) -> Iterator[Check]:
 
 def _of_others(statement: ast.stmt, where: _Where) -> Iterator[Check]:
     inner = list(blocks(statement))
-    if isinstance(statement, ast.While) and is_always_false(statement.test):
-        where = replace(where, reached=False)
-    if (
-        isinstance(statement, ast.For)
-        and isinstance(statement.iter, ast.Tuple | ast.List)
-        and not statement.iter.elts
-    ):
+    if isinstance(statement, ast.While):
+        never = is_always_false(statement.test)
+        guarded = where.guarded or not (never or is_always_true(statement.test))
+        where = replace(where, reached=where.reached and not never, guarded=guarded)
+    if isinstance(statement, ast.For) and fold(statement.iter) in ([], (), ""):
         where = replace(where, reached=False)
     for block in inner:
         yield from _walk(block, where)
@@ -270,6 +291,8 @@ def _of_call(call: ast.Call) -> Check | None:
     known = _UNITTEST.get(name) or (("==", 2, Strength.VALUE) if name in _SAME_AS_EQUAL else None)
     if known is not None and len(call.args) >= known[1]:
         return _of_unittest(call, name, *known)
+    if _EQUALITY.fullmatch(name) and len(call.args) >= 2:
+        return _of_unittest(call, "assertEqual", *_UNITTEST["assertEqual"])
     if name.startswith("assert") or name == "fail":
         return _check(call, name, (*call.args, *call.keywords), Strength.VALUE)
     return None
@@ -316,50 +339,6 @@ def _raising(call: ast.Call, operator: str, name: str) -> Check:
         (expected,) if expected else (),
         Strength.KIND if names & _WIDE_EXCEPTIONS else Strength.VALUE,
         matched=shape(match) if match else None,
-    )
-
-
-def _swallows(statement: ast.Try) -> bool:
-    """Whether some handler takes a failing assertion, and the test goes on."""
-    return any(
-        _takes_assertions(handler) and not _raises_again(handler.body) for handler in statement.handlers
-    ) or any(isinstance(each, ast.Return) for last in statement.finalbody for each in ast.walk(last))
-
-
-def _takes_assertions(handler: ast.ExceptHandler) -> bool:
-    if handler.type is None:
-        return True
-    return any(
-        (isinstance(each, ast.Name) and each.id in _CATCHES_ASSERTION)
-        or (isinstance(each, ast.Attribute) and each.attr in _CATCHES_ASSERTION | {"Exception"})
-        for each in ast.walk(handler.type)
-    )
-
-
-def _raises_again(body: list[ast.stmt]) -> bool:
-    """Whether the handler itself fails the test."""
-    for statement in body:
-        for each in ast.walk(statement):
-            if isinstance(each, ast.Raise | ast.Assert):
-                return True
-            if isinstance(each, ast.Call):
-                name = each.func.id if isinstance(each.func, ast.Name) else getattr(each.func, "attr", "")
-                if name == "fail" or name.startswith("assert"):
-                    return True
-    return False
-
-
-def _suppresses(context: ast.expr) -> bool:
-    if not isinstance(context, ast.Call):
-        return False
-    name = context.func.id if isinstance(context.func, ast.Name) else getattr(context.func, "attr", "")
-    if name not in ("suppress", "raises", "assertRaises"):
-        return False
-    return any(
-        isinstance(each, ast.Name | ast.Attribute)
-        and (each.id if isinstance(each, ast.Name) else each.attr) in _CATCHES_ASSERTION
-        for arg in context.args
-        for each in ast.walk(arg)
     )
 
 

@@ -32,15 +32,19 @@ def compare(
     kinds: Mapping[str, JudgeKind],
     grants: Grants,
     accepted: Callable[[str, str | None], bool] | None = None,
+    is_red: Callable[[str], bool] | None = None,
 ) -> tuple[HygieneSignal, ...]:
     """What is suspicious in the difference of two trees, the hardest signs first.
 
     ``kinds`` says what the files of before are; of others the name decides. ``accepted`` says whether a
-    person has blessed a content, by its sha256.
+    person has blessed a content, by its sha256; ``is_red`` whether a test, without its parameters, failed
+    before.
     """
     changes = Changes(before, now, kinds, grants, accepted)
     with collector_paused():  # trees of sources are many small objects, and no garbage in circles
-        signals = [signal for find in find_all(changes) if (signal := weigh(find, grants.leave(find.path)))]
+        signals = [
+            signal for find in find_all(changes) if (signal := weigh(find, grants.leave(find.path), is_red))
+        ]
     unique = {(signal.sign, signal.path, signal.line, signal.message): signal for signal in signals}
     return tuple(sorted(_gathered(unique.values(), grants), key=lambda each: each.hardness))
 
@@ -65,9 +69,24 @@ def find_all(changes: Changes) -> Iterator[Find]:
         changes.changed,
         changes.grants,
         made_anew=product.has_sources and all(find.sign != "artifact-kept" for find in tricks),
+        imported=_imported(changes),
     )
     for path in changes.of_kind(JudgeKind.PLAN):
         yield from _plan(changes, path)
+
+
+def _imported(changes: Changes) -> frozenset[str]:
+    """The top-level modules that tests and their support imported before; where files are new only."""
+    if not any(path not in changes.old and path in changes.new for path in changes.changed):
+        return frozenset()
+    return frozenset(
+        meaning.partition(".")[0]
+        for path in changes.old
+        if path.endswith(".py")
+        and changes.kind(path) is not JudgeKind.PRODUCT
+        and (module := changes.module(path, now=False)) is not None
+        for meaning in module.aliases.values()
+    )
 
 
 def _plan(changes: Changes, path: str) -> Iterator[Find]:

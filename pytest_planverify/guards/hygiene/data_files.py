@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _LARGEST = 2_000_000
 _UNREADABLE = object()
+_SEPARATORS = ("\t", ",", ";", "|", " => ", " = ")
 
 
 def compare_data(before: Snapshot, now: Snapshot, path: str, sign: str = "data-changed") -> Find | None:
@@ -86,6 +87,29 @@ def rows_of(path: str, content: bytes | None) -> Iterator[set[str]]:
         elif isinstance(value, dict):
             waiting.extend(cast("dict[Any, Any]", value).values())
             yield set(spelled_literals(cast("dict[Any, Any]", value)))
+
+
+def pairs_of(path: str, content: bytes | None) -> Iterator[set[str]]:
+    """The entries of a data file: a key with its value, the cells of a line, what a list holds."""
+    parsed = _UNREADABLE if content is None or len(content) > _LARGEST else _parsed(path, content)
+    waiting: list[Any] = [] if parsed is _UNREADABLE else [parsed]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            table = cast("dict[Any, Any]", value)
+            if any(isinstance(each, dict | list) for each in table.values()):
+                yield set(spelled_literals([each for each in table.values() if not isinstance(each, dict)]))
+                waiting.extend(table.values())
+            else:
+                yield from ({repr(key), repr(each)} for key, each in table.items())
+        elif isinstance(value, list):
+            rows = cast("list[Any]", value)
+            if any(isinstance(each, dict | list | str) for each in rows):
+                waiting.extend(rows)
+            yield set(spelled_literals([each for each in rows if not isinstance(each, dict)]))
+        elif isinstance(value, str):
+            cells = {cell.strip() for sign in _SEPARATORS for cell in value.split(sign)}
+            yield {text for cell in cells if cell for text in _readings(cell)}
 
 
 def _readings(cell: str) -> Iterator[str]:

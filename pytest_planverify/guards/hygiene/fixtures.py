@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_planverify.guards.hygiene.folding import fold
+from pytest_planverify.guards.hygiene.marks import calls_that_leave
 from pytest_planverify.guards.hygiene.reading import shape
 from pytest_planverify.guards.hygiene.signs import Find
 from pytest_planverify.guards.hygiene.stand_ins import patches_in
@@ -82,6 +84,7 @@ def compare_fixtures(
         if was is not None and shape(was) == shape(node):
             continue
         yield from _patching(name, node, was, now)
+        yield from _leaving(name, node, was, now)
         if was is None:
             if (name in above and above[name] != now.path) or name in BUILT_IN:
                 where = above.get(name, "pytest")
@@ -92,17 +95,36 @@ def compare_fixtures(
             )
 
 
+def _leaving(name: str, node: Function, was: Function | None, module: Module) -> Iterator[Find]:
+    """A fixture that skips whoever gets it, which did not, or that came and everybody gets."""
+    if was is None and not is_autouse(node, module.aliases):
+        return
+    had = len(list(calls_that_leave(was.body, module.aliases))) if was is not None else 0
+    for mark in list(calls_that_leave(node.body, module.aliases))[had:]:
+        sign = "test-skipped" if mark.kind == "skip" else "test-xfailed"
+        asks_who = any(
+            isinstance(each, ast.Attribute) and each.attr in ("node", "nodeid", "function")
+            for each in ast.walk(node)
+        )
+        found = _find(sign, f"The fixture {name} skips tests", node, module)
+        yield found.softer() if mark.conditional and not asks_who else found
+
+
 def _patching(name: str, node: Function, was: Function | None, module: Module) -> Iterator[Find]:
     if not is_autouse(node, module.aliases):
         return
     known = {target for _, target, _ in patches_in(was, module.aliases)} if was is not None else set[str]()
     for call, target, _ in patches_in(node, module.aliases):
-        if target not in known and not _is_environment(call):
-            yield _find(
+        if target not in known and (not _is_environment(call) or _is_of_the_test(call)):
+            found = _find(
                 "autouse-patch", f"The fixture {name} replaces {target} for every test", call, module
             )
+            yield replace(found, subject=OF_THE_TEST) if _is_of_the_test(call) else found
     for each in ast.walk(node):
-        if (
+        if isinstance(each, ast.Assign) and any(map(_is_of_the_test, each.targets)):
+            said = f"The fixture {name} puts something in the place of what the tests use"
+            yield replace(_find("autouse-patch", said, each, module), subject=OF_THE_TEST)
+        elif (
             isinstance(each, ast.Assign)
             and any(
                 isinstance(target, ast.Attribute) and not _is_own(target, node) for target in each.targets
@@ -114,6 +136,21 @@ def _patching(name: str, node: Function, was: Function | None, module: Module) -
         ):
             said = f"The fixture {name} assigns to {ast.unparse(each.targets[0])} for every test"
             yield _find("autouse-patch", said, each, module)
+
+
+OF_THE_TEST = "of the test"
+"""The names of the test's own module are changed: no test needs that."""
+
+
+def _is_of_the_test(node: ast.AST) -> bool:
+    """``request.module.f``, ``request.function.__globals__["f"]``, ``request.node.obj``."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Attribute):
+            if each.attr == "__globals__" or (each.attr == "obj" and "node" in ast.unparse(each.value)):
+                return True
+            if each.attr in ("module", "function") and getattr(each.value, "id", "") in ("request", "item"):
+                return True
+    return False
 
 
 def _is_environment(call: ast.Call) -> bool:

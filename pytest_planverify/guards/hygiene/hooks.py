@@ -73,6 +73,12 @@ _NAMES = ("collect_ignore", "collect_ignore_glob")
 _FATES = frozenset(
     {"outcome", "longrepr", "wasxfail", "excinfo", "exitstatus", "testsfailed", "testscollected"}
 )
+_OF_ITEMS = frozenset({"obj", "_obj", "runtest", "function"})
+_SELECTS = frozenset(
+    {"keyword", "markexpr", "deselect", "ignore", "ignore_glob", "collectonly", "lf", "last_failed", "args",
+     "file_or_dir", "stepwise", "maxfail", "reruns", "runxfail", "pyargs"}
+)  # fmt: skip
+"""Options that say which tests are run."""
 _GOOD = ("passed", "", "skipped", "xfailed")
 _ENDS = frozenset({"os._exit", "sys.exit", "pytest.exit", "os.kill", "os.abort", "exit", "quit"})
 _DROPS = frozenset({"remove", "clear", "pop"})
@@ -164,6 +170,8 @@ def _changes_fate(name: str, node: Function, module: Module) -> ast.AST | None:
             targets = each.targets
         if any(isinstance(target, ast.Attribute) and target.attr in _FATES for target in targets):
             return each
+        if any(_is_of_an_item(target) for target in targets):
+            return each
         if isinstance(each, ast.Call):
             called = dotted(each.func, module.aliases)
             if called.rpartition(".")[2] in ("force_result", "force_exception", "from_result"):
@@ -174,6 +182,36 @@ def _changes_fate(name: str, node: Function, module: Module) -> ast.AST | None:
                     keyword.arg in _FATES for keyword in each.keywords
                 ):
                     return each
+    return None
+
+
+def _is_of_an_item(target: ast.expr) -> bool:
+    """``item.obj = …``: another function is run than the test."""
+    return (
+        isinstance(target, ast.Attribute)
+        and target.attr in _OF_ITEMS
+        and isinstance(target.value, ast.Name)
+        and target.value.id not in ("self", "cls")
+    )
+
+
+def _selects(name: str, node: Function, module: Module) -> ast.AST | None:
+    """Sets the options by which tests are chosen."""
+    for each in ast.walk(node):
+        targets = each.targets if isinstance(each, ast.Assign) else []
+        if isinstance(each, ast.AugAssign):
+            targets = [each.target]
+        for target in targets:
+            if isinstance(target, ast.Attribute) and target.attr in _SELECTS:
+                owner = ast.unparse(target.value)
+                if owner.endswith(("option", "config", "known_args_namespace", "early_config", "args")):
+                    return each
+        if (
+            isinstance(each, ast.Call)
+            and dotted(each.func, module.aliases) == "setattr"
+            and len(each.args) > 1
+        ) and fold(each.args[1]) in _SELECTS:
+            return each
     return None
 
 
@@ -336,6 +374,7 @@ class _Trick:
 _TRICKS = (
     _Trick("outcome-hook", "changes an outcome", _changes_fate),
     _Trick("outcome-hook", "ends the process", _ends_process),
+    _Trick("test-deselected", "says which tests are run", _selects),
     _Trick("outcome-hook", "swallows what tests raise", _swallows),
     _Trick("outcome-hook", "decides what is reported", _decides_status),
     _Trick("test-deselected", "keeps tests from running", _drops_tests),

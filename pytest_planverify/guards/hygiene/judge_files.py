@@ -9,15 +9,23 @@ from typing import TYPE_CHECKING
 
 from planner.model.baseline import JudgeKind
 from planner.model.kinds import Hardness
+from pytest_planverify.guards.hygiene.check_changes import Pair
+from pytest_planverify.guards.hygiene.checks import checks_in
 from pytest_planverify.guards.hygiene.configuration import effective
 from pytest_planverify.guards.hygiene.data_files import compare_data, first_difference, literals_of
-from pytest_planverify.guards.hygiene.fixtures import compare_fixtures, fixtures_of
+from pytest_planverify.guards.hygiene.fixtures import OF_THE_TEST, compare_fixtures, fixtures_of
 from pytest_planverify.guards.hygiene.harmless import is_same, only_adds
 from pytest_planverify.guards.hygiene.hooks import compare_hooks
 from pytest_planverify.guards.hygiene.judges import JUDGING
-from pytest_planverify.guards.hygiene.rebinding import compare_bindings
+from pytest_planverify.guards.hygiene.rebinding import compare_bindings, public_names, uses_product
 from pytest_planverify.guards.hygiene.signs import Find, Leave, weigh
 from pytest_planverify.guards.hygiene.suite import TestUnit, literals_in, read_tests
+from pytest_planverify.guards.hygiene.swallowing import (
+    empty_checks,
+    overridden,
+    skipping_set_ups,
+    swallowers_of,
+)
 from pytest_planverify.guards.hygiene.test_changes import Suites, compare_tests
 
 if TYPE_CHECKING:
@@ -59,8 +67,14 @@ class JudgeFiles:
                     for find in compare_fixtures(
                         self._before(path), now, self._fixtures, self._product_names
                     ):
-                        yield find.softer() if self._reaches_own_only(path) else find
-                    yield from compare_bindings(self._before(path), now, self._product_names)
+                        own = find.subject != OF_THE_TEST and self._reaches_own_only(path)
+                        yield find.softer() if own else find
+                    yield from compare_bindings(
+                        self._before(path), now, self._imported(path), self._product_tops
+                    )
+                    yield from self._star_imports(path, now)
+                    for detector in (overridden, skipping_set_ups, empty_checks):
+                        yield from detector(self._before(path), now)
                 elif path in self._changes.new:
                     yield Find(
                         sign="judge-unreadable", message=f"{path} can no longer be parsed", path=path
@@ -165,6 +179,7 @@ class JudgeFiles:
     def _suites(self) -> Suites:
         functions = self._prefixes()
         helpers_before, helpers_now = self._helpers(now=False), self._helpers(now=True)
+        nets_before, nets_now = self._nets(now=False), self._nets(now=True)
         before: list[TestUnit] = []
         now: list[TestUnit] = []
         others: list[TestUnit] = []
@@ -173,10 +188,12 @@ class JudgeFiles:
             old, new = self._before(path), self._now(path)
             collected = self._changes.kind(path) is JudgeKind.TEST
             if old is not None and collected:
-                before += read_tests(old, functions=functions, helpers=helpers_before)
+                before += read_tests(
+                    old, functions=functions, helpers=helpers_before, swallowers=nets_before
+                )
             if new is not None:
                 if collected:
-                    now += read_tests(new, functions=functions, helpers=helpers_now)
+                    now += read_tests(new, functions=functions, helpers=helpers_now, swallowers=nets_now)
                 others += _other_functions(new, functions)
         for path in self._changes.of_kind(JudgeKind.FIXTURE):
             pool |= literals_of(path, self._changes.now.read(path))
@@ -184,7 +201,21 @@ class JudgeFiles:
             new = self._now(path)
             if new is not None and path not in self._changes.old:
                 pool |= set(literals_in(new.constants.values()))
-        return Suites(before=before, now=now, functions=others, pool=pool)
+        return Suites(before=before, now=now, functions=others, helpers=self._helper_pairs(), pool=pool)
+
+    def _helper_pairs(self) -> list[Pair]:
+        """The functions of support files that check something for tests, where they have changed."""
+        found: list[Pair] = []
+        for path in self._python:
+            old, new = self._before(path), self._now(path)
+            if old is None or new is None or self._changes.kind(path) is JudgeKind.TEST:
+                continue
+            for name, node in old.functions.items():
+                twin = new.functions.get(name)
+                if twin is not None and checks_in(node.body):
+                    nets = swallowers_of(new)
+                    found.append(Pair(TestUnit(old, node), TestUnit(new, twin, swallowers=nets)))
+        return found
 
     def _prefixes(self) -> tuple[str, ...]:
         _, options = effective(self._changes.before, "")
@@ -204,6 +235,16 @@ class JudgeFiles:
                 found |= module.functions
         return found
 
+    def _nets(self, *, now: bool) -> frozenset[str]:
+        """What takes failures away, of conftests and support."""
+        found: set[str] = set()
+        for path in sorted(self._changes.new if now else self._changes.old):
+            if path.endswith(".py") and self._changes.kind(path) in _PYTHON[1:]:
+                module = self._changes.module(path, now=now)
+                if module is not None:
+                    found |= swallowers_of(module)
+        return frozenset(found)
+
     @cached_property
     def _fixtures(self) -> dict[str, str]:
         """The fixtures that conftests and support gave before, by name."""
@@ -219,23 +260,71 @@ class JudgeFiles:
         return found
 
     @cached_property
-    def _product_names(self) -> frozenset[str]:
-        """Names that the changed judges import from the product."""
-        tops = {
+    def _product_tops(self) -> frozenset[str]:
+        """The packages and modules of the product."""
+        return frozenset(
             path.split("/")[1 if path.startswith(("src/", "lib/")) and "/" in path else 0].removesuffix(
                 ".py"
             )
             for path in (*self._changes.old, *self._changes.new)
             if path.endswith(".py") and self._changes.kind(path) is JudgeKind.PRODUCT
+        )
+
+    @cached_property
+    def _product_names(self) -> frozenset[str]:
+        """Names that the changed judges import from the product."""
+        return frozenset(name for path in self._python for name in self._imported(path))
+
+    def _imported(self, path: str) -> dict[str, str]:
+        """What a file imported from the product before, stars included, by name."""
+        module = self._before(path)
+        if module is None:
+            return {}
+        found = {
+            name: meaning
+            for name, meaning in module.aliases.items()
+            if name != "*" and meaning.partition(".")[0] in self._product_tops
         }
-        found: set[str] = set()
-        for path in self._python:
-            module = self._before(path)
-            if module is not None:
-                found |= {
-                    name for name, meaning in module.aliases.items() if meaning.partition(".")[0] in tops
-                }
-        return frozenset(found)
+        for node in module.tree.body:
+            if (
+                isinstance(node, ast.ImportFrom)
+                and not node.level
+                and node.names[0].name == "*"
+                and (node.module or "").partition(".")[0] in self._product_tops
+            ):
+                found |= {name: f"{node.module}.{name}" for name in self._public(node.module or "")}
+        return found
+
+    def _public(self, dotted_name: str) -> frozenset[str]:
+        """The names that a module of the tree gives to whoever asks for all."""
+        place = dotted_name.replace(".", "/")
+        for folder in ("", "src/", "lib/"):
+            for path in (f"{folder}{place}.py", f"{folder}{place}/__init__.py"):
+                module = self._before(path) if path in self._changes.old else None
+                if module is not None:
+                    return public_names(module)
+        return frozenset()
+
+    def _star_imports(self, path: str, now: Module) -> Iterator[Find]:
+        """A module of the tests whose names, all imported, hide those of the product."""
+        product = self._imported(path)
+        folder = posixpath.dirname(path)
+        for node in now.tree.body:
+            if not (isinstance(node, ast.ImportFrom) and node.names[0].name == "*" and product):
+                continue
+            name = (node.module or "").rpartition(".")[2]
+            other = posixpath.join(folder, f"{name}.py")
+            module = self._now(other) if other in self._changes.changed else None
+            hidden = sorted(public_names(module) & product.keys()) if module is not None else []
+            if hidden:
+                said = f"{hidden[0]} comes from {other} instead of the product"
+                made_of_it = (
+                    any(uses_product(each, module, self._product_tops) for each in module.tree.body)
+                    if module
+                    else False
+                )
+                sign = "product-mocked" if made_of_it else "product-replaced"
+                yield Find(sign=sign, message=said, path=path, line=node.lineno, after=now.line(node))
 
     def _before(self, path: str) -> Module | None:
         return self._changes.module(path, now=False)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from planner.model.baseline import JudgeKind
-from pytest_planverify.guards.hygiene.data_files import rows_of
+from pytest_planverify.guards.hygiene.data_files import pairs_of, rows_of
 from pytest_planverify.guards.hygiene.judges import is_script
 from pytest_planverify.guards.hygiene.suite import literals_in
 from pytest_planverify.guards.hygiene.trees import kept_artifacts
@@ -16,14 +16,32 @@ from pytest_planverify.guards.hygiene.tricks import tricks_in
 from pytest_planverify.guards.hygiene.tricks.special_cases import COMMON, special_cases
 from pytest_planverify.guards.hygiene.tricks.surroundings import Surroundings
 from pytest_planverify.guards.hygiene.tricks.test_facts import TestFacts
+from pytest_planverify.guards.hygiene.tricks.written_answers import WrittenAnswers, telling_texts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from pytest_planverify.guards.hygiene.changes import Changes
+    from pytest_planverify.guards.hygiene.reading import Module
     from pytest_planverify.guards.hygiene.signs import Find
 
 _JUDGES = (JudgeKind.TEST, JudgeKind.CONFTEST, JudgeKind.TEST_SUPPORT)
+_NO_DATA = (
+    ".py",
+    ".pyi",
+    ".md",
+    ".rst",
+    ".lock",
+    ".cfg",
+    ".ini",
+    ".c",
+    ".h",
+    ".js",
+    ".css",
+    ".html",
+    "LICENSE",
+)
+_LARGEST = 1_000_000
 _WORK = (JudgeKind.PRODUCT, JudgeKind.START_UP, JudgeKind.ARTIFACT)
 
 
@@ -69,7 +87,39 @@ class ProductFiles:
             if not is_script(path) and (module := self._changes.module(path, now=True)) is not None
         ]
         if modules:
-            yield from special_cases(modules, self._known, self._of_tests)
+            found = list(special_cases(modules, self._known, self._of_tests))
+            yield from found
+            answers = WrittenAnswers(modules, self._known, self._of_tests, self._telling_texts)
+            told = {(find.path, find.line) for find in found if find.sign == "special-cases"}
+            yield from (find for find in answers.finds() if (find.path, find.line) not in told)
+            yield from self._data_of_work(modules, answers)
+
+    def _data_of_work(self, modules: list[Module], answers: WrittenAnswers) -> Iterator[Find]:
+        """Changed files that are no sources, and that a changed source names."""
+        for path in self._changes.of_kind(*_WORK):
+            name = posixpath.basename(path)
+            content = self._changes.now.read(path)
+            if content is None or len(content) > _LARGEST or name.endswith(_NO_DATA):
+                continue
+            loader = next((module for module in modules if _names(module, path)), None)
+            if loader is not None:
+                rows = [*pairs_of(path, content)]
+                yield from answers.in_file(path, content, rows, loader.path)
+
+    def _telling_texts(self) -> frozenset[str]:
+        """The texts of the tests and of their data that are no plain words."""
+        return self._texts
+
+    @cached_property
+    def _texts(self) -> frozenset[str]:
+        modules = [
+            module
+            for path in self._changes.new
+            if path.endswith(".py")
+            and self._changes.kind(path) in _JUDGES
+            and (module := self._changes.module(path, now=True)) is not None
+        ]
+        return telling_texts(modules, ())
 
     @cached_property
     def _known(self) -> set[str]:
@@ -114,6 +164,7 @@ class ProductFiles:
             is_script=is_script(path) or any(path in reach.scripts for reach in self._changes.grants.todos),
             own_packages=self._own_packages,
             test_files=self._test_files,
+            plans=frozenset(self._changes.grants.plans),
             data_files=self._changes.data,
         )
 
@@ -142,6 +193,18 @@ def _was_there(find: Find, had: list[Find]) -> bool:
             had.remove(each)
             return True
     return False
+
+
+def _names(module: Module, path: str) -> bool:
+    """Whether a source names a file, or looks for files of its kind beside it."""
+    folder, name = posixpath.split(path)
+    stem, ending = posixpath.splitext(name)
+    beside = folder == posixpath.dirname(module.path) or folder.startswith(
+        posixpath.dirname(module.path) + "/"
+    )
+    return name in module.text or (
+        beside and (stem in module.text or (bool(ending) and ending in module.text))
+    )
 
 
 def _holds_some(content: bytes, literals: Collection[str]) -> bool:

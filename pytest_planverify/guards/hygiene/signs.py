@@ -10,7 +10,7 @@ from planner.model.evidence import HygieneSignal
 from planner.model.kinds import Hardness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 _LONGEST_EXCERPT = 300
 _HARD, _SOFT = Hardness.HARD, Hardness.SOFT
@@ -73,6 +73,8 @@ _ROWS = (
     _judges("expected-changed", _HARD, _HARD, _SOFT, "An expected value is another one"),
     _judges("cases-removed", _HARD, _HARD, _SOFT, "Cases of a parametrized test are gone"),
     _judges("product-mocked", _HARD, _HARD, _SOFT, "What is tested was replaced by a stand-in"),
+    _judges("product-replaced", _HARD, _HARD, _HARD, "Outside of any test the product is replaced for all"),
+    _judges("test-retried", _HARD, _HARD, _SOFT, "A test is run again until it passes"),
     _judges("fixture-overridden", _HARD, _HARD, _HARD, "A fixture hides another one of the same name"),
     _judges("autouse-patch", _HARD, _HARD, _HARD, "A fixture that every test gets patches something"),
     _judges(
@@ -106,11 +108,14 @@ _ROWS = (
     _tricks("asks-for-type-name", _SOFT, "Code asks for the name of a type"),
     _tricks("counts-calls", _SOFT, "Code behaves otherwise after so many calls"),
     _tricks("answers-by-count", _HARD, "The answer to so many calls is written down"),
+    _tricks("answers-by-digest", _HARD, "Answers are kept by a digest of what is asked"),
+    _tricks("decides-by-process", _HARD, "An answer depends on the state of the process"),
     _tricks("patches-judge", _HARD, "Code patches pytest, builtins or the standard library"),
     _tricks("patches-foreign", _SOFT, "Code patches a module that is not its own"),
     _tricks("runs-hidden-code", _SOFT, "Code runs text that it makes"),
     _tricks("hides-a-trick", _HARD, "Encoded code holds a trick"),
     _tricks("import-hook", _SOFT, "Code changes how modules are imported"),
+    _tricks("forged-bytecode", _HARD, "A cache of bytecode is not what its source says"),
     _tricks("start-up-file", _HARD, "A file runs at the start of every interpreter"),
     _tricks("shadows-module", _HARD, "A file hides pytest or a module of the standard library"),
     _tricks("pytest-entry-point", _HARD, "The project makes itself a plugin of pytest"),
@@ -122,6 +127,34 @@ _ROWS = (
 
 SIGNS = {sign.id: sign for sign in _ROWS}
 """By id."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSign:
+    """What only a run can show; where it can weigh more or less, the docstring of its finder says when."""
+
+    id: str
+    weights: tuple[Hardness, ...]
+    meaning: str
+
+
+RUN_SIGNS = {
+    sign.id: sign
+    for sign in (
+        RunSign("test-vanished", (_HARD,), "A test that a criterion had is no longer collected"),
+        RunSign(
+            "test-skipped-since", (_HARD, _SOFT), "A test that was judged is skipped or expected to fail"
+        ),
+        RunSign("body-not-run", (_HARD,), "A test passed, and its function was never called"),
+        RunSign("report-overturned", (_HARD,), "A test failed, and was reported as something else"),
+        RunSign("exit-status-overturned", (_HARD,), "A session with failed tests returned 0"),
+        RunSign("witness-silenced", (_HARD,), "A session ended and did not tell what it was made of"),
+        RunSign(
+            "artifact-not-made", (_HARD, _SOFT), "An artifact lay there, and its command did not write it"
+        ),
+    )
+}
+"""By id, those that :data:`SIGNS` has not: a run shows some of those as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +172,8 @@ class Find:
     before: str | None = None
     after: str | None = None
     nodeid: str | None = None
+    was: str | None = None
+    """The test that it is about, as it was called before."""
     forgiven: bool = False
     """It weighs one degree less: there is a harmless reading of it."""
 
@@ -147,9 +182,22 @@ class Find:
         return replace(self, forgiven=True)
 
 
-def weigh(find: Find, leave: Leave) -> HygieneSignal | None:
-    """The signal of a find; nothing where its file may hold such."""
+BOUGHT = frozenset(
+    {"test-skipped", "test-xfailed", "test-deleted", "test-retried", "assertion-removed",
+     "assertion-weakened", "cases-removed", "product-mocked"}
+)  # fmt: skip
+"""What nobody may do to a test that was red, whoever may change it: it has to become green."""
+
+
+def weigh(find: Find, leave: Leave, is_red: Callable[[str], bool] | None = None) -> HygieneSignal | None:
+    """The signal of a find; nothing where its file may hold such.
+
+    ``is_red`` says whether a test failed at the baseline.
+    """
     hardness = SIGNS[find.sign].hardness(leave)
+    about = find.was or find.nodeid
+    if find.sign in BOUGHT and hardness is _SOFT and is_red is not None and about and is_red(about):
+        hardness = _HARD
     if find.forgiven:
         hardness = _SOFT if hardness is _HARD else None
     if hardness is None:

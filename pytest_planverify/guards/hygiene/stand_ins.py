@@ -28,12 +28,23 @@ def patches_in(node: ast.AST, aliases: dict[str, str]) -> Iterator[tuple[ast.Cal
         owned = any(part in _OWNERS for part in meaning.split(".")[:-1])
         if last in ("setattr", "delattr") and not (owned or is_plain):
             continue
-        whole = plain_text(each.args[0])
+        whole = plain_text(each.args[0]) or _ending(each.args[0])
         if whole is not None:
             yield each, whole, whole.rpartition(".")[2]
         elif len(each.args) > 1 and (name := plain_text(each.args[1])) is not None:
             owner = dotted(each.args[0], aliases)
             yield each, f"{owner}.{name}" if owner else name, name
+
+
+def _ending(node: ast.expr) -> str | None:
+    """What a text ends with whose beginning is not known: ``__name__ + ".split"``."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        text = plain_text(node.right)
+    elif isinstance(node, ast.JoinedStr) and node.values:
+        text = plain_text(node.values[-1])
+    else:
+        return None
+    return text if text and "." in text else None
 
 
 def patched_names(node: ast.AST, aliases: dict[str, str]) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,12 @@ from pytest_planverify.guards.hygiene.reading import (
     Function,
     definitions,
     dotted,
+    is_main_guard,
     shape,
     without_docstring,
 )
+from pytest_planverify.guards.hygiene.swallowing import swallowers_of
+from pytest_planverify.guards.hygiene.truths import is_always_false
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -47,6 +50,8 @@ class TestUnit:
     """Marks of its class and its module."""
     helpers: dict[str, Function] = field(default_factory=dict[str, Function], repr=False)
     """Functions of the module and its conftests that it may call."""
+    swallowers: frozenset[str] = frozenset()
+    """Context managers and decorators that take failures away."""
 
     @property
     def name(self) -> str:
@@ -78,7 +83,14 @@ class TestUnit:
     @cached_property
     def checks(self) -> tuple[Check, ...]:
         """Its own."""
-        return checks_in(self.body)
+        caught = any(
+            dotted(each.func if isinstance(each, ast.Call) else each, self.module.aliases).rpartition(".")[
+                2
+            ]
+            in self.swallowers
+            for each in self.node.decorator_list
+        )
+        return checks_in(self.body, self.swallowers, caught=caught)
 
     @cached_property
     def all_checks(self) -> tuple[Check, ...]:
@@ -126,6 +138,7 @@ class TestUnit:
     def _helping(self, node: ast.AST, seen: set[str], depth: int) -> Iterator[Check]:
         if depth >= _DEEPEST_HELPERS:
             return
+        own = {id(each) for each in ast.walk(self.node)}
         names = {arg.arg for arg in node.args.args} if isinstance(node, ast.FunctionDef) else set[str]()
         for each in ast.walk(node):
             if isinstance(each, ast.Call):
@@ -134,19 +147,25 @@ class TestUnit:
                 names.add(each.id)
         for name in sorted(names - seen):
             helper = self.helpers.get(name)
-            if helper is not None and helper is not self.node:
+            if helper is not None and id(helper) not in own:
                 seen.add(name)
-                yield from checks_in(helper.body)
+                yield from checks_in(helper.body, self.swallowers)
                 yield from self._helping(helper, seen, depth + 1)
 
 
 def read_tests(
-    module: Module, *, functions: Sequence[str], helpers: dict[str, Function]
+    module: Module,
+    *,
+    functions: Sequence[str],
+    helpers: dict[str, Function],
+    swallowers: frozenset[str] = frozenset(),
 ) -> tuple[TestUnit, ...]:
     """The tests of a module, and the functions that stop being tests by their name only."""
     every = {**helpers, **module.functions}
     marks = tuple(module_marks(module))
-    return tuple(_of_body(module, module.tree.body, "", True, marks, every, functions, False))
+    units = _of_body(module, module.tree.body, "", True, marks, every, functions, False)
+    nets = swallowers | swallowers_of(module)
+    return tuple(replace(unit, swallowers=nets) if nets else unit for unit in units)
 
 
 def literals_in(nodes: Iterable[ast.AST]) -> Iterator[str]:
@@ -168,7 +187,7 @@ def _of_body(
     is_case: bool,
 ) -> Iterator[TestUnit]:
     last = {each.name: each for each in definitions(body)}
-    disabled = _disabled(body)
+    disabled, never = _disabled(body), _never_defined(body)
     for each in definitions(body):
         if isinstance(each, ast.ClassDef):
             case = _is_test_case(each)
@@ -176,7 +195,7 @@ def _of_body(
             counts = (
                 collected
                 and last[each.name] is each
-                and each.name not in disabled
+                and each.name not in disabled | never
                 and (case or (each.name.startswith("Test") and not _has_init(each)))
                 and not _says_no_test(each.body)
             )
@@ -191,7 +210,7 @@ def _of_body(
         ):
             if is_fixture(each, module.aliases):
                 continue
-            counts = collected and last[each.name] is each and each.name not in disabled
+            counts = collected and last[each.name] is each and each.name not in disabled | never
             yield TestUnit(module, each, owner, counts, inherited, helpers)
 
 
@@ -234,6 +253,21 @@ def _disabled(body: Sequence[ast.stmt]) -> frozenset[str]:
             found.update({n.asname or n.name for n in statement.names} & defined)
     if _says_no_test(body):
         found |= defined
+    return frozenset(found)
+
+
+def _never_defined(body: Sequence[ast.stmt]) -> frozenset[str]:
+    """Names that stand below a condition that never holds where tests run."""
+    found: set[str] = set()
+    for statement in body:
+        if isinstance(statement, ast.If):
+            said = ast.unparse(statement.test)
+            if (
+                is_always_false(statement.test)
+                or said.rpartition(".")[2] == "TYPE_CHECKING"
+                or is_main_guard(statement)
+            ):
+                found |= {each.name for each in definitions(statement.body)}
     return frozenset(found)
 
 

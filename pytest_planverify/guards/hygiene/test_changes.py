@@ -14,6 +14,7 @@ from pytest_planverify.guards.hygiene.check_changes import (
     fresh_checks,
     is_accounted_for,
 )
+from pytest_planverify.guards.hygiene.reading import shape
 from pytest_planverify.guards.hygiene.signs import Find
 from pytest_planverify.guards.hygiene.stand_ins import patched_names
 from pytest_planverify.guards.hygiene.suite import literals_in
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from pytest_planverify.guards.hygiene.suite import TestUnit
 
+_CHOOSERS = frozenset({"filter", "islice", "takewhile", "dropwhile", "compress", "filterfalse"})
+_AGAIN = ("flaky", "rerun", "retry", "retries", "tenacity")
 _ALIKE = 0.55
 """So much of their words and literals two tests share that are one under another name."""
 
@@ -35,6 +38,8 @@ class Suites:
     now: Sequence[TestUnit]
     functions: Sequence[TestUnit]
     """Functions of the files as they are now that are called otherwise than tests."""
+    helpers: Sequence[Pair] = ()
+    """Functions of support files that tests call, before and now."""
     pool: Collection[str] = frozenset()
     """Literals of changed data files as they are now."""
 
@@ -58,6 +63,9 @@ def compare_tests(suites: Suites) -> Iterator[Find]:
     fresh = fresh_checks(pairs, added, suites.pool)
     for pair in pairs:
         yield from _compare(pair, suites, fresh)
+    for pair in suites.helpers:
+        if pair.before.shape != pair.now.shape:
+            yield from compare_checks(pair, fresh)
     for unit in gone:
         if not unit.collected:
             continue
@@ -164,6 +172,8 @@ def _compare(pair: Pair, suites: Suites, fresh: Fresh) -> Iterator[Find]:
         return
     yield from compare_checks(pair, fresh)
     yield from _cases(pair, suites)
+    yield from _chosen_cases(pair)
+    yield from _retried(pair)
     yield from _returns(pair)
     new = patched_names(now.node, now.module.aliases) - patched_names(before.node, before.module.aliases)
     for name in sorted(new & before.words):
@@ -206,6 +216,90 @@ def _cases(pair: Pair, suites: Suites) -> Iterator[Find]:
         pair.now.node,
         before=ast.unparse(lost[0]),
     )
+
+
+def _chosen_cases(pair: Pair) -> Iterator[Find]:
+    """Cases that are taken out of the list, or expected to fail one by one."""
+    had, has = ([*_narrowing(unit)] for unit in (pair.before, pair.now))
+    if len(has) > len(had):
+        said = f"Only some cases of the test {pair.now.name} are taken"
+        yield pair.find("cases-removed", said, has[0], after=ast.unparse(has[0])[:200])
+    marked = [[*_marked_cases(unit)] for unit in (pair.before, pair.now)]
+    known = {shape(each) for each, _ in marked[0]}
+    for each, sign in marked[1]:
+        if shape(each) not in known:
+            said = f"A case of the test {pair.now.name} is skipped or expected to fail"
+            found = pair.find(sign, said, each, after=ast.unparse(each))
+            yield found.softer() if _is_new_case(each, pair) or "skipif" in ast.unparse(each) else found
+
+
+def _narrowing(unit: TestUnit) -> Iterator[ast.expr]:
+    for decorator in unit.node.decorator_list:
+        if isinstance(decorator, ast.Call) and getattr(decorator.func, "attr", "") == "parametrize":
+            for arg in (
+                *decorator.args[1:2],
+                *(k.value for k in decorator.keywords if k.arg == "argvalues"),
+            ):
+                if (
+                    (isinstance(arg, ast.Subscript) and isinstance(arg.slice, ast.Slice))
+                    or (
+                        isinstance(arg, ast.ListComp | ast.GeneratorExp | ast.SetComp)
+                        and any(loop.ifs for loop in arg.generators)
+                    )
+                    or (
+                        isinstance(arg, ast.Call)
+                        and any(
+                            getattr(each, "id", getattr(each, "attr", "")) in _CHOOSERS
+                            for each in ast.walk(arg)
+                        )
+                    )
+                ):
+                    yield arg
+
+
+def _marked_cases(unit: TestUnit) -> Iterator[tuple[ast.Call, str]]:
+    """``pytest.param(…, marks=pytest.mark.xfail)``."""
+    for case in unit.case_nodes:
+        if isinstance(case, ast.Call):
+            said = " ".join(ast.unparse(each.value) for each in case.keywords if each.arg == "marks")
+            if "xfail" in said:
+                yield case, "test-xfailed"
+            elif "skip" in said:
+                yield case, "test-skipped"
+
+
+def _is_new_case(case: ast.Call, pair: Pair) -> bool:
+    """Whether no case of before was made of the same."""
+    values = [shape(arg) for arg in case.args]
+    for each in pair.before.case_nodes:
+        parts = (
+            each.args
+            if isinstance(each, ast.Call)
+            else each.elts
+            if isinstance(each, ast.Tuple)
+            else [each]
+        )
+        if [shape(part) for part in parts] == values:
+            return False
+    return True
+
+
+def _retried(pair: Pair) -> Iterator[Find]:
+    """Decorators that run a test again, or more of it than before."""
+    had, has = ([*_retries(unit)] for unit in (pair.before, pair.now))
+    known = {shape(each) for each in had}
+    for each in has:
+        if shape(each) not in known:
+            said = f"The test {pair.now.name} is run again until it passes"
+            yield pair.find("test-retried", said, each, after=ast.unparse(each))
+
+
+def _retries(unit: TestUnit) -> Iterator[ast.expr]:
+    for decorator in unit.node.decorator_list:
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        name = getattr(called, "attr", getattr(called, "id", "")).lower()
+        if name.startswith(_AGAIN):
+            yield decorator
 
 
 def _neighbours(pair: Pair, suites: Suites) -> set[str]:

@@ -50,10 +50,12 @@ def compare_names(
     grants: Grants,
     *,
     made_anew: bool,
+    imported: Collection[str] = (),
 ) -> Iterator[Find]:
     """Signs that the paths of new and changed files are.
 
-    ``made_anew``: sources have changed, so that what commands make of them may be another.
+    ``made_anew``: sources have changed, so that what commands make of them may be another. ``imported`` are
+    the modules that the sources of before import by their whole name.
     """
     folders = {posixpath.dirname(path) for path in now}
     for path in sorted(changed):
@@ -69,7 +71,7 @@ def compare_names(
             yield Find(sign="debris", message=f"{path} was left behind", path=path)
         elif is_new and _is_nested_copy(path, before, folders):
             yield Find(sign="debris", message=f"{path} stands in a copy of the tree", path=path)
-        if is_new and (hidden := _hides(path, before)):
+        if is_new and (hidden := _hides(path, before) or _hides_other(path, before, imported)):
             yield Find(sign="shadows-module", message=f"{path} hides the module {hidden}", path=path)
         for reach in grants.todos:
             if not made_anew and reach.scripts and _is_artifact(path, reach):
@@ -138,6 +140,40 @@ def _hides(path: str, before: Mapping[str, str]) -> str | None:
         package = posixpath.join(folder, module)
         return None if any(each.startswith(f"{package}/") for each in before) else module
     return None
+
+
+def _hides_other(path: str, before: Mapping[str, str], imported: Collection[str]) -> str | None:
+    """The module of the project, or of an installed package, that a new file hides: one that was imported
+    before, when the file was not there."""
+    folder, name = posixpath.split(path)
+    if name == "__init__.py":
+        folder, name = posixpath.split(folder)
+    elif not name.endswith((".py", ".so", ".pyd", ".pyc")):
+        return None
+    module = name.partition(".")[0]
+    if module not in imported or (is_script(path) and folder not in _ROOTS):
+        return None
+    places = [each for each in before if _is_module(each, module)]
+    if not places:  # nothing of the tree had that name: it was an installed one
+        return module if folder in _ROOTS else None
+    is_package = any(each.startswith(f"{folder}/") and each.endswith("/__init__.py") for each in before)
+    holds_tests = any(
+        posixpath.dirname(each) == folder and posixpath.basename(each).startswith("test_")
+        for each in before
+    )
+    same = any(posixpath.dirname(each.removesuffix("/__init__.py")) == folder for each in places)
+    if holds_tests and not is_package and not same:
+        return module
+    if same:  # a package beside a module, or what is compiled beside its source
+        twin = posixpath.join(folder, f"{module}.py")
+        return module if twin in before and not path.endswith(".py") else None
+    return module if folder == "" and all(each.startswith(("src/", "lib/")) for each in places) else None
+
+
+def _is_module(path: str, module: str) -> bool:
+    return path in (f"{module}.py", f"{module}/__init__.py") or path.endswith(
+        (f"/{module}.py", f"/{module}/__init__.py")
+    )
 
 
 def _is_nested_copy(path: str, before: Mapping[str, str], folders: Collection[str]) -> bool:

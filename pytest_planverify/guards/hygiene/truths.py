@@ -25,7 +25,7 @@ def is_always_true(node: ast.expr, names: Mapping[str, ast.expr] | None = None) 
         return is_always_false(node.operand, names)
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         return _is_true_comparison(node)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
         return _is_true_call(node, names)
     if isinstance(node, ast.IfExp):
         return is_always_true(node.body, names) and is_always_true(node.orelse, names)
@@ -53,12 +53,17 @@ def is_always_false(node: ast.expr, names: Mapping[str, ast.expr] | None = None)
 
 
 def _holds_opposites(node: ast.BoolOp) -> bool:
-    """``x or not x``."""
+    """``x or not x``, ``x is y or x is not y``."""
     plain = {shape(each) for each in node.values}
-    return any(
-        isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.Not) and shape(each.operand) in plain
-        for each in node.values
-    )
+    return any(shape(opposite) in plain for each in node.values for opposite in _opposites(each))
+
+
+def _opposites(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return [node.operand]
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPPOSITES:
+        return [ast.Compare(node.left, [_OPPOSITES[type(node.ops[0])]()], node.comparators)]
+    return []
 
 
 def _is_true_comparison(node: ast.Compare) -> bool:
@@ -90,13 +95,21 @@ def _is_true_comparison(node: ast.Compare) -> bool:
 
 
 def _is_true_call(node: ast.Call, names: Mapping[str, ast.expr] | None) -> bool:
-    name = node.func.id if isinstance(node.func, ast.Name) else ""
+    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    if name in ("eq", "is_", "le", "ge", "__eq__", "isclose") and len(node.args) == 2:
+        return shape(node.args[0]) == shape(node.args[1]) and is_quiet(node.args[0])
     if name in ("isinstance", "issubclass") and len(node.args) == 2:
         kinds = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
         return any(isinstance(kind, ast.Name) and kind.id == "object" for kind in kinds)
     if name == "bool" and len(node.args) == 1:
         return is_always_true(node.args[0], names)
     return False
+
+
+_OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn,
+    ast.NotIn: ast.In, ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt,
+}  # fmt: skip
 
 
 def is_quiet(node: ast.expr) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_planverify.guards.hygiene.blaming import violations
 from pytest_planverify.guards.hygiene.comparing import compare
 from pytest_planverify.guards.hygiene.grants import Grants
-from pytest_planverify.guards.hygiene.signs import SIGNS, Leave, excerpt
+from pytest_planverify.guards.hygiene.signs import SIGNS, Leave, excerpt, weigh
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -37,9 +37,11 @@ class HygieneWatch:
             kinds={path: file.kind for path, file in baseline.document.files.items()},
             grants=self.grants,
             accepted=baseline.accepted,
+            is_red=_red_tests(baseline).__contains__,
         )
-        self.signals = (*self._doubts(), *_without_leavings(found, home, flat.loaded.root))
-        self.notes = tuple(self._unknown(tree))
+        self.notes = list(self._unknown(tree))
+        beside = self._beside_the_tree(tree, flat.loaded.root)
+        self.signals = (*self._doubts(), *_without_leavings(found, home, flat.loaded.root), *beside)
 
     @property
     def said(self) -> str:
@@ -65,6 +67,22 @@ class HygieneWatch:
                 sign="records-touched", hardness=hardness, message=doubt, after=excerpt(doubt)
             )
 
+    def _beside_the_tree(self, tree: Snapshot, root: Path) -> Iterator[HygieneSignal]:
+        """What is imported and stands in no snapshot: ignored packages, caches of bytecode."""
+        from pytest_planverify.guards.hygiene.bytecode import forged
+        from pytest_planverify.guards.hygiene.unseen import unseen
+
+        files = tree.digests().keys()
+        found, left = forged(root, files, _since(self._baseline))
+        if left:
+            self.notes.append(
+                f"{left} caches of bytecode were not compared with their sources: remove them"
+            )
+        for find in (*found, *unseen(root, files)):
+            signal = weigh(find, self.grants.leave(find.path))
+            if signal is not None:
+                yield signal
+
     def _unknown(self, tree: Snapshot) -> Iterator[str]:
         """Files that have changed, and of which nobody knows any more what they held."""
         before, now = self._baseline.snapshot(), tree.digests()
@@ -81,6 +99,28 @@ class HygieneWatch:
                 f"what the baseline held is not known of {shown}: fetch the commit of the baseline, or "
                 "make it anew: planverify baseline PLAN"
             )
+
+
+def _red_tests(baseline: KeptBaseline) -> frozenset[str]:
+    """The tests that failed at the baseline, without their parameters."""
+    return frozenset(
+        nodeid.partition("[")[0]
+        for nodeid, test in baseline.document.tests.items()
+        if test.outcome.is_red and not test.flaky
+    )
+
+
+def _since(baseline: KeptBaseline) -> float:
+    """The moment after which caches are work; of a baseline that was made of a commit nobody knows it."""
+    from datetime import datetime
+
+    document = baseline.document
+    if document.revision and baseline.path.name.startswith(document.revision):
+        return 0.0
+    try:
+        return datetime.fromisoformat(document.made_at).timestamp() + 1
+    except ValueError:
+        return 0.0
 
 
 def _without_leavings(signals: Iterable[HygieneSignal], home: Path, root: Path) -> Iterator[HygieneSignal]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from pytest_planverify.guards.hygiene.tricks.agreeing import agreeing
 from pytest_planverify.guards.hygiene.tricks.counting import counting
+from pytest_planverify.guards.hygiene.tricks.deciding import deciding
+from pytest_planverify.guards.hygiene.tricks.digests import digests
 from pytest_planverify.guards.hygiene.tricks.encoded import encoded
 from pytest_planverify.guards.hygiene.tricks.ending import ending
 from pytest_planverify.guards.hygiene.tricks.looking_around import looking_around
@@ -30,6 +32,8 @@ DETECTORS: tuple[Callable[[Module, Surroundings], Iterator[Find]], ...] = (
     patching,
     counting,
     encoded,
+    digests,
+    deciding,
 )
 """For product code."""
 

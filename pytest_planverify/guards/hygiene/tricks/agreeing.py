@@ -28,6 +28,22 @@ _AGREES: dict[str, tuple[bool, str]] = {
     "__gt__": (True, "always-agrees"),
     "__ge__": (True, "always-agrees"),
 }
+_BUILTINS = frozenset(
+    {
+        "str",
+        "int",
+        "float",
+        "bytes",
+        "list",
+        "dict",
+        "tuple",
+        "set",
+        "frozenset",
+        "bool",
+        "object",
+        "complex",
+    }
+)
 _EQUALS_ALL = frozenset({"unittest.mock.ANY", "mock.ANY"})
 _SCALARS = frozenset(
     [
@@ -75,19 +91,104 @@ def agreeing(module: Module, around: Surroundings) -> Iterator[Find]:
 
 def _defined(name: str, node: Function, owner: ast.ClassDef | None, module: Module) -> Iterator[Find]:
     answer, sign = _AGREES[name]
-    if _always_says(node, answer):
+    if _always_says(node, answer, module):
         yield _find(sign, f"{_owner(owner)}{name} always says {answer}", name, node, module)
+    elif name == "__eq__" and _equals_any(node):
+        said = f"{_owner(owner)}{name} agrees with whatever is among several"
+        yield _find("loose-equality", said, name, node, module)
+    elif name in ("__eq__", "__ne__") and _learns(node):
+        said = f"{_owner(owner)}{name} takes over what it is compared with"
+        yield _find("always-equal", said, name, node, module)
+    elif name == "__eq__" and owner is not None and _compares_types_only(node, owner):
+        said = f"{owner.name}.{name} looks at the type only"
+        yield _find("loose-equality", said, name, node, module)
     elif (name == "__eq__" and owner is not None) and _never_refuses(node):
         yield _find(sign, f"{_owner(owner)}{name} says yes on every path", name, node, module)
     elif name in ("__eq__", "__ne__") and owner is not None:
         bases = {dotted(base, module.aliases) for base in owner.bases}
-        if _looks_at_one_side(node):
+        if _looks_at_one_side(node) and not _asks_own_kind(node, owner):
             yield _find("always-equal", f"{owner.name}.{name} looks at one side only", name, node, module)
         elif bases & _SCALARS:
             said = (
                 f"{owner.name}, a kind of {', '.join(sorted(bases & _SCALARS))}, has an {name} of its own"
             )
             yield _find("loose-equality" if _is_loose(node) else "always-agrees", said, name, node, module)
+
+
+def _equals_any(node: Function) -> bool:
+    """``return other in self.options``."""
+    arguments = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args)]
+    returned = [
+        each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value is not None
+    ]
+    return len(arguments) == 2 and any(
+        isinstance(each, ast.Compare)
+        and isinstance(each.ops[0], ast.In)
+        and isinstance(each.left, ast.Name)
+        and each.left.id == arguments[1]
+        for each in returned
+    )
+
+
+def _learns(node: Function) -> bool:
+    """Whether a comparison keeps the other side: what it holds then is what it was to be compared with."""
+    names = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args)]
+    if len(names) < 2:
+        return False
+    other = names[1]
+    for each in ast.walk(node):
+        value = each.value if isinstance(each, ast.Assign) else None
+        if (
+            value is not None
+            and isinstance(value, ast.Name)
+            and value.id == other
+            and any(isinstance(target, ast.Attribute | ast.Subscript) for target in _targets(each))
+        ):
+            return True
+        if isinstance(each, ast.Call):
+            name = getattr(each.func, "attr", getattr(each.func, "id", ""))
+            given = any(isinstance(arg, ast.Name) and arg.id == other for arg in each.args)
+            if given and name in ("setdefault", "append", "__setitem__", "__setattr__", "setattr"):
+                return True
+            if name == "update" and "__dict__" in ast.unparse(each):
+                return True
+    return False
+
+
+def _targets(node: ast.AST) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else []
+
+
+def _compares_types_only(node: Function | ast.Lambda, owner: ast.ClassDef | None) -> bool:
+    """``return isinstance(other, str)``; of its own kind an object without contents may say so."""
+    returned = (
+        [node.body]
+        if isinstance(node, ast.Lambda)
+        else [
+            each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value is not None
+        ]
+    )
+    told = [each for each in returned if not _is_unknown(each) and not is_always_false(each)]
+    if not told:
+        return False
+    claims_class = owner is not None and any(
+        "__class__" in ast.unparse(each)
+        for each in owner.body
+        if not isinstance(each, ast.FunctionDef) or each.name == "__class__"
+    )
+    for each in told:
+        said = ast.unparse(each)
+        if isinstance(each, ast.Call) and getattr(each.func, "id", "") in ("isinstance", "issubclass"):
+            kinds = {one.id for arg in each.args[1:] for one in ast.walk(arg) if isinstance(one, ast.Name)}
+            if kinds & _BUILTINS:
+                continue
+            return False
+        if isinstance(each, ast.Compare) and ("__class__" in said or "type(" in said):
+            names = {one.id for one in ast.walk(each) if isinstance(one, ast.Name)}
+            if claims_class or names & _BUILTINS:
+                continue
+        return False
+    return True
 
 
 def _looks_at_one_side(node: Function) -> bool:
@@ -102,6 +203,17 @@ def _looks_at_one_side(node: Function) -> bool:
         return False
     used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
     return not set(arguments) <= used
+
+
+def _asks_own_kind(node: Function, owner: ast.ClassDef) -> bool:
+    """``isinstance(other, Missing)`` in ``Missing``: things without contents are all alike."""
+    return any(
+        isinstance(each, ast.Call)
+        and getattr(each.func, "id", "") == "isinstance"
+        and len(each.args) == 2
+        and getattr(each.args[1], "id", "") == owner.name
+        for each in ast.walk(node)
+    )
 
 
 def _is_loose(node: Function) -> bool:
@@ -128,6 +240,8 @@ def _assigned(node: ast.Assign, owner: ast.ClassDef | None, module: Module) -> I
         name = (
             target.id if isinstance(target, ast.Name) and owner is not None else getattr(target, "attr", "")
         )
+        if isinstance(target, ast.Subscript):
+            name = plain_text(target.slice) or ""
         yield from _valued(name, node.value, node, module)
 
 
@@ -138,6 +252,8 @@ def _put_in(node: ast.Call, module: Module) -> Iterator[Find]:
         yield from _of_namespace(node.args[2], node, module)
     elif meaning in ("setattr", "builtins.setattr", "type.__setattr__") and len(node.args) == 3:
         yield from _valued(plain_text(node.args[1]) or "", node.args[2], node, module)
+    for keyword in node.keywords:
+        yield from _valued(keyword.arg or "", keyword.value, node, module)
 
 
 def _of_namespace(value: ast.expr, node: ast.AST, module: Module) -> Iterator[Find]:
@@ -158,17 +274,49 @@ def _valued(name: str, value: ast.expr, node: ast.AST, module: Module) -> Iterat
     answer, sign = _AGREES[name]
     function = module.functions.get(value.id) if isinstance(value, ast.Name) else None
     agrees = (
-        (isinstance(value, ast.Lambda) and _is(value.body, answer))
-        or (function is not None and _always_says(function, answer))
+        (isinstance(value, ast.Lambda) and (_is(value.body, answer) or _compares_types_only(value, None)))
+        or (function is not None and _always_says(function, answer, module))
+        or (function is not None and _compares_types_only(function, None))
         or "Mock" in ast.unparse(value)
     )
     if agrees:
         yield _find(sign, f"{name} always says {answer}", name, node, module)
 
 
-def _always_says(node: Function, answer: bool) -> bool:
-    returns = [each for each in ast.walk(node) if isinstance(each, ast.Return)]
-    return bool(returns) and all(each.value is not None and _is(each.value, answer) for each in returns)
+def _always_says(node: Function, answer: bool, module: Module | None = None, depth: int = 0) -> bool:
+    """What is said where an exception was caught does not count, nor that it does not know."""
+    caught = {
+        id(each)
+        for handler in ast.walk(node)
+        if isinstance(handler, ast.ExceptHandler)
+        for each in ast.walk(handler)
+    }
+    returns = [
+        each
+        for each in ast.walk(node)
+        if isinstance(each, ast.Return)
+        and id(each) not in caught
+        and not (each.value is not None and _is_unknown(each.value))
+    ]
+    return bool(returns) and all(
+        each.value is not None and (_is(each.value, answer) or _hands_on(each.value, answer, module, depth))
+        for each in returns
+    )
+
+
+def _hands_on(value: ast.expr, answer: bool, module: Module | None, depth: int) -> bool:
+    """Whether it is the answer of another function of the module that always says so, or its contrary."""
+    if module is None or depth > 1:
+        return False
+    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not):
+        return _hands_on(value.operand, not answer, module, depth)
+    name = ""
+    if isinstance(value, ast.Call):
+        name = getattr(value.func, "attr", getattr(value.func, "id", ""))
+    elif isinstance(value, ast.Compare) and isinstance(value.ops[0], ast.NotEq):
+        name = "__ne__" if getattr(value.left, "id", "") == "self" else ""
+    called = module.functions.get(name)
+    return called is not None and _always_says(called, answer, module, depth + 1)
 
 
 def _never_refuses(node: Function) -> bool:

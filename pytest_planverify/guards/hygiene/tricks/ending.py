@@ -47,6 +47,14 @@ _COMMAND_LINES = re.compile(
 _COMMAND_MODULES = re.compile(r"(^|/)(__main__|_?cli|cmd|commands?|console|main|\w*_cli|\w*script)\.py$")
 
 
+_FOR_PYTEST = re.compile(
+    r"pytestmark|pytest_plugins|(setup|teardown)_(module|function|method|class)|load_tests|setUpModule"
+    r"|tearDownModule|collect_ignore(_glob)?|AssertionError"
+)
+_OF_A_PLUGIN = re.compile(r"pytest|testing|plugin|fixture|conftest|(^|/)tests?[_/]|_tests?[./]")
+"""Files by which a project serves the tests of others."""
+
+
 def ending(module: Module, around: Surroundings) -> Iterator[Find]:
     """Exits outside a command line, exits at the end, skips in product code."""
     called = {id(site.node.func) for site in module.sites if isinstance(site.node, ast.Call)}
@@ -54,7 +62,14 @@ def ending(module: Module, around: Surroundings) -> Iterator[Find]:
         node = site.node
         if isinstance(node, ast.Call):
             yield from _called(dotted(node.func, module.aliases), node, site, module, around)
+        elif isinstance(node, ast.Assign) and not around.is_judge and site.function is None:
+            for target in node.targets:
+                yield from _spoken(getattr(target, "id", ""), node, site, module)
+        elif isinstance(node, ast.ClassDef):
+            yield from _spoken(node.name, node, site, module) if not around.is_judge else ()
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if not around.is_judge and site.function is None and site.owner is None:
+                yield from _spoken(node.name, node, site, module)
             for decorator in node.decorator_list:
                 if dotted(decorator, module.aliases) in _AT_EXIT:
                     yield _at_exit(node, site, module)
@@ -64,6 +79,19 @@ def ending(module: Module, around: Surroundings) -> Iterator[Find]:
             meaning = dotted(node, module.aliases)
             if meaning in _AT_ONCE and id(node) not in called and not _forks(site):
                 yield _find("exit", f"{meaning} is handed on", meaning, node, site, module)
+
+
+def _spoken(name: str, node: ast.AST, site: Site, module: Module) -> Iterator[Find]:
+    """Names that pytest looks for in the tests, and that tests get with all that a module gives."""
+    if _FOR_PYTEST.fullmatch(name) and not _OF_A_PLUGIN.search(module.path):
+        said = f"Product code gives {name}, which speaks to what runs the tests"
+        yield _find("skips-its-test", said, name, node, site, module)
+    is_fixture = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and any(
+        dotted(each.func if isinstance(each, ast.Call) else each, module.aliases) == "pytest.fixture"
+        for each in node.decorator_list
+    )
+    if is_fixture and not _OF_A_PLUGIN.search(module.path):
+        yield _find("skips-its-test", f"Product code gives the fixture {name}", name, node, site, module)
 
 
 def _called(

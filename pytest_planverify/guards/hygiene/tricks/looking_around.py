@@ -20,7 +20,7 @@ _VARIABLE = re.compile(
     r"_?(PYTEST|PLANVERIFY)(_[A-Z0-9_]*)?|PY_TEST|_called_from_(py)?test|TOX_ENV_NAME|UNITTEST"
 )
 _FRAMEWORK = re.compile(
-    r"_?py\.?test(\.\w+)*|unittest(\.\w+)*|_pytest(\.\w+)*|conftest|pluggy|xdist|pytest_\w+|nose2?|hypothesis"
+    r"(pytest_)?planverify|_?py\.?test(\.\w+)*|unittest(\.\w+)*|_pytest(\.\w+)*|conftest|pluggy|xdist|pytest_\w+|nose2?|hypothesis"
 )
 _TEST_MODULE = re.compile(r"(^|\.)(tests?|test_\w+|\w+_test)(\.|$)")
 _PLACES = frozenset(
@@ -55,6 +55,16 @@ _FINDERS = frozenset(
 )
 _TRACERS = frozenset({"sys.gettrace", "sys.getprofile", "sys.flags.debug"})
 _LEAST_FRAGMENT = 4
+_OF_THE_FRAMEWORK = frozenset(
+    {
+        "LogCaptureHandler", "LogCaptureFixture", "EncodedFile", "CaptureIO", "DontReadFromInput",
+        "TeeCaptureIO", "AssertionRewritingHook", "FDCapture", "SysCapture", "PytestPluginManager",
+        "FixtureManager",
+        "FixtureRequest", "CaptureManager", "TestCaseFunction", "UnitTestCase",
+    }
+)  # fmt: skip
+"""Classes of pytest that can be met from within a test."""
+_PARTS_OF_MODULES = frozenset({"__file__", "__dict__", "__spec__", "__loader__"})
 
 
 def looking_around(module: Module, around: Surroundings) -> Iterator[Find]:
@@ -63,6 +73,9 @@ def looking_around(module: Module, around: Surroundings) -> Iterator[Find]:
         node = site.node
         if isinstance(node, ast.expr):
             yield from _asked(node, site, module, around)
+        elif isinstance(node, ast.For):
+            if any(dotted(each, module.aliases) == "sys.modules" for each in ast.walk(node.iter)):
+                yield _searched(node, site, module)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             yield from _imported(node, site, module)
 
@@ -80,6 +93,9 @@ def _asked(node: ast.expr, site: Site, module: Module, around: Surroundings) -> 
             yield _find("asks-for-surroundings", "__main__ is looked at", owner, node, site, module)
     elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
         yield from _iterated(node, node.generators[0].iter, site, module)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in _OF_THE_FRAMEWORK:
+        said = f"Product code names {node.value}, a class of pytest"
+        yield _find("asks-for-tests", said, node.value, node, site, module)
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
         meaning = dotted(node, module.aliases)
         if meaning == "sys.orig_argv":
@@ -153,7 +169,21 @@ def _iterated(node: ast.expr, iterated: ast.expr, site: Site, module: Module) ->
             yield _find("asks-for-tests", f"{place} is searched for tests", place, node, site, module)
             return
     if place == "sys.modules":
-        yield _find("asks-for-surroundings", "The loaded modules are searched", place, node, site, module)
+        yield _searched(node, site, module)
+
+
+def _searched(node: ast.AST, site: Site, module: Module) -> Find:
+    """All the loaded modules are gone through; what they hold is nobody's business."""
+    scope: ast.AST = site.function or module.tree
+    looks_inside = any(
+        (isinstance(each, ast.Name) and each.id in ("hasattr", "getattr", "vars", "dir"))
+        or (isinstance(each, ast.Attribute) and each.attr in _PARTS_OF_MODULES)
+        for each in ast.walk(scope)
+    )
+    said = "The loaded modules are searched"
+    if looks_inside:
+        return _find("asks-for-tests", f"{said} for what they hold", "sys.modules", node, site, module)
+    return _find("asks-for-surroundings", said, "sys.modules", node, site, module)
 
 
 def _imported(node: ast.Import | ast.ImportFrom, site: Site, module: Module) -> Iterator[Find]:
@@ -175,11 +205,9 @@ def _inner(sides: list[ast.expr]) -> Iterator[ast.expr]:
     for side in sides:
         yield side
         if isinstance(side, ast.Call):
-            yield from side.args
+            yield from _inner(side.args)
             if isinstance(side.func, ast.Attribute):
-                yield side.func.value
-                if isinstance(side.func.value, ast.Call):
-                    yield from side.func.value.args
+                yield from _inner([side.func.value])
         elif isinstance(side, ast.Subscript):
             yield side.value
 

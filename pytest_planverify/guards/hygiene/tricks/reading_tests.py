@@ -18,7 +18,16 @@ if TYPE_CHECKING:
 
 _TEST_SOURCE = re.compile(r"(^|[/\\])(test_[\w*]*|[\w*]*_test|conftest)(\.py|\.\*)?$|(^|[/\\])test_\*")
 _TEST_FOLDER = re.compile(r"(^|[/\\])tests?([/\\]|$)")
-_RECORDS = re.compile(r"\.planverify|planverify\.ya?ml")
+_RECORDS = re.compile(r"\.planverify|planverify\.ya?ml|\.pytest_cache|cache/lastfailed|cache/nodeids")
+_OF_TESTS = re.compile(r"\bassert(\\s[*+]|\s+|\[)\S*\\?\(|def\s+test_|\btest_\w+\\?\(|self\.assert[A-Z]")
+"""Texts that are looked for in the source of tests."""
+_SOURCE_CALLS = frozenset(
+    {"endswith", "glob", "rglob", "iglob", "fnmatch", "filter", "match", "with_suffix"}
+)
+_CHECKS_PLACE = frozenset(
+    {"exists", "isdir", "isfile", "is_dir", "is_file", "lexists", "listdir", "access"}
+)
+_HISTORY = frozenset({"show", "grep", "diff", "log", "blame", "cat-file", "stash", "checkout", "ls-files"})
 _SOURCES = frozenset(
     {"inspect.getsource", "inspect.getsourcelines", "linecache.getline", "linecache.getlines"}
 )
@@ -57,7 +66,9 @@ def reading_tests(module: Module, around: Surroundings) -> Iterator[Find]:
             value = fold(node, module.constants)
             if isinstance(value, str) and 2 < len(value) < 300 and "\n" not in value:
                 yield from _named(value, node, site, module, around)
-            elif isinstance(node, ast.Call) and dotted(node.func, module.aliases) in _SOURCES:
+            if isinstance(node, ast.Call):
+                yield from _looked_for(node, site, module, around)
+            if isinstance(node, ast.Call) and dotted(node.func, module.aliases) in _SOURCES:
                 yield _find(
                     "names-tests", "The source of something is read", "getsource", node, site, module
                 )
@@ -83,18 +94,48 @@ def _imported(
 
 def _named(value: str, node: ast.AST, site: Site, module: Module, around: Surroundings) -> Iterator[Find]:
     text = value.replace("\\", "/")
-    if _RECORDS.search(text) and not around.is_script:
+    if (_RECORDS.search(text) or text.removeprefix("./") in around.plans) and not around.is_script:
         yield _find("reads-tests", f"Product code names {value!r}", value, node, site, module)
     elif _TEST_SOURCE.search(text) and (text.endswith((".py", "*")) or text in around.test_files):
         yield _find("reads-tests", f"Product code names the tests {value!r}", value, node, site, module)
     elif around.is_script:
         return
+    elif _OF_TESTS.search(value) and isinstance(node, ast.Constant | ast.BinOp | ast.JoinedStr):
+        yield _find("reads-tests", "Product code looks for what tests say", "source", node, site, module)
     elif _is_data(text, around):
         yield _find(
             "reads-tests", f"Product code names what tests expect, {value!r}", value, node, site, module
         )
     elif _TEST_FOLDER.search(text) and " " not in text and ("/" in text or id(node) in _paths(module)):
         yield _find("names-tests", f"Product code names {value!r}", value, node, site, module)
+
+
+def _looked_for(node: ast.Call, site: Site, module: Module, around: Surroundings) -> Iterator[Find]:
+    """Sources that are searched, tests that are asked whether they are there, the history of the tree."""
+    if around.is_script:
+        return
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    words = [value for arg in node.args if isinstance(value := fold(arg, module.constants), str)]
+    if name in _CHECKS_PLACE and any(re.fullmatch(r"(\./)?tests?/?", word) for word in words):
+        yield _find("reads-tests", "Product code asks whether tests are there", name, node, site, module)
+    elif name in _SOURCE_CALLS and any(word.endswith(".py") for word in words):
+        yield _find("names-tests", "Sources are searched", name, node, site, module)
+    elif name in ("run", "check_output", "Popen", "call", "check_call", "getoutput", "popen") and node.args:
+        given = _words(node.args[0], module)
+        if given[:1] == ["git"] and _HISTORY & set(given):
+            yield _find(
+                "reads-tests", "Product code reads the history of the tree", "git", node, site, module
+            )
+
+
+def _words(node: ast.expr, module: Module) -> list[str]:
+    """The words of a command, as far as they are written down."""
+    if isinstance(node, ast.List | ast.Tuple):
+        values = [fold(each, module.constants) for each in node.elts]
+    else:
+        value = fold(node, module.constants)
+        values = value.split() if isinstance(value, str) else []
+    return [each for each in values if isinstance(each, str)]
 
 
 def _is_data(text: str, around: Surroundings) -> bool:

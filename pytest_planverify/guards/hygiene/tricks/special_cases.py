@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from pytest_planverify.guards.hygiene.reading import Module
     from pytest_planverify.guards.hygiene.tricks.test_facts import TestFacts
 
+NOTEBOOKS = re.compile(
+    r"ipykernel|ipython|idle|jupyter|outstream|colorama|zmq|terminal|spyder|pyodide", re.IGNORECASE
+)
+"""What programs ask for that show things to a person."""
 _ENOUGH = 3
 """So many literals of the tests are no accident."""
 _MOSTLY = 0.7
@@ -194,6 +199,11 @@ def _weight(literals: frozenset[str]) -> int:
     return total
 
 
+def weight_of(literals: Collection[str]) -> int:
+    """How telling some literals are: nothing for plain words and round numbers."""
+    return _weight(frozenset(literals))
+
+
 def _cases(module: Module) -> Iterator[Answered]:
     for site in module.sites:
         node = site.node
@@ -306,6 +316,8 @@ def _by_type(test: ast.expr) -> bool:
     for each in ast.walk(test):
         if isinstance(each, ast.Attribute) and each.attr in ("__name__", "__qualname__", "__module__"):
             owner = ast.unparse(each.value)
+            if NOTEBOOKS.search(ast.unparse(test)):
+                return False
             if owner.startswith("type(") or owner.endswith("__class__"):
                 return True
     return False

@@ -33,6 +33,8 @@ _CALLS = frozenset(
         "sys.call_tracing",
         "gc.get_referrers",
         "gc.get_objects",
+        "logging.getLogger.findCaller",
+        "traceback.print_stack",
     ]
 )
 _SPIES = frozenset(
@@ -46,7 +48,7 @@ _SPIES = frozenset(
         "threading.settrace_all_threads",
     ]
 )
-_FRAME_PARTS = frozenset({"f_back", "tb_frame", "gi_frame", "cr_frame"})
+_FRAME_PARTS = frozenset({"f_back", "tb_frame", "gi_frame", "cr_frame", "co_consts", "findCaller"})
 _TELLING = frozenset(
     {"co_filename", "co_name", "co_qualname", "f_locals", "f_lineno", "filename", "function"}
 )
@@ -55,8 +57,13 @@ _TELLING = frozenset(
 def stack(module: Module, around: Surroundings) -> Iterator[Find]:
     """Looks at frames; where the answer decides something it is more than a look."""
     seen: set[str] = set()
+    tellers = _tellers(module)
     for site in module.sites:
         node = site.node
+        if _asks_a_teller(node, tellers) or _reads_a_warning(node):
+            said = f"{site.place or 'The module'} decides by its caller"
+            yield _find("reads-call-stack", said, "teller", node, site, module)
+            continue
         meaning = ""
         if isinstance(node, ast.Call):
             meaning = dotted(node.func, module.aliases)
@@ -84,6 +91,42 @@ def stack(module: Module, around: Surroundings) -> Iterator[Find]:
             yield _find(
                 "looks-at-call-stack", f"{subject} looks at the call stack", subject, node, site, module
             )
+
+
+def _tellers(module: Module) -> set[str]:
+    """Functions that give back what frames tell: the name or the file of a caller."""
+    found: set[str] = set()
+    for name, node in module.functions.items():
+        looks = any(
+            isinstance(each, ast.Attribute) and each.attr in _FRAME_PARTS for each in ast.walk(node)
+        )
+        if (looks or any(dotted(each, module.aliases) in _CALLS for each in ast.walk(node))) and any(
+            isinstance(each, ast.Return)
+            and each.value is not None
+            and any(isinstance(one, ast.Attribute) and one.attr in _TELLING for one in ast.walk(each.value))
+            for each in ast.walk(node)
+        ):
+            found.add(name)
+    return found
+
+
+def _asks_a_teller(node: ast.AST, tellers: set[str]) -> bool:
+    """Whether something is decided by what such a function gives."""
+    if not tellers or not isinstance(node, ast.If | ast.IfExp | ast.Compare):
+        return False
+    looked_at = node if isinstance(node, ast.Compare) else node.test
+    return any(
+        isinstance(each, ast.Call) and getattr(each.func, "id", "") in tellers
+        for each in ast.walk(looked_at)
+    )
+
+
+def _reads_a_warning(node: ast.AST) -> bool:
+    """A warning that is made, caught, and asked where it comes from."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    said = {getattr(each, "attr", getattr(each, "arg", "")) for each in ast.walk(node)}
+    return {"catch_warnings", "warn", "stacklevel", "filename"} <= said
 
 
 def _decides(site: Site, module: Module) -> bool:

@@ -17,5 +17,7 @@ class Surroundings:
     """Top-level names that the project itself provides."""
     test_files: frozenset[str] = frozenset()
     """Paths of the files that judge."""
+    plans: frozenset[str] = frozenset()
+    """The plan files."""
     data_files: frozenset[str] = frozenset()
     """Paths of the data that criteria and tests read."""
