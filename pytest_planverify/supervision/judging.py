@@ -28,14 +28,15 @@ from pytest_planverify.supervision.judging_evidence import (
     test_evidence,
     vacuous_evidence,
 )
-from pytest_planverify.supervision.records import GREEN, PROVING
+from pytest_planverify.supervision.record_values import GREEN, PROVING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from planner.model.evidence import Evidence
     from pytest_planverify.supervision.asked import Asked
-    from pytest_planverify.supervision.records import SessionRecord, TestRecord
+    from pytest_planverify.supervision.record_values import TestRecord
+    from pytest_planverify.supervision.records import SessionRecord
 
 
 _TESTS_FAILED = 1
@@ -194,19 +195,17 @@ def _test_result(nodeid: str, result: TestRecord | None) -> TestResult:
 
 def _properties(record: SessionRecord, results: Iterable[TestRecord]) -> list[tuple[str, Any]]:
     """Metrics of these tests, none of them skipped, those of the wider fixtures that they use included."""
-    values: list[tuple[str, Any]] = []
-    nodeids: set[str] = set()
-    used: set[str] = set()
-    for result in results:
-        if result.outcome in GREEN and result.outcome not in PROVING:
-            continue
-        values += result.properties
-        nodeids.add(result.nodeid)
-        used |= record.fixtures_used.get(result.nodeid, set())
-    for metric in record.metrics:
-        if metric.get("nodeid") in nodeids or metric.get("via") in used:
-            values.append((metric["name"], metric["value"]))
-    return values
+    ran = [result for result in results if result.outcome in PROVING or result.outcome not in GREEN]
+    values = [value for result in ran for value in result.properties]
+    if not record.metrics:
+        return values
+    nodeids = {result.nodeid for result in ran}
+    used = {name for nodeid in nodeids for name in record.fixtures_used.get(nodeid, ())}
+    return values + [
+        (metric["name"], metric["value"])
+        for metric in record.metrics
+        if metric.get("nodeid") in nodeids or metric.get("via") in used
+    ]
 
 
 def _disown(judgement: Judgement) -> None:

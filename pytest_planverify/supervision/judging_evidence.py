@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_planverify.supervision.asked import Asked
-    from pytest_planverify.supervision.records import Death, RawEvidence, SessionRecord, TestRecord
+    from pytest_planverify.supervision.record_values import Death, RawEvidence, TestRecord
+    from pytest_planverify.supervision.records import SessionRecord
 
 
 def raw_evidence(asked: Asked, raw: RawEvidence, **more: Any) -> Evidence:

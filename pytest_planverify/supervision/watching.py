@@ -18,7 +18,7 @@ from pytest_planverify.journal import JournalTail, is_signed
 from pytest_planverify.observing import phases
 from pytest_planverify.supervision.forkserver import Exited, ForkServerDied
 from pytest_planverify.supervision.last_words import last_words
-from pytest_planverify.supervision.records import Death, Running, SessionRecord, TestRecord
+from pytest_planverify.supervision.record_values import Death, Running, TestRecord
 from pytest_planverify.supervision.run_folder import make_way
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_planverify.journal import Record
     from pytest_planverify.observing.spec import SessionSpec
     from pytest_planverify.supervision.forkserver import ForkServer
+    from pytest_planverify.supervision.records import SessionRecord
     from pytest_planverify.supervision.spawning import Spawner
 
 GRACE_SECONDS = 1.0

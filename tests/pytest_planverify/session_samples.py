@@ -6,7 +6,8 @@ from typing import Any
 
 from pytest_planverify.supervision.asked import Asked
 from pytest_planverify.supervision.forkserver import Exited
-from pytest_planverify.supervision.records import Death, SessionRecord
+from pytest_planverify.supervision.record_values import Death
+from pytest_planverify.supervision.records import SessionRecord
 
 KEY = "plan.yaml::todo::tests[0]"
 FAILURE = {"kind": "test", "phase": "call", "headline": "AssertionError: assert 1 == 2"}
