@@ -18,7 +18,7 @@ from pytest_planverify.guards.hygiene.bytecode import Cache, forged, weight_of, 
 from pytest_planverify.guards.hygiene.unseen import unseen
 
 TAG = sys.implementation.cache_tag
-OF_PYTEST = f"{TAG}-pytest-9.0.0"
+OF_PYTEST = f"{TAG}-pytest-{pytest.__version__}"
 SOURCE = "def test_a():\n    assert len('ab') == 3, 'three'\n"
 OTHER = "def test_a():\n    assert True\n"
 
@@ -71,6 +71,9 @@ def test_caches_that_python_and_pytest_write_are_let_be(tmp_path: Path) -> None:
         assert weight_of(tmp_path, cache) == "same"
     assert len(list(young_caches(tmp_path, ["test_a.py"], 0.0))) == 4
     assert forged(tmp_path, ["test_a.py"], 0.0) == ([], 0)
+    for other in (f"{TAG}.opt-typeguard", f"{TAG}-pytest-1.2.3", f"{TAG}.opt-1.beartype"):
+        put(tmp_path, other, OTHER, by_hash())
+    assert forged(tmp_path, ["test_a.py"], 0.0) == ([], 0), "nobody takes them for the source"
 
 
 def test_a_cache_that_nobody_would_take_is_let_be(tmp_path: Path) -> None:

@@ -62,16 +62,31 @@ def young_caches(root: Path, sources: Iterable[str], since: float) -> Iterator[C
         if source.endswith(".py") and not source.startswith(("../", "/")):
             folder, name = posixpath.split(source)
             folders.setdefault(folder, {})[name.removesuffix(".py")] = source
-    tag = f".{sys.implementation.cache_tag}"
+    endings = _endings()
     for folder, names in folders.items():
         with suppress(OSError), os.scandir(root / folder / "__pycache__") as entries:
             for entry in entries:
-                stem, found, _ = entry.name.partition(tag)
-                if not (found and stem in names and entry.name.endswith(".pyc")):
+                stem = next(
+                    (entry.name.removesuffix(end) for end in endings if entry.name.endswith(end)), ""
+                )
+                if stem not in names:
                     continue
                 # Its times can be set to anything but the one of the last change of the entry itself.
                 if entry.stat().st_ctime >= since:
                     yield Cache(posixpath.join(folder, "__pycache__", entry.name), names[stem])
+
+
+def _endings() -> tuple[str, ...]:
+    """Of what Python and this pytest take: others, such as typeguard, keep caches of their own beside."""
+    import pytest
+
+    tag = f".{sys.implementation.cache_tag}"
+    return (
+        f"{tag}.pyc",
+        f"{tag}.opt-1.pyc",
+        f"{tag}.opt-2.pyc",
+        f"{tag}{_OF_PYTEST}{pytest.__version__}.pyc",
+    )
 
 
 def weight_of(root: Path, cache: Cache) -> str:

@@ -212,6 +212,8 @@ def _is_of_a_helper(check: Check, pair: Pair) -> bool:
 
 def _compared(check: Check, twin: Check, pair: Pair, fresh: Fresh) -> Find | None:
     name = pair.now.name
+    if _counts_what_is_compared(check, twin, pair):
+        return None
     other = _other_value(check, twin, pair, fresh) or _less_of_both(check, twin, pair)
     if other is not None:
         return other
@@ -220,15 +222,46 @@ def _compared(check: Check, twin: Check, pair: Pair, fresh: Fresh) -> Find | Non
         return _about(pair, "assertion-weakened", f"An assertion of {name} asks for less", check, twin)
     if (twin.tolerance or 0) > (check.tolerance or 0) * 1.001 and check.operator == twin.operator:
         return _about(pair, "assertion-weakened", f"An assertion of {name} allows more", check, twin)
-    if check.matched and not twin.matched:
+    is_asked = _message_is_asked(check, pair)
+    if check.matched and not twin.matched and not is_asked:
         return _about(pair, "assertion-weakened", f"{name} accepts any message", check, twin)
-    values = set(literals_in(check.parts)) | set(check.match_values)
+    values = set(literals_in(check.parts)) | set(() if is_asked else check.match_values)
     kept = set(literals_in(twin.parts)) | set(twin.match_values)
     if _is_open(twin):
         kept |= pair.now.literals | fresh.pool | _constants(pair.now)
     if weaker or values <= kept or is_accounted_for(check, fresh):
         return None
     return _about(pair, "expected-changed", f"An expected value of {name} is another one", check, twin)
+
+
+def _counts_what_is_compared(check: Check, twin: Check, pair: Pair) -> bool:
+    """``len(parts) == 2`` became ``len(parts) == len(expected)``, beside ``parts == expected``."""
+    if not (check.operator == twin.operator == "==" and len(check.parts) == len(twin.parts) == 2):
+        return False
+    made, whole = ([ast.unparse(each) for each in _given_to_len(part)] for part in twin.parts)
+    if not (made and whole) or made == whole or not _given_to_len(check.parts[0]):
+        return False
+    return any(
+        each.operator == "==" and [ast.unparse(part) for part in each.parts] == [*made, *whole]
+        for each in pair.now.all_checks
+    )
+
+
+def _given_to_len(node: ast.AST) -> list[ast.expr]:
+    if not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "len":
+        return []
+    return [each for each in node.args if isinstance(each, ast.Name)]
+
+
+def _message_is_asked(check: Check, pair: Pair) -> bool:
+    """``match="empty"`` became ``assert "empty" in str(caught.value)``."""
+    values = set(check.match_values)
+    return bool(values) and any(
+        each.counts
+        and each.operator in ("in", "==")
+        and values <= {f"Constant({said})" for said in literals_in(each.parts)}
+        for each in pair.now.all_checks
+    )
 
 
 def _other_value(check: Check, twin: Check, pair: Pair, fresh: Fresh) -> Find | None:

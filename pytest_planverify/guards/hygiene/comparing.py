@@ -12,6 +12,7 @@ from pytest_planverify.guards.hygiene.changes import Changes
 from pytest_planverify.guards.hygiene.configuration import compare_configuration
 from pytest_planverify.guards.hygiene.judge_files import JudgeFiles
 from pytest_planverify.guards.hygiene.judges import CONFIGURATIONS
+from pytest_planverify.guards.hygiene.odd_sources import room_for_odd_sources
 from pytest_planverify.guards.hygiene.product_files import ProductFiles
 from pytest_planverify.guards.hygiene.signs import SIGNS, Find, Leave, weigh
 from pytest_planverify.guards.hygiene.trees import compare_names
@@ -41,7 +42,8 @@ def compare(
     before.
     """
     changes = Changes(before, now, kinds, grants, accepted)
-    with collector_paused():  # trees of sources are many small objects, and no garbage in circles
+    # Trees of sources are many small objects, and no garbage in circles.
+    with collector_paused(), room_for_odd_sources():
         signals = [
             signal for find in find_all(changes) if (signal := weigh(find, grants.leave(find.path), is_red))
         ]

@@ -21,6 +21,9 @@ _WIDE = re.compile(r"[%:][^}]*\d{4}")
 """A format that pads to thousands of characters."""
 _LONGEST = 1_000_000
 _DEEPEST = 40
+_MOST_NAMES = 2_000
+_looked_up: list[str] = []
+"""The names that an expression has led to: sums of sums of sums double with each."""
 
 
 class _Unknown(Exception):
@@ -29,6 +32,7 @@ class _Unknown(Exception):
 
 def fold(node: ast.AST, names: Mapping[str, ast.expr] | None = None) -> Constant:
     """The value of an expression, or :data:`NOTHING`; ``names`` are names that are bound once."""
+    _looked_up.clear()
     try:
         return _fold(node, names or {}, 0)
     except _Unknown:
@@ -56,8 +60,9 @@ def _constant(node: ast.Constant, _names: Mapping[str, ast.expr], _depth: int) -
 
 
 def _name(node: ast.Name, names: Mapping[str, ast.expr], depth: int) -> Constant:
-    if node.id not in names:
+    if node.id not in names or len(_looked_up) > _MOST_NAMES:
         raise _Unknown
+    _looked_up.append(node.id)
     return _fold(names[node.id], names, depth)
 
 
@@ -163,7 +168,10 @@ def _call(node: ast.Call, names: Mapping[str, ast.expr], depth: int) -> Constant
         if function.attr in _METHODS:
             value = _fold(owner, names, depth)
             if isinstance(value, str | bytes) and not _WIDE.search(str(value)[:1000]):
-                return getattr(value, function.attr)(*(_fold(arg, names, depth) for arg in node.args))
+                args = [_fold(arg, names, depth) for arg in node.args]
+                if function.attr in _GROWS and len(value) * len(str(args)) > _LONGEST * _GROWTH:
+                    raise _Unknown
+                return getattr(value, function.attr)(*args)
         raise _Unknown
     if isinstance(function, ast.Name):
         if function.id == "map" and len(node.args) == 2 and isinstance(node.args[0], ast.Name):
@@ -241,6 +249,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "any": any,
     "all": all,
 }
+_GROWS = frozenset({"replace", "join", "format"})
+_GROWTH = 20
 _METHODS = frozenset(
     [
         "join",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pytest_planverify.guards.hygiene.folding import fold
+from pytest_planverify.guards.hygiene.odd_sources import lines_of, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -100,7 +100,7 @@ class Module:
     @cached_property
     def lines(self) -> list[str]:
         """The lines of the source."""
-        return self.text.splitlines()
+        return lines_of(self.text)
 
     def segment(self, node: ast.stmt) -> str:
         """The text of a statement, its decorators included."""
@@ -140,9 +140,7 @@ def parse(path: str, content: bytes | None) -> Module | None:
     if content is None or len(content) > MAX_SOURCE:
         return None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(content)
+        tree = parsed(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return Module(path, content.decode("utf-8", "replace"), tree)

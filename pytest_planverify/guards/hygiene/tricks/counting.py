@@ -108,14 +108,15 @@ def _counter(node: Function, module: Module, raised_elsewhere: set[str]) -> str 
     raised = {_spelled(name) for name in _raised(node) if _outlives(name, node, module)} | raised_elsewhere
     grown = {f"len({name})" for name in _grown(node, module)}
     context = set(_of_context(node, module))
+    counted = raised | grown | context
     for each in ast.walk(node):
         if not (isinstance(each, ast.Compare | ast.BinOp) and _has_number(each, module)):
             continue
         for side in ast.walk(each):
-            if isinstance(side, ast.expr):
-                said = _spelled(side)
-                if said in raised | grown | context or _is_next_number(side, module):
-                    return said
+            if isinstance(side, ast.expr) and (counted or isinstance(side, ast.Call)):
+                is_next = _is_next_number(side, module)
+                if is_next or (counted and _spelled(side) in counted):
+                    return _spelled(side)
     for each in ast.walk(node):
         # A counter that is asked whether it is there: ``if n:``
         test = each.test if isinstance(each, ast.If | ast.IfExp) else None

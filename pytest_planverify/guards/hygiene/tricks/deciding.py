@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pytest_planverify.guards.hygiene.folding import NOTHING, fold
@@ -40,6 +42,7 @@ _CLOCKS = frozenset(
      "datetime.datetime.utcnow"}
 )  # fmt: skip
 _EPOCH = 1_000_000_000
+_OF_LOGGING = frozenset({"basicConfig", "addHandler", "dictConfig", "fileConfig"})
 _PROCESS_FILE = re.compile(
     r"^/proc/[^/]*/?(cmdline|environ|maps|stack|comm|exe|fd|status)?$|/proc/(self|%)"
 )
@@ -99,6 +102,8 @@ def _asked(test: ast.expr, site: Site, module: Module) -> str | None:
         if meaning.startswith(_ENVIRONMENT):
             return "all of the environment"
         if meaning.startswith(_STATE):
+            if meaning.startswith("logging.") and _sets_up_logging(site.function):
+                continue
             return next(state for state in _STATE if meaning.startswith(state))
         if isinstance(each, ast.comprehension):
             if any(_meaning(inner, module).startswith("sys.modules") for inner in ast.walk(each.iter)):
@@ -132,9 +137,12 @@ def _of_comparison(node: ast.Compare, site: Site, module: Module) -> str | None:
     sides = [node.left, *node.comparators]
     written = [fold(side, module.constants) for side in sides]
     texts = [value for value in written if isinstance(value, str) and len(value) > 1]
+    given = _arguments(site.function)
     for side in sides:
+        is_given = any(isinstance(each, ast.Name) and each.id in given for each in ast.walk(side))
         inner = [_meaning(each, module) for each in _reached(side, site.function, module)]
-        for known, applies in ((_HERE, bool(texts)), (_CLOCKS, any(_is_moment(s, module) for s in sides))):
+        is_dated = not is_given and any(_is_moment(each, module) for each in sides)
+        for known, applies in ((_HERE, bool(texts)), (_CLOCKS, is_dated)):
             asked = next((m.rstrip("()") for m in inner if m.rstrip("()") in known), None)
             if applies and asked is not None:
                 return asked
@@ -147,6 +155,21 @@ def _of_comparison(node: ast.Compare, site: Site, module: Module) -> str | None:
             if stream is not None:
                 return f"the kind of {stream}"
     return None
+
+
+def _arguments(function: Function | None) -> frozenset[str]:
+    """What a function is given: the clock is only what it takes where nobody gives it a moment."""
+    if function is None:
+        return frozenset()
+    every = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    return frozenset(arg.arg for arg in every)
+
+
+def _sets_up_logging(function: Function | None) -> bool:
+    return function is not None and any(
+        isinstance(each, ast.Call) and getattr(each.func, "attr", "") in _OF_LOGGING
+        for each in ast.walk(function)
+    )
 
 
 def _is_moment(node: ast.expr, module: Module) -> bool:
@@ -165,6 +188,7 @@ def _is_moment(node: ast.expr, module: Module) -> bool:
 def _reached(test: ast.expr, function: Function | None, module: Module) -> Iterator[ast.AST]:
     """The nodes of a condition, and those of the names and functions that it uses."""
     waiting: list[tuple[ast.AST, int]] = [(test, 0)]
+    seen: set[str] = set()
     while waiting:
         top, depth = waiting.pop()
         for each in ast.walk(top):
@@ -172,11 +196,14 @@ def _reached(test: ast.expr, function: Function | None, module: Module) -> Itera
             if depth > 1:
                 continue
             if isinstance(each, ast.Name):
+                if f"{each.id} {depth}" in seen:
+                    continue
+                seen.add(f"{each.id} {depth}")
                 value = module.constants.get(each.id)
                 if value is not None:
                     waiting.append((value, depth + 1))
                 elif function is not None:
-                    waiting += [(bound, depth + 1) for bound in _bound(each.id, function)]
+                    waiting += [(bound, depth + 1) for bound in _bound(function).get(each.id, ())]
             elif isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
                 called = module.functions.get(each.func.id)
                 if called is not None and called is not function:
@@ -187,12 +214,16 @@ def _reached(test: ast.expr, function: Function | None, module: Module) -> Itera
                     ]
 
 
-def _bound(name: str, function: Function) -> Iterator[ast.expr]:
+@lru_cache(maxsize=4)
+def _bound(function: Function) -> dict[str, list[ast.expr]]:
+    """What a function binds names to: every condition of it asks."""
+    found: dict[str, list[ast.expr]] = defaultdict(list)
     for each in ast.walk(function):
-        if isinstance(each, ast.Assign) and any(
-            isinstance(target, ast.Name) and target.id == name for target in each.targets
-        ):
-            yield each.value
+        if isinstance(each, ast.Assign):
+            for target in each.targets:
+                if isinstance(target, ast.Name):
+                    found[target.id].append(each.value)
+    return dict(found)
 
 
 def _meaning(node: ast.AST, module: Module) -> str:

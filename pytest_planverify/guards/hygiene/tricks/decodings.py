@@ -8,6 +8,7 @@ import bz2
 import codecs
 import lzma
 import pickletools
+import sys
 import zlib
 from typing import TYPE_CHECKING
 
@@ -19,12 +20,26 @@ _LEAST = 12
 _DEEPEST = 3
 _MOST = 400
 """So many readings of one text are looked at."""
-_SHIFTS = tuple(number for number in range(-13, 14) if number)
+
+
+class _Shift(dict[int, int]):
+    """A table for ``str.translate`` that moves every character by so much, as far as there are any."""
+
+    def __init__(self, by: int) -> None:
+        self._by = by
+
+    def __missing__(self, key: int) -> int:
+        moved = key + self._by
+        self[key] = found = moved if 0 < moved <= sys.maxunicode else key
+        return found
+
+
+_SHIFTS = tuple(_Shift(number) for number in range(-13, 14) if number)
 
 
 def readings(value: str | bytes) -> Iterator[str]:
     """Every text that a constant may stand for, but the constant itself."""
-    twin = value.encode() if isinstance(value, str) else value.decode("latin-1")
+    twin = value.encode("utf-8", "replace") if isinstance(value, str) else value.decode("latin-1")
     seen: set[str | bytes] = {value, twin}
     if isinstance(value, str):
         seen.add(value.encode("latin-1", "replace"))
@@ -73,7 +88,7 @@ def _as_text(value: str | bytes) -> str | None:
 def _shifted(text: str) -> Iterator[str]:
     yield text[::-1]
     for shift in _SHIFTS:
-        yield "".join(chr(ord(each) + shift) if ord(each) + shift > 0 else each for each in text)
+        yield text.translate(shift)
     yield codecs.decode(text, "rot13")
 
 

@@ -41,7 +41,8 @@ def digests(module: Module, around: Surroundings) -> Iterator[Find]:
         place = _answered(node, tainted, module, makers)
         if place is not None:
             seen.add(node.name)
-            yield _find(place, node.name, site, module)
+            found = _find(place, node.name, site, module)
+            yield found.softer() if _chooses_one_of_all(place) else found
 
 
 def _answered(node: Function, tainted: set[str], module: Module, makers: set[str]) -> ast.AST | None:
@@ -72,6 +73,19 @@ def _answered(node: Function, tainted: set[str], module: Module, makers: set[str
     return None
 
 
+def _chooses_one_of_all(node: ast.AST) -> bool:
+    """``SHARDS[crc32(key) % len(SHARDS)]``: everything falls on something."""
+    if not isinstance(node, ast.Subscript):
+        return False
+    whole = node.slice.right if isinstance(node.slice, ast.BinOp) else None
+    return (
+        isinstance(node.slice, ast.BinOp)
+        and isinstance(node.slice.op, ast.Mod)
+        and isinstance(whole, ast.Call)
+        and ast.unparse(whole) == f"len({ast.unparse(node.value)})"
+    )
+
+
 def _pairs(node: ast.Compare) -> Iterator[tuple[ast.cmpop, ast.expr, ast.expr]]:
     left = node.left
     for operator, right in zip(node.ops, node.comparators, strict=True):
@@ -85,6 +99,9 @@ def _only_verified(node: Function) -> frozenset[int]:
     for each in ast.walk(node):
         if isinstance(each, ast.If) and all(isinstance(one, ast.Raise | ast.Expr) for one in each.body):
             found |= {id(inner) for inner in ast.walk(each.test)}
+        elif isinstance(each, ast.If) and isinstance(each.test, ast.Compare) and _only_says_whether(node):
+            if isinstance(each.test.ops[0], ast.Eq | ast.NotEq):
+                found.add(id(each.test))
         elif isinstance(each, ast.Assert):
             found |= {id(inner) for inner in ast.walk(each)}
         elif (
@@ -94,6 +111,15 @@ def _only_verified(node: Function) -> frozenset[int]:
         ):
             found.add(id(each.value))
     return frozenset(found)
+
+
+def _only_says_whether(node: Function) -> bool:
+    """A function that asks one thing and answers yes or no."""
+    nodes = list(ast.walk(node))
+    returned = [each.value for each in nodes if isinstance(each, ast.Return)]
+    return sum(isinstance(each, ast.If) for each in nodes) == 1 and all(
+        isinstance(each, ast.Constant) and isinstance(each.value, bool) for each in returned
+    )
 
 
 def _is_written(node: ast.expr, operator: ast.cmpop, module: Module) -> bool:
@@ -174,6 +200,8 @@ def _is_digest(node: ast.AST, tainted: set[str], module: Module, makers: set[str
     if not isinstance(node, ast.Call):
         return False
     meaning = dotted(node.func, module.aliases)
+    if meaning == "int.from_bytes" and not _is_of_characters(node):
+        return False  # the number of a format, the length of a message
     if meaning in _DIGESTS or meaning.startswith(_MODULES) or meaning in makers:
         return bool(node.args) and fold(node.args[0], module.constants) is NOTHING
     return meaning in ("sum", "builtins.sum", "functools.reduce") and _is_of_characters(node)

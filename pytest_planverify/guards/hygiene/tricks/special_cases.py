@@ -134,12 +134,22 @@ def _falls_through(table: ast.AST, module: Module) -> bool:
             and function.attr == "get"
             and _is_one_of(function.value, table, names)
         ):
-            return fold(node.args[1]) is NOTHING
+            return fold(node.args[1]) is NOTHING and not _leaves_as_is(node.args[1], node.args[0], table)
         if isinstance(node, ast.If | ast.IfExp) and isinstance(node.test, ast.Compare):
             is_in = isinstance(node.test.ops[0], ast.In)
             if is_in and any(_is_one_of(side, table, names) for side in node.test.comparators):
                 return True
     return False
+
+
+def _leaves_as_is(default: ast.expr, key: ast.expr, table: ast.AST) -> bool:
+    """``ESCAPED.get(sign, sign)`` for single signs, ``MESSAGES.get(code, f"unknown: {code}")``."""
+    if isinstance(default, ast.JoinedStr):
+        held = [each.value for each in default.values if isinstance(each, ast.FormattedValue)]
+        return [ast.unparse(each) for each in held] == [ast.unparse(key)]
+    signs = [each.value for each in getattr(table, "keys", ()) if isinstance(each, ast.Constant)]
+    single = all(isinstance(each, str) and len(each) == 1 for each in signs)
+    return single and ast.unparse(default) == ast.unparse(key)
 
 
 def _is_one_of(node: ast.expr, table: ast.AST, names: Collection[str]) -> bool:
