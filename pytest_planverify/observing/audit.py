@@ -95,18 +95,14 @@ def _install(audit: Audit, spec: SessionSpec) -> None:
     is_granted, strict = judge_of(spec.sandbox), denies_anything(spec.sandbox)
     frame_of, ident, refusal = sys._getframe, get_ident, PermissionError
     busy: set[int] = set()
-    uncertain: deque[tuple[Reached, Origin, str | None]] = deque(maxlen=MOST_UNCERTAIN)
-    flush = audit.flush
 
-    def flush_all() -> None:
-        """Tell also of the writes that have turned out to be some; a file that was not there is one now."""
-        while uncertain:
-            reached, origin, nodeid = uncertain.popleft()
-            if stamp_of(reached.target) != reached.before:
-                note(reached, origin, nodeid, strict and not is_granted(reached))
-        flush()
+    def tell(reached: Reached, origin: Origin, nodeid: str | None) -> bool:
+        """Returns whether it is denied."""
+        denied = strict and not is_granted(reached)
+        note(reached, origin, nodeid, denied)
+        return denied
 
-    audit.flush = flush_all
+    keep_in_mind = _keeping(audit, tell)
 
     def look(event: str, found: Sequence[Reached]) -> str | None:
         """What is refused of it."""
@@ -119,11 +115,9 @@ def _install(audit: Audit, spec: SessionSpec) -> None:
         refused = None
         for reached in found:
             if reached.before is not None:
-                uncertain.append((reached, origin, nodeid_of(origin)))
-                continue
-            denied = strict and not is_granted(reached)
-            note(reached, origin, nodeid_of(origin), denied)
-            refused = refused or (reached.target if denied else None)
+                keep_in_mind(reached, origin, nodeid_of(origin))
+            elif tell(reached, origin, nodeid_of(origin)):
+                refused = refused or reached.target
         return refused
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
@@ -194,6 +188,32 @@ def _threads(
         return ()
 
     return nodeid_of, remember
+
+
+def _keeping(
+    audit: Audit, tell: Callable[[Reached, Origin, str | None], bool]
+) -> Callable[[Reached, Origin, str | None], None]:
+    """What keeps in mind what may be a write, until the time after tells whether it was one."""
+    uncertain: deque[tuple[Reached, Origin, str | None]] = deque()
+    flush = audit.flush
+
+    def settle_oldest() -> None:
+        reached, origin, nodeid = uncertain.popleft()
+        if stamp_of(reached.target) != reached.before:  # a file that was not there is one now
+            tell(reached, origin, nodeid)
+
+    def flush_all() -> None:
+        while uncertain:
+            settle_oldest()
+        flush()
+
+    def keep(reached: Reached, origin: Origin, nodeid: str | None) -> None:
+        if len(uncertain) >= MOST_UNCERTAIN:
+            settle_oldest()
+        uncertain.append((reached, origin, nodeid))
+
+    audit.flush = flush_all
+    return keep
 
 
 def _noting(

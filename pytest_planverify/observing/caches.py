@@ -27,7 +27,8 @@ def called_caches(named: Iterable[tuple[Any, Any]]) -> list[Any]:
 
 def is_store(value: object) -> bool:
     """Whether it is a container of Python itself."""
-    return type(value) in _STORES
+    kind = type(value)
+    return type(kind) is type and kind in _STORES  # a metaclass of its own may not even be hashed
 
 
 def says_cache(name: str) -> bool:

@@ -99,7 +99,7 @@ class LeakWatch:
         self._subclasses: dict[str, tuple[int, ...]] = {}
         self._was_derived_from = False
         """Whether classes of modules that were known by then have got new subclasses."""
-        self._known_of_dependents: tuple[int, bool] | None = None
+        self._known_of_dependents: tuple[int, int, bool] | None = None
         self._texts: dict[str, str] = {}
         self._reached: dict[str, tuple[object, set[str]]] = {}
         """By module, its state, and the modules whose code could be reached from it then."""
@@ -132,7 +132,7 @@ class LeakWatch:
         To be asked at the end, when it is known who imported what; if no more is known than when it was
         asked last, there is nothing to add.
         """
-        known = (self._imports.count, self._was_derived_from)
+        known = (self._imports.count, len(self._modules.first_party), self._was_derived_from)
         if known == self._known_of_dependents:
             return
         self._known_of_dependents = known

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _SIGNAL = vars(import_module("_signal"))
 """Of the module behind ``signal``, which would make an enumeration of each handler."""
 _set_handler: Any = _SIGNAL["signal"]
+_handler_of: Any = _SIGNAL["getsignal"]
 _DEFAULT: Any = _SIGNAL["SIG_DFL"]
 
 
@@ -48,22 +49,20 @@ class SoftLimits:
         seconds = self._seconds.get(item.nodeid)
         if seconds is None:
             return (yield)
-        self._item = item
-        handler = self._ring
+        if _handler_of(SIGALRM) != _DEFAULT:  # the project has a use of its own for it
+            return (yield)
         try:
-            before = _set_handler(SIGALRM, handler)
+            _set_handler(SIGALRM, self._ring)
         except ValueError:  # not the main thread: the parent's limit remains
             return (yield)
-        if before != _DEFAULT:  # the project has a use of its own for it
-            _set_handler(SIGALRM, before)
-            return (yield)
+        self._item = item
         setitimer(ITIMER_REAL, seconds)
         try:
             return (yield)
         finally:
+            self._item = None  # first: a timer that runs out now must not keep the rest from being done
             setitimer(ITIMER_REAL, 0)
             _set_handler(SIGALRM, _DEFAULT)
-            self._item = None
 
     def _ring(self, number: int, frame: object) -> None:
         __tracebackhide__ = True

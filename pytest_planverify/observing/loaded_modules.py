@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, cast
 
 from pytest_planverify.observing.process_state import members_of
@@ -29,10 +29,10 @@ class LoadedModules:
     def update(self) -> None:
         # a copy, made at once: where it takes objects, the collector may take a module away meanwhile
         modules = sys.modules.copy()
-        ids = tuple(map(id, modules.values()))
+        ids = tuple(map(id, chain.from_iterable(modules.items())))
         if ids == self._ids:
             return
-        known = len(self._ids) if ids[: len(self._ids)] == self._ids else 0
+        known = len(self._ids) // 2 if ids[: len(self._ids)] == self._ids else 0
         self._ids = ids
         for name, module in islice(modules.items(), known, None):
             if self._seen.get(name) != id(module):

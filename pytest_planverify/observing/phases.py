@@ -16,10 +16,10 @@ _SIZE = 16
 
 
 def after(phase: str | None, *, passed: bool) -> int:
-    """What begins once a phase has been reported; a test that is run again begins with its set-up."""
+    """What begins after a set-up or a teardown; a test that is run again begins with its set-up."""
     if phase == "setup":
         return CALL if passed else TEARDOWN
-    return TEARDOWN if phase == "call" else SETUP
+    return SETUP
 
 
 class PhaseBoard:

@@ -120,7 +120,7 @@ def pytest_state(config: Any) -> Iterator[tuple[str, object]]:
 
 def _is_empty(value: object) -> bool:
     """Whether it is a container that a plugin has for a test, which it empties afterwards."""
-    return type(value) in (list, dict, set) and not value
+    return any(type(value) is each for each in (list, dict, set)) and not value
 
 
 def _names(holder: object) -> frozenset[str]:

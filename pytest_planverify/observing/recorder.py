@@ -27,7 +27,7 @@ from pytest_planverify.observing.nodeids import NodeIds
 from pytest_planverify.observing.output import restore_output, stumbled_over_output
 from pytest_planverify.observing.results import EVIDENCE, ResultLedger, writable
 from pytest_planverify.observing.selection import alike_names
-from pytest_planverify.observing.spec import Asked
+from pytest_planverify.observing.spec import SharedTests
 from pytest_planverify.observing.witnessing import Witness
 
 if TYPE_CHECKING:
@@ -223,12 +223,12 @@ class Recorder:
     def _prepare_running(self, items: list[pytest.Item]) -> None:
         to_come: Counter[str] = Counter()
         conflicts: set[str] = set()
-        asked: dict[tuple[str, ...], Asked] = {}
+        asked: dict[tuple[str, ...], SharedTests] = {}
         for item in items:
             group = self._groups.get(self._nodeids.of(item.nodeid), ())
             each = asked.get(group)
             if each is None:
-                each = asked[group] = Asked.by(
+                each = asked[group] = SharedTests.by(
                     [wanted for wanted in self.spec.wanted if wanted.key in group]
                 )
             each.tests += 1
@@ -283,11 +283,17 @@ class Recorder:
             self.witness.passed_without_body(item, nodeid)
         return result
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self) -> None:
+        phases.board.put(phases.TEARDOWN)
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
+        if call.when != "call":  # of which each subtest makes a report, too
+            phases.board.put(phases.after(call.when, passed=report.outcome == "passed"))
         if report.outcome == "failed" or report.outcome == "rerun":  # type: ignore[comparison-overlap]
             if not self.spec.verbatim and stumbled_over_output(call):
                 restore_output(self._config)
@@ -334,8 +340,6 @@ class Recorder:
         finally:
             if not self.worker and self._ledger is not None:
                 self._ledger.add(report)
-            if self.running is not None:
-                phases.board.put(phases.after(report.when, passed=report.outcome == "passed"))
             if report.outcome != "passed":
                 self._bodies.reported(report)
             elif report.when == "call":

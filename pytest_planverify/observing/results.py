@@ -64,7 +64,7 @@ class ResultLedger:
             running.outcome = ""
             self._failure(report, attempt=running.reruns)
             return
-        if report.outcome != "failed" and getattr(report, EVIDENCE, None) and not running.reruns:
+        if report.outcome != "failed" and getattr(report, EVIDENCE, None):
             self._overturned(report)
         if report.outcome == "failed":
             self._fail(report, running)

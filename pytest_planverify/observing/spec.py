@@ -32,7 +32,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Asked:
+class SharedTests:
     """What the criteria that share tests ask for them."""
 
     fixture_path: str | None
@@ -43,7 +43,7 @@ class Asked:
     """How many tests they share."""
 
     @classmethod
-    def by(cls, wanted: Sequence[Wanted]) -> Asked:
+    def by(cls, wanted: Sequence[Wanted]) -> SharedTests:
         """What these criteria ask for."""
         paths = [each.fixture_path for each in wanted]
         return cls(

@@ -104,7 +104,7 @@ def caches_in(value: Any) -> Iterable[Any]:
         return (value,)
     if is_library(class_module(cast("type[Any]", type(value)))):
         return ()
-    return [each for each in _instance_members(value).values() if is_store(each)]
+    return [each for each in list(_instance_members(value).values()) if is_store(each)]
 
 
 class _Walk:
@@ -226,7 +226,7 @@ class _Walk:
                 self.tokens.append(None)
             found = True
         if kind.__dictoffset__:
-            members = _instance_members(value)
+            members = _instance_members(value).copy()  # a thread may add to it meanwhile
             if members:
                 self.note(members, depth)
                 self._note_members(members, depth)

@@ -66,6 +66,7 @@ class ForkServer:
         self._rewriting = rewriting
         self._paths = list(sys.path)
         self._modules = frozenset(sys.modules)
+        self._collecting = gc.get_threshold()
         self._board = mmap.mmap(-1, _PID.size)
         self._fork()
 
@@ -107,6 +108,7 @@ class ForkServer:
 
     def _forget(self) -> None:
         sys.path[:] = self._paths
+        gc.set_threshold(*self._collecting)
         ours = __name__.partition(".")[0]
         for name in sys.modules.keys() - self._modules:
             if name.partition(".")[0] not in {ours, *sys.stdlib_module_names}:
@@ -115,6 +117,8 @@ class ForkServer:
     def start(self, spec: SessionSpec, *, own_session: bool) -> int:
         """Fork a session. Returns its process id. Raises :class:`ForkServerDied`."""
         phases.board.put(phases.NONE)
+        with contextlib.suppress(OSError):
+            os.kill(self.pid, signal.SIGCONT)  # a test may have stopped it
         try:
             _send(self._requests, (spec, own_session))
         except OSError as error:
@@ -178,6 +182,7 @@ def _serve(requests: int, replies: int, parent: int, rewriting: Any, board: mmap
             return
         while waiting is None or not waiting.hand_over(request):  # ended with what another session left
             waiting = _stand_by(place)
+        board[: _PID.size] = _PID.pack(0)  # by this process only: the other one may be late
         spec, own_session = request
         pid = waiting.pid
         _send(replies, pid)
@@ -221,8 +226,9 @@ class _Waiting(NamedTuple):
         """No session comes any more."""
         os.close(self.orders)
         with contextlib.suppress(OSError):
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
+            if not os.waitpid(self.pid, os.WNOHANG)[0]:  # else its number may be another's by now
+                os.kill(self.pid, signal.SIGKILL)
+                os.waitpid(self.pid, 0)
 
 
 def _stand_by(place: _Place) -> _Waiting:
@@ -241,7 +247,6 @@ def _stand_by(place: _Place) -> _Waiting:
         _die_with(place.pid)
         make_own()
         spec, own_session = _receive(waiting)
-        place.board[: _PID.size] = _PID.pack(0)
         os.close(waiting)
     except EOFError:
         os._exit(0)

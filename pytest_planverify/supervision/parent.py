@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import os
@@ -22,6 +23,8 @@ from pytest_planverify.supervision.sessions import start_paths
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from pathlib import Path
+
+    from _pytest._io import TerminalWriter
 
     from pytest_planverify.supervision.prepared import Prepared
     from pytest_planverify.supervision.run_facts import RunFacts
@@ -63,10 +66,9 @@ def _verify(config: pytest.Config, settings: Settings, server: ForkServer, paths
     from planner.errors import PlannerError
     from pytest_planverify.supervision.exit_status import ExitStatus
 
-    facts = _facts(config, settings, server, paths)
-    tw = facts.tw
+    tw = create_terminal_writer(config, sys.stdout)
     try:
-        return _Run(facts).run()
+        return _Run(_facts(config, settings, server, paths, tw)).run()
     except PlannerError as error:
         tw.line(str(error), red=True)
         return ExitStatus.USAGE_ERROR
@@ -85,14 +87,17 @@ def _verify(config: pytest.Config, settings: Settings, server: ForkServer, paths
 
 
 def _facts(
-    config: pytest.Config, settings: Settings, server: ForkServer, paths: tuple[str, ...]
+    config: pytest.Config,
+    settings: Settings,
+    server: ForkServer,
+    paths: tuple[str, ...],
+    tw: TerminalWriter,
 ) -> RunFacts:
     from pytest_planverify.confirmation_time import ConfirmationBudget
     from pytest_planverify.reports.progress import Progress
     from pytest_planverify.supervision.run_facts import RunFacts, now
     from pytest_planverify.supervision.run_folder import new_run_id
 
-    tw = create_terminal_writer(config, sys.stdout)
     return RunFacts(
         run_id=new_run_id(),
         config=config,
@@ -111,15 +116,18 @@ def _facts(
 def _rare_collections() -> Generator[None]:
     """Let the parent's imports and records, which hardly hold a cycle, not be searched for any.
 
-    Nor at the end, by the interpreter that leaves: that takes as long as many of the tests.
+    Nor afterwards, nor by the interpreter when it leaves: that takes as long as many of the tests.
     """
     before = gc.get_threshold()
     gc.set_threshold(200_000, *before[1:])
     try:
         yield
     finally:
-        gc.freeze()
+        if not gc.get_freeze_count():
+            gc.freeze()
+            gc.unfreeze()  # now they count as old, and are not searched for being many
         gc.set_threshold(*before)
+        atexit.register(gc.freeze)
 
 
 @contextlib.contextmanager

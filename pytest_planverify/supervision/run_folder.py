@@ -69,7 +69,7 @@ class RunFolder:
 def make_way(file: Path) -> None:
     """See to it that a record of ours can be written, whatever was put in its place: that is set aside.
 
-    Nothing is written through a link or into a pipe. Raises ``OSError``.
+    Nothing is written into a pipe, or through a link in the file's place. Raises ``OSError``.
     """
     for folder in reversed(file.parents):
         if FOLDER in folder.parts and os.path.lexists(folder) and not folder.is_dir():

@@ -236,10 +236,12 @@ class Sessions:
 def _is_quiet(job: Job) -> bool:
     """Whether the command asks pytest not to show the name of each file."""
     command = job.criterion.command
-    return command is not None and command.pytest is not None and bool(_QUIET & {*command.pytest.args})
+    words = frozenset[str]() if command is None or command.pytest is None else {*command.pytest.args}
+    return bool(_QUIET & words) and not any(word.startswith(_LOUD) for word in words)
 
 
 _QUIET = frozenset({"-q", "-qq", "--quiet"})
+_LOUD = ("-v", "--verb")
 
 
 def _import_the_rest() -> None:

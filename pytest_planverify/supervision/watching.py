@@ -247,9 +247,8 @@ class SessionRunner:
         if not is_signed(self._tail.line, self._key):
             record.forged += 1
             return False
-        return record.follows(
-            entry
-        )  # a line that was written twice, as by a copy of the process, is no forgery
+        # A line that was written twice, as by a copy of the process, is no forgery.
+        return record.follows(entry)
 
     def _end(self, pid: int, running: Running | None) -> None:
         """Ask for the stacks, then end the whole tree."""

@@ -401,11 +401,13 @@ def test_a_file_that_is_opened_through_a_folder_is_told_of_once_it_was_written(t
             "out, still = open('../out', 0), open('../still', 0)\n"
             "for name in ('new', 'known'):\n"
             "    write(open(name, CREATE, dir_fd=out), b'x')\n"
-            "write(open('own', CREATE), b'x')\n",
+            "write(open('own', CREATE), b'x')\n"
+            "for _ in range(150):\n"  # more than are kept in mind
+            "    close(open('own', CREATE))\n",
             str(tmp_path / "in" / "conftest.py"),
             "exec",
         )
-        exec(code, {"open": os.open, "write": os.write, "CREATE": CREATE})
+        exec(code, {"open": os.open, "write": os.write, "close": os.close, "CREATE": CREATE})
         watched.flush()
 
     in_fork(session)

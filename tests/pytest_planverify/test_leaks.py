@@ -8,6 +8,7 @@ import copyreg
 import datetime
 import gc
 import importlib
+import importlib.util
 import logging
 import os
 import random
@@ -642,3 +643,31 @@ def test_more_than_can_be_watched_is_never_believed(
     watch.changes(imports_count=True)
 
     assert watch.changes_since_start() == ["module leaky (more than can be watched)"]
+
+
+def test_what_is_held_beside_a_strange_object_is_looked_at(project: Any, watch: LeakWatch):
+    project.holder_cache = project.Registry()
+    project.holder_cache.stranger = type.__call__(Raising("Odd", (), {}))
+    watch.changes(imports_count=False)
+
+    project.holder_cache.items["new"] = 1
+
+    assert watch.changes(imports_count=True) == ["module leaky"]
+
+
+def test_a_module_that_was_loaded_past_the_finders_is_asked_for_what_it_needs(
+    watch: LeakWatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "leaky" / "part.py").write_text("")
+    file = tmp_path / "leaky_user.py"
+    file.write_text("import leaky\ndef use(): return leaky.part\n")
+    watch.import_for("test_other.py")
+    importlib.import_module("leaky.part")
+    assert list(watch.dependents([])) == []
+
+    spec = importlib.util.spec_from_file_location("leaky_user", file)
+    assert spec is not None
+    monkeypatch.setitem(sys.modules, "leaky_user", importlib.util.module_from_spec(spec))
+    watch.changes(imports_count=False)
+
+    assert list(watch.dependents([])) == [(None, ["leaky.part"])]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pytest_planverify.observing import limits as limits_module
 from pytest_planverify.observing.import_paths import import_path
 from pytest_planverify.observing.limits import SoftLimits
 from pytest_planverify.observing.nodeids import NodeIds
@@ -106,6 +107,22 @@ def test_without_a_limit_of_its_own_a_test_has_a_timer_while_it_is_called():
     assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
     assert test.marks == []
+
+
+def test_a_timer_that_runs_out_as_the_call_ends_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch):
+    test, limits = item(), SoftLimits()
+    limits.set(test, 10)
+    set_timer = signal.setitimer
+
+    def late(which: int, seconds: float) -> None:
+        set_timer(which, 0)
+        if not seconds:
+            signal.raise_signal(signal.SIGALRM)
+
+    monkeypatch.setattr(limits_module, "setitimer", late)
+
+    assert callable(alarm_while_called(limits, test))
+    assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
 
 
 def test_without_the_timeout_plugin_there_is_no_soft_limit():

@@ -194,3 +194,15 @@ def test_the_teardown_of_an_attempt_that_is_run_again_ends_nothing(tmp_path: Pat
     assert [record["record"] for record in told(tmp_path, *first)] == ["test_failure"]
 
     assert finished(tmp_path, *first, report("setup"), report("call"), report("teardown"))["reruns"] == 1
+
+
+@pytest.mark.parametrize("before", [(), (report("setup"), report("call", "rerun"), report("teardown"))])
+def test_a_failure_that_was_turned_round_is_told_also_where_the_test_was_run_again(
+    before: tuple[Any, ...], tmp_path: Path
+):
+    turned = report("call", planverify_evidence='{"kind": "test"}')
+
+    written = told(tmp_path, *before, report("setup"), turned, report("teardown"))
+
+    (hidden,) = [each for each in written if each["record"] == "hidden_failure"]
+    assert hidden["nodeid"] == "a.py::t"

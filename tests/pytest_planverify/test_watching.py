@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -67,6 +68,17 @@ TESTS: dict[str, str] = {
     "dies in teardown": (
         "import os, pytest\n@pytest.fixture\ndef f():\n    yield\n    os._exit(0)\n"
         "def test_1(f): pass\ndef test_2(): pass\n"
+    ),
+    "dies in call after a subtest": (
+        "import os\ndef test_1(subtests):\n    with subtests.test('a'): pass\n    os._exit(0)\n"
+        "def test_2(): pass\n"
+    ),
+    "dies in call when run again": (
+        "import os\nruns = []\ndef test_1():\n    runs.append(1)\n    if len(runs) > 1: os._exit(0)\n"
+        "    assert 0\ndef test_2(): pass\n"
+    ),
+    "collects as others": (
+        "import gc\ndef test_1(): assert gc.get_threshold()[0] != 123_456\ndef test_2(): pass\n"
     ),
     "stays": (
         "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\n"
@@ -368,12 +380,25 @@ def test_an_import_that_ends_the_session_in_order_costs_its_file(what: str, benc
     assert record.collected
 
 
-@pytest.mark.parametrize("phase", ["setup", "call", "teardown"])
-def test_the_phase_of_the_test_that_died_is_known(phase: str, bench: Bench):
-    record = bench.run(f"dies in {phase}")
+HAS_SUBTESTS = pytest.mark.skipif(pytest.version_tuple < (9,), reason="this pytest has no subtests")
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "setup",
+        "call",
+        "teardown",
+        pytest.param("call after a subtest", marks=HAS_SUBTESTS),
+        "call when run again",
+    ],
+)
+def test_the_phase_of_the_test_that_died_is_known(what: str, bench: Bench):
+    again = ("-p", "pytest_rerunfailures", "--reruns=1") if what.endswith("again") else ()
+    record = bench.run(f"dies in {what}", args=("-p", "no:cacheprovider", *again, "test_x.py"))
 
     (death,) = record.deaths
-    assert (death.nodeid, death.phase) == ("test_x.py::test_1", phase)
+    assert (death.nodeid, death.phase) == ("test_x.py::test_1", what.split()[0])
 
 
 def test_the_exception_that_ended_the_session_is_kept(bench: Bench):
@@ -426,6 +451,33 @@ def test_the_server_reports_that_a_session_still_runs(bench: Bench):
     assert os.getsid(pid) == pid or time.sleep(0.2) is None
     os.kill(pid, signal.SIGKILL)
     assert bench.server.poll(10) == Exited(None, signal.SIGKILL)
+
+
+def test_who_stands_by_is_known_as_no_session(bench: Bench):
+    bench.run("normal")  # so that nobody stands by yet, and the session's process is late
+
+    pid = bench.server.start(bench.spec("setup", session_id="s2", verbatim=True), own_session=True)
+    server, deadline = psutil.Process(bench.server.pid), time.monotonic() + 60
+    while len(server.children()) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    children = {process.pid for process in server.children()}
+    os.kill(pid, signal.SIGKILL)
+
+    assert bench.server.own_pids - {bench.server.pid} == children - {pid}
+    assert len(children) == 2
+    assert bench.server.poll(10) == Exited(None, signal.SIGKILL)
+
+
+def test_another_server_collects_garbage_as_the_first_one_did(bench: Bench):
+    before = gc.get_threshold()
+    gc.set_threshold(123_456)
+    try:
+        bench.server.renew()
+    finally:
+        gc.set_threshold(*before)
+
+    assert outcomes(bench.run("collects as others")) == ["passed", "passed"]
 
 
 def test_the_server_starts_without_the_libraries_that_the_parent_uses():
