@@ -19,7 +19,7 @@ from pytest_planverify.guards.hygiene.hooks import compare_hooks
 from pytest_planverify.guards.hygiene.judges import JUDGING
 from pytest_planverify.guards.hygiene.rebinding import compare_bindings, public_names, uses_product
 from pytest_planverify.guards.hygiene.signs import Find, Leave, weigh
-from pytest_planverify.guards.hygiene.suite import TestUnit, literals_in, read_tests
+from pytest_planverify.guards.hygiene.suite import TestUnit, case_names, literals_in, read_tests
 from pytest_planverify.guards.hygiene.swallowing import (
     empty_checks,
     overridden,
@@ -184,16 +184,28 @@ class JudgeFiles:
         now: list[TestUnit] = []
         others: list[TestUnit] = []
         pool: set[str] = set()
+        cases_before = case_names(filter(None, map(self._before, self._python)))
+        cases_now = case_names(filter(None, map(self._now, self._python)))
         for path in self._python:
             old, new = self._before(path), self._now(path)
             collected = self._changes.kind(path) is JudgeKind.TEST
             if old is not None and collected:
                 before += read_tests(
-                    old, functions=functions, helpers=helpers_before, swallowers=nets_before
+                    old,
+                    functions=functions,
+                    helpers=helpers_before,
+                    swallowers=nets_before,
+                    cases=cases_before,
                 )
             if new is not None:
                 if collected:
-                    now += read_tests(new, functions=functions, helpers=helpers_now, swallowers=nets_now)
+                    now += read_tests(
+                        new,
+                        functions=functions,
+                        helpers=helpers_now,
+                        swallowers=nets_now,
+                        cases=cases_now,
+                    )
                 others += _other_functions(new, functions)
         for path in self._changes.of_kind(JudgeKind.FIXTURE):
             pool |= literals_of(path, self._changes.now.read(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -159,11 +160,15 @@ def read_tests(
     functions: Sequence[str],
     helpers: dict[str, Function],
     swallowers: frozenset[str] = frozenset(),
+    cases: frozenset[str] = frozenset(),
 ) -> tuple[TestUnit, ...]:
-    """The tests of a module, and the functions that stop being tests by their name only."""
+    """The tests of a module, and the functions that stop being tests by their name only.
+
+    ``cases`` are the names of classes, of this module or another, that make test cases of what they hold.
+    """
     every = {**helpers, **module.functions}
     marks = tuple(module_marks(module))
-    units = _of_body(module, module.tree.body, "", True, marks, every, functions, False)
+    units = _of_body(module, module.tree.body, "", True, marks, every, functions, False, cases)
     nets = swallowers | swallowers_of(module)
     return tuple(replace(unit, swallowers=nets) if nets else unit for unit in units)
 
@@ -185,12 +190,13 @@ def _of_body(
     helpers: dict[str, Function],
     functions: Sequence[str],
     is_case: bool,
+    cases: frozenset[str],
 ) -> Iterator[TestUnit]:
     last = {each.name: each for each in definitions(body)}
     disabled, never = _disabled(body), _never_defined(body)
     for each in definitions(body):
         if isinstance(each, ast.ClassDef):
-            case = _is_test_case(each)
+            case = _is_test_case(each) or not cases.isdisjoint(_bases(each))
             marks = tuple(m for one in each.decorator_list for m in marks_of(one, module.aliases))
             counts = (
                 collected
@@ -202,9 +208,11 @@ def _of_body(
             if case or "test" in each.name.lower() or _holds_tests(each):
                 name = f"{owner}::{each.name}" if owner else each.name
                 own = tuple(marks_assigned(each.body, module.aliases))
-                yield from _of_body(
-                    module, each.body, name, counts, (*inherited, *marks, *own), helpers, functions, case
-                )
+                more = (*inherited, *marks, *own)
+                units = _of_body(module, each.body, name, counts, more, helpers, functions, case, cases)
+                if any(dotted(base, module.aliases) in _AWAITS_NOTHING for base in each.bases):
+                    units = (_not_awaited(unit, name) for unit in units)
+                yield from units
         elif any(each.name.startswith(prefix) for prefix in functions) or (
             is_case and each.name.startswith("test")
         ):
@@ -289,8 +297,42 @@ def _holds_tests(node: ast.ClassDef) -> bool:
 
 
 def _is_test_case(node: ast.ClassDef) -> bool:
-    names = [getattr(base, "attr", getattr(base, "id", "")) for base in node.bases]
-    return any(name.endswith(("TestCase", "TestBase")) for name in names)
+    return any(name.endswith(("TestCase", "TestBase")) for name in _bases(node))
+
+
+def _bases(node: ast.ClassDef) -> list[str]:
+    return [getattr(base, "attr", getattr(base, "id", "")) for base in node.bases]
+
+
+def case_names(modules: Iterable[Module]) -> frozenset[str]:
+    """The names of classes from which others inherit that their tests are run, by way of unittest.
+
+    A base class of which nobody knows may be one: whether its tests run is seen when they do.
+    """
+    classes: dict[str, ast.ClassDef] = {}
+    for module in modules:
+        classes.update(
+            (each.name, each) for each in ast.walk(module.tree) if isinstance(each, ast.ClassDef)
+        )
+    found = {name for name, node in classes.items() if _is_test_case(node)}
+    found |= {base for node in classes.values() if _holds_tests(node) for base in _bases(node)} - (
+        classes.keys() | _NO_CASES
+    )
+    while more := {name for name in classes.keys() - found if not found.isdisjoint(_bases(classes[name]))}:
+        found |= more
+    return frozenset(found)
+
+
+def _not_awaited(unit: TestUnit, owner: str) -> TestUnit:
+    """The test of a class, which is none where it would have to be awaited."""
+    is_lost = unit.owner == owner and isinstance(unit.node, ast.AsyncFunctionDef)
+    return replace(unit, collected=False) if is_lost else unit
+
+
+_AWAITS_NOTHING = ("unittest.TestCase", "unittest.case.TestCase")
+"""Bases whose tests are called and not awaited: what a coroutine would assert is never asked."""
+
+_NO_CASES = frozenset({*dir(builtins), "ABC", "Enum", "Generic", "NamedTuple", "Protocol", "TypedDict"})
 
 
 def _has_init(node: ast.ClassDef) -> bool:
