@@ -150,7 +150,7 @@ MORE_LOSSES = {
         "from tests.fake_words import split\n",
     ),
     "bound anew": (
-        "product-mocked",
+        "product-replaced",
         "from pkg.words import split\n",
         "from pkg.words import split\nsplit = list\n",
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, cast
 
+from pytest_planverify.guards.hygiene.doubles import is_judged, is_wrapper
 from pytest_planverify.guards.hygiene.folding import fold
 from pytest_planverify.guards.hygiene.reading import definitions, dotted
 from pytest_planverify.guards.hygiene.signs import Find
@@ -41,7 +42,7 @@ def _redefined(
         if node is not None and name not in had:
             said = f"{name} of {top} is replaced in {now.path}"
             yield Find(
-                sign="product-mocked" if uses_product(node, now, tops) else "product-replaced",
+                sign=_weight(node, name, meaning, now, tops),
                 message=said,
                 path=now.path,
                 line=node.lineno,
@@ -51,6 +52,15 @@ def _redefined(
         elif other is not None and _is_of_tests(other) and not _is_of_tests(meaning):
             said = f"{name} comes from {other.rpartition('.')[0]} instead of the product"
             yield Find(sign="product-mocked", message=said, path=now.path, before=meaning, after=other)
+
+
+def _weight(node: ast.stmt, name: str, meaning: str, now: Module, tops: Collection[str]) -> str:
+    """The sign of a new binding: a wrapper of the product is less than a double that tests judge."""
+    if not uses_product(node, now, tops):
+        return "product-replaced"
+    if is_wrapper(node, meaning, now, tops) or not is_judged(name, now, tops):
+        return "product-mocked"
+    return "product-replaced"
 
 
 def _hidden_by_arguments(before: Module | None, now: Module, product: Mapping[str, str]) -> Iterator[Find]:

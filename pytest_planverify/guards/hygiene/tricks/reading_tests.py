@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_planverify.guards.hygiene.folding import fold
 from pytest_planverify.guards.hygiene.reading import dotted
 from pytest_planverify.guards.hygiene.signs import Find
+from pytest_planverify.guards.hygiene.tricks.test_data import finds_test_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,6 +121,9 @@ def _looked_for(node: ast.Call, site: Site, module: Module, around: Surroundings
         yield _find("reads-tests", "Product code asks whether tests are there", name, node, site, module)
     elif name in _SOURCE_CALLS and any(word.endswith(".py") for word in words):
         yield _find("names-tests", "Sources are searched", name, node, site, module)
+    elif led := finds_test_data(node, site, module, around.data_files):
+        said = f"Product code looks for data of the tests by {led!r}"
+        yield _find("reads-tests", said, "data", node, site, module)
     elif name in ("run", "check_output", "Popen", "call", "check_call", "getoutput", "popen") and node.args:
         given = _words(node.args[0], module)
         if given[:1] == ["git"] and _HISTORY & set(given):

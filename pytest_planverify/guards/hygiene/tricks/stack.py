@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_planverify.guards.hygiene.reading import dotted
 from pytest_planverify.guards.hygiene.signs import Find
+from pytest_planverify.guards.hygiene.tricks.frame_values import looks_at_frames, values_taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +58,7 @@ _TELLING = frozenset(
 def stack(module: Module, around: Surroundings) -> Iterator[Find]:
     """Looks at frames; where the answer decides something it is more than a look."""
     seen: set[str] = set()
+    yield from _takers(module, seen)
     tellers = _tellers(module)
     for site in module.sites:
         node = site.node
@@ -73,7 +75,7 @@ def stack(module: Module, around: Surroundings) -> Iterator[Find]:
         is_part = isinstance(node, ast.Attribute) and node.attr in _FRAME_PARTS
         if meaning not in _CALLS and not is_part:
             continue
-        key = f"{site.place}:{id(site.function)}"
+        key = _key(site)
         if key in seen:
             continue
         seen.add(key)
@@ -91,6 +93,25 @@ def stack(module: Module, around: Surroundings) -> Iterator[Find]:
             yield _find(
                 "looks-at-call-stack", f"{subject} looks at the call stack", subject, node, site, module
             )
+
+
+def _takers(module: Module, seen: set[str]) -> Iterator[Find]:
+    """Functions that take values out of the frames of their callers; ``seen`` gets their keys."""
+    asked: set[str] = set()
+    for site in module.sites:
+        key = _key(site)
+        if key in asked or not looks_at_frames(site.node, module):
+            continue
+        asked.add(key)
+        node = values_taken(site.function or module.tree, module)
+        if node is not None:
+            seen.add(key)
+            said = f"{site.place or 'The module'} takes values from its caller"
+            yield _find("reads-call-stack", said, "values", node, site, module)
+
+
+def _key(site: Site) -> str:
+    return f"{site.place}:{id(site.function)}"
 
 
 def _tellers(module: Module) -> set[str]:
@@ -139,7 +160,9 @@ def _decides(site: Site, module: Module) -> bool:
         and each.value in ("__name__", "__file__")
         for each in nodes
     )
-    compares = any(isinstance(each, ast.Compare | ast.Match) for each in nodes) or any(
+    compares = any(
+        isinstance(each, ast.Compare | ast.Match) and not _is_about_nothing(each) for each in nodes
+    ) or any(
         isinstance(each, ast.Attribute)
         and each.attr in ("startswith", "endswith", "search", "match", "find")
         for each in nodes
@@ -150,6 +173,13 @@ def _decides(site: Site, module: Module) -> bool:
         if not _is_docstring(each, scope)
     )
     return (tells and compares) or names_tests
+
+
+def _is_about_nothing(node: ast.AST) -> bool:
+    """``frame is not None``: whether there is one at all."""
+    return isinstance(node, ast.Compare) and all(
+        isinstance(each, ast.Constant) and each.value is None for each in node.comparators
+    )
 
 
 def _is_docstring(node: ast.AST, scope: ast.AST) -> bool:
