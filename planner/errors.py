@@ -11,13 +11,24 @@
     ├── EditConflictError  an edit does not fit the plan that it should change
     ├── BaselineError      the baseline cannot be made, read or trusted
     ├── QualificationError the qualification cannot be read
-    └── OutcomeFileError   the outcome file cannot be read
-        ├── NoOutcomesError       nothing was verified yet
-        ├── ForeignOutcomesError  they are of another plan
-        └── StaleOutcomesError    the plan has changed since
+    ├── OutcomeFileError   the outcome file cannot be read
+    │   ├── NoOutcomesError       nothing was verified yet
+    │   ├── ForeignOutcomesError  they are of another plan
+    │   └── StaleOutcomesError    the plan has changed since
+    ├── RefusedEvent       the engine cannot take an event in; nothing has changed
+    │   └── IllegalTransition     a todo or the plan cannot get from where it is to where it would have to be
+    └── LogError           the log of a run cannot be read, continued or trusted
+        └── StoreError            the store cannot be opened, read or written
+            ├── NoStoreError      there is no store yet
+            └── LineTaken         another writer has committed a line of that number
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class PlannerError(Exception):
@@ -104,3 +115,61 @@ class ContractFileError(PlannerError):
 
 class ModuleSourceError(PlannerError):
     """There is no such module below the root, or its interface cannot be told from its source."""
+
+
+class RefusedEvent(PlannerError):
+    """The engine cannot take an event in; its state is what it was.
+
+    ``rule`` is the id of the rule that refuses, ``problem`` what is wrong, ``remedy`` what to do instead.
+    """
+
+    def __init__(self, rule: str, problem: str, remedy: str) -> None:
+        super().__init__(f"{problem}; {remedy}")
+        self.rule = rule
+        self.problem = problem
+        self.remedy = remedy
+
+
+class IllegalTransition(RefusedEvent):
+    """A todo, or the plan, cannot get from where it is to where an event would bring it.
+
+    ``before`` and ``after`` are states, ``trigger`` is the event.
+    """
+
+    def __init__(
+        self, whose: str, before: str, after: str, trigger: str, reachable: Sequence[str] = ()
+    ) -> None:
+        ways = ", ".join(reachable) or "nothing: it has come to its end"
+        super().__init__(
+            "illegal-transition",
+            f"{whose} cannot go from {before} to {after} by {trigger}",
+            f"after {before} comes {ways}",
+        )
+        self.whose = whose
+        self.before = before
+        self.after = after
+        self.trigger = trigger
+
+
+class LogError(PlannerError):
+    """The log of a run cannot be read, continued or trusted."""
+
+
+class StoreError(LogError):
+    """The store cannot be opened, read or written."""
+
+
+class NoStoreError(StoreError):
+    """There is no store yet."""
+
+
+class LineTaken(StoreError):
+    """Another writer has committed the line with that number; nothing was changed."""
+
+    def __init__(self, store: str, run_id: str, n: int) -> None:
+        super().__init__(
+            f"{store}: line {n} of run {run_id} is there already: another process writes to this run; read "
+            "the lines again and go on from the last, or let one process alone carry out a run"
+        )
+        self.run_id = run_id
+        self.n = n

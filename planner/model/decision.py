@@ -13,26 +13,13 @@ from pydantic import Field
 
 from planner.model.base import ReadValue
 from planner.model.edits import Edit
+from planner.model.life import PlanState
 from planner.model.outcome import Failure, PlanRef
 from planner.model.plan import Todo
 from planner.model.taxonomy import BranchReason, Category, Role
 from planner.model.verdicts import TodoState
 
 DECISION_VERSION: Literal[1] = 1
-
-
-class PlanState(StrEnum):
-    """Where a plan stands in its life."""
-
-    CREATED = "created"
-    VALIDATING = "validating"
-    REJECTED = "rejected"
-    READY = "ready"
-    EXECUTING = "executing"
-    REVISING = "revising"
-    AWAITING_REVIEW = "awaiting_review"
-    COMPLETED = "completed"
-    HALTED = "halted"
 
 
 class Move(StrEnum):

@@ -214,6 +214,23 @@ class Budget(Extensible):
     """Of all processes of the run together, in MiB."""
 
 
+class HaltPolicy(Extensible):
+    """When everything stops. ``null`` switches a condition off."""
+
+    consecutive_failures: Annotated[int, Field(ge=1)] | None = 3
+    """So many todos in a row whose repairs are exhausted, without one that was done between them."""
+    identical_failures: Annotated[int, Field(ge=1)] | None = 2
+    """The same failure of the same todo so many times, while the product stayed as it was."""
+    flaky_streak: Annotated[int, Field(ge=1)] | None = 3
+    """So many verifications in a row in which the same code gave different answers."""
+    file_growth: Annotated[int, Field(ge=0)] | None = 50
+    """More new files than this from one turn of work."""
+    security: Literal["halt", "ask"] = "halt"
+    """On a violation of the sandbox, of hygiene or of the allowed files: stop, or ask a person about it."""
+    budget: Literal["halt", "ask"] = "halt"
+    """When a budget is used up: stop, or ask a person whether to go on."""
+
+
 class Policy(Extensible):
     """What the plan allows, the ``metadata`` of the file."""
 
@@ -230,6 +247,7 @@ class Policy(Extensible):
     flaky_retry: FlakyRetry = FlakyRetry()
     max_todo_seconds: Seconds | None = None
     budget: Budget = Budget()
+    halt: HaltPolicy = HaltPolicy()
     network: Literal["record", "deny"] | tuple[Line, ...] = "record"
     processes: Literal["record", "deny"] | tuple[Line, ...] = "record"
     """Programs that tests start; a list names those that they may."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -21,6 +22,60 @@ class Exceeded(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.name}: {_number(self.spent)} spent, {_number(self.limit)} allowed"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a run has spent so far, beside time."""
+
+    tokens: int = 0
+    cycles: int = 0
+    """Of patching."""
+    new_files: int = 0
+
+    def plus(self, tokens: int = 0, cycles: int = 0, new_files: int = 0) -> Spent:
+        """With that much more."""
+        return Spent(self.tokens + tokens, self.cycles + cycles, self.new_files + new_files)
+
+
+def exceeded(budget: Budget, spent: Spent, wall_seconds: float) -> Exceeded | None:
+    """The first budget of which more is spent than is allowed. To spend exactly all of it is allowed."""
+    return next((each for each in _lines(budget, spent, wall_seconds) if each.spent > each.limit), None)
+
+
+def used_up(budget: Budget, spent: Spent, wall_seconds: float) -> Exceeded | None:
+    """The first budget of which nothing is left for another turn of work.
+
+    A turn of work need not make a new file, so of new files nothing is lacking until one too many is made.
+    """
+    return next(
+        (
+            each
+            for each in _lines(budget, spent, wall_seconds)
+            if each.spent > each.limit or (each.spent == each.limit and each.name != _NEW_FILES)
+        ),
+        None,
+    )
+
+
+def left(budget: Budget, spent: Spent, wall_seconds: float) -> dict[str, float]:
+    """What is left of each budget that the plan sets, never less than nothing."""
+    return {each.name: max(each.limit - each.spent, 0) for each in _lines(budget, spent, wall_seconds)}
+
+
+_NEW_FILES = "new_files"
+
+
+def _lines(budget: Budget, spent: Spent, wall_seconds: float) -> Iterator[Exceeded]:
+    """Each budget that the plan sets, in the order in which they are looked at."""
+    for name, limit, used in (
+        ("tokens", budget.tokens, spent.tokens),
+        ("cycles", budget.cycles, spent.cycles),
+        ("wall_seconds", budget.wall_seconds, wall_seconds),
+        (_NEW_FILES, budget.new_files, spent.new_files),
+    ):
+        if limit is not None:
+            yield Exceeded(name, limit, used)
 
 
 def exceeded_budgets(budget: Budget, document: OutcomeDocument) -> Iterator[Exceeded]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import EditConflictError
 from planner.model.decision import (
     Approval,
     BlockedTodo,
@@ -20,17 +19,16 @@ from planner.model.decision import (
     Progress,
     Repair,
 )
-from planner.model.edits import AddBranch, AddContext, QuarantineTest, RecordAttempt
+from planner.model.edits import QuarantineTest, RecordAttempt
 from planner.model.outcome import PlanRef
 from planner.model.verdicts import TodoState
 from planner.rules.approving import branch_approval
 from planner.rules.board import lay_out
-from planner.rules.branching import branch_reason, branch_todo, can_remember, next_branch_id
+from planner.rules.branching import branch_reason, can_remember, next_branch_id
 from planner.rules.editing import Editing
 from planner.rules.halting import halt_of
-from planner.rules.instructions import debug_instructions
 from planner.rules.noticing import needs, notices
-from planner.rules.revision import Situation, revise
+from planner.rules.repairing import Failed, context_edit, propose_branch, revised
 from planner.rules.routing import route
 from planner.rules.scheduling import deferred, ready_todos
 from planner.rules.setting_apart import set_apart
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     from planner.model.decision import Halt, HumanNeed
     from planner.model.edits import Edit
     from planner.model.outcome import Failure, OutcomeDocument
-    from planner.model.plan import Plan, Policy, Todo
+    from planner.model.plan import Plan, Policy
     from planner.model.taxonomy import Category
     from planner.rules.board import Board, Entry
 
@@ -178,59 +176,35 @@ class _Deciding:
 
     def _branch(self, ruling: Ruling, apart: Sequence[Edit]) -> Repair:
         entry, failure = ruling.entry, ruling.failure
-        outcome = entry.outcome
         assert failure is not None
-        assert outcome is not None
         taken = self.taken[entry.within]
-        branch = branch_todo(
-            entry.todo,
-            outcome,
-            entry.plan.metadata,
+        proposal = propose_branch(
+            self._failed(ruling, failure),
+            self._draft(entry),
             branch_id=next_branch_id(entry.todo.id, taken),
-            category=failure.category,
             role=route(failure.category, entry.todo.failure_routing),
             depth=ruling.depth,
             via=None if ruling.branch is None else ruling.branch.todo.id,
-            opened_at=self.document.run.finished_at,
-            signature=failure.signature,
+            rule=ruling.rule,
+            because=ruling.because,
+            taken=taken,
+            keep=self._kept,
         )
+        branch = proposal.branch
         taken.add(branch.id)
-        revision = self._revision(ruling, branch)
-        added = AddBranch(rule=ruling.rule, because=ruling.because, todo=branch)
-        try:
-            final = self._revised(entry, [added, *revision], branch.id)
-        except EditConflictError:
-            revision, final = [], branch
-        context = self._context_edit(ruling, final)
-        final = final.model_copy(update={"debug_instructions": context.text})
         approval = branch_approval(
             entry.plan.metadata, entry.sibling(branch.id), self.approved, top=self.policy
         )
         return self._repair(
             ruling,
-            [*apart, added, *revision, context],
+            [*apart, *proposal.edits],
             branch_id=entry.sibling(branch.id),
-            branch=final,
+            branch=branch,
             approval=approval,
         )
 
-    def _revision(self, ruling: Ruling, branch: Todo) -> list[Edit]:
-        entry, failure, outcome = ruling.entry, ruling.failure, ruling.entry.outcome
-        assert failure is not None
-        assert outcome is not None
-        edits = revise(
-            Situation(
-                plan=entry.plan,
-                todo=entry.todo,
-                outcome=outcome,
-                failure=failure,
-                branch=branch,
-                context=self.contexts.get(entry.id),
-                at=self.document.run.finished_at,
-                tools=self.tools,
-                taken=frozenset(self.taken[entry.within]),
-            )
-        )
+    def _kept(self, edits: Sequence[Edit]) -> list[Edit]:
+        """A test is borne by one edit, however many todos it fails."""
         kept: list[Edit] = []
         for edit in edits:
             if isinstance(edit, QuarantineTest):
@@ -240,15 +214,31 @@ class _Deciding:
             kept.append(edit)
         return kept
 
+    def _failed(self, ruling: Ruling, failure: Failure) -> Failed:
+        entry = ruling.entry
+        assert entry.outcome is not None
+        return Failed(
+            plan=entry.plan,
+            todo=entry.todo,
+            outcome=entry.outcome,
+            failure=failure,
+            context=self.contexts.get(entry.id),
+            at=self.document.run.finished_at,
+            rerun=self._rerun(entry),
+            tools=self.tools,
+        )
+
     def _retry(self, ruling: Ruling, apart: Sequence[Edit]) -> Repair:
         entry, last = ruling.entry, ruling.branch
         assert last is not None
-        edits = [*self._attempt(ruling), self._context_edit(ruling, last.todo)]
+        assert ruling.failure is not None
+        failed = self._failed(ruling, ruling.failure)
+        edits = [*self._attempt(ruling), context_edit(failed, last.todo)]
         return self._repair(
             ruling,
             [*apart, *edits],
             branch_id=last.id,
-            branch=self._revised(entry, edits, last.todo.id),
+            branch=revised(self._draft(entry), edits, last.todo.id),
             role=last.todo.agent_role,
         )
 
@@ -265,42 +255,17 @@ class _Deciding:
                 diff_hash=None if outcome is None else outcome.diff_hash,
             )
 
-    def _context_edit(self, ruling: Ruling, branch: Todo) -> AddContext:
-        entry = ruling.entry
-        assert entry.outcome is not None
-        text = debug_instructions(
-            entry.plan,
-            entry.todo,
-            entry.outcome,
-            self.contexts.get(entry.id),
-            branch_id=branch.id,
-            allowed_files=branch.allowed_files,
-            protected=entry.plan.metadata.protected_files,
-            rerun=self._rerun(entry),
-        )
-        return AddContext(
-            rule="context-for-the-repair",
-            because="whoever repairs it sees nothing else",
-            todo_id=branch.id,
-            text=text,
-        )
-
     def _rerun(self, entry: Entry) -> str:
         said = None if entry.outcome is None else entry.outcome.failure_evidence
         if said is not None and said.rerun:
             return said.rerun
         return f"pytest --planverify {_reference(entry.plan, self.document).path}::{entry.id}"
 
-    def _revised(self, entry: Entry, edits: Iterable[Edit], branch_id: str) -> Todo:
-        """A branch after those edits of it that need no approval."""
+    def _draft(self, entry: Entry) -> Editing:
         draft = self.drafts.get(entry.within)
         if draft is None:
             draft = self.drafts[entry.within] = Editing(entry.plan)
-        changes = draft.apply(edit for edit in edits if not edit.requires_approval)
-        revised = draft.todo(branch_id)
-        draft.undo(changes)
-        assert revised is not None
-        return revised
+        return draft
 
     def _repair(self, ruling: Ruling, edits: Sequence[Edit], **more: Any) -> Repair:
         entry, failure = ruling.entry, ruling.failure

@@ -38,8 +38,13 @@ def dependency_order(items: Iterable[Todo]) -> tuple[Todo, ...]:
             if not waiting[dependent]:
                 heappush(ready, (todos[dependent].priority, dependent))
     if len(order) < len(todos):
-        raise ValueError("the todos depend on each other in a circle: " + " -> ".join(find_cycle(todos)))
+        raise circle_among(todos)
     return tuple(order)
+
+
+def circle_among(items: Iterable[Todo]) -> ValueError:
+    """The error to raise where todos depend on each other in a circle."""
+    return ValueError("the todos depend on each other in a circle: " + " -> ".join(find_cycle(items)))
 
 
 def find_cycle(items: Iterable[Todo]) -> tuple[str, ...]:

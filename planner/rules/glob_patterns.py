@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,7 +13,13 @@ if TYPE_CHECKING:
 EVERYTHING = frozenset({"*", "**", "**/*", ".", "./", "./**", "./**/*", "*/**"})
 """Patterns that grant the whole root."""
 
+_WILDCARD = re.compile(r"[*?\[]")
+_PLAIN_PATH = re.compile(r"[^*?\[/.][^*?\[/]*+(?:/[^*?\[/.][^*?\[/]*+)*+")
+"""A path without wildcards, each of whose parts means something; those with a dot in front are let go."""
+_SINGLE = re.compile(r"[?\[]")
 _MAX_PARTS = 64
+MAX_LENGTH = 255
+"""Longer parts, and globs of more parts, are not compared: they may meet anything."""
 
 
 def allowed(path: str, patterns: Iterable[str]) -> bool:
@@ -43,6 +50,33 @@ def may_meet(one: str, other: str) -> bool:
     return _meet(first, second)
 
 
+def literal_start(pattern: str) -> tuple[str, ...]:
+    """The folders and names that every path of a glob begins with, as far as its text shows them.
+
+    Two globs may meet only where one's literal start begins with the other's.
+    """
+    start = fixed_start(pattern)
+    parts = start.split("/") if start else ()
+    return tuple(takewhile(lambda part: not is_glob(part) and len(part) <= MAX_LENGTH, parts))
+
+
+def fixed_start(pattern: str) -> str:
+    """The parts of a glob before its first ``**``: they alone decide which other globs it may meet.
+
+    For whatever a glob names, it names all that lies below; so what stands behind ``**`` may always stand
+    below a path that the other one names.
+    """
+    if _PLAIN_PATH.fullmatch(pattern) and pattern.count("/") < _MAX_PARTS - 1:
+        return pattern
+    parts = _parts(pattern)
+    return "/".join(parts[: parts.index("**")]) if len(parts) <= _MAX_PARTS else ""
+
+
+def parts_meet(one: str, other: str) -> bool:
+    """Whether some name may be named by both of two parts, neither being ``**``."""
+    return _parts_meet(one, other)
+
+
 def plain(path: str) -> str:
     """A path without what means nothing: ``./a//b/`` is ``a/b``."""
     if path[:2] != "./" and "//" not in path and path[-1:] != "/" and "/./" not in path:
@@ -52,7 +86,7 @@ def plain(path: str) -> str:
 
 def is_glob(path: str) -> bool:
     """Whether a path has wildcards."""
-    return any(sign in path for sign in "*?[")
+    return _WILDCARD.search(path) is not None
 
 
 def _parts(pattern: str) -> tuple[str, ...]:
@@ -100,11 +134,35 @@ def _meet(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
 def _parts_meet(one: str, other: str) -> bool:
     if one == other or "*" in (one, other):
         return True
-    if len(one) > 255 or len(other) > 255:
+    if len(one) > MAX_LENGTH or len(other) > MAX_LENGTH:
         return True
+    if not _SINGLE.search(one + other):
+        return _starred_meet(one, other)
     return _overlap(
         tuple(_tokens(one)), tuple(_tokens(other)), lambda token: token.startswith("*"), _tokens_meet
     )
+
+
+def _starred_meet(one: str, other: str) -> bool:
+    """Of parts that have no other wildcard than ``*``.
+
+    Where both have one, only the ends can differ: what stands between may always stand side by side.
+    """
+    (start, *first), (second_start, *second) = one.split("*"), other.split("*")
+    if first and second:
+        ends = (first[-1][::-1], second[-1][::-1])
+        return _begin_alike(start, second_start) and _begin_alike(*ends)
+    if not first and not second:
+        return one == other
+    name, (start, *rest) = (one, other.split("*")) if not first else (other, one.split("*"))
+    if len(rest) > 1:
+        pieces = map(re.escape, (start, *rest))
+        return re.fullmatch(".*".join(pieces), name, re.DOTALL) is not None
+    return name.startswith(start) and name.endswith(rest[0]) and len(name) >= len(start) + len(rest[0])
+
+
+def _begin_alike(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
 
 
 def _tokens_meet(one: str, other: str) -> bool:

@@ -95,12 +95,28 @@ def _rule(board: Board, entry: Entry, now: str) -> Ruling | None:
     return None
 
 
+def sorted_failures(todo: Todo, outcome: Outcome) -> tuple[list[Failure], tuple[Failure, ...]]:
+    """The failures of a red todo: its own, the one that decides first, and those older than the work."""
+    failures = list(failures_of(outcome)) or [Failure(category=Category.UNKNOWN)]
+    apart = tuple(
+        failure
+        for failure in failures
+        if is_not_its_work(todo, outcome, failure) and not is_nobodys(failure)
+    )
+    return [failure for failure in failures if failure not in apart], apart
+
+
+def is_nobodys(failure: Failure) -> bool:
+    """Whether no role of the plan can answer for a failure: the environment's, or the run's own."""
+    if failure.category.facts.family is Family.ENVIRONMENT:
+        return True
+    return failure.owner in NOBODYS and failure.category not in SUPPLIED
+
+
 def _failed(board: Board, entry: Entry, now: str) -> Ruling | None:
     outcome = entry.outcome
     assert outcome is not None
-    failures = list(failures_of(outcome)) or [Failure(category=Category.UNKNOWN)]
-    apart = tuple(failure for failure in failures if _is_set_apart(entry, failure))
-    mine = [failure for failure in failures if failure not in apart]
+    mine, apart = sorted_failures(entry.todo, outcome)
     if not mine:
         return Ruling(
             entry=entry,
@@ -110,7 +126,7 @@ def _failed(board: Board, entry: Entry, now: str) -> Ruling | None:
             failure=apart[0],
             before_the_work=apart,
         )
-    if _is_nobodys(mine[0]):
+    if is_nobodys(mine[0]):
         return _nobodys(entry, mine[0], apart)
     return _repair(board, entry, mine[0], apart, now)
 
@@ -129,21 +145,10 @@ def _nobodys(entry: Entry, failure: Failure, apart: tuple[Failure, ...]) -> Ruli
     )
 
 
-def _is_set_apart(entry: Entry, failure: Failure) -> bool:
-    """Whether it gets a todo of its own: nobody's failure gets none, however old it is."""
-    return is_not_its_work(entry.todo, entry.outcome, failure) and not _is_nobodys(failure)
-
-
-def _is_nobodys(failure: Failure) -> bool:
-    if failure.category.facts.family is Family.ENVIRONMENT:
-        return True
-    return failure.owner in NOBODYS and failure.category not in SUPPLIED
-
-
 def _undecided(entry: Entry) -> Ruling:
     outcome = entry.outcome
     assert outcome is not None
-    nobodys = next((failure for failure in failures_of(outcome) if _is_nobodys(failure)), None)
+    nobodys = next((failure for failure in failures_of(outcome) if is_nobodys(failure)), None)
     if nobodys is not None:
         return _nobodys(entry, nobodys, ())
     verdicts = {check.counts_as for check in outcome.checks}
@@ -271,7 +276,7 @@ def _is_untouched(branch: Todo, diff_hash: str | None) -> bool:
 
 def _failed_for_nobody(branch: Entry) -> bool:
     failures = [] if branch.outcome is None else list(failures_of(branch.outcome))
-    return bool(failures) and _is_nobodys(failures[0])
+    return bool(failures) and is_nobodys(failures[0])
 
 
 def _is_claimed_unseen(entry: Entry) -> bool:

@@ -30,6 +30,7 @@ from planner.model.plan import (
     CommandSpec,
     ControllerTaskSpec,
     FlakyRetry,
+    HaltPolicy,
     ManualSpec,
     MetricSpec,
     Operator,
@@ -60,6 +61,7 @@ _NOUNS: dict[type, str] = {
     FlakyRetry: "flaky_retry",
     Quarantine: "a quarantine",
     Budget: "budget",
+    HaltPolicy: "halt policy",
 }
 _WORDS: dict[type, str] = {
     Operator: "operator",
@@ -128,6 +130,8 @@ def _shape(annotation: Any) -> Shape:
         return Table(Choice(_words(keys), "routing key"), _shape(values))
     if origin in (Union, types.UnionType):
         return _union(get_args(plain))
+    if origin is Literal:
+        return Choice(get_args(plain), "halt policy", nullable)
     if isinstance(plain, type) and issubclass(plain, Enum):
         return Choice(_words(plain), _WORDS[plain], nullable)
     if isinstance(plain, type) and issubclass(plain, Value):

@@ -1,0 +1,97 @@
+"""Takes the todos of a plan, or of a sub-plan, into the state; says why a plan cannot be carried out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from immutables import Map
+
+from planner.engine.state import PlanPart, TodoRecord
+from planner.model.plan import TodoStatus
+from planner.rules.board import qualified
+from planner.rules.dependencies import find_cycle
+from planner.rules.file_claims import claimed_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from planner.engine.transaction import Transaction
+    from planner.model.plan import Plan
+
+DEEPEST = 3
+"""A parent may lie so many levels below the top plan, itself not counted."""
+
+MOST_TODOS = 200_000
+"""A run has no more todos than this."""
+
+
+def problems_of(plan: Plan) -> Iterator[str]:
+    """Why the todos of a plan could never all be done, as far as the plan alone shows it."""
+    ids = [todo.id for todo in plan.items]
+    known = set(ids)
+    if len(known) < len(ids):
+        twice = sorted({name for name in known if ids.count(name) > 1}) if len(ids) < 10_000 else ["…"]
+        yield f"more than one todo has the id {', '.join(twice)}; give each an id of its own"
+    for todo in plan.items:
+        unknown = [name for name in todo.dependencies if name not in known]
+        if unknown:
+            yield f"'{todo.id}' depends on '{unknown[0]}', which is no todo of the plan; name another"
+        if todo.parent_id is not None and todo.parent_id not in known:
+            yield f"'{todo.id}' is a branch of '{todo.parent_id}', which is no todo of the plan"
+    circle = find_cycle(todo for todo in plan.items if todo.parent_id is None)
+    if circle:
+        yield f"the todos depend on each other in a circle: {' -> '.join(circle)}; remove one dependency"
+
+
+def admit(tx: Transaction, plan: Plan, digest: str, within: str) -> tuple[str, ...]:
+    """Take in the todos of a plan; the ids of those that are no branches are returned, in its order.
+
+    Branches that an earlier planning has made are its history: their ids stay taken, and their todo is
+    verified before it is worked on.
+    """
+    branches = frozenset(todo.id for todo in plan.items if todo.parent_id is not None)
+    repaired = frozenset(todo.parent_id for todo in plan.items if todo.parent_id is not None)
+    tx.parts = tx.parts.set(within, PlanPart(plan, 1, digest, branches, Map({digest: 1}), repaired))
+    above = tx.records[within].rank if within else ()
+    todos = tx.records.mutate()
+    waiting: dict[str, list[str]] = {}
+    admitted: list[str] = []
+    for index, todo in enumerate(plan.items):
+        if todo.id in branches:
+            continue
+        name = qualified(within, todo.id)
+        before = dict.fromkeys(each for each in todo.dependencies if each not in branches)
+        for each in before:
+            waiting.setdefault(qualified(within, each), []).append(name)
+        record = TodoRecord(
+            id=name,
+            todo=todo,
+            within=within,
+            rank=(*above, index),
+            waits=len(before),
+            files=claimed_files(todo),
+        )
+        todos[name] = record
+        admitted.append(name)
+    tx.records = todos.finish()
+    with tx.dependents.mutate() as dependents:
+        for name, those in waiting.items():
+            dependents[name] = tuple(those)
+        tx.dependents = dependents.finish()
+    tx.unfinished += len(admitted)
+    tx.not_done += len(admitted)
+    return tuple(admitted)
+
+
+def is_said_to_be_done(tx: Transaction, record: TodoRecord) -> bool:
+    """Whether a todo is verified before anybody works on it: it is claimed, or was repaired before."""
+    if record.turns or record.is_branch or record.outcome is not None:
+        return False
+    if record.todo.id in tx.parts[record.within].repaired:
+        return True
+    above = record
+    while above.todo.status is not TodoStatus.CLAIMED:  # what a parent claims is claimed for its todos
+        if not above.within:
+            return False
+        above = tx.records[above.within]
+    return True

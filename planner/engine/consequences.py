@@ -1,0 +1,126 @@
+"""What the state of one todo means for the others: who may go on, who is blocked, who is left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.engine.state import Wish
+from planner.model.life import TodoLife
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from planner.engine.state import TodoRecord
+    from planner.engine.transaction import Transaction
+
+_START = Wish("start", "ready-todo", "what it depends on is done")
+_START_AT_ONCE = Wish("start", "ready-todo", "it depends on nothing")
+_MENDED_BEFORE = Wish("verify", "pre-existing-failure", "what had failed before the work is mended")
+CHILDREN_ENDED = Wish("children", "children-first", "all todos of its sub-plan have come to their end")
+
+
+def offer(tx: Transaction, todo_ids: Iterable[str]) -> None:
+    """Let todos begin that wait for nothing."""
+    for name in todo_ids:
+        record = tx.records[name]
+        if record.life is TodoLife.PENDING and not record.waits and record.wish is None:
+            tx.wish(record, _START if record.todo.dependencies else _START_AT_ONCE)
+
+
+def rest(tx: Transaction, record: TodoRecord) -> None:
+    """The driver is no longer at a todo: its files, and its place, are free."""
+    if record.id not in tx.live:
+        return
+    tx.live = tx.live.delete(record.id)
+    if not record.is_parent:
+        tx.working -= 1
+    if record.files:
+        tx.claims = tx.claims.remove(record.id, record.files)
+    waiting = tx.held.get(record.id)
+    if waiting is not None:
+        tx.held = tx.held.delete(record.id)
+        for name in waiting:
+            tx.stand_in_line(tx.records[name])
+
+
+def done(tx: Transaction, record: TodoRecord, *, verified: bool) -> None:
+    """A todo is done: what waits for it comes nearer to its turn."""
+    record = tx.move(
+        record,
+        TodoLife.DONE,
+        verified=verified,
+        wish=None,
+        outcome=None,
+        context=None,
+        failure=None,
+        deadline=None,
+        same=0,
+        waited=0,
+    )
+    rest(tx, record)
+    if record.is_branch:
+        tx.ended_branches.append(record.id)
+    else:
+        tx.unfinished -= 1
+        tx.not_done -= 1
+        tx.consecutive = 0
+    if record.id in tx.reds:
+        tx.reds = tx.reds.delete(record.id)
+    nearer: list[str] = []
+    for name in tx.dependents.get(record.id, ()):
+        waiting = tx.records[name]
+        waiting = tx.put(waiting._replace(waits=waiting.waits - 1))
+        nearer.append(name)
+        if waiting.life is TodoLife.TEST_FAILED and not waiting.waits and waiting.wish is None:
+            tx.wish(waiting, _MENDED_BEFORE)
+    offer(tx, nearer)
+    _tell_parent(tx, record)
+
+
+def red(tx: Transaction, record: TodoRecord) -> None:
+    """A todo has failed and can still be repaired: what waits for it is blocked."""
+    if record.id not in tx.reds:
+        tx.reds = tx.reds.set(record.id, None)
+
+
+def fail(tx: Transaction, record: TodoRecord) -> None:
+    """A todo has failed for good: what waits for it is left out."""
+    pending = [(record.id, TodoLife.FAILED)]
+    while pending:
+        name, life = pending.pop()
+        each = tx.records[name]
+        if each.life.is_final:
+            continue
+        each = tx.move(each, life, wish=None, deadline=None)
+        rest(tx, each)
+        if each.id in tx.reds:
+            tx.reds = tx.reds.delete(each.id)
+        if each.question is not None:
+            tx.withdraw(each.question)
+        if each.is_branch:
+            tx.ended_branches.append(each.id)
+        else:
+            tx.unfinished -= 1
+        for name in each.branches:
+            branch = tx.records[name]
+            if not branch.life.is_final:
+                if name in tx.live:
+                    tx.cancel(branch, "attempts-used-up", f"{each.id}, which it repairs, is given up")
+                pending.append((name, TodoLife.FAILED))
+        for name in tx.dependents.get(each.id, ()):
+            waiting = tx.records[name]
+            if waiting.life is TodoLife.PENDING:
+                pending.append((name, TodoLife.SKIPPED))
+            elif waiting.life is TodoLife.TEST_FAILED:
+                pending.append((name, TodoLife.FAILED))
+        _tell_parent(tx, each)
+
+
+def _tell_parent(tx: Transaction, record: TodoRecord) -> None:
+    """A todo of a sub-plan has come to its end."""
+    if not record.within or record.is_branch:
+        return
+    parent = tx.records[record.within]
+    parent = tx.put(parent._replace(open_children=parent.open_children - 1))
+    if not parent.open_children:
+        tx.wish(parent, CHILDREN_ENDED)

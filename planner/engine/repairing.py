@@ -1,0 +1,351 @@
+"""What follows when a todo is red: the same role again, a branch, a deeper one, a person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.engine.asking_for_work import failed_of, implement
+from planner.engine.budgeting import may_work
+from planner.engine.consequences import fail, red, rest
+from planner.engine.heap import push
+from planner.engine.revising import digest_of_edits, draft_of, publish
+from planner.engine.state import Question, Wish
+from planner.engine.transaction import Stop
+from planner.errors import EditConflictError
+from planner.model.actions import QuestionKind
+from planner.model.decision import Approval
+from planner.model.edits import QuarantineTest
+from planner.model.life import TodoLife
+from planner.model.taxonomy import Role
+from planner.rules.approving import branch_approval
+from planner.rules.board import qualified
+from planner.rules.branching import RETRIED_ONCE, attempts_of, branch_reason, next_branch_id
+from planner.rules.noticing import REVIEW
+from planner.rules.repairing import Proposal, propose_branch
+from planner.rules.risk import asks_before_branch
+from planner.rules.routing import route
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planner.engine.state import TodoRecord
+    from planner.engine.transaction import Transaction
+    from planner.model.edits import Edit
+    from planner.model.outcome import Failure
+
+ALERT = "planner.alert"
+REVIEW_OPTIONS = ("retry", "give_up", "stop")
+_MOST_NAMED = 10
+
+
+def repair(tx: Transaction, record: TodoRecord) -> None:
+    """Decide what follows for a primary todo whose criteria do not hold; it is in ``test_failed``."""
+    failure = record.failure
+    assert failure is not None
+    if record.by_person:
+        escalate(tx, record, "attempts-used-up", "the turn that a person has granted did not mend it")
+    elif record.branches:
+        _after_branch(tx, record)
+    elif record.retries < retries_of(record) and not _was_repaired(tx, record):
+        count = record.retries + 1
+        record = tx.put(record._replace(retries=count))
+        because = f"its criteria do not hold; retry {count} of {retries_of(record)}"
+        tx.wish(record, Wish("implement", "retry-by-the-same-role", because))
+    elif record.todo.is_temporary:
+        fail(tx, record)
+    else:
+        _first_branch(tx, record, failure)
+
+
+def retries_of(record: TodoRecord) -> int:
+    """So many retries by the same role a todo has; what nobody knows the kind of is retried once."""
+    limit = record.todo.max_retries
+    failure = record.failure
+    return min(limit, 1) if failure is not None and failure.category in RETRIED_ONCE else limit
+
+
+def attempt_failed(tx: Transaction, branch: TodoRecord, because: str) -> None:
+    """An attempt of a branch has failed: there is another, or the branch has failed.
+
+    The branch is ``active`` or in ``test_failed``.
+    """
+    allowed = branch.todo.max_debug_attempts
+    if allowed is None:
+        allowed = attempts_of(branch.todo.branch_reason, tx.policy_of(branch))
+    branch = tx.put(branch._replace(attempts=branch.attempts + 1))
+    if branch.attempts >= allowed:
+        fail(tx, branch)
+        return
+    said = f"{because} after attempt {branch.attempts} of {allowed}"
+    if branch.life is TodoLife.ACTIVE and may_work(tx):
+        implement(tx, branch, "branch-has-attempts-left", said, attempt=branch.attempts + 1)
+        return
+    if branch.life is TodoLife.ACTIVE:
+        branch = to_red(tx, branch)
+    tx.wish(branch, Wish("implement", "branch-has-attempts-left", said))
+
+
+def to_red(tx: Transaction, record: TodoRecord) -> TodoRecord:
+    """A turn of work has come to nothing, and the next has to wait."""
+    record = tx.move(tx.move(record, TodoLife.TESTING), TodoLife.TEST_FAILED, deadline=None)
+    rest(tx, record)
+    red(tx, record)
+    return record
+
+
+def escalate(
+    tx: Transaction, record: TodoRecord, rule: str, because: str, *, exhausted: bool = True
+) -> None:
+    """Ask a person how it goes on. Raises :class:`Stop` where too many todos in a row have come to that."""
+    tx.notify(rule, because, topic=REVIEW, to=Role.PLANNER, todo_id=record.id)
+    if exhausted and not record.exhausted:
+        tx.consecutive += 1
+        record = tx.put(tx.records[record.id]._replace(exhausted=True))
+        limit = tx.top.halt.consecutive_failures
+        if limit is not None and tx.consecutive >= limit:
+            raise Stop(
+                "halt-on-consecutive-failures",
+                f"the repairs of {tx.consecutive} todos in a row are used up, "
+                f"the last of {record.id} ({because})",
+                (record.id,),
+                facts={"consecutive": tx.consecutive, "limit": limit},
+            )
+    ask_review(tx, tx.records[record.id], rule, because)
+
+
+def ask_review(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
+    """Put the question how it goes on with a todo."""
+    tx.asked_questions += 1
+    tx.ask(
+        Question(
+            id=f"{record.id}:review:{tx.asked_questions}",
+            kind=QuestionKind.REVIEW,
+            todo_id=record.id,
+            text=f"how does it go on with {record.id}?",
+            options=REVIEW_OPTIONS,
+            rule=rule,
+            because=because,
+            asked=0,
+            failure=record.failure,
+        )
+    )
+
+
+def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
+    """A branch is done, or has failed, or was left out: go on with the todo that it was made for."""
+    tx.open_branches -= 1
+    assert branch.parent_id is not None
+    primary = tx.records[branch.parent_id]
+    if branch.life is TodoLife.DONE:
+        if primary.life is TodoLife.TEST_FAILED:
+            because = f"{branch.id} passed, so its criteria may hold now"
+            tx.wish(primary, Wish("verify", "branch-passed", because))
+        return
+    tx.failed_branches = (*tx.failed_branches, branch.id)
+    limit = tx.top.notify_after_n_failures
+    if len(tx.failed_branches) > limit:
+        named = ", ".join(tx.failed_branches[-_MOST_NAMED:])
+        because = f"{len(tx.failed_branches)} branches have failed, more than {limit}: {named}"
+        tx.notify("many-failed-branches", because, topic=ALERT, to=Role.HUMAN, todo_id=None, limit=limit)
+    if primary.life is not TodoLife.TEST_FAILED:
+        return
+    if branch.life is TodoLife.SKIPPED:
+        rule, because = "step-failed", f"a step that {branch.id} waits for has failed"
+    elif branch.expires is not None and tx.now > branch.expires:
+        rule, because = "branch-lifetime", f"{branch.id} is not done within its lifetime"
+    else:
+        rule = "attempts-used-up"
+        because = f"{branch.id} is still red after {branch.attempts} attempts"
+    escalate(tx, primary, rule, because)
+
+
+def open_branch(tx: Transaction, record: TodoRecord, wish: Wish) -> None:
+    """Make the branch of a todo, or ask a person whether it may be made, or let it wait for a place."""
+    limit = tx.top.max_concurrent_branches
+    if limit < 1:
+        escalate(tx, record, "branch-limit", "the plan allows no branches (max_concurrent_branches is 0)")
+        return
+    if tx.open_branches >= limit:
+        tx.put(record._replace(wish=wish))
+        tx.queue = push(tx.queue, (record.todo.priority, record.rank, record.id))
+        return
+    record = tx.put(record._replace(wish=None))
+    if wish.proposal is not None:
+        make_branch(tx, record, wish.proposal, wish.rule, wish.because)
+        return
+    proposal, because = _proposed(tx, record, wish)
+    failure = record.failure
+    assert failure is not None
+    if _must_ask(tx, record, proposal, failure):
+        _ask_for(tx, record, proposal, wish.rule, because)
+    else:
+        make_branch(tx, record, proposal, wish.rule, because)
+
+
+def make_branch(tx: Transaction, record: TodoRecord, proposal: Proposal, rule: str, because: str) -> None:
+    """Publish a branch. Raises :class:`planner.errors.EditConflictError` where it no longer fits."""
+    edits = [edit for edit in proposal.edits if not edit.requires_approval]
+    publish(tx, record.within, edits, rule, because)
+    tx.open_branches += 1
+    asked = tuple(edit for edit in proposal.edits if edit.requires_approval)
+    if asked:
+        ask_for_edits(tx, tx.records[record.id], asked)
+
+
+def ask_for_edits(tx: Transaction, record: TodoRecord, edits: tuple[Edit, ...]) -> None:
+    """Ask a person about edits that change what judges a todo, or what is borne."""
+    tx.asked_questions += 1
+    tx.ask(
+        Question(
+            id=f"{record.id}:edits:{tx.asked_questions}",
+            kind=QuestionKind.APPROVE_EDITS,
+            todo_id=record.id,
+            text=f"may the plan be changed ({', '.join(dict.fromkeys(edit.edit for edit in edits))})?",
+            options=("approve", "reject"),
+            rule=edits[0].rule,
+            because=edits[0].because,
+            asked=0,
+            digest=digest_of_edits("", edits),
+            edits=edits,
+            failure=record.failure,
+        )
+    )
+
+
+def failure_class(failure: Failure) -> str:
+    """The class of a failure, of which a person may approve all: its category, the kind of exception or
+    complaint that it begins with, and the role that its todo routes it to.
+    """
+    head = (failure.stack_trace_head or "").partition(":")[0].strip()
+    kind = head if head.replace(".", "").replace("_", "").isalnum() else ""
+    return f"{failure.category}/{kind}/{failure.target_agent or ''}"
+
+
+def _was_repaired(tx: Transaction, record: TodoRecord) -> bool:
+    """Whether an earlier planning has made branches for it: its retries were used up then."""
+    return record.todo.id in tx.parts[record.within].repaired
+
+
+def _first_branch(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
+    policy = tx.policy_of(record)
+    if policy.max_branch_depth < 1:
+        escalate(tx, record, "branch-depth", "the plan allows no branches (max_branch_depth is 0)")
+    elif attempts_of(branch_reason(failure.category), policy) < 1:
+        escalate(tx, record, "attempts-used-up", "the plan allows no attempts at a repair")
+    else:
+        because = "its criteria do not hold, and its retries are used up"
+        open_branch(tx, record, Wish("branch", "failed-todo-gets-a-branch", because))
+
+
+def _after_branch(tx: Transaction, record: TodoRecord) -> None:
+    """A branch has passed, and the todo is still red."""
+    last = tx.records[record.branches[-1]]
+    limit = tx.policy_of(record).max_branch_depth
+    because = f"{last.id} passed and {record.id} is still red"
+    failure = record.failure
+    assert failure is not None
+    if attempts_of(branch_reason(failure.category), tx.policy_of(record)) < 1:
+        escalate(tx, record, "attempts-used-up", f"{because}; the plan allows no attempts at such a repair")
+    elif last.depth + 1 > limit:
+        because += f"; a deeper branch would have depth {last.depth + 1}, and max_branch_depth is {limit}"
+        escalate(tx, record, "branch-depth", because)
+    else:
+        open_branch(tx, record, Wish("branch", "deeper-branch", because))
+
+
+def _proposed(tx: Transaction, record: TodoRecord, wish: Wish) -> tuple[Proposal, str]:
+    failed = failed_of(tx, record)
+    assert failed is not None
+    part = tx.parts[record.within]
+    last = tx.records[record.branches[-1]] if record.branches else None
+    known = {tx.records[name].todo.id for name in record.branches} | part.history
+    branch_id = next_branch_id(record.todo.id, known)
+    while qualified(record.within, branch_id) in tx.records:
+        known |= {branch_id}
+        branch_id = next_branch_id(record.todo.id, known)
+    role = route(failed.failure.category, record.todo.failure_routing)
+    because = wish.because
+    if tx.memory is not None:
+        advice = tx.memory.route(failed.failure, record.todo, role, tx.now)
+        if advice.changed:
+            role, because = advice.role, f"{because}; memory: {advice.because}"
+    ids = {other.todo.id for other in _family(tx, record)} | part.history
+    borne = {each.nodeid for each in part.plan.metadata.flaky_retry.quarantine}
+    asked = {
+        edit.nodeid
+        for question in tx.questions.values()
+        for edit in question.edits
+        if isinstance(edit, QuarantineTest)
+    }
+
+    def keep(edits: Sequence[Edit]) -> list[Edit]:
+        told = borne | asked
+        return [edit for edit in edits if not (isinstance(edit, QuarantineTest) and edit.nodeid in told)]
+
+    proposal = propose_branch(
+        failed,
+        draft_of(tx, record.within, {record.todo.id, *(each.todo.id for each in _family(tx, record))}),
+        branch_id=branch_id,
+        role=role,
+        depth=1 if last is None else last.depth + 1,
+        via=None if last is None else last.todo.id,
+        rule=wish.rule,
+        because=because,
+        taken=ids,
+        keep=keep,
+    )
+    return proposal, because
+
+
+def _family(tx: Transaction, record: TodoRecord) -> list[TodoRecord]:
+    """A todo, its branches, and the steps that were put before them."""
+    found = [record]
+    for name in record.branches:
+        branch = tx.records[name]
+        found.append(branch)
+        steps = (qualified(record.within, each) for each in branch.todo.dependencies)
+        found.extend(tx.records[each] for each in steps if each in tx.records)
+    return found
+
+
+def _must_ask(tx: Transaction, record: TodoRecord, proposal: Proposal, failure: Failure) -> bool:
+    if failure_class(failure) in tx.approved and not asks_before_branch(record.todo):
+        return False
+    if asks_before_branch(record.todo):
+        return True
+    policy = tx.policy_of(record)
+    name = qualified(record.within, proposal.branch.id)
+    return branch_approval(policy, name, (), top=tx.top) is Approval.NEEDED
+
+
+def _ask_for(tx: Transaction, record: TodoRecord, proposal: Proposal, rule: str, because: str) -> None:
+    name = qualified(record.within, proposal.branch.id)
+    why = "the plan does not repair by itself"
+    if asks_before_branch(record.todo):
+        why = f"the risk of {record.id} is {record.todo.risk_level}"
+    tx.notify(rule, f"{because}; {why}", topic=REVIEW, to=Role.HUMAN, todo_id=record.id)
+    tx.ask(
+        Question(
+            id=name,
+            kind=QuestionKind.APPROVE_BRANCH,
+            todo_id=record.id,
+            text=f"may {name} be made?",
+            options=("approve", "reject", "modify", "approve_similar"),
+            rule=rule,
+            because=because,
+            asked=0,
+            digest=digest_of_edits("", proposal.edits),
+            proposal=proposal,
+            failure=record.failure,
+        )
+    )
+
+
+def publish_anew(tx: Transaction, record: TodoRecord, question: Question) -> None:
+    """Make the branch that was approved, or, where the plan has changed since, propose it anew."""
+    assert question.proposal is not None
+    wish = Wish("branch", question.rule, question.because, question.proposal)
+    try:
+        open_branch(tx, record, wish)
+    except EditConflictError:
+        open_branch(tx, tx.records[record.id], wish._replace(proposal=None))

@@ -1,0 +1,160 @@
+"""Lets todos have their turn: in order, while there is a place and nobody else has their files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.engine.admitting import is_said_to_be_done
+from planner.engine.asking_for_work import implement, load_sub_plan, verify
+from planner.engine.budgeting import may_work
+from planner.engine.consequences import done, fail, rest
+from planner.engine.heap import popped
+from planner.engine.state import Question, Wish
+from planner.model.actions import QuestionKind
+from planner.model.life import TodoLife
+from planner.rules.criteria import commands_of
+from planner.rules.file_claims import claimed_files
+from planner.rules.risk import asks_before_start
+
+if TYPE_CHECKING:
+    from planner.engine.state import TodoRecord
+    from planner.engine.transaction import Transaction
+
+_WORK = frozenset(("start", "implement"))
+"""Wishes for a turn of work."""
+
+_AWAITED = {
+    "start": frozenset((TodoLife.PENDING,)),
+    "implement": frozenset((TodoLife.TEST_FAILED, TodoLife.PENDING)),
+    "verify": frozenset((TodoLife.TEST_FAILED, TodoLife.TESTING, TodoLife.ACTIVE)),
+    "children": frozenset((TodoLife.ACTIVE,)),
+}
+"""In which states a wish may still be granted."""
+
+
+def dispatch(tx: Transaction) -> None:
+    """Grant every wish whose turn has come."""
+    while tx.ready is not None:
+        record = tx.records[tx.ready.key[-1]]
+        wish = record.wish
+        if wish is None or record.life not in _AWAITED.get(wish.kind, ()):
+            tx.ready = popped(tx.ready)
+            continue
+        if wish.kind == "start" and record.waits:  # a revision lets it wait for something
+            tx.ready = popped(tx.ready)
+            tx.put(record._replace(wish=None))
+            continue
+        if not record.is_parent:
+            if tx.policy.jobs is not None and tx.working >= tx.policy.jobs:
+                return
+            if wish.kind in _WORK and not may_work(tx):
+                return
+        tx.ready = popped(tx.ready)
+        others = tx.claims.conflicts(record.files) if record.files else ()
+        if others and others[0] != record.id:
+            tx.held = tx.held.set(others[0], (*tx.held.get(others[0], ()), record.id))
+            continue
+        _grant(tx, record, wish)
+
+
+def keeps_waiting(tx: Transaction, record: TodoRecord) -> str | None:
+    """The live todo whose files a todo waits for."""
+    return next((name for name, those in sorted(tx.held.items()) if record.id in those), None)
+
+
+def has_tests(record: TodoRecord) -> bool:
+    """Whether a todo is verified when its work is over."""
+    return record.todo.requires_testing
+
+
+def has_own_criteria(record: TodoRecord) -> bool:
+    """Whether a parent is judged by more than its todos."""
+    todo = record.todo
+    named = todo.acceptance_criteria or todo.contract_path is not None
+    return todo.requires_testing and bool(named or next(commands_of(todo), None))
+
+
+def _grant(tx: Transaction, record: TodoRecord, wish: Wish) -> None:
+    if wish.kind == "children":
+        _end_parent(tx, record)
+        return
+    if wish.kind == "start" and not record.is_parent and _asks_first(tx, record):
+        return
+    _begin(tx, record)
+    if record.is_parent and wish.kind == "start":
+        load_sub_plan(tx, record, wish.rule, wish.because)
+    elif wish.kind == "verify":
+        verify(tx, record, wish.rule, wish.because)
+    elif wish.kind == "start" and is_said_to_be_done(tx, record):
+        _take_claim(tx, record)
+    elif record.is_branch:
+        because = wish.because if wish.kind != "start" else "its branch is made, and waits for nothing"
+        rule = wish.rule if wish.kind != "start" else "branch-is-worked-on"
+        implement(tx, record, rule, because, attempt=record.attempts + 1, depth=record.depth)
+    else:
+        implement(tx, record, wish.rule, wish.because, retries=record.retries)
+
+
+def _take_claim(tx: Transaction, record: TodoRecord) -> None:
+    """A todo is said to be done before the run has asked for it."""
+    if has_tests(record):
+        because = "it is said to be done already, which a verification has to prove"
+        verify(tx, record, "claimed-is-verified", because)
+    else:
+        done(tx, tx.move(record, TodoLife.ACTIVE), verified=False)
+
+
+def _begin(tx: Transaction, record: TodoRecord) -> None:
+    tx.live = tx.live.set(record.id, record.rank)
+    if record.is_parent:
+        return
+    tx.working += 1
+    if record.files:
+        tx.claims = tx.claims.add(record.id, record.files)
+
+
+def _asks_first(tx: Transaction, record: TodoRecord) -> bool:
+    """Whether a person is asked before a todo is begun."""
+    if record.is_branch or record.allowed_start or record.turns or not asks_before_start(record.todo):
+        return False
+    if is_said_to_be_done(tx, record):
+        return False
+    record = tx.put(record._replace(wish=None))
+    tx.ask(
+        Question(
+            id=f"{record.id}:start",
+            kind=QuestionKind.APPROVE_START,
+            todo_id=record.id,
+            text=f"may the work on {record.id} begin?",
+            options=("approve", "reject", "modify"),
+            rule="high-risk-asks-first",
+            because=f"the risk of {record.id} is {record.todo.risk_level}",
+            asked=0,
+            digest=start_digest(record),
+        )
+    )
+    return True
+
+
+def start_digest(record: TodoRecord) -> str:
+    """The digest of what is begun: the todo as it is now."""
+    from hashlib import sha256
+
+    text = record.todo.model_dump_json(exclude_none=True)
+    return "sha256:" + sha256(text.encode()).hexdigest()
+
+
+def _end_parent(tx: Transaction, record: TodoRecord) -> None:
+    """All todos of a sub-plan have come to their end."""
+    if record.open_children:  # a revision has added one meanwhile
+        tx.put(record._replace(wish=None))
+        return
+    rest(tx, record)
+    alone = record.todo.model_copy(update={"sub_plan": None, "is_parent": False, "sub_project_id": None})
+    record = tx.put(record._replace(children_ended=True, wish=None, files=claimed_files(alone)))
+    if any(tx.records[name].life is not TodoLife.DONE for name in record.children):
+        fail(tx, record)
+    elif has_own_criteria(record):
+        tx.wish(record, Wish("verify", "children-first", "all todos of its sub-plan are done"))
+    else:
+        done(tx, record, verified=False)

@@ -1,0 +1,236 @@
+"""The state of a run: a value that every event replaces by another. It is never stored; the events are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from immutables import Map
+
+from planner.model.life import PlanState, TodoLife
+from planner.model.run_policy import RunPolicy
+from planner.rules.budget import Spent
+from planner.rules.file_claims import FileClaims
+
+if TYPE_CHECKING:
+    from planner.engine.heap import Heap
+    from planner.memory import Memory
+    from planner.model.actions import Finish, Halt, QuestionKind
+    from planner.model.context import FailureContext
+    from planner.model.edits import Edit
+    from planner.model.outcome import Failure, Outcome
+    from planner.model.plan import Plan, Todo
+    from planner.rules.repairing import Proposal
+
+
+class Wish(NamedTuple):
+    """What a todo is to do when its turn comes, and by which rule."""
+
+    kind: str
+    """``start``, ``implement``, ``verify``, ``branch`` or ``children``."""
+    rule: str
+    because: str
+    proposal: Proposal | None = None
+    """The branch that a person has agreed to."""
+
+
+class TodoRecord(NamedTuple):
+    """One todo and how it stands."""
+
+    id: str
+    """Qualified by the parents."""
+    todo: Todo
+    """As it is now."""
+    within: str
+    rank: tuple[int, ...]
+    """Its place among all: of a todo of a sub-plan behind its parent's, of a branch behind its todo's."""
+    life: TodoLife = TodoLife.PENDING
+    """In the records of a state, what is blocked is ``pending``: see :meth:`State.todos`."""
+    waits: int = 0
+    """So many of the todos that it depends on are not done."""
+    wish: Wish | None = None
+    turns: int = 0
+    """So many turns of work were asked for."""
+    retries: int = 0
+    """So many of them were retries by the same role."""
+    waited: int = 0
+    """So often in a row it was verified again because nothing could be told."""
+    deadline: float | None = None
+    """When the turn of work is over, epoch seconds."""
+    asked: int = 0
+    """The number of the action that is outstanding."""
+    outcome: Outcome | None = None
+    """The last that was red."""
+    context: FailureContext | None = None
+    failure: Failure | None = None
+    """The one that decided then."""
+    signature: str | None = None
+    """Of that failure, or ``passed``; nothing before the first verification."""
+    diff_hash: str | None = None
+    """Of the product at that time."""
+    same: int = 0
+    """So many times in a row the same failure was found in the same product."""
+    flaky: int = 0
+    """So many verifications in a row had both answers for the same code."""
+    set_apart: int = 0
+    """So often failures that are older than the work were given todos of their own."""
+    question: str | None = None
+    """What a person is asked about it."""
+    allowed_start: bool = False
+    """A person has agreed that it is begun."""
+    by_person: bool = False
+    """A person has said that it is to be tried once more: then they are asked again."""
+    judged_since: int = 1
+    """The version of its plan since which it is judged by what judges it now."""
+    told: bool = False
+    """Whoever worked has said what the turn has cost."""
+    verified: bool = False
+    """It is done, and by a verification that passed."""
+    files: tuple[str, ...] = ()
+    """The globs that it may write."""
+    children: tuple[str, ...] = ()
+    open_children: int = 0
+    children_ended: bool = False
+    """All todos of its sub-plan are done: from here it is a todo like any other."""
+    exhausted: bool = False
+    """Its repairs were used up once, and it was counted."""
+    branches: tuple[str, ...] = ()
+    """All that were made for it."""
+    parent_id: str | None = None
+    """The todo that it repairs, of a branch."""
+    depth: int = 0
+    attempts: int = 0
+    """Of a branch, so many have failed."""
+    expires: float | None = None
+    """When the lifetime of a branch is over."""
+    instructions: str | None = None
+    """What a person wants whoever works to know."""
+
+    @property
+    def is_branch(self) -> bool:
+        """Whether it was made to repair another todo."""
+        return self.parent_id is not None
+
+    @property
+    def via(self) -> str | None:
+        """The branch that a branch came out of."""
+        return self.todo.via
+
+    @property
+    def is_parent(self) -> bool:
+        """Whether its state comes from the todos of another plan, as long as they have not ended."""
+        return not self.children_ended and self.todo.has_sub_plan
+
+
+class Question(NamedTuple):
+    """Something that a person has been asked."""
+
+    id: str
+    kind: QuestionKind
+    todo_id: str
+    text: str
+    options: tuple[str, ...]
+    rule: str
+    because: str
+    asked: int
+    """The number of the action."""
+    digest: str = ""
+    proposal: Proposal | None = None
+    edits: tuple[Edit, ...] = ()
+    failure: Failure | None = None
+
+
+class PlanPart(NamedTuple):
+    """One plan file of a run, as it was loaded, with its version."""
+
+    plan: Plan
+    """As it was loaded; only its policy is kept up to date. Its todos stand in the records."""
+    version: int
+    digest: str
+    history: frozenset[str] = frozenset()
+    """The ids of the branches that an earlier planning has made."""
+    versions: Map[str, int] = Map()
+    """The number of each version by its digest."""
+    repaired: frozenset[str] = frozenset()
+    """The todos that they were made for."""
+
+
+class State(NamedTuple):
+    """Everything that the engine knows of a run after some events."""
+
+    plan_id: str
+    path: str
+    plan_state: PlanState = PlanState.CREATED
+    policy: RunPolicy = RunPolicy()
+    memory: Memory | None = None
+    events: int = 0
+    """So many were taken in, the submission of the plan included."""
+    seq: int = 0
+    """The number of the last action."""
+    now: float = 0.0
+    """The time of the latest event, epoch seconds."""
+    started: float | None = None
+    parts: Map[str, PlanPart] = Map()
+    """By the qualified id of the parent; the top plan by the empty text."""
+    records: Map[str, TodoRecord] = Map()
+    """Every todo by its qualified id; that one is blocked is worked out when it is asked for."""
+    reds: Map[str, None] = Map()
+    """The todos that have failed and can still be repaired."""
+    dependents: Map[str, tuple[str, ...]] = Map()
+    """By id, the todos that wait for it."""
+    questions: Map[str, Question] = Map()
+    live: Map[str, tuple[int, ...]] = Map()
+    """The todos that the driver is at, with their ranks: parents, too."""
+    working: int = 0
+    """So many of them are no parents."""
+    claims: FileClaims = FileClaims()
+    ready: Heap = None
+    """Keys ``(parent or not, priority, bias, rank, id)`` of todos that have a wish."""
+    held: Map[str, tuple[str, ...]] = Map()
+    """By the id of a live todo, those that wait for its files."""
+    timers: Heap = None
+    """Keys ``(time, id)``; one that the todo no longer has is passed over."""
+    queue: Heap = None
+    """Keys ``(priority, rank, id)`` of todos whose branch waits for a place."""
+    open_branches: int = 0
+    failed_branches: tuple[str, ...] = ()
+    consecutive: int = 0
+    """So many todos in a row have used up their repairs."""
+    approved: frozenset[str] = frozenset()
+    """The classes of failures whose branches a person has agreed to."""
+    spent: Spent = Spent()
+    overspent: bool = False
+    """A person has agreed that it goes on though a budget is used up."""
+    unfinished: int = 0
+    """So many todos, branches not counted, have not come to their end."""
+    not_done: int = 0
+    """So many todos, branches not counted, are not done."""
+    asked_questions: int = 0
+    """So many questions were asked."""
+    stopped: Halt | Finish | None = None
+
+    @property
+    def todos(self) -> Map[str, TodoRecord]:
+        """Every todo by its qualified id, as it stands."""
+        blocked = self.blocked()
+        if not blocked:
+            return self.records
+        records = self.records.mutate()
+        for name in blocked:
+            records[name] = records[name]._replace(life=TodoLife.BLOCKED)
+        return records.finish()
+
+    def blocked(self) -> dict[str, str]:
+        """The todos that wait for something red, each with the red todo that was found first."""
+        found: dict[str, str] = {}
+        for red in sorted(self.reds):
+            pending = [red]
+            while pending:
+                record = self.records[pending.pop()]
+                for name in self.dependents.get(record.id, ()):
+                    if name not in found and self.records[name].life is TodoLife.PENDING:
+                        found[name] = red
+                        pending.append(name)
+                # What waits for a parent waits for its todos.
+                if record.within and record.within not in found and not record.is_branch:
+                    pending.append(record.within)
+        return found

@@ -1,0 +1,301 @@
+"""Takes in what a verification has found: done, red, for nobody to mend, or not to be told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.engine.asking_for_work import verify_again
+from planner.engine.budgeting import check_budget
+from planner.engine.consequences import done, red, rest
+from planner.engine.repairing import attempt_failed, escalate, repair
+from planner.engine.revising import publish
+from planner.engine.state import Question
+from planner.engine.transaction import Stop
+from planner.errors import EditConflictError, IllegalTransition, RefusedEvent
+from planner.model.actions import QuestionKind
+from planner.model.life import TodoLife
+from planner.model.taxonomy import Category, Family
+from planner.model.verdicts import TodoState, Verdict
+from planner.rules.board import Entry, state_of
+from planner.rules.halting import HALTING, failures_of
+from planner.rules.lifecycle import reachable
+from planner.rules.setting_apart import set_apart
+from planner.rules.triage import UNDECIDED, is_nobodys, sorted_failures
+
+if TYPE_CHECKING:
+    from planner.engine.state import TodoRecord
+    from planner.engine.transaction import Transaction
+    from planner.model.events import Verified
+    from planner.model.outcome import Failure, Outcome
+
+ENVIRONMENT_OPTIONS = ("verify", "give_up", "stop")
+ANSWER_OPTIONS = ("answered", "give_up", "stop")
+
+MOST_TIMES_APART = 3
+"""So often failures that are older than the work get todos of their own; then a person decides."""
+
+_ENDS = {TodoState.DONE: TodoLife.DONE, TodoState.TEST_FAILED: TodoLife.TEST_FAILED}
+
+
+def verified(tx: Transaction, event: Verified) -> None:
+    """Take a verification in. Raises :class:`planner.errors.RefusedEvent` for one that nobody asked for."""
+    outcome = event.outcome
+    record = tx.known(outcome.todo_id)
+    said = state_of(outcome)
+    if record.id in tx.expired:  # what was verified has come to its end by the time alone
+        return
+    if record.life is not TodoLife.TESTING:
+        after = _ENDS.get(said, TodoLife.TESTING)
+        whose = f"todo '{record.id}'"
+        raise IllegalTransition(whose, record.life, after, "verified", reachable(record.life))
+    if record.id not in tx.live:
+        waits = f"for the answer to '{record.question}'" if record.question else "for its turn"
+        raise RefusedEvent(
+            "not-asked-for",
+            f"nobody has asked to verify '{record.id}': it waits {waits}",
+            "answer that first",
+        )
+    _refuse_stale(tx, record, event)
+    _count_cost(tx, record, outcome)
+    _stop_on_violation(tx, record, outcome)
+    check_budget(tx, record.id)
+    if said is TodoState.DONE:
+        tx.put(record._replace(signature="passed", diff_hash=outcome.diff_hash))
+        done(tx, tx.records[record.id], verified=True)
+    elif said is TodoState.TEST_FAILED:
+        _red(tx, record, event)
+    else:
+        _undecided(tx, record, outcome)
+
+
+def _refuse_stale(tx: Transaction, record: TodoRecord, event: Verified) -> None:
+    if event.answers is not None and event.answers != record.asked:
+        raise RefusedEvent(
+            "late-answer",
+            f"the verification of '{record.id}' answers action {event.answers}, and {record.asked} is the "
+            "one that is outstanding",
+            "tell what came of the later one",
+        )
+    part = tx.parts[record.within]
+    if event.plan_digest is None:
+        return
+    version = part.versions.get(event.plan_digest)
+    if version is None or version < record.judged_since:
+        raise RefusedEvent(
+            "stale-verification",
+            f"'{record.id}' was verified against {event.plan_digest}, and what judges it now is of "
+            f"{part.digest}",
+            "apply what publish_plan says, and verify again",
+        )
+
+
+def _count_cost(tx: Transaction, record: TodoRecord, outcome: Outcome) -> None:
+    """What the turn has cost, where whoever worked has not said so."""
+    if record.told:
+        return
+    tokens, cycles = outcome.metrics.tokens_used or 0, outcome.metrics.patch_cycles or 0
+    tx.spent = tx.spent.plus(tokens=max(tokens, 0), cycles=max(cycles, 0))
+
+
+def _stop_on_violation(tx: Transaction, record: TodoRecord, outcome: Outcome) -> None:
+    found = [each for each in failures_of(outcome) if each.category.facts.family in HALTING]
+    if not found:
+        return
+    worst = min(found, key=lambda each: each.category.facts.family.severity)
+    said = f": {worst.stack_trace_head}" if worst.stack_trace_head else ""
+    because = f"{worst.category} in {record.id}{said}"
+    if worst.category.facts.family is Family.SANDBOX and tx.top.halt.security == "ask":
+        record = _now_red(tx, record, outcome, None, worst)
+        red(tx, record)
+        escalate(tx, tx.records[record.id], "violation-asks", because, exhausted=False)
+        raise Handled
+    rule = HALTING[worst.category.facts.family]
+    raise Stop(rule, because, (record.id,), category=worst.category)
+
+
+class Handled(Exception):
+    """Nothing more is to be decided about the event."""
+
+
+def _red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
+    outcome = event.outcome
+    mine, apart = sorted_failures(record.todo, outcome)
+    if mine and is_nobodys(mine[0]):
+        _later(tx, record, mine[0])
+        return
+    failure = mine[0] if mine else apart[0]
+    signature = failure.signature or failure.category.value
+    same = _same(record, signature, outcome.diff_hash)
+    flaky = _flaky(record, failure, signature, outcome.diff_hash)
+    record = _now_red(tx, record, outcome, event, failure)
+    record = tx.put(
+        record._replace(signature=signature, diff_hash=outcome.diff_hash, same=same, flaky=flaky)
+    )
+    red(tx, record)
+    record = tx.records[record.id]
+    _stop_on_streak(tx, record, failure)
+    if record.is_branch:
+        assert record.parent_id is not None
+        primary = tx.records[record.parent_id]
+        tx.put(primary._replace(signature=signature, diff_hash=outcome.diff_hash, same=same))
+        attempt_failed(tx, record, f"{record.id} is still red")
+        return
+    waits = _set_apart(tx, record, apart) if apart else False
+    record = tx.records[record.id]
+    if mine:
+        repair(tx, record)
+    elif not waits:
+        because = "what it failed with was there before the work, and has been set apart too often"
+        escalate(tx, record, "pre-existing-failure", because)
+
+
+def _now_red(
+    tx: Transaction, record: TodoRecord, outcome: Outcome, event: Verified | None, failure: Failure
+) -> TodoRecord:
+    context = None if event is None else event.context
+    record = tx.move(
+        record, TodoLife.TEST_FAILED, outcome=outcome, context=context, failure=failure, waited=0
+    )
+    rest(tx, record)
+    return record
+
+
+def _same(record: TodoRecord, signature: str, diff_hash: str | None) -> int:
+    """So many times in a row this failure was found in this product."""
+    unchanged = diff_hash is not None and diff_hash == record.diff_hash and signature == record.signature
+    return record.same + 1 if unchanged else 1
+
+
+def _flaky(record: TodoRecord, failure: Failure, signature: str, diff_hash: str | None) -> int:
+    """So many verifications in a row in which the same code gave both answers."""
+    both = failure.category is Category.FLAKY_TEST
+    if not both and diff_hash is not None and diff_hash == record.diff_hash and record.outcome is not None:
+        both = record.signature != signature
+    return record.flaky + 1 if both else 0
+
+
+def _stop_on_streak(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
+    limits = tx.top.halt
+    if limits.identical_failures is not None and record.same >= limits.identical_failures > 0:
+        raise Stop(
+            "halt-on-identical-failure",
+            f"{record.id} failed {record.same} times in the same way ({record.signature}), and nothing in "
+            "the product had changed",
+            (record.parent_id or record.id,),
+            category=failure.category,
+            facts={"signature": record.signature, "times": record.same},
+        )
+    if limits.flaky_streak is not None and record.flaky >= limits.flaky_streak:
+        raise Stop(
+            "halt-on-flaky-streak",
+            f"{record.flaky} verifications of {record.id} in a row had different answers for the same code",
+            (record.parent_id or record.id,),
+            category=failure.category,
+            facts={"times": record.flaky},
+        )
+
+
+def _set_apart(tx: Transaction, record: TodoRecord, apart: tuple[Failure, ...]) -> bool:
+    """Give failures that are older than the work todos of their own; whether the todo waits for them."""
+    if record.set_apart >= MOST_TIMES_APART:
+        return False
+    entry = Entry(
+        id=record.id,
+        todo=record.todo,
+        plan=tx.parts[record.within].plan,
+        within=record.within,
+        outcome=record.outcome,
+        waits_for=(),
+        counts=True,
+    )
+    known = {(each.within, each.todo.id) for each in _older(tx, record)}
+    edits = set_apart(entry, apart, known)
+    if edits:
+        try:
+            publish(tx, record.within, edits, "pre-existing-failure", edits[0].because)
+        except EditConflictError:
+            return False
+    record = tx.records[record.id]
+    tx.put(record._replace(set_apart=record.set_apart + 1))
+    return bool(record.waits)
+
+
+def _older(tx: Transaction, record: TodoRecord) -> list[TodoRecord]:
+    """The todos of the same plan that mend what is older than the work."""
+    return [
+        each
+        for each in tx.records.values()
+        if each.within == record.within and each.todo.id.startswith("pre_existing_")
+    ]
+
+
+def _undecided(tx: Transaction, record: TodoRecord, outcome: Outcome) -> None:
+    nobodys = next((failure for failure in failures_of(outcome) if is_nobodys(failure)), None)
+    if nobodys is not None:
+        _later(tx, record, nobodys)
+        return
+    verdicts = {check.counts_as for check in outcome.checks}
+    if Verdict.NEEDS_HUMAN in verdicts and not verdicts & UNDECIDED:
+        open_ = [check for check in outcome.checks if check.counts_as is Verdict.NEEDS_HUMAN]
+        _leave_to_person(
+            tx,
+            record,
+            QuestionKind.ANSWER,
+            "; ".join(check.title or check.id for check in open_),
+            "question-is-open",
+            "only the answer of a person is missing",
+            ANSWER_OPTIONS,
+        )
+        return
+    _again(tx, record, "inconclusive-is-verified-again", "the run could not tell whether it holds", None)
+
+
+def _later(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
+    harness = failure.category is Category.HARNESS_ERROR
+    rule = "harness-blames-nobody" if harness else "environment-blames-nobody"
+    said = failure.stack_trace_head or failure.category.value
+    because = f"the run itself went wrong: {said}" if harness else f"something was not there: {said}"
+    _again(tx, record, rule, because, failure)
+
+
+def _again(tx: Transaction, record: TodoRecord, rule: str, because: str, failure: Failure | None) -> None:
+    """Verify again a little later, and when that has been done often enough, ask a person."""
+    if record.waited < tx.policy.environment_retries:
+        verify_again(tx, record, rule, because, tx.policy.environment_delay_seconds * 2**record.waited)
+        return
+    _leave_to_person(
+        tx,
+        tx.put(record._replace(failure=failure or record.failure)),
+        QuestionKind.MEND_ENVIRONMENT,
+        f"see to what was not there, so that {record.id} can be verified",
+        rule,
+        f"{because}; it was verified {record.waited + 1} times",
+        ENVIRONMENT_OPTIONS,
+    )
+
+
+def _leave_to_person(
+    tx: Transaction,
+    record: TodoRecord,
+    kind: QuestionKind,
+    text: str,
+    rule: str,
+    because: str,
+    options: tuple[str, ...],
+) -> None:
+    """Ask a person; until they answer, the driver is not at the todo, which stays in ``testing``."""
+    rest(tx, record)
+    tx.asked_questions += 1
+    tx.ask(
+        Question(
+            id=f"{record.id}:{kind.value}:{tx.asked_questions}",
+            kind=kind,
+            todo_id=record.id,
+            text=text,
+            options=options,
+            rule=rule,
+            because=because,
+            asked=0,
+            failure=record.failure,
+        )
+    )
