@@ -54,12 +54,27 @@ def next_(
         ),
     ] = None,
     todo: TodoOption = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            "--log",
+            metavar="FILE",
+            help="Tell what is outstanding in the run that planner step keeps in this file.",
+        ),
+    ] = None,
 ) -> int:
     """Decide what comes next: who repairs what, what is ready meanwhile, what waits for a person.
 
-    Rests on the outcomes of the last run of pytest --planverify. The same plan and outcomes give the same
-    decisions.
+    Rests on the outcomes of the last run of pytest --planverify, or with --log on what the engine was told
+    in a run of planner step. The same facts give the same decisions.
     """
+    if log is not None:
+        from planner.cli.next_of_run import show_outstanding
+
+        for option, given in (("--outcomes", outcomes), ("--output", output), ("--approve", approve)):
+            if given:
+                raise UsageMistake(f"{option} does not go with --log; tell the run by planner step instead")
+        return show_outstanding(log, todo, as_json=as_json)
     from planner.cli.question import load_question
 
     plan = plan_or_usual(plan)

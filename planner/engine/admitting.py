@@ -70,6 +70,7 @@ def admit(tx: Transaction, plan: Plan, digest: str, within: str) -> tuple[str, .
             rank=(*above, index),
             waits=len(before),
             files=claimed_files(todo),
+            is_parent=todo.has_sub_plan,
         )
         todos[name] = record
         admitted.append(name)

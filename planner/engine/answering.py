@@ -19,6 +19,7 @@ from planner.engine.state import Wish
 from planner.engine.transaction import Stop
 from planner.errors import EditConflictError, IllegalTransition, RefusedEvent
 from planner.model.actions import QuestionKind
+from planner.model.edits import NarrowFiles
 from planner.model.events import Decision
 from planner.model.life import TodoLife
 from planner.model.taxonomy import Role
@@ -109,6 +110,12 @@ def plan_revised(tx: Transaction, event: PlanRevised) -> None:
             f"there is no loaded sub-plan '{event.within}'",
             "name the parent whose sub-plan is meant, or nothing for the plan at the top",
         )
+    if any(edit.edit == "add_branch" for edit in event.edits):
+        raise RefusedEvent(
+            "no-branch-by-hand",
+            "a branch is made by the engine, which counts it and ends it",
+            "answer the question about its todo, or add a todo",
+        )
     who = event.by or "a person"
     before = {
         name: record.todo
@@ -161,10 +168,33 @@ def _about_start(tx: Transaction, question: Question, event: ApprovalGiven) -> N
         fail(tx, record)
         return
     if event.decision is Decision.MODIFY:
-        todo = _changed(record.todo, event.changes, record.todo.allowed_files)
-        record = record._replace(todo=todo, instructions=event.changes.instructions)
+        record = _begun_otherwise(tx, record, event.changes)
     tx.put(record._replace(allowed_start=True))
     offer(tx, (record.id,))
+
+
+def _begun_otherwise(tx: Transaction, record: TodoRecord, changes: BranchChanges) -> TodoRecord:
+    """A todo that is begun with what a person has changed: what it is told, and fewer files."""
+    named = changes.model_dump(exclude_none=True)
+    other = [name for name in named if name not in ("instructions", "allowed_files")]
+    if other:
+        raise RefusedEvent(
+            "no-such-change",
+            f"{other[0]} cannot be changed at the start of '{record.id}'",
+            "change its instructions and allowed_files, or revise the plan",
+        )
+    if changes.allowed_files is not None:
+        edit = NarrowFiles(
+            rule="high-risk-asks-first",
+            because="a person lets it begin with these files only",
+            todo_id=record.todo.id,
+            allowed_files=changes.allowed_files,
+        )
+        try:
+            publish(tx, record.within, (edit,), edit.rule, edit.because)
+        except EditConflictError as error:
+            raise RefusedEvent("no-wider-files", error.problem, error.remedy) from None
+    return tx.records[record.id]._replace(instructions=changes.instructions)
 
 
 def _about_edits(tx: Transaction, question: Question, event: ApprovalGiven) -> None:
@@ -244,6 +274,12 @@ def _modified(
                 f"the branch cannot wait for '{name}', which is no todo",
                 "name one of its plan",
             )
+        if tx.records[qualified_name].life in _GONE:
+            raise RefusedEvent(
+                "todo-is-gone",
+                f"the branch cannot wait for '{name}', which is {tx.records[qualified_name].life}",
+                "name one that can still be done",
+            )
         if _waits_for(tx, qualified_name, record.id):
             return None
     added = proposal.edits[0]
@@ -304,6 +340,8 @@ def _waits_for(tx: Transaction, name: str, goal: str) -> bool:
                 pending.append(before)
     return False
 
+
+_GONE = frozenset((TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.HALTED))
 
 _ANSWERS = {
     QuestionKind.APPROVE_START: _about_start,

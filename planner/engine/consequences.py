@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _START = Wish("start", "ready-todo", "what it depends on is done")
 _START_AT_ONCE = Wish("start", "ready-todo", "it depends on nothing")
-_MENDED_BEFORE = Wish("verify", "pre-existing-failure", "what had failed before the work is mended")
+_MENDED = Wish("verify", "mended-is-verified-again", "what it was made to wait for is done")
 CHILDREN_ENDED = Wish("children", "children-first", "all todos of its sub-plan have come to their end")
 
 
@@ -58,6 +58,7 @@ def done(tx: Transaction, record: TodoRecord, *, verified: bool) -> None:
         waited=0,
     )
     rest(tx, record)
+    _ask_no_more(tx, record)
     if record.is_branch:
         tx.ended_branches.append(record.id)
     else:
@@ -71,8 +72,10 @@ def done(tx: Transaction, record: TodoRecord, *, verified: bool) -> None:
         waiting = tx.records[name]
         waiting = tx.put(waiting._replace(waits=waiting.waits - 1))
         nearer.append(name)
-        if waiting.life is TodoLife.TEST_FAILED and not waiting.waits and waiting.wish is None:
-            tx.wish(waiting, _MENDED_BEFORE)
+        if waiting.life is TodoLife.TEST_FAILED and not waiting.waits and not _is_repaired(tx, waiting):
+            if waiting.question is not None:
+                tx.withdraw(waiting.question)
+            tx.wish(tx.records[name], _MENDED)
     offer(tx, nearer)
     _tell_parent(tx, record)
 
@@ -83,9 +86,9 @@ def red(tx: Transaction, record: TodoRecord) -> None:
         tx.reds = tx.reds.set(record.id, None)
 
 
-def fail(tx: Transaction, record: TodoRecord) -> None:
-    """A todo has failed for good: what waits for it is left out."""
-    pending = [(record.id, TodoLife.FAILED)]
+def fail(tx: Transaction, record: TodoRecord, life: TodoLife = TodoLife.FAILED) -> None:
+    """A todo has failed for good, or is left out (``skipped``): what waits for it is left out, too."""
+    pending = [(record.id, life)]
     while pending:
         name, life = pending.pop()
         each = tx.records[name]
@@ -95,8 +98,7 @@ def fail(tx: Transaction, record: TodoRecord) -> None:
         rest(tx, each)
         if each.id in tx.reds:
             tx.reds = tx.reds.delete(each.id)
-        if each.question is not None:
-            tx.withdraw(each.question)
+        _ask_no_more(tx, each)
         if each.is_branch:
             tx.ended_branches.append(each.id)
         else:
@@ -114,6 +116,19 @@ def fail(tx: Transaction, record: TodoRecord) -> None:
             elif waiting.life is TodoLife.TEST_FAILED:
                 pending.append((name, TodoLife.FAILED))
         _tell_parent(tx, each)
+
+
+def _is_repaired(tx: Transaction, record: TodoRecord) -> bool:
+    """Whether something is to become of a red todo in any case: its branch is open, or its turn comes."""
+    branch = tx.records[record.branches[-1]] if record.branches else None
+    return record.wish is not None or (branch is not None and not branch.life.is_final)
+
+
+def _ask_no_more(tx: Transaction, record: TodoRecord) -> None:
+    """What a person was asked about a todo that has come to its end is of no use."""
+    if tx.questions:
+        for question in [each for each in tx.questions.values() if each.todo_id == record.id]:
+            tx.withdraw(question.id)
 
 
 def _tell_parent(tx: Transaction, record: TodoRecord) -> None:

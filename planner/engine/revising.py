@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
-from planner.engine.consequences import offer
+from planner.engine.consequences import fail, offer
 from planner.engine.state import TodoRecord
 from planner.errors import EditConflictError
 from planner.model.actions import PublishPlan
@@ -156,7 +156,9 @@ def _rank(tx: Transaction, todo: Todo, within: str, edits: Sequence[Edit], index
 
 def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...]) -> None:
     name = qualified(within, todo.id)
-    record = TodoRecord(id=name, todo=todo, within=within, rank=rank, files=claimed_files(todo))
+    record = TodoRecord(
+        id=name, todo=todo, within=within, rank=rank, files=claimed_files(todo), is_parent=todo.has_sub_plan
+    )
     if todo.parent_id is None:
         tx.unfinished += 1
         tx.not_done += 1
@@ -202,6 +204,10 @@ def _wait(tx: Transaction, name: str, dependencies: Iterable[str]) -> None:
         record = tx.records[name]
         before = tx.records.get(qualified(record.within, each))
         if before is None:
+            continue
+        if before.life.is_final and before.life is not TodoLife.DONE:  # it will never be done
+            if record.life is TodoLife.PENDING:
+                fail(tx, record, TodoLife.SKIPPED)
             continue
         tx.dependents = tx.dependents.set(before.id, (*tx.dependents.get(before.id, ()), name))
         if before.life is not TodoLife.DONE:

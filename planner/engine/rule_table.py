@@ -23,6 +23,7 @@ _OWN: Mapping[str, str] = {
     "branch-passed": "When a branch passes, the criteria of its todo are verified again.",
     "branch-rejected": "When a person rejects a branch, they are asked how it goes on.",
     "step-failed": "When a step before a branch fails, the branch is left out and a person decides.",
+    "mended-is-verified-again": "A red todo that was made to wait is verified when its wait is over.",
     "approved-edits": "Edits that a person has agreed to are published.",
     "revised-by-person": "A person may change the plan by edits of their own.",
     "criteria-have-changed": "A todo whose criteria have changed is verified against the new ones.",

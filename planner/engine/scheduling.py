@@ -57,11 +57,6 @@ def dispatch(tx: Transaction) -> None:
         _grant(tx, record, wish)
 
 
-def keeps_waiting(tx: Transaction, record: TodoRecord) -> str | None:
-    """The live todo whose files a todo waits for."""
-    return next((name for name, those in sorted(tx.held.items()) if record.id in those), None)
-
-
 def has_tests(record: TodoRecord) -> bool:
     """Whether a todo is verified when its work is over."""
     return record.todo.requires_testing
@@ -151,7 +146,7 @@ def _end_parent(tx: Transaction, record: TodoRecord) -> None:
         return
     rest(tx, record)
     alone = record.todo.model_copy(update={"sub_plan": None, "is_parent": False, "sub_project_id": None})
-    record = tx.put(record._replace(children_ended=True, wish=None, files=claimed_files(alone)))
+    record = tx.put(record._replace(is_parent=False, wish=None, files=claimed_files(alone)))
     if any(tx.records[name].life is not TodoLife.DONE for name in record.children):
         fail(tx, record)
     elif has_own_criteria(record):

@@ -89,8 +89,8 @@ class TodoRecord(NamedTuple):
     """The globs that it may write."""
     children: tuple[str, ...] = ()
     open_children: int = 0
-    children_ended: bool = False
-    """All todos of its sub-plan are done: from here it is a todo like any other."""
+    is_parent: bool = False
+    """Its state comes from the todos of another plan; when they have ended it is a todo like any other."""
     exhausted: bool = False
     """Its repairs were used up once, and it was counted."""
     branches: tuple[str, ...] = ()
@@ -114,11 +114,6 @@ class TodoRecord(NamedTuple):
     def via(self) -> str | None:
         """The branch that a branch came out of."""
         return self.todo.via
-
-    @property
-    def is_parent(self) -> bool:
-        """Whether its state comes from the todos of another plan, as long as they have not ended."""
-        return not self.children_ended and self.todo.has_sub_plan
 
 
 class Question(NamedTuple):

@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from planner.rules.file_claims import FileClaims
 
 
-_LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-_LATEST_SECONDS = _LATEST.timestamp()
+LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+"""The last time that can be written."""
+
+_LATEST_SECONDS = LATEST.timestamp()
 
 
 class Stop(Exception):
@@ -310,5 +312,5 @@ def asking(question: Question, number: int) -> AskHuman:
 
 def rfc3339(seconds: float) -> str:
     """A time in epoch seconds as text, in UTC; the last that can be written where it lies beyond."""
-    at = _LATEST if seconds >= _LATEST_SECONDS else datetime.fromtimestamp(seconds, UTC)
+    at = LATEST if seconds >= _LATEST_SECONDS else datetime.fromtimestamp(seconds, UTC)
     return at.isoformat().replace("+00:00", "Z")

@@ -197,6 +197,7 @@ def _again_after(tx: Transaction, record: TodoRecord, first: str, files: tuple[s
         record = tx.move(record, TodoLife.TESTING)
     record = tx.move(record, TodoLife.TEST_FAILED, deadline=None)
     rest(tx, record)
+    red(tx, record)
     record = tx.put(record._replace(files=apart))
     _claim_more(tx, first, files)
     if record.is_branch:
@@ -205,7 +206,6 @@ def _again_after(tx: Transaction, record: TodoRecord, first: str, files: tuple[s
         record = tx.put(record._replace(retries=record.retries + 1))
         tx.wish(record, Wish("implement", "conflict-is-done-anew", because))
     else:
-        red(tx, record)
         escalate(tx, tx.records[record.id], "conflict-is-done-anew", because)
 
 

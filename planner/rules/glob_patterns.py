@@ -72,6 +72,16 @@ def fixed_start(pattern: str) -> str:
     return "/".join(parts[: parts.index("**")]) if len(parts) <= _MAX_PARTS else ""
 
 
+def seen_from_above(pattern: str, folder: str) -> str:
+    """A glob that is written in a folder, as it is written above that folder; an exclusion stays one."""
+    if pattern.startswith("!"):
+        return f"!{seen_from_above(pattern[1:], folder)}"
+    path = plain(pattern)
+    if folder == "." or path in ("", "."):
+        return folder if path in ("", ".") else path
+    return f"{folder}/**/{path}" if "*" in path and "/" not in path else f"{folder}/{path}"
+
+
 def parts_meet(one: str, other: str) -> bool:
     """Whether some name may be named by both of two parts, neither being ``**``."""
     return _parts_meet(one, other)
@@ -111,7 +121,7 @@ def _regex(pattern: str) -> re.Pattern[str]:
 def _part_regex(part: str) -> str:
     text = ""
     for token in _tokens(part):
-        if token in ("*", "**"):
+        if token.startswith("*"):
             text += "[^/]*"
         elif token == "?" or (token.startswith("[") and len(token) > 2):
             text += "[^/]"

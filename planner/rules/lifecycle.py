@@ -44,7 +44,7 @@ TODO_STEPS: tuple[TodoStep, ...] = (
     TodoStep(_T.ACTIVE, _T.TESTING, "the turn of work is over"),
     TodoStep(_T.ACTIVE, _T.DONE, "its work is over and needs no test, or its sub-plan is done"),
     TodoStep(_T.ACTIVE, _T.FAILED, "the turn of work failed, and nothing is left to try"),
-    TodoStep(_T.TESTING, _T.TESTING, "it could not be told; it is verified again"),
+    TodoStep(_T.TESTING, _T.TESTING, "it could not be told, and is verified again"),
     TodoStep(_T.TESTING, _T.DONE, "its criteria hold"),
     TodoStep(_T.TESTING, _T.TEST_FAILED, "its criteria do not hold"),
     TodoStep(_T.TESTING, _T.FAILED, "its time is up, or a person gives it up"),
@@ -61,6 +61,7 @@ PLAN_STEPS: tuple[PlanStep, ...] = (
     PlanStep(_P.VALIDATING, _P.REJECTED, "it is not fit to be carried out"),
     PlanStep(_P.VALIDATING, _P.READY, "it is fit to be carried out"),
     PlanStep(_P.READY, _P.EXECUTING, "the run is started"),
+    PlanStep(_P.EXECUTING, _P.EXECUTING, "a todo is done, and others are worked on"),
     PlanStep(_P.EXECUTING, _P.REVISING, "a todo has failed, and the plan has to be revised"),
     PlanStep(_P.EXECUTING, _P.AWAITING_REVIEW, "nothing goes on until a person has answered"),
     PlanStep(_P.EXECUTING, _P.COMPLETED, "all todos are done"),
@@ -72,7 +73,7 @@ PLAN_STEPS: tuple[PlanStep, ...] = (
     PlanStep(_P.AWAITING_REVIEW, _P.REVISING, "a person has answered, and another revision waits"),
     PlanStep(_P.AWAITING_REVIEW, _P.HALTED, "a halt condition is met, or nothing can go on"),
 )
-"""Every legal transition of a plan. That a plan goes on as it is, is none."""
+"""Every legal transition of a plan, in the order of its life."""
 
 TODO_MOVES: Mapping[tuple[TodoLife, TodoLife], str] = {(b, a): trigger for b, a, trigger in TODO_STEPS}
 PLAN_MOVES: Mapping[tuple[PlanState, PlanState], str] = {(b, a): trigger for b, a, trigger in PLAN_STEPS}

@@ -106,7 +106,7 @@ def _exact(claims: Sequence[tuple[str, ...]]) -> _Lots | None:
 
 
 def _coarse(claims: Sequence[tuple[str, ...]]) -> _Lots:
-    """The same, a glob standing for all that its literal start holds: too much is kept apart, never less."""
+    """The same, a glob standing for all below its literal start: more is kept apart, never less."""
     numbers: dict[str | Grant, int] = {}
     lots_of = [
         _numbered(("/".join(literal_start(grant.pattern)) for grant in grants_of(patterns)), numbers)

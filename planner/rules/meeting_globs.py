@@ -43,8 +43,9 @@ def meetings(starts: Mapping[str, int]) -> Iterator[tuple[int, int]]:
     depths = {number: start.count("/") for start, number in wild.items()}
     for start, number in wild.items():
         for other in root.walk(start)[0]:
-            # The longer of two meets the other on its way; of two that are as long, both do.
-            if (depths[other], other) < (depths[number], number):
+            # The longer of two meets the other on its way; of two that are as long, both do. So the first
+            # ones tell of nearly all: who is not prepared for too many need not wait long to see it.
+            if (depths[other], number) < (depths[number], other):
                 yield number, other
 
 

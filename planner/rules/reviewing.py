@@ -28,6 +28,7 @@ from planner.model.taxonomy import Category, Role
 from planner.model.verdicts import Verdict
 from planner.rules.halting import failures_of
 from planner.rules.run_view import primary, said
+from planner.rules.triage import sorted_failures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -203,15 +204,17 @@ class Reviewing:
         record = after.records.get(name)
         if record is None or record.is_branch:
             return
-        verdict, failure = said(outcome)
+        verdict, _ = said(outcome)
         if verdict is Verdict.PASSED:
             mended = self._open.pop(name, set())
             if name not in self._by_person:
                 self._repaired[name] = self._repaired.get(name, 0) + len(mended)
         elif verdict.is_red:
-            signature = "" if failure is None else failure.signature or str(failure.category)
-            self._failed.setdefault(name, set()).add(signature)
-            self._open.setdefault(name, set()).add(signature)
+            own, _ = sorted_failures(record.todo, outcome)
+            if own:  # what is older than the work is not its failure
+                signature = own[0].signature or own[0].category.value
+                self._failed.setdefault(name, set()).add(signature)
+                self._open.setdefault(name, set()).add(signature)
 
     def _count_convention(self, outcome: Outcome) -> None:
         missed = any(

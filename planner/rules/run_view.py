@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TodoState, Verdict
+from planner.rules.board import state_of
 from planner.rules.halting import failures_of
-from planner.rules.triage import is_nobodys
+from planner.rules.triage import UNDECIDED, is_nobodys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from planner.model.actions import QuestionKind
+    from planner.model.actions import Finish, Halt, QuestionKind
     from planner.model.life import PlanState, TodoLife
     from planner.model.outcome import Failure, Outcome
     from planner.model.plan import Plan, Todo
@@ -119,6 +120,13 @@ class RunView(Protocol):
     @property
     def spent(self) -> SpentView: ...
     @property
+    def held(self) -> Mapping[str, tuple[str, ...]]:
+        """By the id of a todo that the driver is at, those that wait for its files."""
+        ...
+
+    @property
+    def stopped(self) -> Halt | Finish | None: ...
+    @property
     def started(self) -> float | None: ...
     @property
     def now(self) -> float: ...
@@ -132,19 +140,21 @@ def said(outcome: Outcome) -> tuple[Verdict, Failure | None]:
     """What a verification said of a todo, and the failure that decides.
 
     ``passed``, ``failed``, ``flaky``, ``needs_human`` or ``inconclusive``. Where only the environment or
-    the verifier failed, it is inconclusive. A success with a red check is none.
+    the verifier failed, or where the outcome contradicts itself, it is inconclusive.
     """
-    red = any(check.counts_as.is_red for check in outcome.checks)
-    if outcome.success and not red:
+    state = state_of(outcome)
+    if state is TodoState.DONE:
         return Verdict.PASSED, None
     failure = next(failures_of(outcome), None)
     if failure is not None and is_nobodys(failure):
         return Verdict.INCONCLUSIVE, failure
-    if failure is None and not red and outcome.state in (TodoState.TESTING, TodoState.PENDING):
-        verdicts = {check.counts_as for check in outcome.checks} - {Verdict.PASSED}
-        return (Verdict.NEEDS_HUMAN if verdicts == {Verdict.NEEDS_HUMAN} else Verdict.INCONCLUSIVE), None
-    flaky = failure is not None and failure.category is Category.FLAKY_TEST
-    return (Verdict.FLAKY if flaky else Verdict.FAILED), failure
+    if state is TodoState.TEST_FAILED:
+        flaky = failure is not None and failure.category is Category.FLAKY_TEST
+        return (Verdict.FLAKY if flaky else Verdict.FAILED), failure
+    verdicts = {check.counts_as for check in outcome.checks}
+    if Verdict.NEEDS_HUMAN in verdicts and not verdicts & UNDECIDED:
+        return Verdict.NEEDS_HUMAN, None
+    return Verdict.INCONCLUSIVE, None
 
 
 def primary(run: RunView, todo_id: str) -> str:
@@ -155,10 +165,7 @@ def primary(run: RunView, todo_id: str) -> str:
 
 def budget_left(run: RunView) -> dict[str, tuple[float, float]]:
     """What is left of each budget that the plan sets, and how much it was, by its kind."""
-    part = run.parts.get("")
-    if part is None:
-        return {}
-    budget, spent = part.plan.metadata.budget, run.spent
+    budget, spent = run.parts[""].plan.metadata.budget, run.spent
     kinds = {
         "tokens": (budget.tokens, spent.tokens),
         "cycles": (budget.cycles, spent.cycles),

@@ -24,13 +24,17 @@ def waves(todos: Iterable[Todo]) -> tuple[tuple[str, ...], ...]:
     todos depend on each other in a circle.
     """
     items = tuple(todos)
-    # Whatever is read of a todo is read at once: a large plan does not fit into the processor's caches.
-    read = [(todo.id, todo.priority, todo.dependencies, claimed_files(todo)) for todo in items]
-    names = [name for name, _, _, _ in read]
-    priorities = [priority for _, priority, _, _ in read]
-    graph = _Graph(names, [dependencies for _, _, dependencies, _ in read])
-    lots = Lots([files for _, _, _, files in read])
-    del read
+    names: list[str] = []
+    priorities: list[int] = []
+    dependencies: list[tuple[str, ...]] = []
+    claims: list[tuple[str, ...]] = []
+    # All that is wanted of a todo is read at once: a large plan does not fit into the processor's caches.
+    for todo in items:
+        names.append(todo.id)
+        priorities.append(todo.priority)
+        dependencies.append(todo.dependencies)
+        claims.append(claimed_files(todo))
+    graph, lots = _Graph(names, dependencies), Lots(claims)
     earliest = [0] * len(names)
     wave_of = [0] * len(names)
     placed = 0
@@ -65,22 +69,23 @@ class _Graph:
 
     def __init__(self, names: Sequence[str], dependencies: Sequence[tuple[str, ...]]) -> None:
         place_of = {name: place for place, name in enumerate(names)}
-        edges = [
-            (place_of[name], place)
-            for place, before in enumerate(dependencies)
-            for name in (before if len(before) < 2 else dict.fromkeys(before))
-            if name in place_of
-        ]
+        befores: list[int] = []
+        afters: list[int] = []
+        for place, names_before in enumerate(dependencies):
+            for name in names_before if len(names_before) < 2 else dict.fromkeys(names_before):
+                if name in place_of:
+                    befores.append(place_of[name])
+                    afters.append(place)
         self._waits_for = [0] * len(names)
         counts = [0] * (len(names) + 1)
-        for before, after in edges:
+        for before, after in zip(befores, afters, strict=True):
             self._waits_for[after] += 1
             counts[before + 1] += 1
         self._starts = list(accumulate(counts))
         """Where the dependents of each todo begin."""
-        self._dependents = [0] * len(edges)
+        self._dependents = [0] * len(befores)
         ends = list(self._starts)
-        for before, after in edges:
+        for before, after in zip(befores, afters, strict=True):
             self._dependents[ends[before]] = after
             ends[before] += 1
 

@@ -41,6 +41,11 @@ def estimate_tokens(text: str) -> int:
     return pieces - beyond + bytes_beyond
 
 
+def _most_tokens(text: str) -> int:
+    """No estimate is higher: a character is one token, or as many as it has bytes."""
+    return len(text) if text.isascii() else 4 * len(text)
+
+
 def _as_it_is(text: str) -> str:
     return text
 
@@ -74,9 +79,12 @@ def fit(sections: Sequence[Section], max_tokens: int, *, separator: str = "\n\n"
     Where even the wrappings of the required sections are too long for the budget, required sections are
     left out too, the last ones first.
     """
-    costs = [estimate_tokens(section.whole) + estimate_tokens(separator) for section in sections]
+    wholes = tuple(section.whole for section in sections)
+    if sum(map(_most_tokens, wholes)) + len(wholes) * _most_tokens(separator) <= max_tokens:
+        return wholes  # mostly it is so, and counting would be most of the work
+    costs = [estimate_tokens(whole) + estimate_tokens(separator) for whole in wholes]
     if sum(costs) <= max_tokens:
-        return tuple(section.whole for section in sections)
+        return wholes
     fitted: list[str | None] = [None] * len(sections)
     left = max_tokens
     levels = sorted({(not section.required, section.priority) for section in sections})
@@ -105,7 +113,7 @@ def fit(sections: Sequence[Section], max_tokens: int, *, separator: str = "\n\n"
 
 def cut_middle(text: str, max_tokens: int) -> str:
     """The head and the tail of the text, by whole lines, with a visible cut between; at most that long."""
-    if estimate_tokens(text) <= max_tokens:
+    if _most_tokens(text) <= max_tokens or estimate_tokens(text) <= max_tokens:
         return text
     lines = text.split("\n")
     left = max_tokens - estimate_tokens(f"\n{LINES_CUT.format(count=len(lines))}\n")
@@ -129,7 +137,7 @@ def cut_middle(text: str, max_tokens: int) -> str:
 def keep_first(items: Sequence[str], max_tokens: int) -> str:
     """As many of the items as there is room for, none of them cut, each on lines of its own."""
     whole = "\n".join(items)
-    if estimate_tokens(whole) <= max_tokens:
+    if _most_tokens(whole) <= max_tokens or estimate_tokens(whole) <= max_tokens:
         return whole
     left = max_tokens - estimate_tokens(f"\n{LINES_CUT.format(count=len(whole))}")
     kept: list[str] = []

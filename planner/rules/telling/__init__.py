@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.rules.telling.of_actions import tell_action
-from planner.rules.telling.of_edits import edit_phrase
 from planner.rules.telling.of_events import tell_event
 from planner.rules.telling.of_moves import tell_moves
 from planner.rules.telling.sentences import EVERYBODY, Sentence
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from planner.model.events import Event
     from planner.rules.run_view import RunView
 
-__all__ = ["EVERYBODY", "Sentence", "edit_phrase", "run_stands", "tell", "todo_stands"]
+__all__ = ["EVERYBODY", "Sentence", "run_stands", "tell", "todo_stands"]
 
 
 def tell(

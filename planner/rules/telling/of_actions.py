@@ -17,7 +17,7 @@ from planner.model.actions import (
     Verify,
 )
 from planner.rules.branching import RETRIED_ONCE
-from planner.rules.telling.of_edits import edit_phrase
+from planner.rules.edit_phrases import edit_phrase
 from planner.rules.telling.sentences import EVERYBODY, Sentence, because, choices, listed, quoted, sentence
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from planner.model.events import (
     WorkFinished,
     WorkStarted,
 )
-from planner.model.verdicts import Verdict
+from planner.model.verdicts import TodoState, Verdict
+from planner.rules.edit_phrases import edit_phrase
 from planner.rules.run_view import said
-from planner.rules.telling.of_edits import edit_phrase
 from planner.rules.telling.sentences import (
     EVERYBODY,
     Sentence,
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from planner.rules.run_view import RunView
 
 _Row: TypeAlias = "Callable[[Any, RunView | None, RunView], Sentence | None]"
+
+
+_UNDECIDED = (TodoState.TESTING, TodoState.PENDING, TodoState.BLOCKED)
 
 
 def tell_event(event: Event, before: RunView | None, after: RunView) -> Sentence | None:
@@ -106,6 +109,8 @@ def _finding(outcome: Outcome) -> str:
 
 
 def _without_failure(outcome: Outcome, verdict: Verdict) -> str:
+    if verdict is Verdict.INCONCLUSIVE and outcome.state not in _UNDECIDED:
+        return "what was said contradicts itself"
     if verdict is Verdict.INCONCLUSIVE:
         open_check = next(
             (check for check in outcome.checks if check.counts_as is not Verdict.PASSED), None

@@ -10,6 +10,7 @@ from planner.rules.telling.of_moves import blockers, waits_for
 from planner.rules.telling.sentences import (
     EVERYBODY,
     Sentence,
+    because,
     choices,
     counted,
     listed,
@@ -27,15 +28,18 @@ _MOST_QUESTIONS = 20
 
 def run_stands(run: RunView) -> Iterator[Sentence]:
     """Where the whole run stands: its state, its todos by theirs, and the questions that are open."""
-    yield sentence(_PLANS[run.plan_state], *EVERYBODY)
+    stopped = run.stopped if run.plan_state is PlanState.HALTED else None
+    if stopped is None:
+        yield sentence(_PLANS[run.plan_state], *EVERYBODY)
+    else:
+        text = f"{_PLANS[run.plan_state]}{because(stopped)}"
+        yield sentence(text, *EVERYBODY, rule=stopped.rule)
     todos = run.todos
     lives = Counter(record.life for record in todos.values() if not record.is_branch)
     if lives:
         yield sentence(
             f"Of {counted(lives.total(), 'todo')}, "
-            + listed(
-                f"{count} {'is' if count == 1 else 'are'} {_SHORT[life]}" for life, count in _ordered(lives)
-            )
+            + listed(f"{count} {_verb(run, life, count)} {_SHORT[life]}" for life, count in _ordered(lives))
         )
     branches = Counter(record.life for record in todos.values() if record.is_branch)
     if branches:
@@ -54,7 +58,10 @@ def todo_stands(run: RunView, todo_id: str) -> Iterator[Sentence]:
     """Where one todo stands and what it waits for. Raises ``KeyError`` for one that the run has not."""
     record = run.records[todo_id]
     life = TodoLife.BLOCKED if todo_id in run.blocked() else record.life
-    yield sentence(f"{todo_id} {_TODOS[life](run, todo_id, record)}", todo_id)
+    if run.plan_state.is_final and not life.is_final:
+        yield sentence(f"{todo_id} was {_SHORT[life]} when the run ended", todo_id)
+    else:
+        yield sentence(f"{todo_id} {_TODOS[life](run, todo_id, record)}", todo_id)
     made = [run.records[name] for name in record.branches if name in run.records]
     for name, branch in zip(record.branches, made, strict=False):
         yield sentence(
@@ -96,13 +103,14 @@ def _pending(run: RunView, todo_id: str, record: TodoView) -> str:
     waiting = waits_for(run, record)
     if waiting:
         return f"has not been begun: it waits for {listed(waiting)}"
-    if run.plan_state.is_final:
-        return "was never begun"
     if run.started is None:
         return "has not been begun, as the run was not started"
     if record.question is not None:
         return "has not been begun: a person has to agree"
-    return "has not been begun: its files, or a free place, are with others"
+    holders = sorted(name for name, held in run.held.items() if todo_id in held)
+    if holders:
+        return f"has not been begun: it waits for files that {listed(holders)} may write"
+    return "has not been begun: it waits for a free place"
 
 
 def _blocked(run: RunView, todo_id: str, record: TodoView) -> str:
@@ -127,7 +135,16 @@ def _test_failed(run: RunView, todo_id: str, record: TodoView) -> str:
         return f"is red{why}, and waits for its repair in {listed(alive)}"
     if record.question is not None or any(each.todo_id == todo_id for each in run.questions.values()):
         return f"is red{why}, and waits for a person"
-    return f"is red{why}, and waits for its repair"
+    waiting = waits_for(run, record)
+    if waiting:
+        return f"is red{why}, and waits for {listed(waiting)}"
+    return f"is red{why}, and waits for a free place for its repair"
+
+
+def _testing(run: RunView, todo_id: str, record: TodoView) -> str:
+    if record.question is not None:
+        return "could not be judged, and waits for a person"
+    return "is being verified, and waits for the verdict"
 
 
 def _done(run: RunView, todo_id: str, record: TodoView) -> str:
@@ -150,7 +167,7 @@ _TODOS: Mapping[TodoLife, Callable[[RunView, str, TodoView], str]] = {
     TodoLife.PENDING: _pending,
     TodoLife.BLOCKED: _blocked,
     TodoLife.ACTIVE: _active,
-    TodoLife.TESTING: lambda run, todo_id, record: "is being verified, and waits for the verdict",
+    TodoLife.TESTING: _testing,
     TodoLife.TEST_FAILED: _test_failed,
     TodoLife.DONE: _done,
     TodoLife.FAILED: _failed,
@@ -181,6 +198,13 @@ _PLANS: Mapping[PlanState, str] = {
     PlanState.COMPLETED: "The plan is completed",
     PlanState.HALTED: "The run was halted",
 }
+
+
+def _verb(run: RunView, life: TodoLife, count: int) -> str:
+    """Of a run that is over, what has not come to its end is past, too."""
+    if run.plan_state.is_final and not life.is_final:
+        return "was" if count == 1 else "were"
+    return "is" if count == 1 else "are"
 
 
 def _ordered(lives: Counter[TodoLife]) -> list[tuple[TodoLife, int]]:

@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from planner.model.plan import Policy
 
 
+_COUNTED = ("consecutive_failures", "identical_failures", "flaky_streak", "file_growth")
+
+
 @dataclass(frozen=True, slots=True)
-class _Contradiction:
-    """Two settings that say the opposite, reported at ``key``."""
+class _Doubtful:
+    """Settings that had better not be so, reported at ``key``."""
 
     key: str
     holds: Callable[[Policy], bool]
@@ -24,19 +27,19 @@ class _Contradiction:
 
 
 _CONTRADICTIONS = (
-    _Contradiction(
+    _Doubtful(
         "require_planner_approval",
         lambda policy: policy.require_planner_approval is True and policy.auto_approve_branches,
         "require_planner_approval always asks, auto_approve_branches answers where nobody can be asked",
         "keep require_planner_approval: true and set auto_approve_branches: false, or the other way round",
     ),
-    _Contradiction(
+    _Doubtful(
         "require_planner_approval",
         lambda policy: policy.require_planner_approval is True and policy.auto_fix_mode,
         "require_planner_approval always asks, auto_fix_mode acts without asking",
         "set auto_fix_mode: false, or leave require_planner_approval out",
     ),
-    _Contradiction(
+    _Doubtful(
         "require_planner_approval",
         lambda policy: (
             policy.require_planner_approval is False
@@ -47,19 +50,19 @@ _CONTRADICTIONS = (
         "require_planner_approval: false says not to ask, auto_fix_mode: false to ask before each branch",
         "set auto_fix_mode: true, or leave require_planner_approval out",
     ),
-    _Contradiction(
+    _Doubtful(
         "max_branch_depth",
         lambda policy: policy.auto_fix_mode and policy.max_branch_depth == 0,
         "auto_fix_mode makes branches, max_branch_depth: 0 allows none",
         "set max_branch_depth: 2, or auto_fix_mode: false",
     ),
-    _Contradiction(
+    _Doubtful(
         "max_debug_attempts",
         lambda policy: policy.auto_fix_mode and policy.max_debug_attempts == 0,
         "auto_fix_mode makes branches, max_debug_attempts: 0 lets nobody work on them",
         "set max_debug_attempts: 3, or auto_fix_mode: false",
     ),
-    _Contradiction(
+    _Doubtful(
         "max_concurrent_branches",
         lambda policy: policy.auto_fix_mode and policy.max_concurrent_branches == 0,
         "auto_fix_mode makes branches, max_concurrent_branches: 0 allows none at a time",
@@ -68,9 +71,32 @@ _CONTRADICTIONS = (
 )
 
 
+_SWITCHED_OFF = (
+    _Doubtful(
+        "security",
+        lambda policy: policy.halt.security == "ask",
+        "halt.security: ask lets a person wave through a violation of the sandbox, of hygiene or of the "
+        "allowed files",
+        "leave it out, so that such a violation stops everything",
+    ),
+    _Doubtful(
+        "",
+        lambda policy: all(getattr(policy.halt, name) is None for name in _COUNTED),
+        f"every halt condition that counts is null ({', '.join(_COUNTED)}): a run that repairs in vain "
+        "goes on until each todo has used up its tries",
+        "leave at least consecutive_failures or identical_failures at its default",
+    ),
+)
+"""Settings by which a plan gives up what protects it, reported at ``key`` of ``halt``."""
+
+
 def check(facts: Facts) -> Iterator[Found]:
     """Rules about ``metadata``."""
     policy = facts.plan.metadata
+    for row in _SWITCHED_OFF:
+        if row.holds(policy):
+            where = ("metadata", "halt", row.key) if row.key else ("metadata", "halt")
+            yield Found("safety-off", where, None, row.message, row.fix)
     for row in _CONTRADICTIONS:
         if row.holds(policy):
             yield Found("policy-contradiction", ("metadata", row.key), None, row.message, row.fix)

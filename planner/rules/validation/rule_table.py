@@ -239,6 +239,11 @@ _POLICY = {
         "Two settings that say the opposite leave it to the order of the rules what happens.",
         "Keep the one that you mean.",
     ),
+    "safety-off": _row(
+        _W,
+        "What stops everything is there for the runs that nobody watches.",
+        "Leave the condition at its default, and raise its number where it comes too early.",
+    ),
     "quarantine-expired": _row(
         _W,
         "After its date a quarantined test counts as failed again.",
