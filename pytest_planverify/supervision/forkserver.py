@@ -180,8 +180,12 @@ def _serve(requests: int, replies: int, parent: int, rewriting: Any, board: mmap
             if waiting is not None:
                 waiting.dismiss()
             return
-        while waiting is None or not waiting.hand_over(request):  # ended with what another session left
+        for _ in range(_MOST_FORKS):  # one that stood by may have ended with what another session left
+            if waiting is not None and waiting.hand_over(request):
+                break
             waiting = _stand_by(place)
+        else:
+            return  # whatever ends them all would end the next one, too: the parent hears that it is over
         board[: _PID.size] = _PID.pack(0)  # by this process only: the other one may be late
         spec, own_session = request
         pid = waiting.pid
@@ -190,6 +194,10 @@ def _serve(requests: int, replies: int, parent: int, rewriting: Any, board: mmap
         waiting = _stand_by(place) if spec.verbatim else None
         beside = 0 if waiting is None else waiting.pid
         _send(replies, _wait(pid, own_session=own_session, beside=beside))
+
+
+_MOST_FORKS = 10
+"""So often a process is forked for one session; one that is gone before it hears of it is no session."""
 
 
 class _Place(NamedTuple):

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from pytest_planverify.observing.spec import SessionSpec, Wanted
-from pytest_planverify.supervision import watching
+from pytest_planverify.supervision import forkserver, watching
 from pytest_planverify.supervision.forkserver import Exited, ForkServer, ForkServerDied
 from pytest_planverify.supervision.records import SessionRecord
 from pytest_planverify.supervision.watching import Limits, SessionRunner
@@ -504,3 +504,16 @@ def test_closing_ends_a_session_that_nobody_watches(bench: Bench):
     assert not psutil.pid_exists(bench.server.pid)
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     bench.server = ForkServer()
+
+
+def test_a_server_whose_processes_are_all_gone_before_their_orders_ends_and_forks_no_further(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forkserver._Waiting, "hand_over", lambda waiting, request: waiting.dismiss())
+    bench = Bench(tmp_path)
+
+    with pytest.raises(ForkServerDied):
+        bench.server.start(bench.spec("normal"), own_session=False)
+
+    bench.server.close()
+    assert not psutil.pid_exists(bench.server.pid)
