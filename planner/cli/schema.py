@@ -17,6 +17,8 @@ NAMES = {
     "answers": "answers to questions of a plan: .planverify/answers.json",
     "failure_report": "all that was seen of a failed todo: diagnostics/TODO_failure_report.json",
     "decision": "what planner next --json prints",
+    "event": "a fact that planner step is told, one a line",
+    "action": "what planner step asks for, one a line",
     "baseline": "what held before the work began: .planverify/baseline.json",
     "qualification": "what the checks of a plan are worth: .planverify/qualification.json",
 }

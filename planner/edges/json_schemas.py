@@ -17,11 +17,13 @@ from pydantic import TypeAdapter
 from planner.edges.nodes.model_shapes import SHORTHANDS, fields_of, spellings_of
 from planner.edges.nodes.shapes import EXTENSION
 from planner.edges.schema_files import FOLDER, path_of, schema_text
+from planner.model.actions import Action
 from planner.model.answers import Answers
 from planner.model.base import Value
 from planner.model.baseline import Baseline
 from planner.model.contract import Contract
 from planner.model.decision import Decisions
+from planner.model.events import Event
 from planner.model.failure_report import FailureReport
 from planner.model.journal import Record
 from planner.model.outcome import OutcomeDocument
@@ -39,6 +41,8 @@ _MODELS: Mapping[str, tuple[Any, str]] = {
     "answers": (Answers, "Answers to the manual criteria of a plan"),
     "failure_report": (FailureReport, "The failure report of one todo"),
     "decision": (Decisions, "What planner next decided"),
+    "event": (Event, "A fact that the engine of planner step is told, one a line"),
+    "action": (Action, "What the engine of planner step asks for, one a line"),
     "contract": (Contract, "What a module of the project promises"),
     "baseline": (Baseline, "What held before the work on a plan began"),
     "qualification": (Qualification, "What the checks of a plan are worth"),

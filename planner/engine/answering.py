@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.engine.asking_for_work import verify
 from planner.engine.budgeting import BUDGET_QUESTION
 from planner.engine.consequences import fail, offer
 from planner.engine.repairing import (
@@ -14,7 +13,7 @@ from planner.engine.repairing import (
     failure_class,
     publish_anew,
 )
-from planner.engine.revising import judges, publish
+from planner.engine.revising import publish
 from planner.engine.state import Wish
 from planner.engine.transaction import Stop
 from planner.errors import EditConflictError, IllegalTransition, RefusedEvent
@@ -136,11 +135,6 @@ def plan_revised(tx: Transaction, event: PlanRevised) -> None:
             continue
         if record.life.is_final:
             raise IllegalTransition(f"todo '{name}'", record.life, TodoLife.PENDING, "plan_revised")
-        if record.life is TodoLife.TESTING and judges(before[name]) != judges(record.todo):
-            tx.cancel(record, "revised-by-person", "its criteria have changed")
-            verify(
-                tx, record, "criteria-have-changed", "it is verified against the criteria that count now"
-            )
 
 
 def stop_requested(tx: Transaction, event: StopRequested) -> None:
@@ -212,10 +206,7 @@ def _about_edits(tx: Transaction, question: Question, event: ApprovalGiven) -> N
         tx.notify("revision-conflict", because, topic=ALERT, to=Role.PLANNER, todo_id=record.id)
         return
     record = tx.records[record.id]
-    if record.life is TodoLife.TESTING and record.id in tx.live:
-        tx.cancel(record, "approved-edits", "its criteria have changed")
-        verify(tx, record, "criteria-have-changed", "it is verified against the criteria that count now")
-    elif record.life is TodoLife.TEST_FAILED and record.question is not None and not record.waits:
+    if record.life is TodoLife.TEST_FAILED and record.question is not None and not record.waits:
         tx.withdraw(record.question)
         record = tx.records[record.id]
         tx.wish(record, Wish("verify", "criteria-have-changed", "its criteria have changed"))

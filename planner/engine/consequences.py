@@ -59,6 +59,8 @@ def done(tx: Transaction, record: TodoRecord, *, verified: bool) -> None:
     )
     rest(tx, record)
     _ask_no_more(tx, record)
+    for name, life in _open_branches(tx, record, f"{record.id}, which it repairs, is done"):
+        fail(tx, tx.records[name], life)
     if record.is_branch:
         tx.ended_branches.append(record.id)
     else:
@@ -103,12 +105,7 @@ def fail(tx: Transaction, record: TodoRecord, life: TodoLife = TodoLife.FAILED) 
             tx.ended_branches.append(each.id)
         else:
             tx.unfinished -= 1
-        for name in each.branches:
-            branch = tx.records[name]
-            if not branch.life.is_final:
-                if name in tx.live:
-                    tx.cancel(branch, "attempts-used-up", f"{each.id}, which it repairs, is given up")
-                pending.append((name, TodoLife.FAILED))
+        pending.extend(_open_branches(tx, each, f"{each.id}, which it repairs, is given up"))
         for name in tx.dependents.get(each.id, ()):
             waiting = tx.records[name]
             if waiting.life is TodoLife.PENDING:
@@ -116,6 +113,20 @@ def fail(tx: Transaction, record: TodoRecord, life: TodoLife = TodoLife.FAILED) 
             elif waiting.life is TodoLife.TEST_FAILED:
                 pending.append((name, TodoLife.FAILED))
         _tell_parent(tx, each)
+
+
+def _open_branches(tx: Transaction, record: TodoRecord, because: str) -> list[tuple[str, TodoLife]]:
+    """The branches that a todo no longer needs, each with the state in which it ends."""
+    found: list[tuple[str, TodoLife]] = []
+    for name in record.branches:
+        branch = tx.records[name]
+        if branch.life.is_final:
+            continue
+        if name in tx.live:
+            tx.cancel(branch, "branch-without-use", because)
+        life = TodoLife.SKIPPED if branch.life is TodoLife.PENDING else TodoLife.FAILED
+        found.append((name, life))
+    return found
 
 
 def _is_repaired(tx: Transaction, record: TodoRecord) -> bool:

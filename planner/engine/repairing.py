@@ -141,11 +141,14 @@ def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
             because = f"{branch.id} passed, so its criteria may hold now"
             tx.wish(primary, Wish("verify", "branch-passed", because))
         return
-    tx.failed_branches = (*tx.failed_branches, branch.id)
+    if primary.life is TodoLife.DONE:
+        return
+    tx.failed_branches += 1
+    tx.last_failed_branches = (*tx.last_failed_branches, branch.id)[-_MOST_NAMED:]
     limit = tx.top.notify_after_n_failures
-    if len(tx.failed_branches) > limit:
-        named = ", ".join(tx.failed_branches[-_MOST_NAMED:])
-        because = f"{len(tx.failed_branches)} branches have failed, more than {limit}: {named}"
+    if tx.failed_branches > limit:
+        named = ", ".join(tx.last_failed_branches)
+        because = f"{tx.failed_branches} branches have failed, more than {limit}: {named}"
         tx.notify("many-failed-branches", because, topic=ALERT, to=Role.HUMAN, todo_id=None, limit=limit)
     if primary.life is not TodoLife.TEST_FAILED:
         return

@@ -193,6 +193,7 @@ def _replace(tx: Transaction, name: str, todo: Todo) -> None:
     since = record.judged_since
     if judges(record.todo) != judges(todo):
         since = tx.parts[record.within].version
+        tx.judged_anew.append(name)
     tx.put(record._replace(todo=todo, files=files, judged_since=since))
     _wait(tx, name, [each for each in todo.dependencies if each not in old])
     _wait_no_longer(tx, name, [each for each in record.todo.dependencies if each not in new])

@@ -22,6 +22,7 @@ _OWN: Mapping[str, str] = {
     "branch-is-worked-on": "A branch that waits for nothing is worked on.",
     "branch-passed": "When a branch passes, the criteria of its todo are verified again.",
     "branch-rejected": "When a person rejects a branch, they are asked how it goes on.",
+    "branch-without-use": "A branch whose todo has come to its end is ended, too.",
     "step-failed": "When a step before a branch fails, the branch is left out and a person decides.",
     "mended-is-verified-again": "A red todo that was made to wait is verified when its wait is over.",
     "approved-edits": "Edits that a person has agreed to are published.",

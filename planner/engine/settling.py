@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.engine.asking_for_work import repeat
+from planner.engine.asking_for_work import repeat, verify
 from planner.engine.heap import popped
 from planner.engine.repairing import branch_ended, open_branch
 from planner.engine.scheduling import dispatch
@@ -14,6 +14,7 @@ from planner.model.actions import Finish, Halt
 from planner.model.life import PlanState, TodoLife
 
 if TYPE_CHECKING:
+    from planner.engine.state import TodoRecord
     from planner.engine.transaction import Transaction
 
 _TO_FAILED = {
@@ -33,6 +34,9 @@ _TELLING = frozenset(("verified", "work_finished"))
 def settle(tx: Transaction) -> None:
     """Draw every conclusion, until nothing more follows. Raises :class:`Stop`."""
     while True:
+        if tx.judged_anew:
+            _verify_anew(tx, tx.records[tx.judged_anew.pop(0)])
+            continue
         if tx.ended_branches:
             branch_ended(tx, tx.records[tx.ended_branches.pop(0)])
             continue
@@ -102,6 +106,14 @@ def ask_again(tx: Transaction) -> None:
 
 def _live(tx: Transaction) -> list[str]:
     return [name for name, _ in sorted(tx.live.items(), key=lambda item: (item[1], item[0]))]
+
+
+def _verify_anew(tx: Transaction, record: TodoRecord) -> None:
+    """The criteria of a todo have changed: a verification that is under way no longer counts."""
+    if record.life is TodoLife.TESTING and record.id in tx.live:
+        tx.cancel(record, "criteria-have-changed", "its criteria have changed")
+        because = "it is verified against the criteria that count now"
+        verify(tx, tx.records[record.id], "criteria-have-changed", because)
 
 
 def _plan_state(tx: Transaction) -> None:

@@ -187,7 +187,9 @@ class State(NamedTuple):
     queue: Heap = None
     """Keys ``(priority, rank, id)`` of todos whose branch waits for a place."""
     open_branches: int = 0
-    failed_branches: tuple[str, ...] = ()
+    failed_branches: int = 0
+    last_failed_branches: tuple[str, ...] = ()
+    """At most ten of them, the last last."""
     consecutive: int = 0
     """So many todos in a row have used up their repairs."""
     approved: frozenset[str] = frozenset()

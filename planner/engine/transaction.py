@@ -82,7 +82,8 @@ class Transaction:
     timers: Heap
     queue: Heap
     open_branches: int
-    failed_branches: tuple[str, ...]
+    failed_branches: int
+    last_failed_branches: tuple[str, ...]
     consecutive: int
     approved: frozenset[str]
     spent: Spent
@@ -92,7 +93,7 @@ class Transaction:
     asked_questions: int
     stopped: Halt | Finish | None
 
-    __slots__ = (*State._fields, "actions", "ended_branches", "expired", "trigger")
+    __slots__ = (*State._fields, "actions", "ended_branches", "expired", "judged_anew", "trigger")
 
     actions: list[Action | Callable[[], Action]]
     """What the engine asks for, or how it is made from values that no longer change."""
@@ -102,6 +103,8 @@ class Transaction:
     """The todos whose turn of work was over before the event."""
     ended_branches: list[str]
     """The branches that have come to their end; what follows for their todos is decided last."""
+    judged_anew: list[str]
+    """The todos whose criteria have changed."""
 
     def __init__(self, state: State, trigger: str) -> None:
         # Field by field: this is done for every event, and a loop takes four times as long.
@@ -129,6 +132,7 @@ class Transaction:
             self.queue,
             self.open_branches,
             self.failed_branches,
+            self.last_failed_branches,
             self.consecutive,
             self.approved,
             self.spent,
@@ -142,6 +146,7 @@ class Transaction:
         self.trigger = trigger
         self.expired = frozenset()
         self.ended_branches = []
+        self.judged_anew = []
 
     def state(self) -> State:
         """The state after the event."""
@@ -169,6 +174,7 @@ class Transaction:
             self.queue,
             self.open_branches,
             self.failed_branches,
+            self.last_failed_branches,
             self.consecutive,
             self.approved,
             self.spent,

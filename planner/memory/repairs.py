@@ -70,6 +70,17 @@ class Standing(NamedTuple):
     """Repairs of the same category."""
 
 
+class _Same(NamedTuple):
+    """The repairs of one signature."""
+
+    whole: _Pile
+    by_text: dict[int, _Pile]
+    """By the place of the text."""
+
+
+_NO_SAME = _Same(_Pile([]), {})
+
+
 @dataclass(frozen=True)
 class _Shelf:
     """The repairs of one category, and what persons said about its failures."""
@@ -105,14 +116,14 @@ class _Shelf:
         return piles
 
     @cached_property
-    def by_signature(self) -> Mapping[str, Mapping[int, _Pile]]:
-        """Of a signature, by the place of the text."""
-        piles: dict[str, dict[int, _Pile]] = {}
+    def by_signature(self) -> Mapping[str, _Same]:
+        found: dict[str, _Same] = {}
         for text, repair in zip(self.shapes, self.repairs, strict=True):
             if repair.signature:
-                same = piles.setdefault(repair.signature, {})
-                same.setdefault(self.texts[text], _Pile([])).found.append(self._found(repair))
-        return piles
+                same = found.setdefault(repair.signature, _Same(_Pile([]), {}))
+                for pile in (same.whole, same.by_text.setdefault(self.texts[text], _Pile([]))):
+                    pile.found.append(self._found(repair))
+        return found
 
     @cached_property
     def corrected(self) -> _Pile:
@@ -156,7 +167,7 @@ class PastRepairs:
         shelf = self.shelves.get(category, _BARE)
         match = _Match(
             near=shelf.index.like(shape(text), MOST_TEXTS),
-            same=shelf.by_signature.get(signature or "", {}),
+            same=shelf.by_signature.get(signature or "", _NO_SAME),
             said=_Pile([] if signature is None else shelf.corrected_so(signature)),
         )
         return {role: self._standing(shelf, role, match, now) for role in Role}
@@ -201,8 +212,7 @@ class _Match(NamedTuple):
 
     near: tuple[tuple[int, float], ...]
     """The places of similar texts, and how similar they are."""
-    same: Mapping[int, _Pile]
-    """The repairs of the same signature, by the place of their text."""
+    same: _Same
     said: _Pile
     """Persons' words about the same signature."""
 
@@ -216,13 +226,13 @@ def _levels(shelf: _Shelf, group: Group, match: _Match, now: float) -> tuple[Cou
 
     They are apart from each other, so that no repair counts twice.
     """
-    equal = {place: pile.of(group).at(now) for place, pile in match.same.items()}
+    same = match.same.by_text
     near = [
-        (likeness, _without(tally.at(now), equal.get(place, NOTHING)))
+        (likeness, _without(tally.at(now), same[place].of(group).at(now) if place in same else NOTHING))
         for place, likeness in match.near
         if (tally := shelf.by_text[place].of(group)).number
     ]
-    exact = together(equal.values())
+    exact = match.same.whole.of(group).at(now)
     rest = _without(shelf.whole.of(group).at(now), together([exact, *(counts for _, counts in near)]))
     return (
         together([rest, shelf.corrected.of(group).at(now)]),
@@ -233,12 +243,11 @@ def _levels(shelf: _Shelf, group: Group, match: _Match, now: float) -> tuple[Cou
 
 def _alike(shelf: _Shelf, group: Group, match: _Match) -> Iterator[tuple[int, Tally]]:
     """What is to be added, and what to be taken away again, to count the repairs that are alike."""
-    for pile in match.same.values():
-        yield 1, pile.of(group)
+    yield 1, match.same.whole.of(group)
     for place, _ in match.near:
         yield 1, shelf.by_text[place].of(group)
-        if place in match.same:
-            yield -1, match.same[place].of(group)
+        if place in match.same.by_text:
+            yield -1, match.same.by_text[place].of(group)
 
 
 def _without(whole: Counts, part: Counts) -> Counts:

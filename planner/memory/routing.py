@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.memory.advice import RoutingAdvice
-from planner.memory.repairs import CORRECTED
-from planner.memory.tallies import Belief, Counts, believe, surely_better
+from planner.memory.tallies import surely_better
 from planner.model.taxonomy import Category, Family, Owner, Role
 from planner.text.sanitizing import clean
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from planner.memory.repairs import Standing
+    from planner.memory.tallies import Belief
     from planner.model.outcome import Failure
     from planner.model.past import Correction
     from planner.model.plan import Todo
@@ -55,12 +55,10 @@ def choose(
     category: Category, default: Role, standings: Mapping[Role, Standing], word: Correction | None
 ) -> RoutingAdvice:
     """The role that should act. A person's word about this very failure goes before all numbers."""
-    told = reason(category, standings)
     if word is not None:
-        known = standings[word.role].belief
-        presumed = Counts(known.rate * known.strength, known.strength)
-        belief = believe([Counts(CORRECTED, CORRECTED)], presumed)
-        return _advice(word.role, default, belief, f"{_said(word)}; {told}" if told else _said(word))
+        said = "; ".join(part for part in (_said(word), _numbers(category, standings)) if part)
+        return _advice(word.role, default, standings[word.role].belief, said)
+    told = reason(category, standings)
     if not told:
         return _advice(default, default, standings[default].belief, "nothing like it is remembered")
     best = _best(default, standings)
@@ -74,6 +72,14 @@ def choose(
 
 def reason(category: Category, standings: Mapping[Role, Standing]) -> str:
     """``12 like this; debugger fixed 9 of 10, coder 1 of 2``; empty where nothing is known."""
+    told = _numbers(category, standings)
+    by_word = [role.value for role, each in standings.items() if each.seen > 0]
+    if told or not by_word:
+        return told
+    return f"a person named the {' and the '.join(by_word)} for {category.value}"
+
+
+def _numbers(category: Category, standings: Mapping[Role, Standing]) -> str:
     alike = sum(each.alike for each in standings.values())
     if alike >= FEW:
         numbers = [(role, each.alike_fixed, each.alike) for role, each in standings.items()]
@@ -84,10 +90,7 @@ def reason(category: Category, standings: Mapping[Role, Standing]) -> str:
     shown = sorted((each for each in numbers if each[2]), key=lambda each: (-each[1], each[2]))
     said = [f"{role.value} fixed {fixed} of {number}" for role, fixed, number in shown[:1]]
     said += [f"{role.value} {fixed} of {number}" for role, fixed, number in shown[1:]]
-    if said:
-        return f"{what}; {', '.join(said)}"
-    by_word = [role.value for role, each in standings.items() if each.seen > 0]
-    return f"a person named the {' and the '.join(by_word)} for {category.value}" if by_word else ""
+    return f"{what}; {', '.join(said)}" if said else ""
 
 
 def _best(default: Role, standings: Mapping[Role, Standing]) -> Role | None:

@@ -147,26 +147,24 @@ def _minding(pairs: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
 
 def _pairs(numbers: Mapping[str | Grant, int]) -> Iterator[tuple[int, int]]:
     """The lots that may meet, each pair once."""
-    grants: dict[str, list[tuple[Grant, int]]] = {}
     starts: dict[str, int] = {}
+    grants: list[Grant] = []
+    alike: dict[int, list[int]] = {}
+    """The other grants that begin as one of them does."""
     for key, number in numbers.items():
         if isinstance(key, str):
             starts[key] = number
         else:
-            grants.setdefault(fixed_start(key.pattern), []).append((key, number))
+            grants.append(key)
+            first = starts.setdefault(fixed_start(key.pattern), number)
+            if first != number:
+                alike.setdefault(first, []).append(number)
     if not grants:
         yield from meetings(starts)
         return
-    groups = list(grants.values())
-    close = chain(
-        ((group, group) for group in groups),
-        (
-            (groups[one], groups[other])
-            for one, other in meetings({start: at for at, start in enumerate(grants)})
-        ),
-    )
-    for group, others in close:
-        for one, number in group:
-            for other, second in others:
-                if (group is not others or second < number) and one.meets(other):
+    same = ((first, first) for first in alike)
+    for one, other in chain(same, meetings(starts)):
+        for number in (one, *alike.get(one, ())):
+            for second in (other, *alike.get(other, ())):
+                if (one != other or second < number) and grants[number].meets(grants[second]):
                     yield number, second

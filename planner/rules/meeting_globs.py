@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from dataclasses import dataclass, field
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from planner.rules.glob_patterns import MAX_LENGTH, is_glob, parts_meet
 
@@ -20,8 +20,6 @@ _END = re.compile(r"[^*?\]]*\Z")
 _MANY = 8
 """More names than these are worth another look at how they differ."""
 
-_T = TypeVar("_T")
-
 
 def meetings(starts: Mapping[str, int]) -> Iterator[tuple[int, int]]:
     """Each pair of globs that may meet, by their numbers, once.
@@ -31,7 +29,7 @@ def meetings(starts: Mapping[str, int]) -> Iterator[tuple[int, int]]:
     wild = {start: number for start, number in starts.items() if _has_wild_part(start)}
     root = _Folder()
     for start, number in wild.items():
-        root.enter(start).ends.append(number)
+        root.enter(start, number)
     above: dict[str, tuple[int, ...]] = {}
     for start, number in starts.items():
         if start not in wild:
@@ -73,48 +71,54 @@ def _has_wild_part(start: str) -> bool:
 class _Folder:
     """What stands in one place of globs: the names and the wildcards that follow there."""
 
-    below: dict[str, _Folder] = field(default_factory=dict[str, "_Folder"])
-    ends: list[int] = field(default_factory=list[int])
+    below: dict[str, _Folder] | None = None
+    ends: tuple[int, ...] = ()
     """The globs that end here."""
     _names: _Names | None = None
 
-    def enter(self, start: str) -> _Folder:
-        """The folder of a glob; call it for all before anything is asked."""
+    def enter(self, start: str, number: int) -> None:
+        """Add a glob; call it for all before anything is asked."""
         folder = self
         for part in start.split("/"):
-            folder = folder.below.setdefault(part, _Folder())
-        return folder
+            if folder.below is None:
+                folder.below = {}
+            following = folder.below.get(part)
+            if following is None:
+                following = folder.below[part] = _Folder()
+            folder = following
+        folder.ends = (*folder.ends, number)
 
     def walk(self, start: str) -> tuple[list[int], list[_Folder]]:
         """The globs that end where a glob leads by or ends, and the folders where it ends."""
         folders: list[_Folder] = [self]
         found: list[int] = []
         for part in start.split("/") if start else ():
-            folders = [folder.below[name] for folder in folders for name in folder.like(part)]
+            folders = [each for folder in folders for each in folder.like(part)]
             found += [end for folder in folders for end in folder.ends]
         return found, folders
 
     def all_below(self) -> Iterator[int]:
         """The globs that end below this folder."""
-        pending = [*self.below.values()]
+        pending = [*(self.below or {}).values()]
         while pending:
             folder = pending.pop()
             yield from folder.ends
-            pending += folder.below.values()
+            pending += (folder.below or {}).values()
 
-    def like(self, part: str) -> Iterator[str]:
-        """The names and wildcards here that may meet a part."""
-        if self._names is None:
-            self._names = _Names(self.below)
-        return self._names.like(part)
+    def like(self, part: str) -> Iterator[_Folder]:
+        """What stands here under names and wildcards that may meet a part."""
+        if self.below is not None:
+            if self._names is None:
+                self._names = _Names(self.below)
+            for name in self._names.like(part):
+                yield self.below[name]
 
 
 class _Names:
     """The names and wildcards of one folder; complete when it is made."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._all = dict.fromkeys(names)
-        self._wild = [name for name in self._all if _is_wild(name)]
+        self._all = frozenset(names)
 
     def like(self, part: str) -> Iterator[str]:
         """Those that a part may meet."""
@@ -127,7 +131,7 @@ class _Names:
 
     @cached_property
     def _wildcards(self) -> _Ends:
-        return _Ends(self._wild)
+        return _Ends(filter(_is_wild, self._all))
 
     @cached_property
     def _everything(self) -> _Ends:
@@ -152,51 +156,53 @@ class _Ends:
         return self._by_end.like(end, start)
 
     @cached_property
-    def _by_start(self) -> _Pairs:
-        return _Pairs((start, end, name) for name in self._names for start, end in (_start_and_end(name),))
+    def _by_start(self) -> _Side:
+        return _Side(self._names, 0)
 
     @cached_property
-    def _by_end(self) -> _Pairs:
-        return _Pairs((end, start, name) for name in self._names for start, end in (_start_and_end(name),))
+    def _by_end(self) -> _Side:
+        return _Side(self._names, 1)
 
 
-class _Pairs:
-    """Names by two texts."""
+class _Side:
+    """Names in the order of how they begin, or of how they end (``side`` 0 or 1)."""
 
-    def __init__(self, rows: Iterable[tuple[str, str, str]]) -> None:
-        self._rows: _Texts[list[tuple[str, str, str]]] = _Texts()
-        for row in rows:
-            self._rows.setdefault(row[0], []).append(row)
-        self._by_second: dict[str, _Pairs] = {}
+    def __init__(self, names: Iterable[str], side: int) -> None:
+        rows = sorted((_start_and_end(name)[side], name) for name in names)
+        self._side = side
+        self._texts = [text for text, _ in rows]
+        self._names = [name for _, name in rows]
+        self._first: dict[str, int] = {}
+        """Where the names of one text begin."""
+        for place, text in enumerate(self._texts):
+            self._first.setdefault(text, place)
+        self._other_sides: dict[int, _Side] = {}
 
-    def like(self, first: str, second: str) -> Iterator[str]:
-        """Those whose first text begins with this one, or the other way round; of many, the second too."""
-        for rows in self._rows.like(first):
-            if second and len(rows) > _MANY:
-                key = rows[0][0]
-                if key not in self._by_second:
-                    self._by_second[key] = _Pairs((row[1], row[0], row[2]) for row in rows)
-                yield from self._by_second[key].like(second, "")
-            else:
-                yield from (name for _, _, name in rows)
-
-
-class _Texts(dict[str, _T]):
-    """Values by text, to be asked for those whose text begins with another one, or the other way round."""
-
-    _sorted: list[str] | None = None
-
-    def like(self, text: str) -> Iterator[_T]:
-        """Call it when no more texts are added."""
-        if self._sorted is None:
-            self._sorted = sorted(self)
+    def like(self, text: str, other: str) -> Iterator[str]:
+        """Those whose text begins with this one, or the other way round; of many also the other side."""
         for length in range(len(text)):
-            if text[:length] in self:
-                yield self[text[:length]]
-        for place in range(bisect_left(self._sorted, text), len(self._sorted)):
-            if not self._sorted[place].startswith(text):
-                break
-            yield self[self._sorted[place]]
+            place = self._first.get(text[:length])
+            if place is not None:
+                yield from self._of_one_text(place, self._end(place), other)
+        place = bisect_left(self._texts, text)
+        while place < len(self._texts) and self._texts[place].startswith(text):
+            end = self._end(place)
+            yield from self._of_one_text(place, end, other)
+            place = end
+
+    def _of_one_text(self, place: int, end: int, other: str) -> Iterable[str]:
+        if not other or end - place <= _MANY:
+            return self._names[place:end]
+        if place not in self._other_sides:
+            self._other_sides[place] = _Side(self._names[place:end], 1 - self._side)
+        return self._other_sides[place].like(other, "")
+
+    def _end(self, place: int) -> int:
+        """Where the names of a text end that begin at a place."""
+        text = self._texts[place]
+        if place + 1 == len(self._texts) or self._texts[place + 1] != text:
+            return place + 1
+        return bisect_right(self._texts, text, place)
 
 
 def _is_wild(part: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
@@ -35,8 +36,7 @@ def waves(todos: Iterable[Todo]) -> tuple[tuple[str, ...], ...]:
         dependencies.append(todo.dependencies)
         claims.append(claimed_files(todo))
     graph, lots = _Graph(names, dependencies), Lots(claims)
-    earliest = [0] * len(names)
-    wave_of = [0] * len(names)
+    earliest, wave_of = _zeros(len(names)), _zeros(len(names))
     placed = 0
     for place in graph.in_order(priorities):
         wave = wave_of[place] = lots.take(place, earliest[place])
@@ -61,41 +61,45 @@ def _by_priority(places: Iterable[int], priorities: Sequence[int]) -> list[int]:
     return sorted(sorted(places), key=priorities.__getitem__)
 
 
+def _zeros(count: int) -> array[int]:
+    return array("q", bytes(8 * count))
+
+
 class _Graph:
     """What depends on what, by the places of the todos in the plan.
 
-    All of it stands in a few lists of numbers: a list for each todo would take most of the time.
+    All of it stands in a few arrays of numbers: a list for each todo would take most of the time.
     """
 
     def __init__(self, names: Sequence[str], dependencies: Sequence[tuple[str, ...]]) -> None:
         place_of = {name: place for place, name in enumerate(names)}
-        befores: list[int] = []
-        afters: list[int] = []
+        befores, afters = array("q"), array("q")
         for place, names_before in enumerate(dependencies):
             for name in names_before if len(names_before) < 2 else dict.fromkeys(names_before):
-                if name in place_of:
-                    befores.append(place_of[name])
+                before = place_of.get(name)
+                if before is not None:
+                    befores.append(before)
                     afters.append(place)
-        self._waits_for = [0] * len(names)
-        counts = [0] * (len(names) + 1)
+        self._waits_for = _zeros(len(names))
+        counts = _zeros(len(names) + 1)
         for before, after in zip(befores, afters, strict=True):
             self._waits_for[after] += 1
             counts[before + 1] += 1
-        self._starts = list(accumulate(counts))
+        self._starts = array("q", accumulate(counts))
         """Where the dependents of each todo begin."""
-        self._dependents = [0] * len(befores)
-        ends = list(self._starts)
+        self._dependents = _zeros(len(befores))
+        ends = self._starts[:]
         for before, after in zip(befores, afters, strict=True):
             self._dependents[ends[before]] = after
             ends[before] += 1
 
-    def dependents(self, place: int) -> list[int]:
+    def dependents(self, place: int) -> Sequence[int]:
         """The todos that depend on a todo, each once."""
         return self._dependents[self._starts[place] : self._starts[place + 1]]
 
     def in_order(self, priorities: Sequence[int]) -> Iterator[int]:
         """Every todo after those that it depends on, level by level; those on or behind a circle never."""
-        waits_for = list(self._waits_for)
+        waits_for = self._waits_for[:]
         level = [place for place, count in enumerate(waits_for) if not count]
         while level:
             following: list[int] = []

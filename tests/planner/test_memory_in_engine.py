@@ -1,0 +1,144 @@
+"""What the engine makes of memory: another order, another role, a recipe; never another verdict."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from engine_telling import START, Told, todo
+
+from planner.engine import start, step
+from planner.memory import text_of
+from planner.model.actions import Action, Implement, Verify
+from planner.model.events import Event, RunStarted, Verified, WorkFinished
+from planner.model.past import Correction, PastRecords, PastRepair, PastTodo
+from planner.model.plan import Todo
+from planner.model.taxonomy import Category, Role
+from planner.rules.task_kinds import task_kind
+from planner.testing import sample_failure, simulate_failure, simulate_success
+
+PARSER, LEXER = todo("t1", title="Add a parser"), todo("t2", title="Add colours to the lexer")
+FAILURE = sample_failure(PARSER, Category.TEST_TIMEOUT, "too slow")
+
+
+def past_repairs(role: Role, fixed: bool, number: int, category: Category = Category.TEST_TIMEOUT) -> Any:
+    one = PastRepair(
+        at=START - timedelta(days=1),
+        fingerprint="here",
+        task_kind=task_kind(PARSER),
+        text=text_of(PARSER, FAILURE),
+        category=category,
+        role=role,
+        fixed=fixed,
+    )
+    return (one,) * number
+
+
+def past_todos(about: Todo, well: bool, number: int, *categories: Category) -> Any:
+    one = PastTodo(
+        at=START - timedelta(days=1),
+        fingerprint="here",
+        task_kind=task_kind(about),
+        text=text_of(about),
+        role=about.agent_role,
+        done=True,
+        first_time=well,
+        categories=categories,
+    )
+    return (one,) * number
+
+
+class Remembering(Told):
+    """A run that was given something of the past."""
+
+    def __init__(self, *todos: Todo, memory: PastRecords, **policy: Any) -> None:
+        super().__init__(*todos, **policy)
+        self.submission = self.submission.model_copy(update={"memory": memory})
+        self.state, self.last = start(self.submission)
+        self.all: list[Action] = [*self.last]
+        self.tell(RunStarted(at=self.now))
+
+
+def test_of_equal_priority_what_went_well_before_is_begun_first() -> None:
+    memory = PastRecords(
+        fingerprint="here", todos=past_todos(PARSER, False, 4) + past_todos(LEXER, True, 4)
+    )
+
+    assert Remembering(PARSER, LEXER, memory=memory).started == ["t2", "t1"]
+    urgent = PARSER.model_copy(update={"priority": -1})
+    assert Remembering(urgent, LEXER, memory=memory).started == ["t1", "t2"]
+    assert Told(PARSER, LEXER).started == ["t1", "t2"]
+
+
+def branch_of(memory: PastRecords, about: Todo) -> tuple[Role, str]:
+    """Who works on the branch of a todo that failed, and all that was said about it."""
+    run = Remembering(about, memory=memory)
+    run.works()
+    run.tell(Verified(at=run.now, outcome=simulate_failure(about, Category.TEST_TIMEOUT, "too slow")))
+    (work,) = run.last_of(Implement)
+    assert work.parent_id == "t1"
+    return work.role, "\n".join(action.because for action in run.last)
+
+
+def test_a_branch_goes_to_whom_memory_names_and_says_why() -> None:
+    memory = PastRecords(
+        fingerprint="here",
+        repairs=past_repairs(Role.DEBUGGER, True, 9) + past_repairs(Role.TESTER, False, 3),
+    )
+    opinionated = todo("t1", title=PARSER.title, failure_routing={"timeout": "tester"})
+
+    role, said = branch_of(memory, PARSER)
+    obeyed, unsaid = branch_of(memory, opinionated)
+
+    assert role is Role.DEBUGGER
+    assert "memory: 12 like this; debugger fixed 9 of 9, tester 0 of 3" in said
+    assert obeyed is Role.TESTER
+    assert "memory" not in unsaid
+
+
+def test_a_violation_stops_everything_whoever_repaired_it_before() -> None:
+    violated = Category.SANDBOX_VIOLATION
+    word = Correction(
+        at=START, fingerprint="here", signature=FAILURE.signature or "", category=violated, role=Role.CODER
+    )
+    memory = PastRecords(
+        fingerprint="here", repairs=past_repairs(Role.CODER, True, 30, violated), corrections=(word,)
+    )
+
+    run = Remembering(PARSER, LEXER, memory=memory)
+    run.works()
+    run.tell(Verified(at=run.now, outcome=simulate_failure(PARSER, violated)))
+
+    assert run.state.plan_state == "halted"
+    assert not run.last_of(Implement)
+
+
+def test_a_recipe_is_asked_for_before_what_failed_so_in_the_past() -> None:
+    memory = PastRecords(fingerprint="here", todos=past_todos(PARSER, False, 4, Category.LINT_ERROR))
+    run = Remembering(PARSER, memory=memory)
+    run.works()
+    (verify,) = run.last_of(Verify)
+
+    assert verify.recipe == "python-quick"
+    assert verify.facts["recipe_because"] == "4 like this; 4 met LINT_ERROR"
+
+
+def test_a_glowing_past_makes_no_pass_of_a_failure() -> None:
+    memory = PastRecords(fingerprint="here", todos=past_todos(PARSER, True, 50))
+    lives: list[str] = []
+    for given in (memory, PastRecords()):
+        run = Remembering(PARSER, memory=given)
+        events: list[Event] = [
+            WorkFinished(at=START, todo_id="t1"),
+            Verified(at=START, outcome=simulate_failure(PARSER)),
+        ]
+        for event in events:
+            run.state, _ = step(run.state, event)
+        lives.append(run.life())
+        assert not run.record().verified
+        run.tell(WorkFinished(at=START, todo_id="t1_branch_01"))
+        run.passes("t1_branch_01")
+        run.tell(Verified(at=START, outcome=simulate_success(PARSER)))
+        assert run.life() == "done"
+
+    assert lives == ["test_failed", "test_failed"]

@@ -1,0 +1,341 @@
+"""Who repairs a failure: what memory may change, and what it never does."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from memory_samples import (
+    ELSEWHERE,
+    HERE,
+    NOW,
+    SLOW,
+    TODAY,
+    correction,
+    failures,
+    records,
+    remembering,
+    repair,
+    roles,
+    times,
+    todo,
+    todos,
+)
+
+from planner.memory import Memory, RoutingAdvice, SuccessRate
+from planner.memory.repairs import PastRepairs
+from planner.memory.routing import NOT_MEMORYS
+from planner.model.outcome import Failure
+from planner.model.past import PastRecords, PastRepair
+from planner.model.plan import Todo
+from planner.model.taxonomy import CATEGORIES, Category, Owner, Role
+
+DEBUGGER = [repair(Role.DEBUGGER, number > 0, number / 4) for number in range(10)]
+CODER = [repair(Role.CODER, number > 0, number / 4) for number in range(2)]
+TESTER = [repair(Role.TESTER, False, number / 4) for number in range(4)]
+OTHER = Failure(category=Category.TEST_TIMEOUT, signature="ffff", stack_trace_head="quite unlike that")
+UNLIKE = todo("Zzz")
+
+
+def route(memory: Memory, failure: Failure = SLOW, about: Todo | None = None) -> RoutingAdvice:
+    return memory.route(failure, about or todo(), Role.TESTER, NOW)
+
+
+def test_clear_numbers_change_the_role_and_say_so() -> None:
+    advice = route(remembering(*DEBUGGER, *CODER))
+
+    assert (advice.role, advice.changed) == (Role.DEBUGGER, True)
+    assert advice.because == "12 like this; debugger fixed 9 of 10, coder 1 of 2"
+    assert 0.75 < advice.confidence < 0.9
+
+
+def test_an_empty_memory_leaves_everything_as_it_is() -> None:
+    memory = Memory.of(PastRecords())
+
+    assert memory.is_empty
+    assert route(memory) == RoutingAdvice(Role.TESTER, 0.5, "nothing like it is remembered", False)
+    assert not remembering(CODER[0]).is_empty
+    assert not remembering(correction(Role.CODER)).is_empty
+
+
+def test_one_success_of_another_role_is_too_little() -> None:
+    advice = route(remembering(repair(Role.DEBUGGER, True)))
+
+    assert not advice.changed
+    assert advice.because == (
+        "1 of TEST_TIMEOUT; debugger fixed 1 of 1; too little to prefer the debugger to the tester"
+    )
+
+
+def test_the_default_stays_where_it_is_as_good() -> None:
+    tester = [repair(Role.TESTER, number > 0, number / 4) for number in range(10)]
+
+    advice = route(remembering(*DEBUGGER, *tester))
+    better = route(remembering(*tester, *[repair(Role.DEBUGGER, False)] * 3))
+
+    assert (advice.changed, better.changed) == (False, False)
+    assert better.because == "13 like this; tester fixed 9 of 10, debugger 0 of 3"
+
+
+def test_a_difference_that_is_sure_but_small_changes_nothing() -> None:
+    def both(debugger: int, tester: int) -> RoutingAdvice:
+        held = [repair(Role.DEBUGGER, number < debugger) for number in range(100)]
+        return route(remembering(*held, *[repair(Role.TESTER, number < tester) for number in range(100)]))
+
+    assert not both(88, 80).changed
+    assert both(92, 80).changed
+
+
+def test_the_same_signature_tells_more_than_the_category() -> None:
+    others = [repair(Role.CODER, True, of=OTHER, text="Zzz quite unlike that") for _ in range(30)]
+    own = [*[repair(Role.DEBUGGER, True)] * 6, *[repair(Role.CODER, False)] * 3, *TESTER]
+    memory = remembering(*others, *own)
+
+    assert route(memory).role is Role.DEBUGGER
+    assert route(memory, OTHER, UNLIKE).role is Role.CODER
+
+
+def test_a_similar_text_tells_more_than_the_category() -> None:
+    others = [repair(Role.CODER, True, of=OTHER, text="Zzz quite unlike that", signature=None)] * 30
+    own = [repair(Role.DEBUGGER, True, signature=None)] * 6 + [
+        repair(Role.CODER, False, signature=None)
+    ] * 3
+    memory = remembering(*others, *own, *TESTER)
+    new = SLOW.model_copy(update={"signature": "never seen"})
+
+    assert route(memory, new).role is Role.DEBUGGER
+    assert route(memory, new, UNLIKE).role is Role.DEBUGGER, "the head of the failure is similar too"
+    assert route(memory, OTHER, UNLIKE).role is Role.CODER
+
+
+def test_another_category_says_nothing() -> None:
+    lint = Failure(category=Category.LINT_ERROR, signature=SLOW.signature)
+
+    advice = remembering(*DEBUGGER).route(lint, todo(), Role.CODER, NOW)
+
+    assert (advice.role, advice.because) == (Role.CODER, "nothing like it is remembered")
+
+
+def test_what_is_long_ago_no_longer_changes_a_role() -> None:
+    memory = remembering(*DEBUGGER)
+
+    assert memory.route(SLOW, todo(), Role.TESTER, NOW + 20 * 86_400).changed
+    assert not memory.route(SLOW, todo(), Role.TESTER, NOW + 90 * 86_400).changed
+
+
+def test_other_repositories_count_less() -> None:
+    here = [repair(Role.DEBUGGER, True)] * 2
+    elsewhere = [repair(Role.DEBUGGER, True, fingerprint=ELSEWHERE)] * 2
+    failed = TESTER[:1]
+
+    assert route(remembering(*here, *failed)).changed
+    assert not route(remembering(*elsewhere, *failed)).changed
+    assert (
+        route(remembering(*here, *failed)).confidence
+        > PastRepairs.of(PastRecords(fingerprint=HERE, repairs=(*elsewhere, *failed)))
+        .standings(SLOW.category, SLOW.signature, "fix_bug Fix the RSI", NOW)[Role.DEBUGGER]
+        .belief.rate
+    )
+
+
+def test_a_repair_that_took_several_attempts_is_worth_less() -> None:
+    def rate(attempts: int) -> float:
+        held = [repair(Role.DEBUGGER, True, attempts=attempts), *[repair(Role.DEBUGGER, False)] * 2]
+        return remembering(*held).rates(NOW)[0].rate
+
+    assert rate(1) > rate(3) > remembering(*[repair(Role.DEBUGGER, False)] * 2).rates(NOW)[0].rate
+
+
+# -- corrections -------------------------------------------------------------------------------------
+
+
+def test_a_persons_word_about_the_same_failure_goes_before_all_numbers() -> None:
+    word = correction(Role.ARCHITECT, by="Ada\x1b[2J\nLovelace", right_category=Category.SPEC_MISMATCH)
+
+    advice = route(remembering(*DEBUGGER, *[repair(Role.ARCHITECT, False)] * 5, word))
+
+    assert (advice.role, advice.changed) == (Role.ARCHITECT, True)
+    assert advice.because == (
+        "Ada Lovelace said on 2026-11-20 that this is for the architect, as SPEC_MISMATCH; "
+        "15 like this; debugger fixed 9 of 10, architect 0 of 5"
+    )
+    assert advice.confidence < 0.5, "but the failures are not hidden"
+
+
+def test_a_person_may_send_a_failure_to_a_person() -> None:
+    advice = route(remembering(correction(Role.HUMAN)))
+
+    assert (advice.role, advice.changed) == (Role.HUMAN, True)
+    assert advice.because == "a person said on 2026-11-20 that this is for the human"
+
+
+def test_the_latest_word_counts_whatever_the_order() -> None:
+    old, new = correction(Role.CODER, at=TODAY - timedelta(days=3)), correction(Role.DEBUGGER)
+
+    assert route(remembering(old, new)).role is route(remembering(new, old)).role is Role.DEBUGGER
+
+
+def test_a_word_that_names_the_default_keeps_it() -> None:
+    advice = route(remembering(*DEBUGGER, correction(Role.TESTER)))
+
+    assert (advice.role, advice.changed) == (Role.TESTER, False)
+
+
+def test_a_word_about_another_failure_of_the_category_is_evidence_only() -> None:
+    one, two = correction(Role.DEBUGGER, signature="s1"), correction(Role.DEBUGGER, signature="s2")
+
+    assert not route(remembering(one)).changed
+    assert route(remembering(one)).because == (
+        "a person named the debugger for TEST_TIMEOUT; too little to prefer the debugger to the tester"
+    )
+    assert route(remembering(one, two)).role is Role.DEBUGGER
+    assert not route(remembering(one, two, *[repair(Role.TESTER, True)] * 4)).changed
+
+
+def test_a_word_given_elsewhere_about_the_same_failure_is_strong_evidence_only() -> None:
+    word = correction(Role.DEBUGGER, fingerprint=ELSEWHERE)
+
+    assert route(remembering(word)).role is Role.DEBUGGER
+    assert not route(remembering(word, *[repair(Role.TESTER, True)] * 4)).changed
+
+
+# -- what memory never does --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "category", [each for each in Category if CATEGORIES[each].family in NOT_MEMORYS], ids=str
+)
+def test_no_number_and_no_word_leads_a_violation_away_from_a_person(category: Category) -> None:
+    failure = SLOW.model_copy(update={"category": category})
+    held = [repair(Role.DEBUGGER, True, of=failure)] * 20
+    memory = remembering(*held, correction(Role.CODER, category=category))
+
+    for default in (Role.HUMAN, Role.PLANNER):
+        advice = memory.route(failure, todo(), default, NOW)
+        assert (advice.role, advice.changed) == (default, False)
+        assert advice.because == (
+            f"who acts on {category.value} is not for memory to say; 20 like this; debugger fixed 20 of 20"
+        )
+
+
+def test_the_families_are_those_of_security_budget_and_environment() -> None:
+    assert {each.value for each in NOT_MEMORYS} == {"sandbox", "budget", "environment"}
+
+
+def test_a_failure_that_is_for_a_person_stays_with_the_person() -> None:
+    memory = remembering(*DEBUGGER, correction(Role.CODER))
+
+    assert memory.route(SLOW, todo(), Role.HUMAN, NOW).role is Role.HUMAN
+
+
+@pytest.mark.parametrize("owner", [Owner.ENVIRONMENT, Owner.HARNESS])
+def test_what_the_environment_lacks_is_nobodys_to_repair(owner: Owner) -> None:
+    failure = SLOW.model_copy(update={"owner": owner})
+
+    assert not route(remembering(*DEBUGGER), failure).changed
+
+
+def test_a_missing_import_may_be_declared_by_whoever_did_it_before() -> None:
+    failure = Failure(category=Category.IMPORT_ERROR, owner=Owner.ENVIRONMENT, signature="i1")
+    memory = remembering(*[repair(Role.ARCHITECT, True, of=failure)] * 4)
+
+    assert memory.route(failure, todo(), Role.CODER, NOW).role is Role.ARCHITECT
+
+
+@pytest.mark.parametrize("word", ["timeout", "TEST_TIMEOUT"])
+def test_what_the_todo_says_itself_is_obeyed(word: str) -> None:
+    about = todo(failure_routing={word: "tester"})
+
+    advice = route(remembering(*DEBUGGER, correction(Role.CODER)), about=about)
+
+    assert (advice.role, advice.changed) == (Role.TESTER, False)
+    assert advice.because == (
+        f"the todo says itself who acts on {word}; 10 like this; debugger fixed 9 of 10"
+    )
+    assert route(remembering(), about=about).because == f"the todo says itself who acts on {word}"
+    assert route(remembering(*DEBUGGER), about=todo(failure_routing={"flaky_test": "coder"})).changed
+
+
+@pytest.mark.parametrize("role", [Role.HUMAN, Role.PLANNER])
+def test_numbers_never_choose_a_person_or_the_planner(role: Role) -> None:
+    advice = route(remembering(*[repair(role, True)] * 20, *TESTER))
+
+    assert advice.role is Role.TESTER
+    assert f"{role.value} fixed 20 of 20" in advice.because
+
+
+@settings(max_examples=50)
+@given(records, failures, todos, roles, times)
+def test_an_answer_comes_for_any_failure_at_any_time(
+    held: PastRecords, failure: Failure, about: Todo, default: Role, now: float
+) -> None:
+    advice = Memory.of(held).route(failure, about, default, now)
+
+    assert 0 < advice.confidence < 1
+    assert advice.changed == (advice.role is not default)
+    assert advice.because.isprintable()
+    if failure.category.facts.family in NOT_MEMORYS or default is Role.HUMAN:
+        assert not advice.changed
+
+
+@settings(max_examples=50)
+@given(records, failures, todos, st.randoms(use_true_random=False))
+def test_the_order_of_records_changes_nothing(
+    held: PastRecords, failure: Failure, about: Todo, random: st.random.Random
+) -> None:
+    shuffled = held.model_copy(
+        update={
+            name: tuple(random.sample(found, len(found)))
+            for name, found in (
+                ("repairs", held.repairs),
+                ("todos", held.todos),
+                ("corrections", held.corrections),
+            )
+        }
+    )
+    one, other = Memory.of(held), Memory.of(shuffled)
+
+    assert one.route(failure, about, Role.CODER, NOW) == other.route(failure, about, Role.CODER, NOW)
+    assert one.order_bias(about, NOW) == other.order_bias(about, NOW)
+    assert one.recipe(about, NOW) == other.recipe(about, NOW)
+    assert one.rates(NOW) == other.rates(NOW)
+
+
+@settings(max_examples=50)
+@given(records, failures, todos, st.integers(0, 30), st.integers(1, 4))
+def test_another_success_of_a_role_never_lowers_its_rate(
+    held: PastRecords, failure: Failure, about: Todo, days: int, attempts: int
+) -> None:
+    won = repair(Role.CODER, True, days, of=failure, attempts=attempts, fingerprint=held.fingerprint)
+    more = held.model_copy(update={"repairs": (*held.repairs, won)})
+
+    def standing(past: PastRecords) -> float:
+        found = PastRepairs.of(past).standings(failure.category, failure.signature, about.title, NOW)
+        return found[Role.CODER].belief.rate if found else 0.5
+
+    def rate(past: PastRecords) -> float:
+        return next((each.rate for each in Memory.of(past).rates(NOW) if each.name == "coder"), 0.5)
+
+    assert standing(more) >= standing(held) - 1e-9
+    assert rate(more) >= rate(held)
+
+
+# -- rates -------------------------------------------------------------------------------------------
+
+
+def test_rates_are_told_by_role_category_and_strategy() -> None:
+    held: list[PastRepair] = [
+        repair(Role.DEBUGGER, True, strategy="timeout-narrows"),
+        repair(Role.CODER, False, strategy="retry"),
+        repair(Role.CODER, True, fingerprint=ELSEWHERE),
+    ]
+
+    assert remembering(*held).rates(NOW) == (
+        SuccessRate("role", "coder", 0.4286, 1.5, 2, 1),
+        SuccessRate("role", "debugger", 0.6667, 1.0, 1, 1),
+        SuccessRate("category", "TEST_TIMEOUT", 0.5556, 2.5, 3, 2),
+        SuccessRate("strategy", "retry", 0.3333, 1.0, 1, 0),
+        SuccessRate("strategy", "timeout-narrows", 0.6667, 1.0, 1, 1),
+    )

@@ -1,0 +1,235 @@
+"""Which todo goes first, and which recipe is worth running before a todo is verified."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from memory_samples import (
+    ELSEWHERE,
+    NOW,
+    past_todo,
+    records,
+    remembering,
+    times,
+    todo,
+    todos,
+)
+
+from planner.catalog import RECIPES
+from planner.memory import Advice, Memory, text_of
+from planner.memory import todos as todos_module
+from planner.model.outcome import Failure
+from planner.model.past import PastRecords, PastTodo
+from planner.model.plan import Todo
+from planner.model.taxonomy import Category, Role
+
+LINT = (Category.LINT_ERROR,)
+
+
+def test_nothing_known_is_neither_first_nor_last() -> None:
+    memory = Memory.of(PastRecords())
+
+    assert memory.order_bias(todo(), NOW) == 0.5
+    assert memory.recipe(todo(), NOW) is None
+
+
+def test_what_went_well_before_goes_first() -> None:
+    memory = remembering(
+        *[past_todo("Add an indicator of momentum", True)] * 4,
+        *[past_todo("Add an adapter for orders", False)] * 4,
+    )
+    well = memory.order_bias(todo("Add the indicator of trend"), NOW)
+    badly = memory.order_bias(todo("Add the adapter for quotes"), NOW)
+    other = memory.order_bias(todo("Add the manual"), NOW)
+
+    assert badly < other < well
+
+
+def test_done_only_after_a_repair_or_never_is_no_first_attempt() -> None:
+    once = remembering(past_todo("Add a parser", True)).order_bias(todo("Add a parser"), NOW)
+    repaired = remembering(past_todo("Add a parser", False)).order_bias(todo("Add a parser"), NOW)
+    never = remembering(past_todo("Add a parser", True, done=False)).order_bias(todo("Add a parser"), NOW)
+
+    assert repaired == never < 0.5 < once
+
+
+def test_the_kind_counts_where_no_text_is_alike() -> None:
+    memory = remembering(*[past_todo("Refactor the order book", False)] * 8)
+
+    assert memory.order_bias(todo("Refactor zzz"), NOW) < memory.order_bias(todo("Speed up zzz"), NOW) < 0.5
+
+
+@pytest.mark.parametrize(
+    "less",
+    [
+        {"fingerprint": ELSEWHERE},
+        {"role": Role.TESTER},
+        {"at": "2026-09-01T00:00:00Z"},
+        {"task_kind": "docs", "text": "Zzz"},
+    ],
+    ids=lambda less: next(iter(less)),
+)
+def test_what_is_farther_off_counts_less(less: dict[str, Any]) -> None:
+    near = remembering(*[past_todo("Add a parser", True)] * 3)
+    far = remembering(*[past_todo("Add a parser", True, **less)] * 3)
+
+    assert near.order_bias(todo("Add a parser"), NOW) > far.order_bias(todo("Add a parser"), NOW) > 0.5
+
+
+def test_the_answer_of_a_moment_is_not_that_of_another() -> None:
+    memory = remembering(*[past_todo("Add a parser", True)] * 3)
+    about = todo("Add a parser")
+    biases = [memory.order_bias(about, NOW + day * 86_400) for day in range(20)]
+
+    assert biases == sorted(set(biases), reverse=True)
+    assert biases == [memory.order_bias(about, NOW + day * 86_400) for day in range(20)]
+
+
+def test_what_was_found_is_kept_only_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(todos_module, "_LONGEST_CACHE", 3)
+    memory = remembering(past_todo("Add a parser", True))
+    titles = [f"Add a parser of {letter}" for letter in "abcdefg"]
+
+    first = [memory.order_bias(todo(title), NOW) for title in titles]
+
+    assert [memory.order_bias(todo(title), NOW) for title in titles] == first
+    assert len(memory._todos.near) <= 3
+
+
+def test_the_text_of_a_branch_is_that_of_its_todo() -> None:
+    branch = todo("Repair Add a parser (timeout)", parent_id="t1")
+
+    assert text_of(branch) == "Add a parser"
+    assert text_of(todo("Repair Add a parser (timeout)")) == "Repair Add a parser (timeout)"
+    failure = Failure(category=Category.UNKNOWN, stack_trace_head="KeyError: 3" + " x" * 500)
+    assert text_of(branch, failure).startswith("Add a parser KeyError: 3 x")
+    assert len(text_of(branch, failure)) < 320
+
+
+# -- recipes -----------------------------------------------------------------------------------------
+
+
+def test_failures_that_a_recipe_shows_make_it_worth_running_first() -> None:
+    memory = remembering(
+        *[past_todo("Add a parser", False, categories=LINT)] * 5,
+        *[past_todo("Add a parser", False, categories=(*LINT, Category.COMPILATION_ERROR))] * 2,
+        *[past_todo("Add a parser", True)] * 5,
+    )
+
+    assert memory.recipe(todo("Add a parser"), NOW) == Advice(
+        "python-quick", "12 like this; 7 met LINT_ERROR, 2 COMPILATION_ERROR"
+    )
+
+
+@pytest.mark.parametrize(
+    ("category", "about", "recipe"),
+    [
+        (Category.COMPILATION_ERROR, {}, "python-quick"),
+        (Category.TYPE_ERROR, {}, "python-full"),
+        (Category.IMPORT_ERROR, {"test_file": "tests/test_a.py"}, "python-full"),
+        (Category.LINT_ERROR, {"allowed_files": ["web/**/*.ts"]}, "node-full"),
+        (Category.LINT_ERROR, {"verify": "npm test"}, "node-full"),
+        (Category.LINT_ERROR, {"verify": "npm test", "allowed_files": ["a.txt", "b.py"]}, "python-quick"),
+        (Category.LINT_ERROR, {"verify": "make check"}, "python-quick"),
+        (
+            Category.TYPE_ERROR,
+            {"controller_task_spec": {"type": "PATCH", "target_file": "a.go"}},
+            "go-full",
+        ),
+        (Category.COMPILATION_ERROR, {"verify": "cargo test"}, "rust-full"),
+        (
+            Category.COMPILATION_ERROR,
+            {"acceptance_criteria": {"expected_artifacts": ["a.py"]}},
+            "python-quick",
+        ),
+        (Category.LINT_ERROR, {"verify": "go-full"}, None),
+        (Category.LINT_ERROR, {"verify": "python-quick"}, None),
+        (Category.LINT_ERROR, {"verify": "python-full"}, None),
+        (Category.TYPE_ERROR, {"verify": "python-quick"}, "python-full"),
+        (Category.TEST_REGRESSION, {}, None),
+        (Category.SPEC_MISMATCH, {}, None),
+    ],
+)
+def test_the_recipe_is_of_the_language_and_shows_the_category(
+    category: Category, about: dict[str, Any], recipe: str | None
+) -> None:
+    memory = remembering(*[past_todo("Add a parser", False, categories=(category,))] * 5)
+
+    advice = memory.recipe(todo("Add a parser", **about), NOW)
+
+    assert (advice and advice.value) == recipe
+    assert recipe is None or recipe in RECIPES
+
+
+def test_too_little_or_too_old_or_too_rare_is_no_reason_for_a_recipe() -> None:
+    def advice(*held: PastTodo) -> Advice | None:
+        return remembering(*held).recipe(todo("Add a parser"), NOW)
+
+    met, not_met = past_todo("Add a parser", False, categories=LINT), past_todo("Add a parser", True)
+    assert advice(*[met] * 3) is not None
+    assert advice(met.model_copy(update={"fingerprint": ELSEWHERE})) is None
+    assert advice(*[past_todo("Add a parser", False, 90, categories=LINT)] * 3) is None
+    assert advice(*[met] * 2, *[not_met] * 20) is None
+
+
+def test_the_kind_alone_may_be_the_reason() -> None:
+    memory = remembering(*[past_todo("Refactor the order book", False, categories=LINT)] * 4)
+
+    assert memory.recipe(todo("Refactor zzzyyy wwwvvv qqqppp uuuttt"), NOW) == Advice(
+        "python-quick", "4 of the kind refactor; 4 met LINT_ERROR"
+    )
+    assert memory.recipe(todo("Speed up zzz"), NOW) is None
+
+
+# -- whatever is remembered --------------------------------------------------------------------------
+
+
+@settings(max_examples=50)
+@given(records, todos, times)
+def test_a_chance_and_a_recipe_come_for_any_todo_at_any_time(
+    held: PastRecords, about: Todo, now: float
+) -> None:
+    memory = Memory.of(held)
+    advice = memory.recipe(about, now)
+
+    assert 0 < memory.order_bias(about, now) < 1
+    assert advice is None or (advice.value in RECIPES and advice.because)
+
+
+def test_memories_of_the_same_records_are_equal() -> None:
+    one, other = remembering(past_todo("Add a parser", True)), remembering(past_todo("Add a parser", True))
+    one.order_bias(todo(), NOW)
+
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != remembering()
+
+
+_SAY = """\
+from memory_samples import *
+memory = remembering(
+    *[past_todo(f"Add {word} to the parser", word in "abc", len(word)) for word in ("a", "bc", "rsi", "x")],
+    *[repair(role, fixed, 1.3) for role in Role for fixed in (True, False, True)],
+)
+print(memory.order_bias(todo("Add rsi entry parser"), NOW), memory.route(SLOW, todo(), Role.TESTER, NOW))
+print(memory.rates(NOW))
+"""
+
+
+def test_the_order_of_sets_leaks_into_no_answer() -> None:
+    def said(seed: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", _SAY],
+            cwd=Path(__file__).parents[2],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": f".:{Path(__file__).parent}"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    assert said("1") == said("2")
