@@ -16,7 +16,7 @@
     │   ├── ForeignOutcomesError  they are of another plan
     │   └── StaleOutcomesError    the plan has changed since
     ├── RefusedEvent       the engine cannot take an event in; nothing has changed
-    │   └── IllegalTransition     a todo or the plan cannot get from where it is to where it would have to be
+    │   └── IllegalTransition     a todo, or the plan, cannot get from its state to another
     └── LogError           the log of a run cannot be read, continued or trusted
         └── StoreError            the store cannot be opened, read or written
             ├── NoStoreError      there is no store yet
@@ -133,17 +133,25 @@ class RefusedEvent(PlannerError):
 class IllegalTransition(RefusedEvent):
     """A todo, or the plan, cannot get from where it is to where an event would bring it.
 
-    ``before`` and ``after`` are states, ``trigger`` is the event.
+    ``before`` and ``after`` are states, ``trigger`` is the event; ``reachable`` are the states that may
+    follow, unless a ``remedy`` says more.
     """
 
     def __init__(
-        self, whose: str, before: str, after: str, trigger: str, reachable: Sequence[str] = ()
+        self,
+        whose: str,
+        before: str,
+        after: str,
+        trigger: str,
+        reachable: Sequence[str] = (),
+        *,
+        remedy: str | None = None,
     ) -> None:
-        ways = ", ".join(reachable) or "nothing: it has come to its end"
+        if remedy is None:
+            ways = ", ".join(reachable) or "nothing: it has come to its end"
+            remedy = f"after {before} comes {ways}"
         super().__init__(
-            "illegal-transition",
-            f"{whose} cannot go from {before} to {after} by {trigger}",
-            f"after {before} comes {ways}",
+            "illegal-transition", f"{whose} cannot go from {before} to {after} by {trigger}", remedy
         )
         self.whose = whose
         self.before = before
