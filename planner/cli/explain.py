@@ -1,4 +1,4 @@
-"""``planner explain``: what a word, a rule or a todo means, and what to do about it."""
+"""``planner explain``: what a word, a rule or a todo means, and the story of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from planner.cli.app import command_app
 from planner.cli.arguments import nearest, usual_plan
-from planner.cli.completing import complete_plan, complete_word
+from planner.cli.completing import complete_plan, complete_todo, complete_word
 from planner.cli.ending import Status, complain, ends
 
 if TYPE_CHECKING:
@@ -21,16 +21,26 @@ app = command_app()
 
 @app.command(
     epilog="\b\nExit status: 0 explained, 1 nothing of that name, 2 wrong usage, 4 a file cannot be read.\n"
-    "Without a word it lists all that can be explained."
+    "Without a word it lists all that can be explained. A plan, or the log of a run, in place of the word "
+    "has the story of that run told."
 )
 @ends
 def explain(
     word: Annotated[
         str | None,
         typer.Argument(
-            metavar="WORD",
-            help="A category, rule, verdict, state, role, edit, exit status; or a todo of the plan.",
+            metavar="WORD|PLAN",
+            help="A category, rule, verdict, state, role, edit, exit status; or a todo of the plan. "
+            "Or a plan, or the log of a run, whose story is told.",
             autocompletion=complete_word,
+        ),
+    ] = None,
+    todo: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TODO",
+            help="After a plan: only what concerns this todo.",
+            autocompletion=complete_todo,
         ),
     ] = None,
     plan: Annotated[
@@ -45,13 +55,39 @@ def explain(
     outcomes: Annotated[
         Path | None, typer.Option("--outcomes", metavar="FILE", help="The outcomes of a run of that plan.")
     ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="FILE", help="Tell the story of the run that this log holds."),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store",
+            metavar="URL",
+            help="Tell the story of a run in this store: the latest of the plan, or that of --run.",
+        ),
+    ] = None,
+    run: Annotated[str | None, typer.Option("--run", metavar="ID", help="The run that is meant.")] = None,
+    review: Annotated[
+        bool,
+        typer.Option("--review", help="Tell how well the way of working did in that run, and no story."),
+    ] = False,
 ) -> int:
-    """Tell in plain words what something means, what the planner does about it, and what to check."""
+    """Tell in plain words what something means, what the planner does about it, and what to check.
+
+    Of a run: what happened, in order, by which rules, and where it stands.
+    """
+    from planner.cli.explain_story import asked_for, tell_story
     from planner.cli.screen import Screen
     from planner.edges.explanations import load_explanations
 
-    known = load_explanations()
     screen = Screen()
+    asked = asked_for(word, todo, plan, log=log, store=store, run_id=run, review=review)
+    if asked is not None:
+        return tell_story(screen, asked)
+    if word is not None and todo is not None:  # a todo of a plan whose run nobody has kept
+        word, plan = todo, Path(word)
+    known = load_explanations()
     if word is None:
         _list(screen, known)
         screen.show()

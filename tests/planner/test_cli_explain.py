@@ -14,7 +14,9 @@ from planner.model.edits import Edit
 from planner.model.findings import Severity
 from planner.model.outcome import CheckKind, Since, TodoState, Verdict
 from planner.model.taxonomy import BranchReason, Category, Owner, Repeatability, Role, RoutingKey
+from planner.engine import ENGINE_RULES
 from planner.rules.deciding import DECISION_RULES
+from planner.rules.reviewing import REVIEW_FIGURES
 from planner.rules.revision import REVISION_RULES
 from planner.rules.validation import VALIDATION_RULES
 from pytest_planverify.diagnosis import RULES, catalogue
@@ -45,6 +47,8 @@ KINDS = load_explanations().kinds()
         ("comparison with the baseline", set(Since) - {Since.UNKNOWN}),
         ("rule of planner next", DECISION_RULES),
         ("rule of the revision", REVISION_RULES),
+        ("rule of the engine", ENGINE_RULES.keys() - DECISION_RULES.keys() - REVISION_RULES.keys()),
+        ("figure of the review", REVIEW_FIGURES),
         ("rule of planner validate", VALIDATION_RULES),
         ("rule of the diagnosis", {rule.id for rule in RULES}),
         ("exit status", {str(int(each)) for each in (*Status, *ExitStatus, INTERRUPTED)}),

@@ -23,16 +23,26 @@ def tell_moves(
 ) -> Iterator[Sentence]:
     """The todos that were done, blocked, freed, failed or skipped; ``only`` looks at that one alone."""
     moved = changed(event, actions, before, after) if only is None else (only,)
+    failed = tuple(name for name in moved if _has_failed(name, before, after)) if only is None else ()
     groups: dict[tuple[TodoLife, bool, tuple[str, ...]], list[str]] = {}
     for todo_id in moved:
         record, earlier = after.records.get(todo_id), before.records.get(todo_id)
         if record is None or record.life not in _WORDS or (earlier and earlier.life is record.life):
             continue
-        causes = blockers(after, todo_id) if record.life is TodoLife.SKIPPED else ()
+        skipped = record.life is TodoLife.SKIPPED
+        causes = (failed or blockers(after, todo_id)) if skipped else ()
         groups.setdefault((record.life, record.verified, causes), []).append(todo_id)
     for (life, verified, causes), todo_ids in groups.items():
         proved = "" if verified else ", though no verification has proved it"
-        text = _words(life, todo_ids).format(names=listed(todo_ids), cause=listed(causes), proved=proved)
+        one, several = len(todo_ids) == 1, len(causes) > 1
+        text = _WORDS[life].format(
+            names=listed(todo_ids),
+            be="is" if one else "are",
+            have="has" if one else "have",
+            cause=listed(causes) or "something that failed",
+            stand="stand" if several else "stands",
+            proved=proved,
+        )
         yield sentence(text, *todo_ids, *causes)
     yield from _tell_blocked(before, after, only)
     if only is None and after.plan_state is not before.plan_state:
@@ -77,8 +87,7 @@ def changed(event: Event, actions: Sequence[Action], before: RunView, after: Run
 
 def _reached(start: Iterable[str], before: RunView, after: RunView) -> Iterator[str]:
     waiting, seen = list(start), set[str]()
-    while waiting:
-        todo_id = waiting.pop(0)
+    for todo_id in waiting:  # it grows meanwhile
         if todo_id in seen:
             continue
         seen.add(todo_id)
@@ -89,6 +98,12 @@ def _reached(start: Iterable[str], before: RunView, after: RunView) -> Iterator[
         waiting += after.dependents.get(todo_id, ())
         waiting += (*record.children, *record.branches)
         waiting += (name for name in (record.parent_id, record.within) if name)
+
+
+def _has_failed(todo_id: str, before: RunView, after: RunView) -> bool:
+    record, earlier = after.records[todo_id], before.records.get(todo_id)
+    is_new = earlier is None or earlier.life is not record.life
+    return is_new and record.life in (TodoLife.FAILED, TodoLife.HALTED) and not record.is_branch
 
 
 def _has_ended(todo_id: str, before: RunView, after: RunView) -> bool:
@@ -102,8 +117,8 @@ def blockers(run: RunView, todo_id: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     seen: set[str] = set()
     waiting = [todo_id]
-    while waiting:
-        record = run.records.get(waiting.pop(0))
+    for each in waiting:  # it grows meanwhile
+        record = run.records.get(each)
         if record is None:
             continue
         for name in (*waits_for(run, record), *record.children):
@@ -155,23 +170,15 @@ def _started_from(event: Event, actions: Sequence[Action], before: RunView) -> I
                 yield named
 
 
-def _words(life: TodoLife, todo_ids: Sequence[str]) -> str:
-    return _WORDS[life].replace("{is}", _is_or_are(todo_ids)).replace("{has}", _has_or_have(todo_ids))
-
-
 def _is_or_are(names: Sequence[str]) -> str:
     return "is" if len(names) == 1 else "are"
 
 
-def _has_or_have(names: Sequence[str]) -> str:
-    return "has" if len(names) == 1 else "have"
-
-
 _WORDS: Mapping[TodoLife, str] = {
-    TodoLife.DONE: "{names} {is} done{proved}",
-    TodoLife.FAILED: "{names} {has} failed for good",
-    TodoLife.SKIPPED: "{names} {is} skipped, as {cause} stands in the way for good",
-    TodoLife.HALTED: "{names} {is} halted",
+    TodoLife.DONE: "{names} {be} done{proved}",
+    TodoLife.FAILED: "{names} {have} failed for good",
+    TodoLife.SKIPPED: "{names} {be} skipped, as {cause} {stand} in the way for good",
+    TodoLife.HALTED: "{names} {be} halted",
 }
 """What is said of todos that have come to a life; events and actions tell of the others."""
 

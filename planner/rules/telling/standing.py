@@ -202,6 +202,8 @@ _PLANS: Mapping[PlanState, str] = {
 
 def _verb(run: RunView, life: TodoLife, count: int) -> str:
     """Of a run that is over, what has not come to its end is past, too."""
+    if life is TodoLife.FAILED:
+        return "has" if count == 1 else "have"
     if run.plan_state.is_final and not life.is_final:
         return "was" if count == 1 else "were"
     return "is" if count == 1 else "are"

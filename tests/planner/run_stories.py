@@ -1,0 +1,113 @@
+"""Runs that are told to the engine step by step and kept: as steps, as sentences, and as a log."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from engine_telling import START, Told, todo
+
+from planner.edges.log_lines import GENESIS, encode
+from planner.edges.run_log import Taken
+from planner.engine import start
+from planner.rules.reviewing import Reviewing, Tally
+from planner.rules.telling import Sentence, run_stands, tell, todo_stands
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from planner.engine import State
+    from planner.model.actions import Action
+    from planner.model.events import Event, PlanSubmitted
+
+__all__ = ["START", "Kept", "Story", "todo", "write_log"]
+
+PAUSE = timedelta(seconds=10)
+"""Between one event and the next."""
+
+
+class Kept:
+    """Keeps every step; watches simulated runs, too."""
+
+    def __init__(self) -> None:
+        self.steps: list[Taken] = []
+
+    def began(self, event: PlanSubmitted, after: State, actions: Sequence[Action]) -> None:
+        self.steps.append(Taken(event, tuple(actions), None, after))
+
+    def stepped(self, before: State, event: Event, after: State, actions: Sequence[Action]) -> None:
+        self.steps.append(Taken(event, tuple(actions), before, after))
+
+    def refused(self, state: object, event: object, refusal: object) -> None: ...
+
+    def rested(self, simulation: object) -> None: ...
+
+    @property
+    def tally(self) -> Tally:
+        """What was counted in the run."""
+        reviewing = Reviewing()
+        for taken in self.steps:
+            reviewing.see(*taken)
+        return reviewing.tally(self.steps[-1].after)
+
+
+class Story(Told):
+    """A run whose every step is kept; each event comes ten seconds after the one before."""
+
+    now: datetime
+
+    def __init__(self, *todos: Any, run: dict[str, Any] | None = None, **policy: Any) -> None:
+        self.kept: Kept | None = None
+        super().__init__(*todos, run=run, **policy)
+
+    def tell(self, event: Event) -> tuple[Action, ...]:
+        if self.kept is None:
+            self.kept = Kept()
+            state, actions = start(self.submission)
+            self.kept.began(self.submission, state, actions)
+        self.now += PAUSE
+        event = event.model_copy(update={"at": self.now})
+        before = self.state
+        actions = super().tell(event)
+        self.kept.stepped(before, event, self.state, actions)
+        return actions
+
+    @property
+    def steps(self) -> list[Taken]:
+        assert self.kept is not None
+        return self.kept.steps
+
+    @property
+    def tally(self) -> Tally:
+        assert self.kept is not None
+        return self.kept.tally
+
+    def told(self, only: str | None = None) -> list[str]:
+        """The last step as it is told."""
+        return texts(tell(*self.steps[-1], only))
+
+    def whole(self, only: str | None = None) -> list[str]:
+        """The whole story."""
+        return [text for taken in self.steps for text in texts(tell(*taken, only))]
+
+    def stands(self, todo_id: str | None = None) -> list[str]:
+        """Where it has come to."""
+        return texts(run_stands(self.state) if todo_id is None else todo_stands(self.state, todo_id))
+
+
+def texts(sentences: Any) -> list[str]:
+    found: list[Sentence] = list(sentences)
+    return [each.with_rule for each in found]
+
+
+def write_log(steps: Sequence[Taken], path: Path, run_id: str | None = None) -> Path:
+    """The log of these steps, as a driver would have written it."""
+    digest, lines = GENESIS, list[str]()
+    for n, (event, actions, _, _) in enumerate(steps):
+        if n == 0 and run_id is not None:
+            event = event.model_copy(update={"run_id": run_id})
+        line, digest = encode(n, event, actions, digest)
+        lines.append(line)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="ascii")
+    return path

@@ -1,0 +1,323 @@
+"""The figures of the review: what each counts, what it leaves out, and where its limit lies."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from engine_simulating import Simulation
+from run_stories import START, Kept, Story, todo
+
+from planner.model.edits import NarrowFiles
+from planner.model.events import Decision, PlanRevised, StopRequested, WorkStarted
+from planner.model.outcome import Check, Outcome
+from planner.model.taxonomy import Category, Role
+from planner.model.verdicts import CheckKind, Verdict
+from planner.rules.reviewing import REVIEW_FIGURES, Review, Tally, judge, overdue
+
+
+def figure(name: str, tally: Tally) -> Review:
+    (found,) = (each for each in judge(tally) if each.id == name)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "counts", "value", "met"),
+    [
+        ("recovery-rate", {"recovered_todos": 1, "failed_todos": 2}, 0.5, True),
+        ("recovery-rate", {"recovered_todos": 49, "failed_todos": 100}, 0.49, False),
+        ("recovery-rate", {}, None, None),
+        ("verification-time", {"verification_seconds": 30.0, "work_seconds": 100.0}, 0.3, True),
+        ("verification-time", {"verification_seconds": 31.0, "work_seconds": 100.0}, 0.31, False),
+        ("verification-time", {"verification_seconds": 5.0}, None, None),
+        ("human-overrides", {"overrides": 1, "decisions": 5}, 0.2, True),
+        ("human-overrides", {"overrides": 2, "decisions": 9}, 2 / 9, False),
+        ("human-overrides", {}, None, None),
+        ("convention-misses", {"missed_todos": 1, "conventional_todos": 5}, 0.2, True),
+        ("convention-misses", {"missed_todos": 1, "conventional_todos": 4}, 0.25, False),
+        ("convention-misses", {}, None, None),
+        ("hierarchy-depth", {"levels": 3}, 3, True),
+        ("hierarchy-depth", {"levels": 4}, 4, False),
+        ("repaired-alone", {"repaired_failures": 81, "failures": 100}, 0.81, True),
+        ("repaired-alone", {"repaired_failures": 4, "failures": 5}, 0.8, False),
+        ("repaired-alone", {}, None, None),
+        ("done-while-red", {"done_while_red": 0}, 0, True),
+        ("done-while-red", {"done_while_red": 1}, 1, False),
+    ],
+)
+def test_each_figure_turns_at_its_limit(
+    name: str, counts: dict[str, Any], value: float | None, met: bool | None
+) -> None:
+    found = figure(name, Tally(**counts))
+
+    assert (found.figure, found.met) == (value if value is None else pytest.approx(value), met)
+    assert found.sentence.endswith(").")
+    assert "asked for is" in found.sentence
+    assert (found in overdue((found,))) is (met is False)
+
+
+def test_every_figure_is_judged_and_explained() -> None:
+    assert [each.id for each in judge(Tally())] == list(REVIEW_FIGURES)
+
+
+def test_sentences_tell_the_counts_and_the_limit() -> None:
+    tally = Tally(recovered_todos=3, failed_todos=4, levels=2, done_while_red=1)
+
+    assert figure("recovery-rate", tally).sentence == (
+        "3 of 4 todos that failed a verification were done without a person "
+        "(75 %; asked for is at least 50 %)."
+    )
+    assert figure("hierarchy-depth", tally).sentence == (
+        "Plans within plans go 2 deep (asked for is at most 3)."
+    )
+    assert figure("human-overrides", tally).sentence == (
+        "No person has decided anything (asked for is at most 20 %)."
+    )
+
+
+def test_tallies_of_several_runs_add_up_and_keep_the_greatest_depth() -> None:
+    both = Tally(failures=2, work_seconds=1.5, levels=3) + Tally(failures=1, work_seconds=2.0, levels=1)
+
+    assert both == Tally(failures=3, work_seconds=3.5, levels=3)
+
+
+def counts(story: Story) -> tuple[int, int, int, int]:
+    tally = story.tally
+    return tally.failed_todos, tally.recovered_todos, tally.failures, tally.repaired_failures
+
+
+def test_a_todo_that_its_own_retries_repair_has_recovered() -> None:
+    story = Story(todo("t1", max_retries=2), todo("t2"))
+    story.is_red("t1", message="first")
+    assert counts(story) == (0, 0, 0, 0), "it is not known yet how that ends"
+    story.is_red("t1", message="second")
+    story.is_done("t1")
+    story.is_done("t2")
+
+    assert counts(story) == (1, 1, 2, 2)
+
+
+def test_one_failure_that_is_seen_twice_is_one_failure() -> None:
+    story = Story(todo("t1", max_retries=2))
+    story.is_red("t1", message="same")
+    story.is_red("t1", message="same")
+    story.is_done("t1")
+
+    assert counts(story) == (1, 1, 1, 1)
+
+
+def test_a_branch_that_a_person_only_let_begin_counts_as_recovered() -> None:
+    story = Story(todo("t1"), auto_fix_mode=False)
+    story.is_red("t1")
+    story.decides(Decision.APPROVE, story.questions[0])
+    story.is_red("t1_branch_01")
+    story.is_done("t1_branch_01")
+    story.passes("t1")
+
+    assert counts(story) == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize("how", ["modify", "reject", "review", "revision", "human"])
+def test_a_todo_in_whose_repair_a_person_had_a_hand_has_not_recovered(how: str) -> None:
+    routed = {"failure_routing": {"implementation_bug": "human"}} if how == "human" else {}
+    story = Story(todo("t1", **routed), todo("t2"), auto_fix_mode=how in ("review", "human", "revision"),
+                  max_branch_depth=0 if how == "review" else 2)  # fmt: skip
+    story.is_red("t1")
+    if how == "modify":
+        story.decides(Decision.MODIFY, story.questions[0])
+    elif how == "reject":
+        story.decides(Decision.REJECT, story.questions[0])
+    elif how == "review":
+        story.answers("retry", story.questions[0])
+    elif how == "revision":
+        edit = NarrowFiles(rule="r", because="b", todo_id="t1", allowed_files=("a.py",))
+        story.tell(PlanRevised(at=START, edits=(edit,)))
+    if how in ("modify", "human", "revision"):
+        story.is_done("t1_branch_01")
+        story.passes("t1")
+    elif how == "review":
+        story.is_done("t1")
+
+    assert counts(story)[:2] == (1, 0)
+    assert counts(story)[3] == 0
+
+
+def test_a_failure_that_nobody_answers_for_is_none() -> None:
+    story = Story(todo("t1"))
+    story.works("t1")
+    story.fails("t1", Category.ENVIRONMENT_ERROR)
+    story.says(Verdict.INCONCLUSIVE)
+    story.passes("t1")
+
+    assert counts(story) == (0, 0, 0, 0)
+    assert story.life() == "done"
+
+
+def test_who_mends_the_environment_had_no_hand_in_the_repair() -> None:
+    story = Story(todo("t1", max_retries=1), run={"environment_retries": 0})
+    story.is_red("t1")
+    story.works("t1")
+    story.fails("t1", Category.ENVIRONMENT_ERROR)
+    story.answers("verify", story.questions[0])
+    story.passes("t1")
+
+    assert counts(story) == (1, 1, 1, 1)
+    assert (story.tally.decisions, story.tally.overrides) == (1, 0)
+
+
+def test_a_failure_that_is_older_than_the_work_is_not_the_todos() -> None:
+    story = Story(todo("t1"))
+    story.works("t1")
+    failure = {
+        "category": "TEST_REGRESSION",
+        "since": "pre_existing",
+        "tests": ("tests/test_x.py::test_old",),
+    }
+    story.outcome(
+        Outcome.model_validate(
+            {"todo_id": "t1", "success": False, "tests_passed": False, "failure_evidence": failure}
+        )
+    )
+    story.tell(StopRequested(at=START))
+
+    assert counts(story) == (0, 0, 0, 0)
+
+
+def test_when_the_run_is_over_what_is_still_red_has_not_recovered() -> None:
+    story = Story(todo("t1", max_retries=3))
+    story.is_red("t1")
+    story.tell(StopRequested(at=START))
+
+    assert counts(story) == (1, 0, 1, 0)
+
+
+def test_what_persons_decide_is_counted_and_what_goes_against_the_engine() -> None:
+    story = Story(todo("t1"), todo("t2", risk_level="HIGH"), auto_fix_mode=False, max_branch_depth=1)
+    start_of_t2 = next(action for action in story.all if getattr(action, "question_id", ""))
+    story.is_red("t1")
+    story.decides(Decision.APPROVE_SIMILAR, story.questions[0])
+    assert (story.tally.decisions, story.tally.overrides) == (1, 0)
+    story.decides(Decision.REJECT, start_of_t2)  # type: ignore[arg-type]
+    assert (story.tally.decisions, story.tally.overrides) == (2, 1)
+    edit = NarrowFiles(rule="r", because="b", todo_id="t1", allowed_files=("a.py",))
+    story.tell(PlanRevised(at=START, edits=(edit,)))
+    assert (story.tally.decisions, story.tally.overrides) == (3, 2)
+    story.tell(StopRequested(at=START))
+    assert (story.tally.decisions, story.tally.overrides) == (4, 3)
+
+
+@pytest.mark.parametrize(("answer", "overrides"), [("go_on", 1), ("stop", 1)])
+def test_to_go_on_behind_a_limit_or_to_stop_there_is_an_override(answer: str, overrides: int) -> None:
+    story = Story(todo("t1"), budget={"tokens": 10}, halt={"budget": "ask"})
+    story.works(tokens=11)
+    story.answers(answer, story.questions[0])
+
+    assert (story.tally.decisions, story.tally.overrides) == (1, overrides)
+
+
+def test_an_answer_to_a_question_of_the_plan_is_no_override() -> None:
+    story = Story(todo("t1"))
+    story.works()
+    story.says(Verdict.NEEDS_HUMAN)
+    story.answers("answered", story.questions[0])
+
+    assert (story.tally.decisions, story.tally.overrides) == (1, 0)
+
+
+def test_time_is_taken_from_what_is_told_and_else_from_the_clock() -> None:
+    story = Story(todo("t1"), todo("t2"))  # ten seconds pass before each event
+    story.works("t1", duration_ms=4_000)
+    story.passes("t1")
+    assert (story.tally.work_seconds, story.tally.verification_seconds) == (4.0, 10.0)
+
+    story.tell(WorkStarted(at=START, todo_id="t2"))
+    story.works("t2")  # ten seconds after it was begun, not thirty after it was asked for
+    outcome = Outcome.model_validate(
+        {"todo_id": "t2", "success": True, "tests_passed": True, "metrics": {"duration_ms": 2_500}}
+    )
+    story.outcome(outcome)
+    assert (story.tally.work_seconds, story.tally.verification_seconds) == (14.0, 12.5)
+
+
+def test_the_time_until_a_later_verification_is_no_time_of_verification() -> None:
+    story = Story(todo("t1"), run={"environment_delay_seconds": 100})
+    story.works("t1")
+    story.fails("t1", Category.ENVIRONMENT_ERROR)
+    assert story.tally.verification_seconds == 10
+    story.now += timedelta(seconds=95)
+    story.passes("t1")
+
+    assert story.tally.verification_seconds == 15
+
+
+def conventional(todo_id: str, *, found: bool) -> Outcome:
+    verdict = Verdict.PASSED if found else Verdict.FAILED
+    evidence = None if found else {"category": "TEST_NOT_FOUND", "check_id": "convention"}
+    return Outcome.model_validate(
+        {
+            "todo_id": todo_id,
+            "success": found,
+            "tests_passed": found,
+            "checks": (Check(id="convention", kind=CheckKind.TEST, verdict=verdict),),
+            "failure_evidence": evidence,
+        }
+    )
+
+
+def test_tests_that_are_missed_by_convention_are_counted_once_a_todo() -> None:
+    story = Story(todo("t1", max_retries=2), todo("t2"), todo("t3"))
+    story.works("t1")
+    story.outcome(conventional("t1", found=False))
+    story.works("t1")
+    story.outcome(conventional("t1", found=True))
+    story.works("t2")
+    story.outcome(conventional("t2", found=True))
+    story.works("t3")
+    story.fails("t3", Category.TEST_NOT_FOUND)
+
+    assert (story.tally.conventional_todos, story.tally.missed_todos) == (2, 1)
+
+
+def test_depth_counts_the_plans_within_plans_that_were_loaded() -> None:
+    story = Story(todo("p", sub_plan="p.yaml"))
+    assert story.tally.levels == 1
+    story.loads("p", todo("q", sub_plan="q.yaml"))
+    assert story.tally.levels == 2
+    story.loads("p/q", problems=("not there",))
+    assert story.tally.levels == 2
+
+
+def test_a_role_that_is_a_person_repairs_as_a_person() -> None:
+    story = Story(todo("t1", failure_routing={"implementation_bug": "human"}))
+    story.is_red("t1")
+
+    assert story.last[-1].role is Role.HUMAN  # type: ignore[union-attr]
+    assert story.tally.failed_todos == 1
+
+
+def test_done_todos_with_a_red_check_would_be_seen() -> None:
+    """The engine lets none be done, so a step is shown in which one is."""
+    from planner.model.events import Verified
+    from planner.rules.reviewing import Reviewing
+
+    story = Story(todo("t1"))
+    story.is_done("t1")
+    red = Outcome.model_validate({"todo_id": "t1", "success": False, "tests_passed": False})
+    reviewing = Reviewing()
+    reviewing.see(Verified(at=START, outcome=red), (), None, story.state)
+
+    assert reviewing.tally(story.state).done_while_red == 1
+
+
+def test_of_no_run_is_a_todo_done_while_red_and_every_share_is_one() -> None:
+    for seed in range(40):
+        kept = Kept()
+        Simulation.begin(seed, kept).run()
+        tally = kept.tally
+        assert tally.done_while_red == 0, f"seed {seed}"
+        assert tally.recovered_todos <= tally.failed_todos, f"seed {seed}"
+        assert tally.repaired_failures <= tally.failures, f"seed {seed}"
+        assert tally.overrides <= tally.decisions, f"seed {seed}"
+        assert tally.missed_todos <= tally.conventional_todos, f"seed {seed}"
+        assert tally.failed_todos <= tally.failures, f"seed {seed}"
