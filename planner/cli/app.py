@@ -23,8 +23,15 @@ COMMANDS: dict[str, Entry] = {
     "next": Entry("planner.cli.next", "What comes next: repairs, ready todos, what waits for a person."),
     "validate": Entry("planner.cli.validate", "Is the plan fit to be worked on?"),
     "status": Entry("planner.cli.status", "The tree of todos with states and progress."),
+    "waves": Entry("planner.cli.waves", "Which todos can be worked on at the same time?"),
     "which": Entry("planner.cli.which", "Which criteria of a plan need this test?"),
-    "explain": Entry("planner.cli.explain", "What a category, rule, state, exit status or todo means."),
+    "explain": Entry("planner.cli.explain", "What a word, rule or todo means; the story of a run."),
+    "step": Entry("planner.cli.step", "Drive a plan from outside: events in, actions out, in JSON."),
+    "replay": Entry("planner.cli.replay", "Fold a recorded log anew: are the decisions the same?"),
+    "metrics": Entry("planner.cli.metrics", "Metrics of runs, for Prometheus."),
+    "history": Entry(
+        "planner.cli.history", "What the store remembers: runs, branches, what repaired what."
+    ),
     "schema": Entry("planner.cli.schema", "The JSON Schema of a file that is read or written."),
     "contract": Entry("planner.cli.contract", "Make contract files from code."),
 }
@@ -34,7 +41,7 @@ EPILOG = """\
 \b
 Exit status
    0  all is well: decided, ready, found
-   1  findings (validate), or nothing found (which, explain)
+   1  findings (validate), other decisions (replay), or nothing found (which, explain)
    2  wrong usage of a command
    3  a fault of planner itself
    4  a file that cannot be read or does not fit
@@ -107,8 +114,8 @@ def planner(
 ) -> None:
     """Decides what comes next in a plan that pytest --planverify has verified.
 
-    It reads the plan and the outcomes of the last run. It runs nothing, and changes no file but the one
-    that you name with --output.
+    It reads the plan and the outcomes of the last run. It runs nothing, and changes no file but those
+    that you name, the log that planner step keeps, and the store.
     """
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planner.edges.store import CachedPlan
     from planner.edges.store.telling import Approval, Artifacts, Branch, Run, Seen
 
-NOTHING_YET = "A store is filled by: planner step PLAN --store .planverify/planverify.db"
+NOTHING_YET = "A store is filled by: planner step PLAN"
 _STATES = {state.value: said for state, said in STATES.items()}
 _STYLES = {state.value: style for state, style in STATE_STYLES.items()}
 _DEEDS = {

@@ -94,7 +94,21 @@ def gather(
     return contexts
 
 
-def _report(files: RootedFiles, outcome: Outcome, plan_id: str, run_id: str) -> FailureReport | None:
+def gather_one(
+    loaded: LoadedPlan, outcome: Outcome, *, reports: Path | None = None
+) -> FailureContext | None:
+    """As :func:`gather`, of one outcome of a run that is not known: its report is of the same failure."""
+    plan_id = loaded.plan.todo_list_id
+    todo = next((each for each in loaded.plan.items if each.id == outcome.todo_id), None)
+    if todo is None:
+        return None
+    files = RootedFiles(loaded.root)
+    report = _report(files if reports is None else RootedFiles(reports), outcome, plan_id, None)
+    criteria = loaded.criteria.get(todo.id, ())
+    return _context(todo, outcome, report, criteria, files, SourcePlaces(files))
+
+
+def _report(files: RootedFiles, outcome: Outcome, plan_id: str, run_id: str | None) -> FailureReport | None:
     """The report of this todo and this run; any other would tell of another failure."""
     if not _ID.match(_report_name(outcome.todo_id)):
         return None
@@ -110,7 +124,11 @@ def _report(files: RootedFiles, outcome: Outcome, plan_id: str, run_id: str) -> 
         report.schema_version <= FAILURE_REPORT_VERSION
         and report.todo.id == outcome.todo_id
         and report.plan.id == plan_id
-        and (report.run_id == run_id if report.run_id is not None else _is_same_failure(report, outcome))
+        and (
+            report.run_id == run_id
+            if report.run_id is not None and run_id is not None
+            else _is_same_failure(report, outcome)
+        )
     )
     return report if fits else None
 

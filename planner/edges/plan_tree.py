@@ -119,6 +119,13 @@ class PlanTree:
                     raise faults_at(self.loaded.path, [_place(index, todo, unfound)]) from None
         raise KeyError(todo_id)
 
+    def child_of(self, parent: Todo) -> PlanTree:
+        """The sub-plan of a parent as it is now, which may name another than its file does.
+
+        Raises :class:`planner.errors.PlanFileError`, and :class:`.sub_plan_files.Unfound`.
+        """
+        return self._child(parent)
+
     def load_all(self, within: Collection[str] | None = None) -> PlanTree:
         """Load all sub-plans below, or only those that hold the todos ``within``, and return this plan.
 

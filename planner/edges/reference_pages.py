@@ -1,6 +1,7 @@
 """The pages of docs/reference, written from the schemas, the taxonomy and the tables of rules.
 
-``python -m planner.edges.reference_pages`` writes them into the checkout that it is run from.
+``python -m planner.edges.reference_pages`` writes them, and the page of the life cycles, into the checkout
+that it is run from.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.edges import lifecycle_page
 from planner.edges.explanations import Explanation, load_explanations
 from planner.edges.reference_tables import KeyTables, cell, item, meanings, paragraph, rows
 
@@ -36,6 +38,11 @@ _RULES = {
     "rule of the revision": (
         "What revises a plan",
         "The rules by which a decision changes the plan: each edit names one.",
+    ),
+    "rule of the engine": (
+        "What carries a plan out",
+        "The rules by which the engine acts: each action of `planner step` names one of these, or one of "
+        "the rules above. `planner explain PLAN --log LOG` tells a run with them.",
     ),
     "rule of planner validate": (
         "What validates a plan",
@@ -185,3 +192,4 @@ def _keys_as_code(text: str) -> str:
 
 if __name__ == "__main__":
     write()
+    lifecycle_page.write()

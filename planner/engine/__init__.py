@@ -191,7 +191,9 @@ def _refuse_out_of_place(state: State, kind: str) -> None:
     """Refuse what cannot be told in this state of the plan, whatever it is about."""
     if state.plan_state.is_final:
         how = state.plan_state.value
-        raise RefusedEvent("run-is-over", f"the run is over: the plan is {how}", "begin another run")
+        raise RefusedEvent(
+            "run-is-over", f"the run is over: the plan is {how}", "begin another, in a log of its own"
+        )
     if kind == "plan_submitted":
         raise RefusedEvent(
             "plan-is-submitted", "a plan is submitted once, as the first event", "leave it out"
@@ -199,9 +201,13 @@ def _refuse_out_of_place(state: State, kind: str) -> None:
     begun = state.plan_state is not PlanState.READY
     if kind == "run_started" and begun:
         raise IllegalTransition(
-            "the plan", state.plan_state, PlanState.EXECUTING, kind, ["what other events bring"]
+            "the plan",
+            state.plan_state,
+            PlanState.EXECUTING,
+            kind,
+            remedy="a run is started once; go on with run_resumed",
         )
-    if not begun and kind not in ("run_started", "stop_requested", "clock_ticked"):
+    if not begun and kind not in ("run_started", "run_resumed", "stop_requested", "clock_ticked"):
         raise RefusedEvent("run-not-started", f"{kind} comes before run_started", "begin with run_started")
 
 
@@ -212,7 +218,7 @@ def _settle_or_halt(tx: Transaction) -> None:
         halt(tx, stop)
 
 
-def _run_started(tx: Transaction, event: RunStarted) -> None:
+def _run_started(tx: Transaction, event: RunStarted | RunResumed) -> None:
     del event
     tx.started = tx.now
     tx.plan_to(PlanState.EXECUTING)
@@ -220,8 +226,11 @@ def _run_started(tx: Transaction, event: RunStarted) -> None:
 
 
 def _run_resumed(tx: Transaction, event: RunResumed) -> None:
-    del event
-    ask_again(tx)
+    """Ask again; a driver that was killed before it could begin, begins."""
+    if tx.plan_state is PlanState.READY:
+        _run_started(tx, event)
+    else:
+        ask_again(tx)
 
 
 def _clock_ticked(tx: Transaction, event: ClockTicked) -> None:

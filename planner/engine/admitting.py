@@ -11,12 +11,15 @@ from planner.model.plan import TodoStatus
 from planner.rules.board import qualified
 from planner.rules.dependencies import find_cycle
 from planner.rules.file_claims import claimed_files
+from planner.rules.glob_patterns import plain, seen_from_above
+from planner.rules.inheriting import inherited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from planner.engine.transaction import Transaction
-    from planner.model.plan import Plan
+    from planner.model.events import SubPlanLoaded
+    from planner.model.plan import Plan, Todo
 
 DEEPEST = 3
 """A parent may lie so many levels below the top plan, itself not counted."""
@@ -43,7 +46,29 @@ def problems_of(plan: Plan) -> Iterator[str]:
         yield f"the todos depend on each other in a circle: {' -> '.join(circle)}; remove one dependency"
 
 
-def admit(tx: Transaction, plan: Plan, digest: str, within: str) -> tuple[str, ...]:
+def base_of(tx: Transaction, parent: TodoRecord, event: SubPlanLoaded) -> str:
+    """Where the root of a sub-plan lies, seen from the root of the plan at the top."""
+    if event.base is not None:
+        return plain(event.base)
+    path = event.path or parent.todo.sub_plan or ""
+    root = "." if event.plan is None else event.plan.root
+    parts: list[str] = []
+    for part in "/".join((tx.parts[parent.within].base, path.rpartition("/")[0], root)).split("/"):
+        if part == ".." and parts and parts[-1] != "..":
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts) or "."
+
+
+def files_of(tx: Transaction, todo: Todo, within: str) -> tuple[str, ...]:
+    """The globs that a todo may write, as the root of the plan at the top sees them."""
+    base = tx.parts[within].base
+    found = claimed_files(todo)
+    return found if base == "." else tuple(seen_from_above(each, base) for each in found)
+
+
+def admit(tx: Transaction, plan: Plan, digest: str, within: str, base: str = ".") -> tuple[str, ...]:
     """Take in the todos of a plan; the ids of those that are no branches are returned, in its order.
 
     Branches that an earlier planning has made are its history: their ids stay taken, and their todo is
@@ -51,8 +76,11 @@ def admit(tx: Transaction, plan: Plan, digest: str, within: str) -> tuple[str, .
     """
     branches = frozenset(todo.id for todo in plan.items if todo.parent_id is not None)
     repaired = frozenset(todo.parent_id for todo in plan.items if todo.parent_id is not None)
-    tx.parts = tx.parts.set(within, PlanPart(plan, 1, digest, branches, Map({digest: 1}), repaired))
-    above = tx.records[within].rank if within else ()
+    if within:
+        above = tx.parts[tx.records[within].within].plan.metadata
+        plan = plan.model_copy(update={"metadata": inherited(plan.metadata, above)})
+    tx.parts = tx.parts.set(within, PlanPart(plan, 1, digest, base, branches, Map({digest: 1}), repaired))
+    place = tx.records[within].rank if within else ()
     todos = tx.records.mutate()
     waiting: dict[str, list[str]] = {}
     admitted: list[str] = []
@@ -67,9 +95,9 @@ def admit(tx: Transaction, plan: Plan, digest: str, within: str) -> tuple[str, .
             id=name,
             todo=todo,
             within=within,
-            rank=(*above, index),
+            rank=(*place, index),
             waits=len(before),
-            files=claimed_files(todo),
+            files=files_of(tx, todo, within),
             is_parent=todo.has_sub_plan,
         )
         todos[name] = record

@@ -94,8 +94,13 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
     if event.answer == "give_up":
         fail(tx, record)
     elif event.answer == "retry":
-        record = tx.put(record._replace(by_person=True, instructions=event.because or record.instructions))
-        tx.wish(record, Wish("implement", "person-grants-a-turn", f"{who} wants it tried once more{said}"))
+        because = f"{who} wants it tried once more{said}"
+        if record.is_parent:
+            tx.wish(record, Wish("load", "person-grants-a-turn", because))
+        else:
+            told = event.because or record.instructions
+            record = tx.put(record._replace(by_person=True, instructions=told))
+            tx.wish(record, Wish("implement", "person-grants-a-turn", because))
     else:
         record = tx.put(record._replace(waited=0))
         tx.wish(record, Wish("verify", "answered-is-verified-again", f"{who} has answered{said}"))

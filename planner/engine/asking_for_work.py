@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from planner.engine.transaction import rfc3339
 from planner.model.actions import Brief, Implement, LoadSubPlan, Verify
 from planner.model.life import TodoLife
-from planner.rules.criteria import commands_of
+from planner.rules.criteria import commands_of, pytest_command, wants_convention
 from planner.rules.repairing import Failed, instructions_for
 from planner.rules.risk import bounds_of
 
@@ -182,11 +182,17 @@ def _criteria(todo: Todo) -> tuple[str, ...]:
     wanted = todo.acceptance_criteria
     return (
         *(spec.cmd for _, spec in commands_of(todo)),
+        *((f"by convention: {pytest_command(_conventional(todo))}",) if wants_convention(todo) else ()),
         *(f"artifact: {artifact.path}" for artifact in wanted.expected_artifacts),
         *(f"metric: {each.name} {each.operator} {each.value:g}" for each in wanted.metrics),
         *(f"question: {each.question}" for each in wanted.manual),
         *(() if todo.contract_path is None else (f"contract: {todo.contract_path}",)),
     )
+
+
+def _conventional(todo: Todo) -> str:
+    """The file in which the tests of a todo without criteria are looked for first."""
+    return f"tests/test_{todo.id.replace('-', '_')}.py"
 
 
 def _verify(

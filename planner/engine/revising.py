@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
+from planner.engine.admitting import files_of
 from planner.engine.consequences import fail, offer
 from planner.engine.state import TodoRecord
 from planner.errors import EditConflictError
@@ -15,7 +16,6 @@ from planner.model.edits import Edit
 from planner.model.life import PlanState, TodoLife
 from planner.rules.board import qualified
 from planner.rules.editing import Editing, InsertTodo, ReplacePolicy, ReplaceTodo
-from planner.rules.file_claims import claimed_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -157,7 +157,12 @@ def _rank(tx: Transaction, todo: Todo, within: str, edits: Sequence[Edit], index
 def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...]) -> None:
     name = qualified(within, todo.id)
     record = TodoRecord(
-        id=name, todo=todo, within=within, rank=rank, files=claimed_files(todo), is_parent=todo.has_sub_plan
+        id=name,
+        todo=todo,
+        within=within,
+        rank=rank,
+        files=files_of(tx, todo, within),
+        is_parent=todo.has_sub_plan,
     )
     if todo.parent_id is None:
         tx.unfinished += 1
@@ -188,13 +193,14 @@ def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...]) -> Non
 
 def _replace(tx: Transaction, name: str, todo: Todo) -> None:
     record = tx.records[name]
-    files = record.files if name in tx.live else claimed_files(todo)
+    files = record.files if name in tx.live else files_of(tx, todo, record.within)
     old, new = set(record.todo.dependencies), set(todo.dependencies)
     since = record.judged_since
     if judges(record.todo) != judges(todo):
         since = tx.parts[record.within].version
         tx.judged_anew.append(name)
     tx.put(record._replace(todo=todo, files=files, judged_since=since))
+    tx.changed.append(name)
     _wait(tx, name, [each for each in todo.dependencies if each not in old])
     _wait_no_longer(tx, name, [each for each in record.todo.dependencies if each not in new])
 

@@ -32,7 +32,7 @@ _OWN: Mapping[str, str] = {
     "answered-is-verified-again": "When a person has answered, the todo is verified again.",
     "conflict-is-done-anew": "Work that does not fit that of another todo is done anew, behind that todo.",
     "violation-asks": "Where the plan says so, a violation is put before a person instead of a stop.",
-    "sub-plan-unfit": "A parent whose sub-plan cannot be loaded, or not be carried out, has failed.",
+    "sub-plan-unfit": "When a sub-plan cannot be loaded, or not be carried out, a person decides.",
     "resumed": "When the driver begins anew, everything that is outstanding is asked for again.",
     "halt-on-consecutive-failures": "Too many todos in a row whose repairs are used up stop everything.",
     "halt-on-identical-failure": "The same failure in an unchanged product, too often, stops everything.",

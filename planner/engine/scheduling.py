@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.engine.admitting import is_said_to_be_done
+from planner.engine.admitting import files_of, is_said_to_be_done
 from planner.engine.asking_for_work import implement, load_sub_plan, verify
 from planner.engine.budgeting import may_work
 from planner.engine.consequences import done, fail, rest
@@ -13,7 +13,6 @@ from planner.engine.state import Question, Wish
 from planner.model.actions import QuestionKind
 from planner.model.life import TodoLife
 from planner.rules.criteria import commands_of
-from planner.rules.file_claims import claimed_files
 from planner.rules.risk import asks_before_start
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ _AWAITED = {
     "implement": frozenset((TodoLife.TEST_FAILED, TodoLife.PENDING)),
     "verify": frozenset((TodoLife.TEST_FAILED, TodoLife.TESTING, TodoLife.ACTIVE)),
     "children": frozenset((TodoLife.ACTIVE,)),
+    "load": frozenset((TodoLife.ACTIVE,)),
 }
 """In which states a wish may still be granted."""
 
@@ -76,7 +76,7 @@ def _grant(tx: Transaction, record: TodoRecord, wish: Wish) -> None:
     if wish.kind == "start" and not record.is_parent and _asks_first(tx, record):
         return
     _begin(tx, record)
-    if record.is_parent and wish.kind == "start":
+    if record.is_parent and wish.kind in ("start", "load"):
         load_sub_plan(tx, record, wish.rule, wish.because)
     elif wish.kind == "verify":
         verify(tx, record, wish.rule, wish.because)
@@ -86,6 +86,9 @@ def _grant(tx: Transaction, record: TodoRecord, wish: Wish) -> None:
         because = wish.because if wish.kind != "start" else "its branch is made, and waits for nothing"
         rule = wish.rule if wish.kind != "start" else "branch-is-worked-on"
         implement(tx, record, rule, because, attempt=record.attempts + 1, depth=record.depth)
+    elif tx.memory is not None and wish.kind == "start":
+        chance = round(tx.memory.order_bias(record.todo, tx.now), 3)
+        implement(tx, record, wish.rule, wish.because, chance_at_once=chance)
     else:
         implement(tx, record, wish.rule, wish.because, retries=record.retries)
 
@@ -146,7 +149,7 @@ def _end_parent(tx: Transaction, record: TodoRecord) -> None:
         return
     rest(tx, record)
     alone = record.todo.model_copy(update={"sub_plan": None, "is_parent": False, "sub_project_id": None})
-    record = tx.put(record._replace(is_parent=False, wish=None, files=claimed_files(alone)))
+    record = tx.put(record._replace(is_parent=False, wish=None, files=files_of(tx, alone, record.within)))
     if any(tx.records[name].life is not TodoLife.DONE for name in record.children):
         fail(tx, record)
     elif has_own_criteria(record):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.engine.asking_for_work import repeat, verify
+from planner.engine.consequences import offer
 from planner.engine.heap import popped
 from planner.engine.repairing import branch_ended, open_branch
 from planner.engine.scheduling import dispatch
+from planner.engine.state import Wish
 from planner.engine.transaction import Stop, asking
 from planner.errors import EditConflictError
-from planner.model.actions import Finish, Halt
+from planner.model.actions import Finish, Halt, QuestionKind
 from planner.model.life import PlanState, TodoLife
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ def settle(tx: Transaction) -> None:
     while True:
         if tx.judged_anew:
             _verify_anew(tx, tx.records[tx.judged_anew.pop(0)])
+            continue
+        if tx.changed:
+            _propose_anew(tx, tx.changed.pop(0))
             continue
         if tx.ended_branches:
             branch_ended(tx, tx.records[tx.ended_branches.pop(0)])
@@ -106,6 +111,19 @@ def ask_again(tx: Transaction) -> None:
 
 def _live(tx: Transaction) -> list[str]:
     return [name for name, _ in sorted(tx.live.items(), key=lambda item: (item[1], item[0]))]
+
+
+def _propose_anew(tx: Transaction, todo_id: str) -> None:
+    """A todo has changed: an approval is bound to what it was, so what it is now is asked about."""
+    for question in sorted(tx.questions.values(), key=lambda each: each.asked):
+        if question.todo_id != todo_id:
+            continue
+        if question.kind is QuestionKind.APPROVE_START:
+            tx.withdraw(question.id)
+            offer(tx, (todo_id,))
+        elif question.kind is QuestionKind.APPROVE_BRANCH:
+            tx.withdraw(question.id)
+            open_branch(tx, tx.records[todo_id], Wish("branch", question.rule, question.because))
 
 
 def _verify_anew(tx: Transaction, record: TodoRecord) -> None:

@@ -26,7 +26,7 @@ class Wish(NamedTuple):
     """What a todo is to do when its turn comes, and by which rule."""
 
     kind: str
-    """``start``, ``implement``, ``verify``, ``branch`` or ``children``."""
+    """``start``, ``implement``, ``verify``, ``branch``, ``children`` or ``load``."""
     rule: str
     because: str
     proposal: Proposal | None = None
@@ -141,6 +141,8 @@ class PlanPart(NamedTuple):
     """As it was loaded; only its policy is kept up to date. Its todos stand in the records."""
     version: int
     digest: str
+    base: str = "."
+    """Where its root lies, seen from the root of the plan at the top."""
     history: frozenset[str] = frozenset()
     """The ids of the branches that an earlier planning has made."""
     versions: Map[str, int] = Map()

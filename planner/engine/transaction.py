@@ -93,7 +93,15 @@ class Transaction:
     asked_questions: int
     stopped: Halt | Finish | None
 
-    __slots__ = (*State._fields, "actions", "ended_branches", "expired", "judged_anew", "trigger")
+    __slots__ = (
+        *State._fields,
+        "actions",
+        "changed",
+        "ended_branches",
+        "expired",
+        "judged_anew",
+        "trigger",
+    )
 
     actions: list[Action | Callable[[], Action]]
     """What the engine asks for, or how it is made from values that no longer change."""
@@ -105,6 +113,8 @@ class Transaction:
     """The branches that have come to their end; what follows for their todos is decided last."""
     judged_anew: list[str]
     """The todos whose criteria have changed."""
+    changed: list[str]
+    """The todos that a revision has changed: what was proposed about them is proposed anew."""
 
     def __init__(self, state: State, trigger: str) -> None:
         # Field by field: this is done for every event, and a loop takes four times as long.
@@ -147,6 +157,7 @@ class Transaction:
         self.expired = frozenset()
         self.ended_branches = []
         self.judged_anew = []
+        self.changed = []
 
     def state(self) -> State:
         """The state after the event."""

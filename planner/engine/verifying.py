@@ -18,7 +18,6 @@ from planner.model.taxonomy import Category, Family
 from planner.model.verdicts import TodoState, Verdict
 from planner.rules.board import Entry, state_of
 from planner.rules.halting import HALTING, failures_of
-from planner.rules.lifecycle import reachable
 from planner.rules.setting_apart import set_apart
 from planner.rules.triage import UNDECIDED, is_nobodys, sorted_failures
 
@@ -41,13 +40,22 @@ def verified(tx: Transaction, event: Verified) -> None:
     """Take a verification in. Raises :class:`planner.errors.RefusedEvent` for one that nobody asked for."""
     outcome = event.outcome
     record = tx.known(outcome.todo_id)
+    own = (tx.plan_id, tx.parts[record.within].plan.todo_list_id)
+    if outcome.plan is not None and outcome.plan not in own:
+        raise RefusedEvent(
+            "another-plan",
+            f"the outcome of '{record.id}' is of the plan '{outcome.plan}', and this one is '{tx.plan_id}'",
+            "tell only outcomes of this plan",
+        )
     said = state_of(outcome)
     if record.id in tx.expired:  # what was verified has come to its end by the time alone
         return
     if record.life is not TodoLife.TESTING:
         after = _ENDS.get(said, TodoLife.TESTING)
         whose = f"todo '{record.id}'"
-        raise IllegalTransition(whose, record.life, after, "verified", reachable(record.life))
+        raise IllegalTransition(
+            whose, record.life, after, "verified", remedy="tell only of what verify has asked for"
+        )
     if record.id not in tx.live:
         waits = f"for the answer to '{record.question}'" if record.question else "for its turn"
         raise RefusedEvent(
@@ -57,6 +65,7 @@ def verified(tx: Transaction, event: Verified) -> None:
         )
     _refuse_stale(tx, record, event)
     _count_cost(tx, record, outcome)
+    record = tx.records[record.id]
     _stop_on_violation(tx, record, outcome)
     check_budget(tx, record.id)
     if said is TodoState.DONE:
@@ -94,7 +103,9 @@ def _count_cost(tx: Transaction, record: TodoRecord, outcome: Outcome) -> None:
     if record.told:
         return
     tokens, cycles = outcome.metrics.tokens_used or 0, outcome.metrics.patch_cycles or 0
-    tx.spent = tx.spent.plus(tokens=max(tokens, 0), cycles=max(cycles, 0))
+    assumed = 1 if record.turns else 0  # a turn that says nothing counts as one cycle
+    tx.spent = tx.spent.plus(tokens=max(tokens, 0), cycles=max(cycles - assumed, 0))
+    tx.put(record._replace(told=True))
 
 
 def _stop_on_violation(tx: Transaction, record: TodoRecord, outcome: Outcome) -> None:

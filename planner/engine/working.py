@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.engine.admitting import DEEPEST, MOST_TODOS, admit, problems_of
+from planner.engine.admitting import DEEPEST, MOST_TODOS, admit, base_of, problems_of
 from planner.engine.asking_for_work import implement, verify
 from planner.engine.budgeting import check_budget, may_work
 from planner.engine.consequences import CHILDREN_ENDED, done, fail, offer, red, rest
@@ -15,7 +15,6 @@ from planner.engine.transaction import Stop
 from planner.errors import IllegalTransition, RefusedEvent
 from planner.model.life import TodoLife
 from planner.model.taxonomy import Category
-from planner.rules.lifecycle import reachable
 
 if TYPE_CHECKING:
     from planner.engine.state import TodoRecord
@@ -102,7 +101,11 @@ def conflict_found(tx: Transaction, event: ConflictFound) -> None:
         record = records[1]
         whose = f"todo '{record.id}'"
         raise IllegalTransition(
-            whose, record.life, TodoLife.ACTIVE, "conflict_found", reachable(record.life)
+            whose,
+            record.life,
+            TodoLife.ACTIVE,
+            "conflict_found",
+            remedy="name a todo behind the first that is under work, or being verified",
         )
     for record in again:
         _again_after(tx, tx.records[record.id], records[0].id, event.files)
@@ -114,8 +117,15 @@ def sub_plan_loaded(tx: Transaction, event: SubPlanLoaded) -> None:
     if not record.is_parent or record.life is not TodoLife.ACTIVE or record.id in tx.parts:
         whose = f"todo '{record.id}'"
         raise IllegalTransition(
-            whose, record.life, TodoLife.ACTIVE, "sub_plan_loaded", reachable(record.life)
+            whose,
+            record.life,
+            TodoLife.ACTIVE,
+            "sub_plan_loaded",
+            remedy="tell only of what load_sub_plan has asked for",
         )
+    if record.question is not None:  # it was asked what is to become of it, and this is the answer
+        tx.withdraw(record.question)
+        record = tx.records[record.id]
     problems = list(event.problems)
     if event.plan is None:
         problems = problems or ["it could not be loaded"]
@@ -127,10 +137,11 @@ def sub_plan_loaded(tx: Transaction, event: SubPlanLoaded) -> None:
             problems.append(f"with this sub-plan there are more than {MOST_TODOS} todos")
     if problems or event.plan is None:
         because = f"the sub-plan of {record.id} cannot be carried out: {problems[0]}"
-        fail(tx, record)
-        _exhausted(tx, record, "sub-plan-unfit", because)
+        rest(tx, record)
+        escalate(tx, record, "sub-plan-unfit", because, exhausted=False)
         return
-    names = admit(tx, event.plan, event.digest, record.id)
+    tx.live = tx.live.set(record.id, record.rank)
+    names = admit(tx, event.plan, event.digest, record.id, base_of(tx, record, event))
     record = tx.records[record.id]
     record = tx.put(record._replace(children=names, open_children=len(names)))
     offer(tx, names)
@@ -143,7 +154,9 @@ def _at_work(tx: Transaction, todo_id: str, answers: int | None, after: TodoLife
     record = tx.known(todo_id)
     if record.life is not TodoLife.ACTIVE or record.is_parent:
         whose = f"todo '{record.id}'"
-        raise IllegalTransition(whose, record.life, after, tx.trigger, reachable(record.life))
+        raise IllegalTransition(
+            whose, record.life, after, tx.trigger, remedy="tell only of what implement has asked for"
+        )
     if answers is not None and answers != record.asked:
         raise RefusedEvent(
             "late-answer",
@@ -191,7 +204,11 @@ def _again_after(tx: Transaction, record: TodoRecord, first: str, files: tuple[s
     because = f"its work does not fit that of {first}"
     if files:
         because += f" ({', '.join(files[:5])})"
-    tx.cancel(record, "conflict-is-done-anew", because)
+    if record.question is not None:
+        tx.withdraw(record.question)
+        record = tx.records[record.id]
+    if record.id in tx.live:
+        tx.cancel(record, "conflict-is-done-anew", because)
     apart = tuple(dict.fromkeys((*record.files, *files)))
     if record.life is TodoLife.ACTIVE:
         record = tx.move(record, TodoLife.TESTING)

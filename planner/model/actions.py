@@ -17,7 +17,7 @@ from planner.model.outcome import Failure
 from planner.model.plan import RiskLevel, Todo
 from planner.model.taxonomy import Category, Role
 
-Fact: TypeAlias = str | int | float | bool | None | tuple[str, ...]
+Fact: TypeAlias = str | int | float | bool | tuple[str, ...] | None
 
 
 class _Action(ReadValue):

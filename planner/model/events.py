@@ -7,10 +7,11 @@ log of events is all that a replay needs.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AliasChoices, AwareDatetime, Field
+from pydantic import AfterValidator, AliasChoices, AwareDatetime, Field
 
 from planner.model.base import ReadValue
 from planner.model.context import FailureContext
@@ -27,8 +28,18 @@ Name = Annotated[str, Field(min_length=1, max_length=2_000)]
 Amount = Annotated[int, Field(ge=0, le=10**15)]
 
 
+def _within_the_calendar(at: datetime) -> datetime:
+    """Refuse what has no date in UTC, which only the ends of the calendar can be without."""
+    if at.year in (1, 9999):
+        try:
+            at.astimezone(UTC)
+        except OverflowError:
+            raise ValueError("it lies outside of the years 1 to 9999 in UTC") from None
+    return at
+
+
 class _Event(ReadValue):
-    at: AwareDatetime
+    at: Annotated[AwareDatetime, AfterValidator(_within_the_calendar)]
     """When it happened, RFC 3339 with an offset. Time never goes back: an earlier time is read as the
     latest that was told."""
 
@@ -179,6 +190,9 @@ class SubPlanLoaded(_Event):
     plan: Plan | None = None
     digest: str = ""
     path: RelativePath | None = None
+    base: RelativePath | None = None
+    """Where its root lies, seen from the root of the plan at the top; where it is absent, it is told from
+    the paths."""
     problems: tuple[str, ...] = ()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from planner.model.plan import TodoStatus
-from planner.model.verdicts import TodoState
+from planner.model.verdicts import TodoState, Verdict
 from planner.rules.dependencies import dependency_order
 
 if TYPE_CHECKING:
@@ -139,15 +139,15 @@ def state_of(outcome: Outcome) -> TodoState:
 
 
 def _contradicts_itself(outcome: Outcome, state: TodoState) -> bool:
-    """Whether it calls itself a success and a failure at once."""
+    """Whether it calls itself a success and a failure at once, or one that a check does not bear out."""
     if state is TodoState.TEST_FAILED:
         return outcome.success
     if state is not TodoState.DONE:
         return False
     # Without a state, success is all that is said; with one, a todo without commands is done, too.
     untested = outcome.state is None and not outcome.tests_passed
-    red = any(check.counts_as.is_red for check in outcome.checks)
-    return not outcome.success or untested or red or outcome.failure_evidence is not None
+    unproved = any(check.counts_as is not Verdict.PASSED for check in outcome.checks)
+    return not outcome.success or untested or unproved or outcome.failure_evidence is not None
 
 
 def qualified(within: str, todo_id: str) -> str:

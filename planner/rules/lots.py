@@ -18,6 +18,9 @@ _MOST_PAIRS = 1_000_000
 _MOST_PAIRS_EACH = 16
 """More lots that may meet than these would not fit in memory, and are not compared one by one."""
 
+_Key: TypeAlias = "str | tuple[str, tuple[str, ...]]"
+"""What tells lots apart: how a glob begins; or the glob, and those that are taken out of it."""
+
 _Lots: TypeAlias = "tuple[list[tuple[int, ...]], list[tuple[int, int]]]"
 """The lots of each claimant, and each pair of lots that may meet."""
 
@@ -95,9 +98,9 @@ def _exact(claims: Sequence[tuple[str, ...]]) -> _Lots | None:
     """The lots of the claimants, and those that may meet; nothing where they meet by the million."""
     # Where nothing is taken out of any glob, those that begin alike meet the same others.
     plain = not any(pattern.startswith("!") for patterns in claims for pattern in patterns)
-    numbers: dict[str | Grant, int] = {}
+    numbers: dict[_Key, int] = {}
     lots_of = [
-        _numbered(map(fixed_start, patterns) if plain else grants_of(patterns), numbers)
+        _numbered(map(fixed_start, patterns) if plain else map(_plain, grants_of(patterns)), numbers)
         for patterns in claims
     ]
     most = _MOST_PAIRS + _MOST_PAIRS_EACH * len(numbers)
@@ -107,7 +110,7 @@ def _exact(claims: Sequence[tuple[str, ...]]) -> _Lots | None:
 
 def _coarse(claims: Sequence[tuple[str, ...]]) -> _Lots:
     """The same, a glob standing for all below its literal start: more is kept apart, never less."""
-    numbers: dict[str | Grant, int] = {}
+    numbers: dict[_Key, int] = {}
     lots_of = [
         _numbered(("/".join(literal_start(grant.pattern)) for grant in grants_of(patterns)), numbers)
         for patterns in claims
@@ -115,10 +118,15 @@ def _coarse(claims: Sequence[tuple[str, ...]]) -> _Lots:
     return lots_of, list(_pairs(numbers))
 
 
-def _numbered(keys: Iterable[str | Grant], numbers: dict[str | Grant, int]) -> tuple[int, ...]:
+def _numbered(keys: Iterable[_Key], numbers: dict[_Key, int]) -> tuple[int, ...]:
     """The numbers of the keys, each once; a key that is new gets the next one."""
     found = tuple([numbers.setdefault(key, len(numbers)) for key in keys])
     return found if len(found) < 2 else tuple(dict.fromkeys(found))
+
+
+def _plain(grant: Grant) -> tuple[str, tuple[str, ...]]:
+    """A tuple of texts is no load on the search for garbage; any instance of a class is."""
+    return (grant.pattern, grant.without)
 
 
 def _repeated(lots_of: Iterable[tuple[int, ...]]) -> Iterator[int]:
@@ -145,10 +153,10 @@ def _minding(pairs: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
     return minds
 
 
-def _pairs(numbers: Mapping[str | Grant, int]) -> Iterator[tuple[int, int]]:
+def _pairs(numbers: Mapping[_Key, int]) -> Iterator[tuple[int, int]]:
     """The lots that may meet, each pair once."""
     starts: dict[str, int] = {}
-    grants: list[Grant] = []
+    grants: list[tuple[str, tuple[str, ...]]] = []
     alike: dict[int, list[int]] = {}
     """The other grants that begin as one of them does."""
     for key, number in numbers.items():
@@ -156,7 +164,7 @@ def _pairs(numbers: Mapping[str | Grant, int]) -> Iterator[tuple[int, int]]:
             starts[key] = number
         else:
             grants.append(key)
-            first = starts.setdefault(fixed_start(key.pattern), number)
+            first = starts.setdefault(fixed_start(key[0]), number)
             if first != number:
                 alike.setdefault(first, []).append(number)
     if not grants:
@@ -166,5 +174,7 @@ def _pairs(numbers: Mapping[str | Grant, int]) -> Iterator[tuple[int, int]]:
     for one, other in chain(same, meetings(starts)):
         for number in (one, *alike.get(one, ())):
             for second in (other, *alike.get(other, ())):
-                if (one != other or second < number) and grants[number].meets(grants[second]):
+                if one == other and second >= number:
+                    continue
+                if Grant(*grants[number]).meets(Grant(*grants[second])):
                     yield number, second

@@ -235,6 +235,7 @@ def _known(given: Any, read: Any) -> bool:
     [
         (plan_model.Plan, "The plan"),
         (plan_model.Policy, "`metadata`: what the plan allows"),
+        (plan_model.HaltPolicy, "Halts"),
         (plan_model.CommandSpec, "`tests`: commands"),
         (plan_model.ArtifactSpec, "`expected_artifacts`: files"),
         (plan_model.MetricSpec, "`metrics`: numbers that the tests record"),

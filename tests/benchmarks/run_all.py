@@ -17,7 +17,17 @@ from pathlib import Path
 import pytest
 from table import Row, render
 
-BENCHMARKS = ("supervision", "commands", "many_tests", "unused", "plan_loading", "planner")
+BENCHMARKS = (
+    "supervision",
+    "commands",
+    "many_tests",
+    "unused",
+    "plan_loading",
+    "planner",
+    "engine",
+    "memory",
+    "waves",
+)
 """Each is a module ``bench_NAME`` with a function ``rows(folder, rounds)``."""
 
 

@@ -13,7 +13,7 @@ class Row:
     name: str
     figure: float
     unit: str
-    """``x``, ``ms``, ``us`` or ``MiB``."""
+    """``x``, ``s``, ``ms``, ``us``, ``MiB``, or percentage ``points``."""
     at_most: float | None = None
     at_least: float | None = None
     from_what: str = ""

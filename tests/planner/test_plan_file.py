@@ -75,6 +75,9 @@ def test_every_field_of_a_plan_is_read() -> None:
     assert policy.network == ("localhost", "10.0.0.1")
     assert policy.budget.new_files == 2
     assert policy.budget.extensions == {"x-why": "small"}
+    halt = policy.halt
+    assert (halt.consecutive_failures, halt.identical_failures, halt.flaky_streak) == (None, 4, 5)
+    assert (halt.file_growth, halt.security, halt.budget) == (0, "ask", "ask")
     assert policy.flaky_retry.quarantine[0].ticket == "12"
     assert [item.id for item in plan.items[:3]] == ["on", "2026-01-01", "1.0"]
     assert (first.title, first.intent, first.status) == ("1.0", "Two lines,\nkept.\n", TodoStatus.CLAIMED)

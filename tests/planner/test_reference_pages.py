@@ -10,6 +10,7 @@ import pytest
 from planner.edges import reference_pages
 from planner.edges.explanations import load_explanations
 from planner.edges.reference_tables import KeyTables, cell, meanings, rows
+from planner.engine import ENGINE_RULES
 from planner.model.taxonomy import Category
 from planner.rules.deciding import DECISION_RULES
 from planner.rules.revision import REVISION_RULES
@@ -56,7 +57,7 @@ def test_every_rule_stands_in_a_table() -> None:
     named = set(re.findall(r"^\| `([^`]+)`", PAGES["rules.md"], re.MULTILINE))
     of_the_diagnosis = set(load_explanations().kinds()["rule of the diagnosis"])
 
-    assert named == {*DECISION_RULES, *REVISION_RULES, *VALIDATION_RULES, *of_the_diagnosis}
+    assert named == {*ENGINE_RULES, *DECISION_RULES, *REVISION_RULES, *VALIDATION_RULES, *of_the_diagnosis}
 
 
 def test_every_category_has_its_section() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from validation_samples import GOOD_TEST, only, rules, todo
+from validation_samples import GOOD_TEST, findings, only, rules, todo
 
 FILES = {"t.py": GOOD_TEST, "u.py": GOOD_TEST}
 
@@ -143,6 +143,29 @@ def test_settings_that_say_the_opposite_are_found(tmp_path: Path, plan: dict[str
 )
 def test_settings_that_go_together_are_fine(tmp_path: Path, plan: dict[str, Any]) -> None:
     assert judge(tmp_path, plan) == []
+
+
+COUNTED = ("consecutive_failures", "identical_failures", "flaky_streak", "file_growth")
+
+
+@pytest.mark.parametrize(
+    ("halt", "places"),
+    [
+        ({}, []),
+        ({"security": "halt", "budget": "ask"}, []),
+        ({"security": "ask"}, ["metadata.halt.security"]),
+        (dict.fromkeys(COUNTED), ["metadata.halt"]),
+        ({**dict.fromkeys(COUNTED), "file_growth": 0}, []),
+        ({**dict.fromkeys(COUNTED), "security": "ask"}, ["metadata.halt", "metadata.halt.security"]),
+    ],
+)
+def test_a_plan_that_gives_up_what_stops_it_is_warned(
+    tmp_path: Path, halt: dict[str, Any], places: list[str]
+) -> None:
+    found = findings(tmp_path, todo("a", "pytest t.py"), files={**FILES}, metadata={"halt": halt})
+    assert [(each.rule, each.severity, each.place) for each in found] == [
+        ("safety-off", "warning", place) for place in places
+    ]
 
 
 def test_a_quarantine_is_judged_against_the_given_day_only(tmp_path: Path) -> None:

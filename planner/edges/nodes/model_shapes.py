@@ -61,7 +61,7 @@ _NOUNS: dict[type, str] = {
     FlakyRetry: "flaky_retry",
     Quarantine: "a quarantine",
     Budget: "budget",
-    HaltPolicy: "halt policy",
+    HaltPolicy: "halt",
 }
 _WORDS: dict[type, str] = {
     Operator: "operator",

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.edges.latest_outcomes import shown
+from planner.edges.plan_file import dump_plan
 from planner.edges.rewriting import rewrite
 from planner.errors import PlannerError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from planner.edges.plan_file import LoadedPlan
     from planner.edges.plan_tree import PlanTree
     from planner.model.plan import Plan
 
@@ -30,6 +32,16 @@ class NewPlan:
     """Whether it is the user's text with changes; if not, their comments are lost."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewText:
+    """What one file is to hold."""
+
+    path: Path
+    text: str
+    faithful: bool
+    """As of :class:`NewPlan`."""
+
+
 def write_new_plans(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> tuple[NewPlan, ...]:
     """Write the plan to ``target``, and each changed sub-plan beside it, named by its parent.
 
@@ -37,22 +49,44 @@ def write_new_plans(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -
     text. Every text is made before the first file is written, and no file that is there is replaced. Raises
     :class:`planner.errors.PlannerError`.
     """
-    parts = {"": tree.loaded, **{name: sub.loaded for name, sub in tree.sub_plans().items()}}
-    plans = {within: plan for within, plan in revised.items() if plan != parts[within].plan}
-    texts: dict[str, tuple[Path, str, bool]] = {}
-    while deepest := max(plans, key=_depth, default=""):
-        path = _beside(target, deepest, parts[deepest].path.suffix)
-        written = rewrite(parts[deepest], plans.pop(deepest), target=path)
-        texts[deepest] = (path, written.text, written.faithful)
-        above, _, todo_id = deepest.rpartition("/")
-        plans[above] = _pointing(plans.get(above, parts[above].plan), todo_id, path, parts[above].root)
-    written = rewrite(tree.loaded, plans.get("", tree.loaded.plan), target=target)
-    texts[""] = (target, written.text, written.faithful)
-    _write({path: text for path, text, _ in texts.values()})
+    texts = new_plan_texts(tree, revised, target)
+    _write({each.path: each.text for each in texts.values()})
     return tuple(
-        NewPlan(path=path, within=within, faithful=faithful)
-        for within, (path, _, faithful) in sorted(texts.items())
+        NewPlan(path=each.path, within=within, faithful=each.faithful)
+        for within, each in sorted(texts.items())
     )
+
+
+def new_plan_texts(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> dict[str, NewText]:
+    """What :func:`write_new_plans` writes, by the qualified id of the parent; the top plan is always there.
+
+    A sub-plan that no file of the tree holds is written whole. Raises :class:`planner.errors.PlannerError`.
+    """
+    parts = {"": tree.loaded, **{name: sub.loaded for name, sub in tree.sub_plans().items()}}
+    plans = {
+        within: plan
+        for within, plan in revised.items()
+        if within not in parts or plan != parts[within].plan
+    }
+    texts: dict[str, NewText] = {}
+    while deepest := max(plans, key=_depth, default=""):
+        plan, part = plans.pop(deepest), parts.get(deepest)
+        path = _beside(target, deepest, part.path.suffix if part is not None else target.suffix)
+        texts[deepest] = _text(part, plan, path)
+        above, _, todo_id = deepest.rpartition("/")
+        root = parts[above].root if above in parts else tree.loaded.root
+        holding = plans[above] if above in plans else parts[above].plan
+        plans[above] = _pointing(holding, todo_id, path, root)
+    texts[""] = _text(tree.loaded, plans.get("", tree.loaded.plan), target)
+    return texts
+
+
+def _text(part: LoadedPlan | None, plan: Plan, path: Path) -> NewText:
+    if part is None:
+        text = dump_plan(plan, format="json" if path.suffix.lower() == ".json" else "yaml")
+        return NewText(path=path, text=text, faithful=True)
+    written = rewrite(part, plan, target=path)
+    return NewText(path=path, text=written.text, faithful=written.faithful)
 
 
 def _depth(within: str) -> tuple[int, str]:

@@ -1,0 +1,71 @@
+"""The page of docs with the life cycles of todos and plans, drawn from the tables of legal transitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.edges.reference_tables import paragraph, rows
+from planner.model.life import PlanState, TodoLife
+from planner.rules.lifecycle import PLAN_STEPS, TODO_STEPS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from enum import StrEnum
+
+    from planner.rules.lifecycle import PlanStep, TodoStep
+
+PAGE = Path(__file__).parents[2] / "docs" / "lifecycles.md"
+"""Where the page is, in a checkout."""
+
+_NOTE = (
+    "<!-- Written by python -m planner.edges.reference_pages; whatever is changed here by hand is lost. -->"
+)
+
+
+def text() -> str:
+    """The text of the page."""
+    return "\n".join(_lines())
+
+
+def write(page: Path = PAGE) -> None:
+    """Write the page."""
+    page.write_text(text(), encoding="utf-8")
+
+
+def _lines() -> Iterator[str]:
+    yield f"{_NOTE}\n"
+    yield "# Life cycles\n"
+    yield paragraph(
+        "The states in which a todo and a plan may be while a plan is carried out, and every way from one "
+        "to another. There is no other way: an event that would need one is refused, with an error naming "
+        "the two states and the event, and nothing has changed. `planner explain STATE` tells what a state "
+        "means."
+    )
+    yield "## A todo\n"
+    yield from _cycle(TODO_STEPS, tuple(TodoLife))
+    yield paragraph(
+        "A todo that has failed is out of the run; only where its failure has brought everything to a stop "
+        "does it go on, to `halted`. A branch lives like any other todo."
+    )
+    yield "## A plan\n"
+    yield from _cycle(PLAN_STEPS, tuple(PlanState))
+
+
+def _cycle(
+    steps: Sequence[TodoStep] | Sequence[PlanStep], states: Sequence[TodoLife] | Sequence[PlanState]
+) -> Iterator[str]:
+    yield "```mermaid"
+    yield "stateDiagram-v2"
+    yield f"    [*] --> {states[0].value}"
+    yield from (f"    {step.before.value} --> {step.after.value}: {step.trigger}" for step in steps)
+    yield from (f"    {state.value} --> [*]" for state in states if state.is_final)
+    yield "```\n"
+    yield from rows(
+        ("from", "to", "when"), ((_code(step.before), _code(step.after), step.trigger) for step in steps)
+    )
+    yield ""
+
+
+def _code(state: StrEnum) -> str:
+    return f"`{state.value}`"

@@ -1,0 +1,190 @@
+"""Keeps the newest version of a plan, as the edits of a run have made it, in a file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.edges.faults import Refused
+from planner.edges.plan_file import dump_plan, plan_id_of, shown_path
+from planner.edges.plan_tree import PlanTree, load_tree
+from planner.edges.rewriting.new_plans import NewText, new_plan_texts
+from planner.edges.source import read_source
+from planner.errors import EditConflictError, PlannerError
+from planner.model.actions import PublishPlan
+from planner.model.events import PlanSubmitted, SubPlanLoaded
+from planner.rules.editing import Editing
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from planner.model.actions import Action
+    from planner.model.events import Event
+    from planner.model.plan import Plan
+
+
+class NewestPlans:
+    """The plans of a run, the top plan and those of parents, with every edit that was published."""
+
+    def __init__(self) -> None:
+        self.remarks: list[str] = []
+        """Which edits could not be followed."""
+        self.edited: set[str] = set()
+        """The parents whose plans were edited; of the top plan, the empty text."""
+        self._plans: dict[str, Editing] = {}
+
+    def take(self, event: Event, actions: Collection[Action]) -> bool:
+        """Take notice of an event that was taken in; whether a plan is another than before."""
+        changed = isinstance(event, PlanSubmitted)
+        if isinstance(event, PlanSubmitted):
+            self._plans[""] = Editing(event.plan)
+        elif isinstance(event, SubPlanLoaded) and event.plan is not None and not event.problems:
+            self._plans[event.todo_id] = Editing(event.plan)
+        for action in actions:
+            if isinstance(action, PublishPlan) and action.within in self._plans:
+                changed = self._apply(action) or changed
+        return changed
+
+    def newest(self, within: str = "") -> Plan:
+        """The plan as it is now."""
+        return self._plans[within].plan()
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether the top plan was edited."""
+        return "" in self.edited
+
+    def _apply(self, action: PublishPlan) -> bool:
+        try:
+            self._plans[action.within].apply(action.edits)
+        except EditConflictError as error:
+            self.remarks.append(f"version {action.version} of the plan cannot be followed: {error}")
+            return False
+        self.edited.add(action.within)
+        return True
+
+
+class PlanVersions:
+    """The newest plan of a run, in a file."""
+
+    def __init__(self, target: Path, source: Path | None) -> None:
+        """``source`` is the file of the plan, whose comments and layout are kept; ``None``: there is none.
+
+        Raises :class:`planner.errors.PlannerError` for a target that holds something else.
+        """
+        self._target = target
+        self._source = source
+        self._plans = NewestPlans()
+        self._changed = False
+        self._told: set[str] = set()
+        self._refuse_target()
+
+    def keep_off(self, files: Collection[Path]) -> None:
+        """Refuse to write where something else is kept. Raises :class:`planner.errors.PlannerError`."""
+        for path in files:
+            if os.path.realpath(self._target) == os.path.realpath(path):
+                raise PlannerError(
+                    f"{shown_path(self._target)}: the run is kept in this file; name another for the plan"
+                )
+
+    def take(self, event: Event, actions: Collection[Action]) -> None:
+        """Take notice of an event that was taken in, and of what it called for."""
+        self._changed = self._plans.take(event, actions) or self._changed
+
+    def write(self) -> list[str]:
+        """Write the newest version where it has changed; returns what a person should know of it."""
+        remarks, self._plans.remarks = self._plans.remarks, []
+        if not self._changed:
+            return remarks
+        try:
+            texts, more = self._texts()
+            for each in texts.values():
+                _replace(each.path, each.text)
+        except (PlannerError, OSError) as error:
+            said = error.strerror if isinstance(error, OSError) else str(error)
+            more = [f"{shown_path(self._target)}: the newest plan could not be written: {said}"]
+        else:
+            self._changed = False
+        news = [each for each in more if each not in self._told]
+        self._told.update(news)
+        return remarks + news
+
+    def _texts(self) -> tuple[dict[str, NewText], list[str]]:
+        revised = {within: self._plans.newest(within) for within in sorted(self._plans.edited)}
+        try:
+            if self._source is None:
+                raise PlannerError("its file is not there as it was")
+            tree = load_tree(self._source)
+            for within in self._plans.edited - {""}:
+                _load(tree, within)
+            texts = new_plan_texts(tree, revised, self._target)
+            self._refuse_files_of(tree, texts)
+        except PlannerError as error:
+            # What was published counts, whether or not the layout of a file can be kept.
+            plan = self._plans.newest()
+            format = "json" if self._target.suffix.lower() == ".json" else "yaml"
+            whole = NewText(path=self._target, text=dump_plan(plan, format=format), faithful=False)
+            return {"": whole}, [
+                f"{shown_path(self._target)}: written without the comments of the plan: {error}"
+            ]
+        return texts, []
+
+    def _refuse_target(self) -> None:
+        if not os.path.lexists(self._target):
+            return
+        shown = shown_path(self._target)
+        if self._source is not None:
+            with contextlib.suppress(OSError):
+                if os.path.samefile(self._target, self._source):
+                    raise PlannerError(f"{shown}: this is the plan itself; name another file")
+            held = plan_id_of(self._target)
+            if held is not None and held == plan_id_of(self._source):
+                return
+        if self._target.is_file() and self._target.stat().st_size == 0:
+            return
+        raise PlannerError(
+            f"{shown}: holds something else than this plan, and is not replaced; name a new file"
+        )
+
+    def _refuse_files_of(self, tree: PlanTree, texts: dict[str, NewText]) -> None:
+        own = {tree.loaded.path, *(sub.loaded.path for sub in tree.sub_plans().values())}
+        for each in texts.values():
+            if each.path.parent.resolve() / each.path.name in own:
+                raise PlannerError(f"{shown_path(each.path)}: is a file of the plan itself; name another")
+
+
+def _load(tree: PlanTree, within: str) -> None:
+    """Load the sub-plan of a parent, if a file holds it."""
+    with contextlib.suppress(KeyError, PlannerError):
+        for parent in within.split("/"):
+            tree = tree.child(parent)
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file so that nobody sees half of it."""
+    beside = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}")
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        with open(handle, "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        raise
+
+
+def unchanged_source(event: Event) -> Path | None:
+    """The file that a submitted plan was read from, if it is still there and as it was."""
+    if not isinstance(event, PlanSubmitted):
+        return None
+    path = Path(event.path)
+    try:
+        return path if read_source(path).digest == event.digest else None
+    except Refused:
+        return None

@@ -1,0 +1,86 @@
+"""Where the log of a run is that no option names: ``.planverify/logs/{run or plan}.jsonl``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from planner.errors import LogError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from planner.edges.plan_file import LoadedPlan
+
+FOLDER = ".planverify/logs"
+_IGNORED = "# Written by pytest-planverify; nothing here needs to be kept.\n*\n"
+_LONGEST_NAME = 100
+_TAIL_BYTES = 4 * 1024 * 1024
+_ENDS = ("finish", "halt")
+
+
+def usual_log(loaded: LoadedPlan, run_id: str | None = None) -> Path:
+    """The newest log of the runs of the plan, whether or not one is there.
+
+    The first is called after the run or the plan, the later ones have a number, ``shop.2.jsonl``.
+    """
+    return _numbered(loaded, run_id)[-1]
+
+
+def log_to_go_on(loaded: LoadedPlan, run_id: str | None = None) -> Path:
+    """The log to which a run is to write: the newest, or the one after it where that run is over.
+
+    A run that is named goes on in its own log, whatever has become of it.
+    """
+    logs = _numbered(loaded, run_id)
+    if run_id is not None or not _is_over(logs[-1]):
+        return logs[-1]
+    return _later(logs[0], len(logs) + 1)
+
+
+def _numbered(loaded: LoadedPlan, run_id: str | None) -> list[Path]:
+    """The first log, and those after it that are there."""
+    logs = [loaded.root / FOLDER / f"{as_file_name(run_id or loaded.plan.todo_list_id)}.jsonl"]
+    while (later := _later(logs[0], len(logs) + 1)).is_file():
+        logs.append(later)
+    return logs
+
+
+def _later(first: Path, number: int) -> Path:
+    return first.with_name(f"{first.stem}.{number}.jsonl")
+
+
+def _is_over(log: Path) -> bool:
+    """Whether the last action of a log is the end of its run. What cannot be read is not over."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(log.stat().st_size - _TAIL_BYTES, 0))
+            last: Any = json.loads(file.read().splitlines()[-1])
+        return last["actions"][-1]["action"] in _ENDS
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+
+
+def make_room(log: Path) -> None:
+    """Make the folder of such a log, out of version control. Raises :class:`planner.errors.LogError`."""
+    folder = log.parent
+    try:
+        folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileExistsError), (folder.parent / ".gitignore").open("x") as ignore:
+            ignore.write(_IGNORED)
+    except OSError as error:
+        raise LogError(
+            f"{folder}: the folder for the log cannot be made ({error.strerror}); make its place writable, "
+            "or name a file with --log"
+        ) from None
+
+
+def as_file_name(name: str) -> str:
+    """The name, if a file may be called so; else what of it may be, and a digest."""
+    kept = "".join(char if char.isascii() and (char.isalnum() or char in "_.-") else "-" for char in name)
+    if kept == name and len(kept) <= _LONGEST_NAME and not kept.startswith("."):
+        return kept
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{kept[:60].lstrip('.')}-{digest[:12]}"

@@ -1,0 +1,201 @@
+"""Runs `planner step` as a driver does: through pipes, in a process of its own that can be killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+from real_planner import PLAIN
+
+from planner import cli
+
+START = datetime(2026, 1, 1, 10, 0, tzinfo=UTC)
+TEST = "from shop import price\ndef test_it(): assert price(1) == 2\n"
+PASSED = {"success": True, "tests_passed": True}
+FAILURE = {"category": "TEST_REGRESSION", "signature": "a1b2c3d4e5f6", "check_id": "tests[0]"}
+FAILED = {"success": False, "tests_passed": False, "failure_evidence": FAILURE}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one event was answered with."""
+
+    actions: list[dict[str, Any]]
+    last: dict[str, Any]
+    """The line with the state or the error."""
+
+    @property
+    def kinds(self) -> list[str]:
+        return [action["action"] for action in self.actions]
+
+    @property
+    def todos(self) -> dict[str, str]:
+        todos: dict[str, str] = self.last["state"]["todos"]
+        return todos
+
+
+def shop(folder: Path, *todos: dict[str, Any], **keys: Any) -> Path:
+    """A project with a bug, and a plan of it."""
+    (folder / "tests").mkdir(parents=True, exist_ok=True)
+    (folder / "shop.py").write_text("def price(x): return x\n")
+    (folder / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
+    given = todos or ({"id": "t1"}, {"id": "t2", "dependencies": ["t1"]})
+    items: list[dict[str, Any]] = []
+    for each in given:
+        file = f"tests/test_{each['id']}.py"
+        (folder / file).write_text(TEST)
+        criteria = {"tests": [{"cmd": f"pytest {file}"}]}
+        items.append({"title": each["id"], "max_retries": 0, "acceptance_criteria": criteria, **each})
+    plan = folder / "plan.yaml"
+    document = {"todo_list_id": "shop", "metadata": {"auto_fix_mode": True}, **keys, "items": items}
+    plan.write_text(json.dumps(document, indent=1))
+    return plan
+
+
+def event(kind: str, minute: float = 0, **keys: Any) -> dict[str, Any]:
+    return {"event": kind, "at": (START + timedelta(minutes=minute)).isoformat(), **keys}
+
+
+@dataclass(slots=True)
+class Step:
+    """One process of `planner step`, forked from this one, which has imported it already."""
+
+    folder: Path
+    words: tuple[str, ...] = ("plan.yaml", "--log", "run.jsonl")
+    command: str = "step"
+    pid: int = 0
+    err: str = ""
+    acknowledged: int = 0
+    """So many answers came."""
+    _in: int = -1
+    _out: int = -1
+    _rest: bytes = field(default=b"")
+    _err: IO[str] = field(default_factory=lambda: TemporaryFile("w+"))  # noqa: SIM115  # closed with it
+
+    def __post_init__(self) -> None:
+        child_in, self._in = os.pipe()
+        self._out, child_out = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self._in)
+            os.close(self._out)
+            self._become(child_in, child_out)
+        os.close(child_in)
+        os.close(child_out)
+
+    def tell(self, *events: dict[str, Any] | str | bytes) -> Answer:
+        """Write events, and read the answer to the last."""
+        for each in events:
+            self.write(_raw(each) + b"\n")
+            answer = self.answer()
+        return answer
+
+    def write(self, raw: bytes) -> None:
+        while raw:
+            raw = raw[os.write(self._in, raw) :]
+
+    def answer(self) -> Answer:
+        """Read the next answer. Raises ``EOFError`` where the process has ended."""
+        actions: list[dict[str, Any]] = []
+        for line in self.lines():
+            if "action" not in line:
+                self.acknowledged += 1
+                return Answer(actions, line)
+            actions.append(line)
+        raise EOFError
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Each line that comes; a line that a kill has torn is none."""
+        while True:
+            line, end, self._rest = self._rest.partition(b"\n")
+            if end:
+                yield json.loads(line)
+                continue
+            ready, _, _ = select.select([self._out], [], [], 10)
+            chunk = os.read(self._out, 1 << 16) if ready else b""
+            if not chunk:
+                return
+            self._rest = line + chunk
+
+    def kill(self) -> None:
+        """End it at once, and count the answers that were on their way."""
+        os.kill(self.pid, signal.SIGKILL)
+        self.acknowledged += sum("action" not in line for line in self.lines())
+        self.end(drain=False)
+
+    def end(self, *, drain: bool = True) -> int:
+        """Close its input and wait; returns the exit status."""
+        os.close(self._in)
+        if drain:
+            self.acknowledged += sum("action" not in line for line in self.lines())
+        os.close(self._out)
+        _, status = os.waitpid(self.pid, 0)
+        self._err.seek(0)
+        self.err = self._err.read()
+        assert "Traceback" not in self.err, self.err
+        return os.waitstatus_to_exitcode(status)
+
+    def hear_no_more(self) -> None:
+        """Close the end that its output is read from."""
+        os.dup2(os.open(os.devnull, os.O_RDONLY), self._out)
+
+    def _become(self, given: int, taken: int) -> None:
+        status = 70
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(30)
+            for descriptor, source in enumerate((given, taken, self._err.fileno())):
+                os.dup2(source, descriptor)
+            os.closerange(3, 256)  # the pipes of other processes, too, which must come to their ends
+            sys.stdin = os.fdopen(0, encoding="ascii", closefd=False)
+            sys.stdout, sys.stderr = (os.fdopen(at, "w", encoding="ascii", closefd=False) for at in (1, 2))
+            os.chdir(self.folder)
+            os.environ.update(PLAIN)
+            sys.argv[:] = ["planner", self.command, *self.words]
+            try:
+                cli.main()
+            except SystemExit as ended:
+                status = int(ended.code or 0)
+            except BaseException:
+                traceback.print_exc()
+            sys.stderr.flush()
+            hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+            resource.setrlimit(
+                resource.RLIMIT_FSIZE, (hard, hard)
+            )  # a measurement of coverage is written last
+        finally:
+            os._exit(status)
+
+
+def _raw(told: dict[str, Any] | str | bytes) -> bytes:
+    if isinstance(told, bytes):
+        return told
+    return (told if isinstance(told, str) else json.dumps(told)).encode()
+
+
+def told(folder: Path, events: Iterable[dict[str, Any] | str | bytes], *words: str) -> list[Answer]:
+    """The answers to events that are told to one process, which ends with status 0."""
+    step = Step(folder, words or ("plan.yaml", "--log", "run.jsonl"))
+    answers = [step.tell(each) for each in events]
+    assert step.end() == 0, step.err
+    return answers
+
+
+def wait_until(what: Any, seconds: float = 20) -> None:
+    """Wait until it holds."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)

@@ -1,0 +1,235 @@
+"""`planner replay`: the same decisions byte for byte, no changed log taken for true, a look at the past."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real_planner import planner
+from stepping import FAILED, PASSED, event, shop, told
+
+from planner.edges.log_lines import GENESIS, digest_of
+
+SAME = "7 events, 6 actions: the same, byte for byte\n"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of seven events."""
+    folder = tmp_path_factory.mktemp("recorded")
+    shop(folder, {"id": "t1", "title": "Prices"}, {"id": "t2", "dependencies": ["t1"]})
+    events = [
+        event("run_started"),
+        event("work_finished", 1, todo_id="t1", tokens=1200),
+        event("verified", 2, outcome={"todo_id": "t1", **FAILED}),
+        event("work_finished", 3, todo_id="t1_branch_01", new_files=["a.py"]),
+        event("budget_spent", 3, tokens=5),
+        event("verified", 4, outcome={"todo_id": "t1_branch_01", **PASSED}),
+    ]
+    told(folder, events)
+    return folder
+
+
+@pytest.fixture
+def log(recorded: Path, tmp_path: Path) -> Path:
+    """A copy of its log, in a folder where nothing else is."""
+    copy = tmp_path / "run.jsonl"
+    copy.write_bytes((recorded / "run.jsonl").read_bytes())
+    return copy
+
+
+def forge(log: Path, change: Callable[[int, str], str]) -> None:
+    """Change lines, and make the chain of digests anew."""
+    digest, lines = GENESIS, list[str]()
+    for n, line in enumerate(log.read_text().splitlines()):
+        body = change(n, line.rpartition(',"digest":"')[0])
+        digest = digest_of(body, digest)
+        lines.append(f'{body},"digest":"{digest}"}}\n')
+    log.write_text("".join(lines))
+
+
+def replaced(at: int, old: str, new: str) -> Callable[[int, str], str]:
+    def change(n: int, body: str) -> str:
+        assert n != at or old in body, body
+        return body.replace(old, new, 1) if n == at else body
+
+    return change
+
+
+def without_actions(at: int) -> Callable[[int, str], str]:
+    return lambda n, body: body if n != at else body[: body.index('"actions":[')] + '"actions":[]'
+
+
+def test_a_log_gives_the_same_decisions_without_any_other_file(log: Path) -> None:
+    ran = planner("replay", "run.jsonl", cwd=log.parent)
+
+    assert (ran.status, ran.out, ran.err) == (0, SAME, "")
+    assert planner("replay", "run.jsonl", "--json", cwd=log.parent).json == {
+        "same": True, "events": 7, "actions": 6,
+    }  # fmt: skip
+
+
+def test_a_chain_that_was_made_anew_with_nothing_changed_is_the_same(log: Path) -> None:
+    before = log.read_bytes()
+    forge(log, lambda _, body: body)
+    assert log.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "said"),
+    [
+        (replaced(2, '"success":true', '"success":false'), 2, "verify"),
+        (replaced(2, '"todo_id":"t1"', '"todo_id":"t2"'), 2, "refused"),
+        (replaced(3, '"success":false', '"success":true'), 3, "publish_plan"),
+        (replaced(3, "TEST_REGRESSION", "SANDBOX_VIOLATION"), 3, "publish_plan"),
+        (replaced(6, '"success":true', '"success":false'), 6, "now"),
+        (replaced(0, '"auto_fix_mode":true', '"auto_fix_mode":false'), 3, "publish_plan"),
+        (replaced(1, '"role":"coder"', '"role":"tester"'), 1, "role"),
+        (without_actions(6), 6, "no such action"),
+    ],
+)  # fmt: skip
+def test_an_edited_event_in_a_chain_that_was_made_anew_decides_otherwise(
+    log: Path, change: Callable[[int, str], str], line: int, said: str
+) -> None:
+    forge(log, change)
+
+    ran = planner("replay", "run.jsonl", cwd=log.parent)
+
+    assert ran.status == 1
+    assert ran.out.startswith(f"line {line} (")
+    assert "other decisions" in ran.out
+    assert said in ran.out
+    found: dict[str, Any] = planner("replay", "run.jsonl", "--json", cwd=log.parent).json
+    assert found["same"] is False
+    assert found["difference"]["line"] == line
+    assert found["difference"]["logged"] != found["difference"]["now"] or "refusal" in found["difference"]
+    past = planner("replay", "run.jsonl", "--until", str(line - 1), cwd=log.parent)
+    assert past.status == 0
+
+
+def test_an_edited_event_in_the_old_chain_is_damage(log: Path) -> None:
+    log.write_text(log.read_text().replace('"tokens":1200', '"tokens":1201'))
+
+    ran = planner("replay", "run.jsonl", cwd=log.parent)
+
+    assert ran.status == 4
+    assert ran.err == (
+        "planner: run.jsonl: line 2 was changed, or the line before it: its digest does not fit; planner "
+        "replay run.jsonl --until 1 shows the state before it; restore the log from the store or a copy\n"
+    )
+    assert planner("replay", "run.jsonl", "--until", "1", cwd=log.parent).status == 0
+
+
+def test_the_past_is_told_in_plain_words(log: Path) -> None:
+    ran = planner("replay", "run.jsonl", "--until", "5", cwd=log.parent)
+
+    assert ran.status == 0
+    assert ran.out.splitlines() == [
+        "shop: executing",
+        "  after line 5: budget_spent, 2026-01-01 10:03 UTC",
+        f"  {'t1  Prices':<50}  ✗ test_failed  1 turn",
+        f"  {'  t1_branch_01  Repair Prices (implementation bug)':<50}  ? testing  1 turn",
+        f"  {'t2  t2':<50}  – blocked",
+        "Spent: 1205 tokens, 2 cycles, 1 new file",
+        "Called for: nothing",
+    ]
+
+
+def test_the_past_is_told_to_programs(log: Path) -> None:
+    past = planner("replay", "run.jsonl", "--until", "3", "--json", cwd=log.parent).json
+
+    assert past["line"] == 3
+    assert past["event"]["event"] == "verified"
+    assert past["plan"] == "executing"
+    assert list(past["todos"]) == ["t1", "t1_branch_01", "t2"]
+    assert past["todos"]["t1_branch_01"]["repairs"] == "t1"
+    assert [action["action"] for action in past["actions"]] == ["publish_plan", "implement"]
+    assert past["spent"] == {"tokens": 1200, "cycles": 1, "new_files": 0}
+    assert past["same"] is True
+
+
+def test_what_a_person_was_asked_is_told(recorded: Path, tmp_path: Path) -> None:
+    shop(tmp_path, {"id": "t1", "title": "Prices"}, metadata={})
+    told(
+        tmp_path,
+        [
+            event("run_started"),
+            event("work_finished", 1, todo_id="t1"),
+            event("verified", 2, outcome={"todo_id": "t1", **FAILED}),
+        ],
+    )
+
+    ran = planner("replay", "run.jsonl", "--until", "3", cwd=tmp_path)
+    asked = planner("replay", "run.jsonl", "--until", "3", "--json", cwd=tmp_path).json["questions"]
+
+    assert "shop: awaiting_review" in ran.out
+    assert "Waits for a person (1)\n  t1_branch_01: " in ran.out
+    assert "(approve | reject" in ran.out
+    assert asked[0]["question_id"] == "t1_branch_01"
+    assert asked[0]["digest"].startswith("sha256:")
+
+
+def test_a_state_behind_a_difference_is_that_of_today(log: Path) -> None:
+    forge(log, replaced(1, '"role":"coder"', '"role":"tester"'))
+
+    ran = planner("replay", "run.jsonl", "--until", "2", cwd=log.parent)
+
+    assert ran.status == 0
+    assert ran.out.startswith("! line 1 holds other decisions than are made now")
+    forge(log, replaced(2, '"todo_id":"t1"', '"todo_id":"t9"'))
+    refused = planner("replay", "run.jsonl", "--until", "3", cwd=log.parent)
+    assert refused.status == 1
+    assert "line 1 (run_started" in refused.out
+
+
+def test_the_plan_of_the_past_is_written(recorded: Path, log: Path) -> None:
+    planner("replay", "run.jsonl", "--plan-out", "newest.yaml", cwd=log.parent)
+    before = planner("replay", "run.jsonl", "--until", "2", "--plan-out", "then.json", cwd=log.parent)
+
+    assert "t1_branch_01" in (log.parent / "newest.yaml").read_text()
+    then = json.loads((log.parent / "then.json").read_text())
+    assert [todo["id"] for todo in then["items"]] == ["t1", "t2"]
+    assert "without the comments of the plan: its file is not there as it was" in before.err
+    ran = planner("replay", "run.jsonl", "--plan-out", "kept.yaml", cwd=recorded)
+    assert ran.err == ""
+    assert "t1_branch_01" in (recorded / "kept.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "status", "said"),
+    [
+        (None, ("none.jsonl",), 4, "none.jsonl: there is no such log; name the log of a run"),
+        (b"", ("log",), 2, "log: the log is empty; name one that planner step has written"),
+        (b"what\n", ("log",), 4, "log: line 0 cannot be read"),
+        (b"\x00\xff", ("log",), 4, "log: line 0 is no line of a log"),
+        (b'{"n":0,"ev', ("log",), 2, "line 0 was torn by a kill"),
+        (b"\n", ("log", "--plan-out", "x.yaml"), 4, "log: line 0 cannot be read"),
+        (None, ("run.jsonl", "--until", "7"), 2, "--until 7: the log ends with line 6"),
+        (None, ("run.jsonl", "--plan-out", "run.jsonl"), 4, "run.jsonl: holds something else"),
+    ],
+)
+def test_what_cannot_be_replayed_is_said(
+    log: Path, content: bytes | None, words: tuple[str, ...], status: int, said: str
+) -> None:
+    if content is not None:
+        (log.parent / "log").write_bytes(content)
+
+    ran = planner("replay", *words, cwd=log.parent)
+
+    assert ran.status == status
+    assert said in ran.err
+    assert ran.out == ""
+
+
+def test_a_torn_last_line_is_left_out_with_a_remark(log: Path) -> None:
+    whole = log.read_bytes()
+    log.write_bytes(whole + b'{"n":7,"ev')
+
+    ran = planner("replay", "run.jsonl", cwd=log.parent)
+
+    assert (ran.status, ran.out) == (0, SAME)
+    assert "line 7 was torn by a kill, and is left out" in ran.err
+    assert log.read_bytes() == whole + b'{"n":7,"ev'

@@ -1,0 +1,415 @@
+"""`planner step` as a driver meets it: through pipes, killed at any moment, with others beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from documented_commands import environment_of_a_reader, live_through
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from real_planner import planner
+from stepping import FAILED, PASSED, Step, event, shop, told, wait_until
+
+from planner.edges.run_log import RunLog
+from planner.model.actions import Action
+from planner.model.events import Event
+
+REPOSITORY = Path(__file__).parents[2]
+DRIVERS = REPOSITORY / "examples" / "drivers"
+PAGE = REPOSITORY / "docs" / "engine-protocol.md"
+SPENT = event("budget_spent", 1, tokens=1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shop(tmp_path)
+    return tmp_path
+
+
+def logged(folder: Path) -> list[Any]:
+    return [entry.event for entry in RunLog.read(folder / "run.jsonl").news()]
+
+
+def test_a_run_from_its_start_to_its_end(folder: Path) -> None:
+    answers = told(
+        folder,
+        [
+            event("run_started"),
+            event("work_finished", 1, todo_id="t1", tokens=1200, touched_files=["shop.py"]),
+            event("verified", 2, outcome={"todo_id": "t1", **FAILED}),
+            event("work_finished", 3, todo_id="t1_branch_01"),
+            event("verified", 4, outcome={"todo_id": "t1_branch_01", **PASSED}),
+            event("verified", 5, outcome={"todo_id": "t1", **PASSED}),
+            event("work_finished", 6, todo_id="t2"),
+            event("verified", 7, outcome={"todo_id": "t2", **PASSED}),
+            event("clock_ticked", 8),
+        ],
+    )
+
+    assert [answer.kinds for answer in answers] == [
+        ["implement"], ["verify"], ["publish_plan", "implement"], ["verify"], ["verify"], ["implement"],
+        ["verify"], ["finish"], [],
+    ]  # fmt: skip
+    assert answers[0].last == {
+        "state": {"plan": "executing", "todos": {"t1": "active", "t2": "pending"}},
+        "seq": 1,
+    }
+    assert answers[2].todos == {"t1": "test_failed", "t1_branch_01": "active", "t2": "blocked"}
+    assert answers[7].last["state"]["plan"] == "completed"
+    assert answers[8].last["error"]["rule"] == "run-is-over"
+    numbers = [action["seq"] for answer in answers for action in answer.actions]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert all({"rule", "because"} <= action.keys() for answer in answers for action in answer.actions)
+
+
+def test_what_cannot_be_taken_in_is_answered_and_changes_nothing(folder: Path) -> None:
+    step = Step(folder)
+    step.tell(event("run_started"))
+    before = (folder / "run.jsonl").read_bytes()
+
+    for line, rule in (
+        (b"no json", "unreadable-line"),
+        (b"\xff\xfe\x00", "unreadable-line"),
+        (b"[" * 100_000, "unreadable-line"),
+        (b'{"event": "run_strated"}', "unknown-event"),
+        (b'{"event": "clock_ticked"}', "unfit-event"),
+        (b'{"event": "clock_ticked", "x-a": "' + b"a" * (17 << 20) + b'"}', "unreadable-line"),
+        (json.dumps(event("run_started", 1)).encode(), "illegal-transition"),
+        (json.dumps(event("work_finished", 1, todo_id="t9")).encode(), "unknown-todo"),
+    ):
+        answer = step.tell(line)
+        assert answer.actions == []
+        assert answer.last["error"]["rule"] == rule, answer.last
+        assert answer.last["error"]["message"]
+        assert answer.last["error"]["remedy"]
+    illegal = step.tell(event("work_finished", 1, todo_id="t2")).last["error"]
+    assert illegal["message"]
+    assert (folder / "run.jsonl").read_bytes() == before
+
+    step.write(b"\r\n\n  \n")
+    assert step.tell(json.dumps(event("clock_ticked", 2)) + "\r").last["state"]["plan"] == "executing"
+    step.write(json.dumps(event("clock_ticked", 3)).encode())  # and no newline
+    assert step.end() == 0
+    assert step.acknowledged == 12
+    assert step.err == ""
+
+
+def test_a_driver_that_goes_away_is_no_error(folder: Path) -> None:
+    step = Step(folder)
+    step.tell(event("run_started"))
+    step.hear_no_more()
+    step.write(json.dumps(SPENT).encode() + b"\n")
+    assert step.end(drain=False) == 0
+    assert logged(folder)[-1].event == "budget_spent"
+
+    silent = Step(folder)
+    assert silent.end() == 0
+
+
+def test_an_interrupt_ends_it_in_one_line(folder: Path) -> None:
+    step = Step(folder)
+    step.tell(event("run_started"))
+    os.kill(step.pid, signal.SIGINT)
+
+    assert step.end() == 130
+    assert step.err == "planner: interrupted\n"
+
+
+def test_without_standard_input_there_is_nothing_to_do(folder: Path) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m planner step plan.yaml --log run.jsonl <&-"],
+        cwd=folder,
+        env={**environment_of_a_reader(), "LC_ALL": "C"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_kill_at_any_moment_loses_nothing_that_was_acknowledged(folder: Path) -> None:
+    chance = random.Random(1)
+    told(folder, [event("run_started")])
+    acknowledged = sent = 0
+    for _ in range(22):
+        step = Step(folder)
+        step.write((json.dumps(SPENT) + "\n").encode() * 60)
+        for _ in range(chance.randrange(12)):
+            step.answer()
+        time.sleep(chance.random() * 0.003)
+        step.kill()
+        acknowledged += step.acknowledged
+        sent += 60
+        if chance.random() < 0.3:  # in the middle of a line, too
+            lines = (folder / "run.jsonl").read_bytes().split(b"\n")
+            if not lines[-1]:
+                lines[-1] = b'{"n":%d,"event":{"event":"bud' % (len(lines) - 1)
+                (folder / "run.jsonl").write_bytes(b"\n".join(lines)[: -chance.randrange(1, 20)])
+
+    (last,) = told(folder, [event("run_resumed", 2)])
+
+    assert last.kinds == ["implement"]
+    kept = sum(each.event == "budget_spent" for each in logged(folder))
+    assert 0 < acknowledged <= kept <= sent
+    state = planner("replay", "run.jsonl", "--until", str(kept), "--json", cwd=folder).json
+    assert state["spent"]["tokens"] == kept - 1
+    assert planner("replay", "run.jsonl", cwd=folder).status == 0
+
+
+def test_a_line_that_a_kill_has_torn_is_told_beside_the_answers(folder: Path) -> None:
+    told(folder, [event("run_started")])
+    with (folder / "run.jsonl").open("ab") as log:
+        log.write(b'{"n":2,"event":{')
+    step = Step(folder)
+
+    assert step.tell(SPENT).last["seq"] == 1
+    assert step.end() == 0
+    assert step.err == (
+        "planner: run.jsonl: line 2 was torn by a kill, and was cut off: its event was not taken in\n"
+    )
+
+
+def test_two_processes_write_to_one_log_at_once(folder: Path) -> None:
+    one, other = Step(folder), Step(folder)
+    one.tell(event("run_started"))
+    for step in (one, other):
+        step.write((json.dumps(SPENT) + "\n").encode() * 60)
+    for step in (one, other):
+        for _ in range(60):
+            step.answer()
+
+    finished = other.tell(event("work_finished", 3, todo_id="t1"))
+    heard = one.tell(event("clock_ticked", 4))
+
+    assert finished.kinds == ["verify"]
+    assert heard.kinds == ["verify"], "what another has called for is told, too"
+    assert one.end() == other.end() == 0
+    assert len(logged(folder)) == 124
+    assert (
+        planner("replay", "run.jsonl", cwd=folder).out == "124 events, 2 actions: the same, byte for byte\n"
+    )
+
+
+def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(folder: Path) -> None:
+    told(folder, [event("run_started")])
+    size = (folder / "run.jsonl").stat().st_size
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, before[1]))
+    try:
+        step = Step(folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    answers = [step.tell(SPENT), step.tell(event("clock_ticked", 2))]
+
+    for answer in answers:
+        assert answer.last["error"]["rule"] == "log"
+        assert (
+            "the event cannot be written (File too large) and was not taken in"
+            in answer.last["error"]["message"]
+        )
+    assert step.end() == 0
+    assert (folder / "run.jsonl").stat().st_size == size
+    assert told(folder, [SPENT])[0].last["seq"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("plan.yaml", "--log", "no/such/run.jsonl"), "there is no folder no/such; name another file"),
+        (("plan.yaml", "--log", "tests"), "tests: the log cannot be opened (Is a directory); name another"),
+        (("other.yaml", "--log", "run.jsonl"), "other.yaml"),
+        (("plan.yaml", "--log", "damaged.jsonl"), "damaged.jsonl: line 1 cannot be read"),
+        (("plan.yaml", "--plan-out", "plan.yaml"), "plan.yaml: this is the plan itself; name another file"),
+        (
+            ("plan.yaml", "--plan-out", "shop.py"),
+            "shop.py: holds something else than this plan",
+        ),
+        (("plan.yaml", "--store", "shop.py"), "shop.py is no SQLite database"),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_one_line(folder: Path, words: tuple[str, ...], said: str) -> None:
+    told(folder, [event("run_started")], "plan.yaml", "--log", "damaged.jsonl")
+    lines = (folder / "damaged.jsonl").read_text().splitlines()
+    (folder / "damaged.jsonl").write_text(f"{lines[0]}\n{lines[1][:-9]}\n{lines[1]}\n")
+
+    ran = planner("step", *words, cwd=folder)
+
+    assert ran.status == 4
+    assert said in ran.err
+    assert ran.err.count("\n") == 1
+    assert ran.out == ""
+
+
+def test_the_plan_that_changed_under_a_run_is_not_taken_for_it(folder: Path) -> None:
+    told(folder, [event("run_started")])
+    shop(folder, {"id": "t1"})
+
+    ran = planner("step", "plan.yaml", "--log", "run.jsonl", cwd=folder)
+
+    assert ran.status == 4
+    assert "plan.yaml has changed since the run began" in ran.err
+
+
+def test_the_newest_plan_is_kept_in_a_file_with_its_comments(folder: Path) -> None:
+    plan = folder / "plan.yaml"
+    plan.write_text("# mine\n" + plan.read_text())
+    words = ("plan.yaml", "--log", "run.jsonl", "--plan-out", "newest.yaml")
+    step = Step(folder, words)
+    step.tell(event("run_started"))
+    newest = folder / "newest.yaml"
+    wait_until(newest.exists)
+    assert newest.read_text() == plan.read_text()
+
+    step.tell(
+        event("work_finished", 1, todo_id="t1"), event("verified", 2, outcome={"todo_id": "t1", **FAILED})
+    )
+
+    assert step.end() == 0
+    assert newest.read_text().startswith("# mine\n")
+    assert "t1_branch_01" in newest.read_text()
+    newest.unlink()
+    told(folder, [], *words)
+    assert "t1_branch_01" in newest.read_text(), "what was published before is in it"
+
+
+def test_the_log_does_not_depend_on_the_seed_of_hashes(folder: Path) -> None:
+    shop(folder, *({"id": f"t{number}"} for number in range(6)))
+    told(folder, [event("run_started"), event("run_resumed", 1)])
+
+    ran = planner("replay", "run.jsonl", cwd=folder, env={"PYTHONHASHSEED": "1"})
+    assert ran.out == "3 events, 12 actions: the same, byte for byte\n"
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Step]:
+    """One process that is told everything."""
+    folder = tmp_path_factory.mktemp("lasting")
+    shop(folder)
+    step = Step(folder)
+    step.tell(event("run_started"))
+    yield step
+    assert step.end() == 0
+
+
+WORDS = "event clock_ticked verified plan_revised at 2026-01-01T10:00:00Z todo_id t1 outcome plan edits x-a"
+PARTS = st.sampled_from([*WORDS.split(), *'{}[],:"', "null", "-0", "NaN", "1e999", "\\ud800", "\r", "\x00"])
+
+
+def _quoted(parts: list[str]) -> bytes:
+    return "".join(f'"{part}"' if part in WORDS.split() else part for part in parts).encode()
+
+
+LINES = st.lists(st.binary(max_size=40) | st.lists(PARTS, max_size=20).map(_quoted), max_size=6)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=LINES)
+@example(lines=[b"\x00", b'{"event":"clock_ticked","at":"0001-01-01T00:00:00+23:59"}'])
+@example(
+    lines=[b'{"event":"clock_ticked","at":"9999-12-31T23:59:59-23:59"}', b'{"event":"run_resumed","at":1}']
+)
+@example(lines=[b'{"event":"plan_revised","at":0,"edits":[{"edit":"add_context","x-a":"\\ud800"}]}'])
+def test_any_bytes_are_answered(lasting: Step, lines: list[bytes]) -> None:
+    raw = b"\n".join(lines) + b"\n"
+
+    lasting.write(raw)
+
+    for line in raw.split(b"\n"):
+        if line.strip():
+            assert lasting.answer().last.keys() & {"state", "error"}
+
+
+# The drivers.
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    """A project whose bug an agent mends at the second attempt."""
+    shop(tmp_path, {"id": "t1", "max_retries": 1})
+    agent = tmp_path / "agent"
+    agent.write_text(
+        '#!/bin/sh\necho "$1" >>turns\n'
+        'if [ "$(wc -l <turns)" -gt 1 ]; then echo "def price(x): return 2 * x" >shop.py; fi\n'
+    )
+    agent.chmod(0o755)
+    return tmp_path
+
+
+def drive(desk: Path, *words: str, env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        [*words, "plan.yaml", "./agent"],
+        cwd=desk,
+        env={**environment_of_a_reader(), **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (desk / "turns").read_text() == "t1\nt1\n"
+    ran = planner("replay", "run.jsonl", cwd=desk)
+    assert ran.status == 0
+    return done.stdout
+
+
+def test_the_driver_in_python_carries_a_plan_out(desk: Path) -> None:
+    said = drive(desk, sys.executable, str(DRIVERS / "driver.py"))
+
+    assert '"plan": "completed"' in said
+    assert [each.event for each in logged(desk)][-1] == "verified"
+
+
+def test_the_driver_in_shell_carries_a_plan_out(desk: Path) -> None:
+    """With a `pytest` that only looks at the exit status, as this driver does."""
+    quick = desk / "bin"
+    quick.mkdir()
+    (quick / "pytest").write_text(
+        '#!/bin/sh\ncase $3 in newest.yaml::t1) exec grep -q "2 [*]" shop.py;; esac\n'
+    )
+    (quick / "pytest").chmod(0o755)
+    path = f"{quick}{os.pathsep}{environment_of_a_reader()['PATH']}"
+
+    said = drive(desk, "sh", str(DRIVERS / "driver.sh"), env={"PATH": path})
+
+    assert '"plan": "completed"' in said
+
+
+@pytest.mark.parametrize("name", ["driver.sh", "driver.py"])
+def test_the_drivers_are_short_and_stand_on_their_page(name: str) -> None:
+    text = (DRIVERS / name).read_text(encoding="utf-8")
+    counted = [line for line in text.splitlines() if line and not line.startswith(("#", "import", '"""'))]
+
+    assert len(counted) <= 24
+    assert text in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_of_the_protocol_says_what_happens(tmp_path: Path) -> None:
+    assert live_through(PAGE, tmp_path, "console planner") == 4
+
+
+@pytest.mark.parametrize("name", ["step", "replay"])
+def test_every_option_event_and_action_is_on_the_page(name: str, tmp_path: Path) -> None:
+    shown = planner(name, "--help", cwd=tmp_path).out
+    text = PAGE.read_text(encoding="utf-8")
+
+    for option in set(re.findall(r"--[a-z-]+", shown)) - {"--help"}:
+        assert f"`{option}" in text, option
+    for union, tag in ((Event, "event"), (Action, "action")):
+        for model in get_args(get_args(union)[0]):
+            kind = model.model_fields[tag].default
+            assert kind == "plan_submitted" or f"| `{kind}` |" in text, kind

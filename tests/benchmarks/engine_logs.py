@@ -1,0 +1,299 @@
+"""Runs as they are: plans of any size, whose driver passes most todos, fails some and repairs them.
+
+``python tests/benchmarks/engine_logs.py EVENTS`` folds so many events, which are made on the way and read
+as text, and prints how many there were and the peak of the memory that it took, in MiB.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections import deque
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from planner.edges.log_lines import (
+    GENESIS,
+    action_text,
+    actions_text,
+    decode,
+    encode,
+    event_text,
+    parse_event,
+)
+from planner.engine import State, fold, start, step
+from planner.model.actions import Action, AskHuman, Implement, LoadSubPlan, Verify
+from planner.model.events import (
+    ApprovalGiven,
+    BudgetSpent,
+    Decision,
+    Event,
+    PlanSubmitted,
+    QuestionAnswered,
+    RunStarted,
+    Verified,
+    WorkFinished,
+    WorkStarted,
+)
+from planner.model.outcome import (
+    Check,
+    Failure,
+    Isolation,
+    Location,
+    Outcome,
+    OutcomeMetrics,
+    TestResult,
+)
+from planner.model.plan import Plan
+from planner.model.taxonomy import Category, Owner, Repeatability
+from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+RED_EVERY = 7
+"""Of the verifications, every seventh fails."""
+JOBS = 20
+EVENTS_OF_A_TODO = 8
+"""So many events a todo has at least where every kind is told."""
+
+_CATEGORIES = (
+    Category.TEST_REGRESSION,
+    Category.SPEC_MISMATCH,
+    Category.IMPORT_ERROR,
+    Category.TYPE_ERROR,
+    Category.TEST_TIMEOUT,
+)
+
+
+def plan_of(todos: int) -> Plan:
+    """A plan of so many todos, in chains of five."""
+    return Plan.model_validate(
+        {
+            "todo_list_id": "large",
+            "metadata": {
+                "auto_fix_mode": True,
+                "notify_after_n_failures": 1_000_000,
+                "halt": {"consecutive_failures": None, "identical_failures": None},
+            },
+            "items": [_todo(number) for number in range(todos)],
+        }
+    )
+
+
+def run_of(
+    todos: int, *, chatty: bool = False, as_text: bool = False
+) -> Iterator[tuple[Event, tuple[Action, ...], State]]:
+    """Every event of a run, what it called for, and the state after it.
+
+    ``chatty`` tells more of each todo; ``as_text`` takes each event in as it is read back from its text.
+    """
+    submitted = PlanSubmitted.model_validate(
+        {"at": START, "plan": plan_of(todos), "digest": "sha256:1", "policy": {"jobs": JOBS}}
+    )
+    state, actions = start(submitted)
+    yield submitted, actions, state
+    driver = _Driver(chatty)
+    event: Event | None = RunStarted(at=START)
+    while event is not None:
+        told = parse_event(event_text(event)) if as_text else event
+        state, actions = step(state, told)
+        yield event, actions, state
+        driver.take(actions)
+        event = None if state.plan_state.is_final else driver.next()
+
+
+def log_of(todos: int) -> list[str]:
+    """The lines of a run's log."""
+    lines: list[str] = []
+    digest = GENESIS
+    for number, (event, actions, _) in enumerate(run_of(todos)):
+        line, digest = encode(number, event, actions, digest)
+        lines.append(line)
+    return lines
+
+
+def folded(lines: list[str]) -> State:
+    """The state after the lines of a log, each of which is held against its digest."""
+    return fold(_events(lines))
+
+
+def replayed(lines: list[str]) -> int:
+    """How many actions the lines of a log hold; each is decided anew, and held against what was written."""
+    state: State | None = None
+    count = 0
+    for text, event in zip(lines, _events(lines), strict=True):
+        if state is None:
+            assert isinstance(event, PlanSubmitted)
+            state, actions = start(event)
+        else:
+            state, actions = step(state, event)
+        assert actions_text(text) == f"[{','.join(map(action_text, actions))}]"
+        count += len(actions)
+    return count
+
+
+def _events(lines: list[str]) -> Iterator[Event]:
+    digest = GENESIS
+    for number, text in enumerate(lines):
+        line = decode(text, number, digest)
+        digest = line.digest
+        yield line.event
+
+
+class _Driver:
+    """Does what it is asked for in the order of asking; its facts follow from a count."""
+
+    def __init__(self, chatty: bool) -> None:
+        self._due: deque[Event] = deque()
+        self._now = START
+        self._checks = 0
+        self._chatty = chatty
+
+    def take(self, actions: tuple[Action, ...]) -> None:
+        for action in actions:
+            match action:
+                case Implement():
+                    self._due += self._work(action.todo_id)
+                case Verify():
+                    self._due += (self._verified(name, action.plan_digest) for name in action.todo_ids)
+                case AskHuman():
+                    self._due.appendleft(self._answer(action))
+                case LoadSubPlan():
+                    raise AssertionError("there are no sub-plans")
+                case _:
+                    pass
+
+    def next(self) -> Event | None:
+        return self._due.popleft() if self._due else None
+
+    def _answer(self, asked: AskHuman) -> Event:
+        if not asked.kind.is_approval:
+            return QuestionAnswered(at=self._later(), question_id=asked.question_id, answer="give_up")
+        return ApprovalGiven(
+            at=self._later(),
+            approval_id=asked.question_id,
+            decision=Decision.APPROVE,
+            digest=asked.digest,
+        )
+
+    def _later(self) -> datetime:
+        self._now += timedelta(milliseconds=10)
+        return self._now
+
+    def _work(self, name: str) -> Iterator[Event]:
+        yield WorkStarted(at=self._later(), todo_id=name)
+        for tokens in (120, 300, 210, 75, 640) if self._chatty else ():
+            yield BudgetSpent(at=self._later(), tokens=tokens, todo_id=name)
+        yield WorkFinished(
+            at=self._later(),
+            todo_id=name,
+            tokens=1200,
+            cycles=2,
+            duration_ms=8500,
+            touched_files=(f"src/{name}.py", f"tests/test_{name}.py"),
+            new_files=(f"src/{name}.py",),
+            message="The rows are read and checked; the columns are in the order that the contract names.",
+        )
+
+    def _verified(self, name: str, digest: str) -> Event:
+        self._checks += 1
+        red = self._checks % RED_EVERY == 0
+        return Verified(at=self._later(), outcome=_outcome(name, self._checks, red), plan_digest=digest)
+
+
+def _outcome(name: str, count: int, red: bool) -> Outcome:
+    failure = _failure(name, count) if red else None
+    return Outcome(
+        todo_id=name,
+        plan="large",
+        title=f"The part {name} does its part",
+        state=TodoState.TEST_FAILED if red else TodoState.DONE,
+        verified=True,
+        success=not red,
+        tests_passed=not red,
+        checks=tuple(_check(name, number, red and number == 0) for number in range(3)),
+        touched_files=(f"src/{name}.py",),
+        diff_hash=f"sha256:{count:064x}",
+        metrics=OutcomeMetrics(duration_ms=812),
+        recorded={"rows_min": (250.0,)},
+        failure_evidence=failure,
+        failures=() if failure is None else (failure,),
+    )
+
+
+def _check(name: str, number: int, red: bool) -> Check:
+    tests = tuple(
+        TestResult(
+            nodeid=f"tests/test_{name}.py::test_values_{number}_{each}",
+            outcome=TestOutcome.FAILED if red and each == 0 else TestOutcome.PASSED,
+            since=Since.UNKNOWN,
+            duration_ms=40,
+        )
+        for each in range(4)
+    )
+    return Check(
+        id=f"tests[{number}]",
+        kind=CheckKind.TEST,
+        verdict=Verdict.FAILED if red else Verdict.PASSED,
+        duration_ms=160,
+        cmd=f"pytest tests/test_{name}.py -k values_{number} -q --json-report",
+        isolation=Isolation.SESSION,
+        timeout_seconds=20.0,
+        exit_code=1 if red else 0,
+        tests=tests,
+    )
+
+
+def _failure(name: str, count: int) -> Failure:
+    category = _CATEGORIES[count % len(_CATEGORIES)]
+    test = f"tests/test_{name}.py::test_values_0_0"
+    return Failure(
+        category=category,
+        owner=Owner.PRODUCT,
+        repeatability=Repeatability.DETERMINISTIC,
+        confidence=0.95,
+        rule="assertion-in-test",
+        because="An assertion of a test does not hold.",
+        signature=f"{count:012x}",
+        routing_key=category.facts.routing_key,
+        target_agent=category.facts.default_role,
+        check_id="tests[0]",
+        top_failing_tests=(test,),
+        tests=(test,),
+        stack_trace_head="AssertionError: assert 32.1 == 28.5 ± 0.1",
+        location=Location(path=f"src/{name}.py", line=31, function="compute"),
+        suggestion=f"compute (src/{name}.py:31) gave 32.1 where the test expects 28.5.",
+        rerun=f"pytest --planverify plan.yaml::{name}",
+    )
+
+
+def _todo(number: int) -> dict[str, Any]:
+    test = {"cmd": f"pytest tests/test_t{number}.py::test_values -q --json-report", "timeout_seconds": 20}
+    return {
+        "id": f"t{number}",
+        "title": f"Module {number} does its part",
+        "intent": "Read the rows of the table, check them and hand them on without losing any.",
+        "acceptance_criteria": {"tests": [test], "expected_artifacts": [f"src/t{number}.py"]},
+        "allowed_files": [f"src/t{number}.py", f"tests/test_t{number}.py"],
+        "failure_routing": {"implementation_bug": "coder", "spec_mismatch": "architect"},
+        "dependencies": [f"t{number - 1}"] if number % 5 else [],
+        "max_retries": number % 3,
+        "priority": number % 10,
+    }
+
+
+def _main(wanted: int) -> None:
+    run = run_of(wanted // EVENTS_OF_A_TODO, chatty=True, as_text=True)
+    count = todos = 0
+    for _, _, state in islice(run, wanted):
+        count, todos = count + 1, len(state.todos)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{count} events, {todos} todos, peak {peak:.0f} MiB")
+
+
+if __name__ == "__main__":
+    _main(int(sys.argv[1]))

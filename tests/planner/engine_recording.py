@@ -1,0 +1,144 @@
+"""Recorded runs: logs that every later version has to decide alike, byte for byte, and what it refuses.
+
+They stand in ``fixtures/runs``: ``NNNNN.jsonl`` is the log of one simulated run, ``refusals.jsonl`` has an
+event a line that was refused, with the run and the number of events before it. A decision that is meant to
+change needs new ones: ``python tests/planner/engine_recording.py``. It takes as few runs as show every
+rule and every reason that many runs showed, and the refusals on the way.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from engine_simulating import Simulation
+
+from planner.edges.log_lines import GENESIS, encode, event_text
+from planner.errors import RefusedEvent
+from planner.model.actions import AskHuman, Implement, Notify, Verify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from planner.engine import State
+    from planner.model.actions import Action
+    from planner.model.events import Event, PlanSubmitted
+
+FOLDER = Path(__file__).parents[2] / "fixtures" / "runs"
+REFUSALS = FOLDER / "refusals.jsonl"
+SEEDS = 4_000
+LONGEST = 40
+"""Events of a run that is recorded."""
+
+_VARYING = re.compile(r"sha256:[0-9a-f]*|[A-Z]{3,}[A-Z_]*|[\w/*.]*\d[\w/*.,]*|(#, )+")
+"""Names, numbers, digests, categories, and lists of these."""
+
+
+class Refused:
+    """Keeps what was refused in a run."""
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.found: list[tuple[int, Event, RefusedEvent]] = []
+
+    def began(self, event: PlanSubmitted, after: State, actions: Sequence[Action]) -> None:
+        self.events += 1
+
+    def stepped(self, before: State, event: Event, after: State, actions: Sequence[Action]) -> None:
+        self.events += 1
+
+    def refused(self, state: State, event: Event, refusal: RefusedEvent) -> None:
+        self.found.append((self.events, event, refusal))
+
+    def rested(self, simulation: Simulation) -> None:
+        pass
+
+
+def shown(run: Simulation) -> set[str]:
+    """What a run shows: each part of the reasons of its actions, without names and numbers."""
+    return {said for _, actions in run.history for action in actions for said in _said(action)}
+
+
+def record() -> None:
+    """Write all of them anew."""
+    runs = {seed: found for seed in range(SEEDS) if (found := _run(seed)) is not None}
+    sizes = {seed: sum(map(len, _lines(run))) for seed, (run, _) in runs.items()}
+    chosen = sorted(_fewest({seed: shown(run) for seed, (run, _) in runs.items()}, sizes))
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for old in FOLDER.glob("*.jsonl"):
+        old.unlink()
+    refusals: dict[str, str] = {}
+    for seed in chosen:
+        run, refused = runs[seed]
+        name = f"{seed:05d}"
+        (FOLDER / f"{name}.jsonl").write_text("".join(_lines(run)), encoding="ascii")
+        for after, event, refusal in refused.found:
+            kind = "; ".join(sorted(_parts(refusal.rule, str(refusal))))
+            refusals.setdefault(kind, _refusal_text(name, after, event, refusal))
+    REFUSALS.write_text("".join(sorted(refusals.values())), encoding="ascii")
+    size = sum(path.stat().st_size for path in FOLDER.glob("*.jsonl"))
+    print(f"{len(chosen)} runs, {len(refusals)} refusals, {size // 1024} KiB")
+
+
+def _run(seed: int) -> tuple[Simulation, Refused] | None:
+    refused = Refused()
+    run = Simulation.begin(seed, refused).run()
+    return (run, refused) if len(run.history) <= LONGEST else None
+
+
+def _said(action: Action) -> Iterator[str]:
+    yield f"{action.action} {action.rule}"
+    yield from _parts(action.rule, action.because)
+    match action:
+        case Implement():
+            yield f"{action.bounds.risk_level}"
+        case AskHuman():
+            yield f"{action.kind} {action.options}"
+            yield from (edit.edit for edit in action.edits)
+        case Verify():
+            yield f"verify {action.recipe is None} {action.isolate} {action.not_before is None}"
+        case Notify():
+            yield f"{action.topic} {action.to}"
+        case _:
+            pass
+
+
+def _parts(rule: str, text: str) -> set[str]:
+    parts = (part.strip("# )") for part in re.split("[:;(]", _VARYING.sub("#", text)))
+    return {f"{rule}: {part}" for part in parts if part and not part.endswith("Error")}
+
+
+def _fewest(found: dict[int, set[str]], sizes: dict[int, int]) -> Iterator[int]:
+    """Runs that show together all that any of them shows: each adds most for its size of what is left."""
+    left = set[str]().union(*found.values())
+    while left:
+        best = max(found, key=lambda seed: (len(found[seed] & left) / sizes[seed], -seed))
+        left -= found[best]
+        yield best
+
+
+def _lines(run: Simulation) -> Iterable[str]:
+    digest = GENESIS
+    for number, (event, actions) in enumerate(run.history):
+        line, digest = encode(number, event, actions, digest)
+        yield line + "\n"
+
+
+def _refusal_text(name: str, after: int, event: Event, refusal: RefusedEvent) -> str:
+    held: dict[str, Any] = {
+        "run": name,
+        "after": after,
+        "event": json.loads(event_text(event)),
+        "rule": refusal.rule,
+        "message": str(refusal),
+    }
+    return json.dumps(held) + "\n"
+
+
+if __name__ == "__main__":
+    record()

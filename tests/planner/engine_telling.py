@@ -1,0 +1,197 @@
+"""A run that a test tells facts to, one after the other, and asks what was wanted of it last."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from planner.engine import start, step
+from planner.model.actions import AskHuman, Implement, Notify, PublishPlan, Verify
+from planner.model.events import (
+    ApprovalGiven,
+    ClockTicked,
+    Decision,
+    PlanSubmitted,
+    QuestionAnswered,
+    RunStarted,
+    SubPlanLoaded,
+    Verified,
+    WorkFinished,
+)
+from planner.model.outcome import Check, Outcome
+from planner.model.plan import Plan, Policy, Todo
+from planner.model.run_policy import RunPolicy
+from planner.model.taxonomy import Category
+from planner.model.verdicts import CheckKind, TodoState, Verdict
+from planner.testing import create_sample_todo, simulate_failure, simulate_success
+
+if TYPE_CHECKING:
+    from planner.engine import State, TodoRecord
+    from planner.model.actions import Action
+    from planner.model.events import Event
+
+A = TypeVar("A")
+
+START = datetime(2026, 1, 1, 10, 0, tzinfo=UTC)
+
+
+def todo(todo_id: str = "t1", **fields: Any) -> Todo:
+    """A todo with one test and, unless it is said, no retries."""
+    return create_sample_todo(todo_id, **({"max_retries": 0} | fields))
+
+
+def plan_of(*todos: Todo, **policy: Any) -> Plan:
+    """A plan that repairs by itself, unless ``policy`` says otherwise."""
+    return Plan(
+        todo_list_id="p1", metadata=Policy.model_validate({"auto_fix_mode": True} | policy), items=todos
+    )
+
+
+def chain(length: int = 3) -> list[Todo]:
+    """Todos that wait for one another."""
+    return [todo(f"t{at}", dependencies=(f"t{at - 1}",) if at > 1 else ()) for at in range(1, length + 1)]
+
+
+class Told:
+    """A run and the actions that the last event called for."""
+
+    state: State
+
+    def __init__(self, *todos: Todo, run: dict[str, Any] | None = None, **policy: Any) -> None:
+        self.now = START
+        self.work = 0
+        self.submission = PlanSubmitted(
+            at=START,
+            plan=plan_of(*todos, **policy),
+            digest="sha256:plan",
+            policy=RunPolicy.model_validate(run or {}),
+        )
+        self.state, self.last = start(self.submission)
+        self.all: list[Action] = [*self.last]
+        self.tell(RunStarted(at=self.now))
+
+    def tell(self, event: Event) -> tuple[Action, ...]:
+        self.state, self.last = step(self.state, event)
+        self.all += self.last
+        return self.last
+
+    def life(self, todo_id: str = "t1") -> str:
+        return self.state.todos[todo_id].life.value
+
+    def record(self, todo_id: str = "t1") -> TodoRecord:
+        return self.state.todos[todo_id]
+
+    def last_of(self, kind: type[A]) -> list[A]:
+        """Of the actions that the last event called for, those of one kind."""
+        return [action for action in self.last if isinstance(action, kind)]
+
+    def all_of(self, kind: type[A]) -> list[A]:
+        """Of all actions so far."""
+        return [action for action in self.all if isinstance(action, kind)]
+
+    @property
+    def started(self) -> list[str]:
+        """Whose work the last event called for."""
+        return [action.todo_id for action in self.last_of(Implement)]
+
+    @property
+    def verifying(self) -> list[str]:
+        """Whose verification the last event called for."""
+        return [name for action in self.last_of(Verify) for name in action.todo_ids]
+
+    @property
+    def questions(self) -> list[AskHuman]:
+        return self.last_of(AskHuman)
+
+    @property
+    def rules(self) -> list[str]:
+        return [action.rule for action in self.last]
+
+    def topics(self) -> list[str]:
+        """What somebody was told of so far."""
+        return [action.topic for action in self.all_of(Notify)]
+
+    def edits(self) -> list[Any]:
+        """The edits of the plan that the last event called for."""
+        return [edit for action in self.last_of(PublishPlan) for edit in action.edits]
+
+    def works(self, todo_id: str = "t1", *, success: bool = True, **fields: Any) -> tuple[Action, ...]:
+        return self.tell(WorkFinished(at=self.now, todo_id=todo_id, success=success, **fields))
+
+    def passes(self, todo_id: str = "t1") -> tuple[Action, ...]:
+        return self.outcome(self.good(todo_id))
+
+    def asked(self) -> AskHuman:
+        """The latest question."""
+        return self.all_of(AskHuman)[-1]
+
+    @staticmethod
+    def good(todo_id: str) -> Outcome:
+        """Its criteria hold."""
+        outcome = simulate_success(create_sample_todo(todo_id.rpartition("/")[2]))
+        return outcome.model_copy(update={"todo_id": todo_id})
+
+    def fails(
+        self,
+        todo_id: str = "t1",
+        category: Category = Category.TEST_REGRESSION,
+        message: str | None = None,
+        *,
+        diff_hash: str | None = None,
+        **fields: Any,
+    ) -> tuple[Action, ...]:
+        """It is red; for another reason each time unless ``message`` says which, in another product unless
+        ``diff_hash`` does."""
+        self.work += 1
+        text = f"failure {self.work}" if message is None else message
+        outcome = simulate_failure(create_sample_todo(todo_id.rpartition("/")[2]), category, text, **fields)
+        update: dict[str, Any] = {"todo_id": todo_id, "diff_hash": diff_hash or f"sha256:{self.work}"}
+        if category is Category.FLAKY_TEST:
+            update["checks"] = (self._check(Verdict.FLAKY),)
+        return self.outcome(outcome.model_copy(update=update))
+
+    def says(self, verdict: Verdict, todo_id: str = "t1") -> tuple[Action, ...]:
+        """It is neither green nor red."""
+        return self.outcome(
+            Outcome(
+                todo_id=todo_id,
+                state=TodoState.TESTING,
+                success=False,
+                tests_passed=False,
+                checks=(self._check(verdict),),
+            )
+        )
+
+    def outcome(self, outcome: Outcome, **fields: Any) -> tuple[Action, ...]:
+        return self.tell(Verified(at=self.now, outcome=outcome, **fields))
+
+    def is_done(self, todo_id: str = "t1") -> tuple[Action, ...]:
+        """Worked on and verified."""
+        self.works(todo_id)
+        return self.passes(todo_id)
+
+    def is_red(self, todo_id: str = "t1", *args: Any, **fields: Any) -> tuple[Action, ...]:
+        """Worked on, and verified to no avail."""
+        self.works(todo_id)
+        return self.fails(todo_id, *args, **fields)
+
+    def decides(self, decision: Decision, question: AskHuman, **fields: Any) -> tuple[Action, ...]:
+        said: dict[str, Any] = {"approval_id": question.question_id, "digest": question.digest} | fields
+        return self.tell(ApprovalGiven(at=self.now, decision=decision, **said))
+
+    def answers(self, answer: str, question: AskHuman) -> tuple[Action, ...]:
+        return self.tell(QuestionAnswered(at=self.now, question_id=question.question_id, answer=answer))
+
+    def waits(self, seconds: float) -> tuple[Action, ...]:
+        self.now += timedelta(seconds=seconds)
+        return self.tell(ClockTicked(at=self.now))
+
+    def loads(self, todo_id: str, *todos: Todo, **fields: Any) -> tuple[Action, ...]:
+        plan = plan_of(*todos) if todos else None
+        return self.tell(
+            SubPlanLoaded(at=self.now, todo_id=todo_id, plan=plan, digest="sha256:sub", **fields)
+        )
+
+    @staticmethod
+    def _check(verdict: Verdict) -> Check:
+        return Check(id="tests[0]", kind=CheckKind.TEST, verdict=verdict)

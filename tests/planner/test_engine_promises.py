@@ -1,0 +1,256 @@
+"""What nobody can talk the engine into: a pass that is none, an approval of something else."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_telling import START, Told, todo
+from pydantic import ValidationError
+
+from planner.engine import Engine, step
+from planner.errors import RefusedEvent
+from planner.model.actions import AskHuman, Implement, LoadSubPlan
+from planner.model.edits import AddContext, RetargetCheck
+from planner.model.events import ClockTicked, Decision, PlanRevised, RunResumed
+from planner.model.outcome import Check, Outcome, OutcomeMetrics
+from planner.model.plan import RiskLevel
+from planner.model.verdicts import CheckKind, Verdict
+from planner.testing import create_sample_plan
+
+
+@pytest.mark.parametrize("verdict", [each for each in Verdict if each is not Verdict.PASSED])
+def test_a_success_with_a_check_that_is_no_pass_is_no_pass(verdict: Verdict):
+    run = Told(todo())
+    run.works()
+    check = Check(id="tests[0]", kind=CheckKind.TEST, verdict=verdict)
+
+    run.outcome(Outcome(todo_id="t1", success=True, tests_passed=True, checks=(check,)))
+
+    assert run.life() != "done"
+
+
+def test_an_outcome_of_another_plan_proves_nothing_here():
+    run = Told(todo())
+    run.works()
+    foreign = run.good("t1").model_copy(update={"plan": "elsewhere"})
+
+    with pytest.raises(RefusedEvent) as refusal:
+        run.outcome(foreign)
+
+    assert refusal.value.rule == "another-plan"
+    assert "'elsewhere'" in str(refusal.value)
+    run.outcome(run.good("t1").model_copy(update={"plan": "p1"}))
+    assert run.life() == "done"
+
+
+def revise(run: Told, *edits: Any) -> None:
+    run.tell(PlanRevised(at=run.now, edits=edits))
+
+
+def test_a_start_that_was_approved_before_the_todo_changed_is_asked_about_anew():
+    run = Told(todo(risk_level=RiskLevel.HIGH))
+    (before,) = run.questions
+
+    revise(run, AddContext(rule="mine", because="so", todo_id="t1", text="delete everything, too"))
+    (now,) = run.questions
+
+    with pytest.raises(RefusedEvent) as refusal:
+        run.decides(Decision.APPROVE, before)
+    assert refusal.value.rule == "stale-approval"
+    run.decides(Decision.APPROVE, now)
+    assert run.started == ["t1"]
+
+
+def test_a_branch_that_was_approved_before_its_todo_changed_is_proposed_anew():
+    run = Told(todo(), auto_fix_mode=False)
+    run.is_red()
+    (before,) = run.questions
+    old = run.record().todo.acceptance_criteria.tests[0].cmd
+    new = "pytest tests/test_new.py"
+
+    revise(
+        run,
+        RetargetCheck(
+            rule="mine", because="so", todo_id="t1", check_id="tests[0]", from_cmd=old, to_cmd=new
+        ),
+    )
+    (now,) = run.questions
+
+    assert now.digest != before.digest
+    with pytest.raises(RefusedEvent):
+        run.decides(Decision.APPROVE, before)
+    run.decides(Decision.APPROVE, now)
+    added = run.edits()[0].todo
+    assert added.acceptance_criteria.tests[0].cmd == new
+
+
+def test_a_turn_that_says_nothing_of_its_cost_counts_as_what_its_outcome_says_and_once():
+    run = Told(todo())
+    run.works()
+    cost = OutcomeMetrics(tokens_used=300, patch_cycles=2)
+
+    run.outcome(Outcome(todo_id="t1", success=False, tests_passed=False, state="testing", metrics=cost))
+    run.outcome(run.good("t1").model_copy(update={"metrics": cost}))
+
+    assert run.state.spent.tokens == 300
+    assert run.state.spent.cycles == 2
+
+
+def test_a_sub_plan_that_is_unfit_can_be_mended_and_loaded_again():
+    run = Told(todo("p", sub_plan="phase.yaml"))
+
+    run.loads("p", todo("a", dependencies=("nobody",)))
+    (question,) = run.questions
+    assert "depends on 'nobody'" in question.because
+    run.answers("retry", question)
+    assert [each.todo_id for each in run.last_of(LoadSubPlan)] == ["p"]
+    run.loads("p", todo("a"))
+
+    assert run.started == ["p/a"]
+
+
+def test_a_sub_plan_that_nobody_can_mend_is_given_up():
+    run = Told(todo("p", sub_plan="phase.yaml"), todo("q", dependencies=("p",)))
+
+    run.loads("p", problems=("phase.yaml: there is no such file",))
+    run.answers("give_up", run.asked())
+
+    assert (run.life("p"), run.life("q")) == ("failed", "skipped")
+
+
+def test_a_driver_that_was_killed_before_it_could_begin_begins_by_resuming():
+    state = Engine.start(create_sample_plan(), at=START)
+
+    state, actions = step(state, RunResumed(at=START))
+
+    assert state.started is not None
+    assert [type(action) for action in actions] == [Implement]
+
+
+def test_the_same_file_is_not_written_at_once_from_above_and_from_a_sub_plan():
+    above = todo("top", allowed_files=("phase/src/b.py",), priority=1)
+    run = Told(todo("p", sub_plan="phase/plan.yaml"), above)
+
+    run.loads("p", todo("x", allowed_files=("src/b.py",)), todo("y", allowed_files=("src/c.py",)))
+
+    assert run.started == ["p/y"]
+    run.is_done("top")
+    assert run.life("p/x") == "active"
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_a_time_without_a_date_in_utc_is_no_time(text: str):
+    with pytest.raises(ValidationError, match="years 1 to 9999"):
+        ClockTicked(at=datetime.fromisoformat(text))
+
+
+def test_work_that_does_not_fit_is_asked_about_no_more_when_it_is_done_anew():
+    from planner.model.events import ConflictFound
+
+    run = Told(todo("t1", max_retries=1), todo("t2", max_retries=1))
+    run.works("t1")
+    run.works("t2")
+    run.says(Verdict.NEEDS_HUMAN, "t2")
+    (question,) = run.all_of(AskHuman)
+
+    run.tell(ConflictFound(at=run.now, todo_ids=("t1", "t2"), files=("shop.py",)))
+
+    assert question.question_id not in run.state.questions
+    run.passes("t1")
+    assert run.started == ["t2"]
+
+
+def test_a_run_that_is_over_makes_way_for_the_next_in_a_log_of_its_own(tmp_path: Path):
+    from planner.edges.event_lines import read_event
+    from planner.edges.run_session import RunSession, RunSettings
+
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("todo_list_id: shop\nitems: [{id: a, title: A, requires_testing: false}]\n")
+
+    def lived(*lines: str) -> list[str]:
+        session = RunSession.open(RunSettings(plan=plan, validates=False))
+        for line in lines:
+            session.tell(read_event(line.encode()))
+        session.close()
+        return sorted(path.name for path in (tmp_path / ".planverify" / "logs").iterdir())
+
+    begun = '{"event":"run_started","at":"2026-11-21T10:00:00Z"}'
+    done = '{"event":"work_finished","at":"2026-11-21T10:00:01Z","todo_id":"a"}'
+
+    assert lived(begun) == ["shop.jsonl"]
+    assert lived(done) == ["shop.jsonl"]
+    assert lived(begun) == ["shop.2.jsonl", "shop.jsonl"]
+    assert lived(done) == ["shop.2.jsonl", "shop.jsonl"]
+
+
+def test_the_newest_plan_is_not_written_over_the_log_of_its_run(tmp_path: Path):
+    from planner.edges.plan_versions import PlanVersions
+    from planner.errors import PlannerError
+
+    log = tmp_path / "same"
+
+    with pytest.raises(PlannerError, match="the run is kept in this file"):
+        PlanVersions(log, None).keep_off((tmp_path / "." / "same",))
+
+
+def test_a_first_event_that_is_refused_submits_no_plan(tmp_path: Path):
+    from planner.edges.event_lines import read_event
+    from planner.edges.run_session import RunSession, RunSettings
+
+    plan, log = tmp_path / "plan.yaml", tmp_path / "run.jsonl"
+    plan.write_text("todo_list_id: shop\nitems: [{id: a, title: A, requires_testing: false}]\n")
+    session = RunSession.open(RunSettings(plan=plan, log=log, validates=False))
+    late = (START + timedelta(days=365_000)).isoformat()
+
+    with pytest.raises(RefusedEvent):
+        session.tell(read_event(f'{{"event":"work_finished","at":"{late}","todo_id":"a"}}'.encode()))
+    session.tell(read_event(b'{"event":"run_started","at":"2026-11-21T10:00:00Z"}'))
+    session.close()
+
+    assert session.state is not None
+    assert session.state.now < START.timestamp() + 365 * 86400
+
+
+def sub_plan(run: Told, *todos: Any, **policy: Any) -> None:
+    from engine_telling import plan_of
+
+    from planner.model.events import SubPlanLoaded
+    from planner.model.plan import Policy
+
+    plan = plan_of(*todos).model_copy(update={"metadata": Policy.model_validate(policy)})
+    run.tell(SubPlanLoaded(at=run.now, todo_id="p", plan=plan, digest="sha256:sub"))
+
+
+def test_a_sub_plan_has_what_it_leaves_out_from_the_plan_above():
+    run = Told(todo("p", sub_plan="phase.yaml"), auto_fix_mode=True, max_branch_depth=0)
+    sub_plan(run, todo("a"))
+
+    run.is_red("p/a")
+
+    assert run.rules == ["branch-depth", "branch-depth"]
+    assert [each.kind.value for each in run.questions] == ["review"]
+
+
+@pytest.mark.parametrize(
+    ("above", "own", "asked"),
+    [
+        ({"auto_fix_mode": False}, {"auto_fix_mode": True}, ["approve_branch"]),
+        ({"auto_fix_mode": True}, {"auto_fix_mode": False}, ["approve_branch"]),
+        ({"auto_fix_mode": True}, {}, []),
+        ({"auto_fix_mode": True}, {"max_debug_attempts": 0}, ["review"]),
+        ({"max_debug_attempts": 0}, {"max_debug_attempts": 3}, ["review"]),
+        ({"require_planner_approval": True}, {"require_planner_approval": False}, ["approve_branch"]),
+    ],
+)
+def test_a_sub_plan_may_be_stricter_than_the_plan_above_and_not_laxer(
+    above: dict[str, Any], own: dict[str, Any], asked: list[str]
+):
+    run = Told(todo("p", sub_plan="phase.yaml"), **above)
+    sub_plan(run, todo("a"), **own)
+
+    run.is_red("p/a")
+
+    assert [each.kind.value for each in run.questions] == asked

@@ -1,0 +1,199 @@
+"""What holds of every run, whatever the plan, the outcomes, the people, the clock and the driver do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from random import Random
+
+import pytest
+from engine_mistaking import MISTAKES
+from engine_remembering import invent_submission
+from engine_simulating import Simulation
+from engine_watching import Laws, Record
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from planner.edges.log_lines import GENESIS, action_text, decode, encode, event_text, parse_event
+from planner.engine import State, start, step
+from planner.errors import RefusedEvent
+from planner.model.actions import Action
+from planner.model.events import ClockTicked, Event, PlanSubmitted, RunResumed, StopRequested
+
+SEEDS = 150
+
+
+def folded(events: Sequence[Event]) -> tuple[State, list[tuple[Action, ...]]]:
+    """The state after events, and what was asked for on the way."""
+    first, *rest = events
+    assert isinstance(first, PlanSubmitted)
+    state, actions = start(first)
+    said = [actions]
+    for event in rest:
+        state, actions = step(state, event)
+        said.append(actions)
+    return state, said
+
+
+def text(actions: tuple[Action, ...]) -> str:
+    return "\n".join(map(action_text, actions))
+
+
+def test_every_run_ends_within_its_limits_and_keeps_every_law():
+    ends = {"completed": 0, "halted": 0, "rejected": 0}
+    mistakes = refusals = 0
+    for seed in range(SEEDS):
+        try:
+            simulation = Simulation.begin(seed, Laws()).run()
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+        ends[simulation.state.plan_state] += 1
+        mistakes += simulation.mistakes
+        refusals += simulation.refusals
+    assert ends["completed"] > SEEDS / 10
+    assert ends["halted"] > SEEDS / 10
+    assert mistakes > SEEDS
+    assert refusals > SEEDS / 2
+
+
+@pytest.mark.parametrize("seed", [3, 14, 15, 92])
+def test_the_same_seed_gives_the_same_run(seed: int):
+    first, second = Record(), Record()
+    Simulation.begin(seed, first).run()
+    Simulation.begin(seed, second).run()
+
+    assert first.lines == second.lines
+
+
+def test_the_same_events_give_equal_states_and_the_same_bytes():
+    for seed in range(1000, 1030):
+        run = Simulation.begin(seed).run()
+
+        state, said = folded([event for event, _ in run.history])
+
+        assert state == run.state, f"seed {seed}"
+        assert list(map(text, said)) == [text(actions) for _, actions in run.history], f"seed {seed}"
+
+
+def test_a_log_read_back_gives_equal_states_and_the_same_bytes():
+    for seed in range(2000, 2025):
+        run = Simulation.begin(seed).run()
+        lines: list[str] = []
+        digest = GENESIS
+        for number, (event, actions) in enumerate(run.history):
+            line, digest = encode(number, event, actions, digest)
+            lines.append(line)
+            assert parse_event(event_text(event)) == event, f"seed {seed}"
+
+        read: list[Event] = []
+        digest = GENESIS
+        for number, line in enumerate(lines):
+            held = decode(line, number, digest)
+            read.append(held.event)
+            digest = held.digest
+        state, said = folded(read)
+
+        assert state == run.state, f"seed {seed}"
+        assert list(map(text, said)) == [text(actions) for _, actions in run.history], f"seed {seed}"
+
+
+def test_a_step_leaves_the_state_that_it_began_from_as_it_was():
+    for seed in range(3000, 3015):
+        run = Simulation.begin(seed).run()
+        first, *rest = (event for event, _ in run.history)
+        assert isinstance(first, PlanSubmitted)
+        states = [start(first)[0]]
+        for event in rest:
+            states.append(step(states[-1], event)[0])
+        shown = [repr(each) for each in states]
+        for before, event, after in zip(states, rest, states[1:], strict=False):
+            again, actions = step(before, event)
+            assert again == after, f"seed {seed}"
+            assert text(step(before, event)[1]) == text(actions)
+        assert [repr(each) for each in states] == shown, f"seed {seed}"
+
+
+def test_nothing_is_taken_in_after_the_end():
+    for seed in range(4000, 4040):
+        run = Simulation.begin(seed).run()
+        later = run.later(5)
+        told = [ClockTicked(at=later), RunResumed(at=later), StopRequested(at=later)]
+        told += [event for event, _ in run.history]
+        for event in told:
+            with pytest.raises(RefusedEvent) as refusal:
+                step(run.state, event)
+            assert refusal.value.rule == "run-is-over", f"seed {seed}: {event}"
+
+
+def test_a_driver_that_dies_between_any_two_events_is_asked_again_for_all_that_is_open():
+    for seed in range(5000, 5025):
+        run = Simulation.begin(seed, Laws())
+        while not run.is_over and run.turns < 60:
+            due = set(run.work), set(run.checks), set(run.loads), set(run.asked)
+            run.now = datetime.fromtimestamp(run.state.now, UTC)  # no turn of work is over meanwhile
+            run.forget(after_seconds=0)
+            assert (set(run.work), set(run.checks), set(run.loads), set(run.asked)) == due, f"seed {seed}"
+            run.turn()
+
+
+@given(random=st.randoms(use_true_random=False))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_any_plan_can_be_submitted_and_nothing_happens_before_it_is_started(random: Random):
+    submission = invent_submission(random)
+    state, actions = start(submission)
+
+    assert not actions or submission.problems
+    assert all(record.life == "pending" for record in state.todos.values())
+    admitted = [] if submission.problems else [todo.id for todo in submission.plan.items]
+    assert sorted(state.todos) == sorted(admitted)
+
+
+class Runs(RuleBasedStateMachine):
+    """One run; which of all that may happen comes next is for hypothesis to choose."""
+
+    @initialize(random=st.randoms(use_true_random=False))
+    def begin(self, random: Random) -> None:
+        self.run_ = Simulation.of(random, Laws())
+
+    @precondition(lambda self: not self.run_.is_over)
+    @rule(random=st.randoms(use_true_random=False))
+    def answer(self, random: Random) -> None:
+        self.run_.random = random
+        self.run_.answer()
+
+    @precondition(lambda self: not self.run_.is_over)
+    @rule(random=st.randoms(use_true_random=False), mistake=st.sampled_from(MISTAKES))
+    def mistake(self, random: Random, mistake: Callable[[Simulation], None]) -> None:
+        self.run_.random = random
+        mistake(self.run_)
+
+    @precondition(lambda self: self.run_.is_over)
+    @rule(random=st.randoms(use_true_random=False))
+    def nothing_follows(self, random: Random) -> None:
+        before = self.run_.state
+        event = random.choice(self.run_.history)[0]
+        assert not self.run_.tell(event)
+        assert self.run_.state is before
+
+    @invariant()
+    def replay_is_equal(self) -> None:
+        events = [event for event, _ in self.run_.history]
+        if len(events) % 8 == 0:
+            assert folded(events)[0] == self.run_.state
+
+    def teardown(self) -> None:
+        if hasattr(self, "run_"):
+            self.run_.random = Random(0)
+            self.run_.patience = 0
+            self.run_.turns = 0
+            self.run_.run()
+
+
+TestRuns = Runs.TestCase
+TestRuns.settings = settings(
+    max_examples=30,
+    stateful_step_count=25,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    deadline=None,
+)

@@ -1,0 +1,68 @@
+"""Recorded runs are decided as they were when they were recorded: the same actions, byte for byte."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from engine_recording import FOLDER, REFUSALS
+
+from planner.edges.log_lines import GENESIS, action_text, actions_text, decode, parse_event
+from planner.engine import fold, start, step
+from planner.errors import RefusedEvent
+from planner.model.events import PlanSubmitted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from planner.model.events import Event
+
+MEANT = "if that is meant, record them anew: python tests/planner/engine_recording.py"
+
+
+def recorded() -> Iterator[Path]:
+    return (path for path in sorted(FOLDER.glob("*.jsonl")) if path != REFUSALS)
+
+
+def events_of(path: Path) -> Iterator[tuple[str, Event]]:
+    """Each line of a log and its event."""
+    digest = GENESIS
+    for number, text in enumerate(path.read_text("ascii").splitlines()):
+        line = decode(text, number, digest)
+        digest = line.digest
+        yield text, line.event
+
+
+def test_recorded_runs_are_decided_alike():
+    count = 0
+    for path in recorded():
+        state = None
+        for number, (text, event) in enumerate(events_of(path)):
+            if state is None:
+                assert isinstance(event, PlanSubmitted)
+                state, actions = start(event)
+            else:
+                state, actions = step(state, event)
+            said = f"[{','.join(map(action_text, actions))}]"
+            assert said == actions_text(text), f"{path.name}, line {number}: {MEANT}"
+            count += len(actions)
+        assert state is not None
+        assert state.plan_state.is_final
+    assert count > 300
+
+
+def test_what_was_refused_is_refused_alike():
+    for line in REFUSALS.read_text("ascii").splitlines():
+        held = json.loads(line)
+        events = [event for _, event in islice(events_of(FOLDER / f"{held['run']}.jsonl"), held["after"])]
+        state = fold(events)
+        event = parse_event(json.dumps(held["event"]))
+        try:
+            step(state, event)
+        except RefusedEvent as refusal:
+            said = (refusal.rule, str(refusal))
+        else:
+            said = ("", "it was taken in")
+        assert said == (held["rule"], held["message"]), f"{held['run']}, after {held['after']}: {MEANT}"

@@ -1,0 +1,116 @@
+"""The life cycles of todos and plans: what is legal stands in two tables, and all else is refused."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+import pytest
+
+from planner.edges import lifecycle_page
+from planner.errors import IllegalTransition, RefusedEvent
+from planner.model.life import PlanState, TodoLife
+from planner.rules.lifecycle import PLAN_MOVES, PLAN_STEPS, TODO_MOVES, TODO_STEPS, plan_may, todo_may
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+OF_TODOS = """
+pending active, pending skipped, pending blocked, blocked pending, blocked skipped, active done,
+active active, active failed, failed halted, pending testing, active testing, testing done,
+testing test_failed, testing testing, testing failed, test_failed active, test_failed testing,
+test_failed failed
+"""
+"""What a run cannot do without: work, tests, repair, and what failures do to others."""
+
+OF_PLANS = """
+created validating, validating rejected, validating ready, ready executing, executing executing,
+executing revising, executing completed, executing halted, revising executing, revising halted,
+executing awaiting_review, revising awaiting_review, awaiting_review executing, awaiting_review revising,
+awaiting_review halted
+"""
+
+
+def pairs(text: str) -> list[list[str]]:
+    return [pair.split() for pair in text.split(",")]
+
+
+@pytest.mark.parametrize(("before", "after"), pairs(OF_TODOS))
+def test_a_todo_may_go(before: str, after: str) -> None:
+    assert todo_may("t1", TodoLife(before), TodoLife(after), "an event") is TodoLife(after)
+
+
+@pytest.mark.parametrize(("before", "after"), pairs(OF_PLANS))
+def test_a_plan_may_go(before: str, after: str) -> None:
+    assert plan_may(PlanState(before), PlanState(after), "an event") is PlanState(after)
+
+
+def test_every_other_transition_of_a_todo_is_refused_by_name() -> None:
+    for before, after in product(TodoLife, repeat=2):
+        if (before, after) not in TODO_MOVES:
+            with pytest.raises(IllegalTransition) as refused:
+                todo_may("t1", before, after, "work_finished")
+            error = refused.value
+            assert (error.before, error.after, error.trigger) == (before, after, "work_finished")
+            assert f"todo 't1' cannot go from {before} to {after} by work_finished; " in str(error)
+            ways = [other.value for other in TodoLife if (before, other) in TODO_MOVES]
+            assert str(error).endswith(", ".join(ways) or "it has come to its end")
+
+
+def test_every_other_transition_of_a_plan_is_refused_by_name() -> None:
+    for before, after in product(PlanState, repeat=2):
+        if (before, after) not in PLAN_MOVES:
+            with pytest.raises(RefusedEvent) as refused:
+                plan_may(before, after, "run_started")
+            assert f"the plan cannot go from {before} to {after} by run_started; " in str(refused.value)
+            assert refused.value.rule == "illegal-transition"
+
+
+@pytest.mark.parametrize(("states", "moves"), [(TodoLife, TODO_MOVES), (PlanState, PLAN_MOVES)])
+def test_every_state_is_reached_and_only_final_ones_have_no_way_out(
+    states: type[TodoLife] | type[PlanState], moves: Collection[tuple[str, str]]
+) -> None:
+    first, *_ = states
+    reached = {first.value}
+    while True:
+        further = {after for before, after in moves if before in reached} - reached
+        if not further:
+            break
+        reached |= further
+    assert reached == set(states)
+    assert not [after for _, after in moves if after == first and first is PlanState.CREATED]
+    for state in states:
+        ways = {after for before, after in moves if before == state}
+        expected_end = state.is_final
+        assert (not ways) == expected_end or (state is TodoLife.FAILED and ways == {TodoLife.HALTED})
+
+
+def test_only_a_verification_or_work_without_tests_makes_a_todo_done() -> None:
+    assert {before for before, after in TODO_MOVES if after is TodoLife.DONE} == {
+        TodoLife.ACTIVE,
+        TodoLife.TESTING,
+    }
+
+
+def test_no_transition_stands_twice_and_each_can_be_drawn() -> None:
+    for steps, moves in ((TODO_STEPS, TODO_MOVES), (PLAN_STEPS, PLAN_MOVES)):
+        assert len(steps) == len(moves)
+        # A colon or a semicolon would end the label in the diagram.
+        assert not [step for step in steps if set(step.trigger) & set(":;|\n")]
+
+
+def test_the_page_of_the_life_cycles_is_current(tmp_path: Path) -> None:
+    shipped = lifecycle_page.PAGE.read_text(encoding="utf-8")
+    assert shipped == lifecycle_page.text(), "run: python -m planner.edges.reference_pages"
+    lifecycle_page.write(tmp_path / "page.md")
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == shipped
+
+
+def test_the_page_shows_each_transition_twice() -> None:
+    lines = lifecycle_page.text().splitlines()
+    for step in (*TODO_STEPS, *PLAN_STEPS):
+        assert f"    {step.before} --> {step.after}: {step.trigger}" in lines
+        assert f"| `{step.before}` | `{step.after}` | {step.trigger} |" in lines
+    for state in (*TodoLife, *PlanState):
+        assert (f"    {state} --> [*]" in lines) == state.is_final

@@ -1,0 +1,663 @@
+"""A run as a driver sees it: events are kept, completed by what files say, and gone on with later."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.edges import run_completing, store_log
+from planner.edges.event_lines import MAX_EVENT_BYTES, read_event
+from planner.edges.log_lines import event_text
+from planner.edges.plan_tree import load_tree
+from planner.edges.run_completing import EventCompleter
+from planner.edges.run_log import RunLog
+from planner.edges.run_session import RunSession, RunSettings
+from planner.edges.store import Store, StoreError
+from planner.edges.usual_log import as_file_name
+from planner.errors import LogError, RefusedEvent
+from planner.model.events import PlanSubmitted, SubPlanLoaded, Verified
+
+START = datetime(2026, 1, 1, 10, 0, tzinfo=UTC)
+TEST = "from shop import price\ndef test_it(): assert price(1) == 2\n"
+FAILURE = {
+    "category": "TEST_REGRESSION",
+    "signature": "a1b2c3d4e5f6",
+    "check_id": "tests[0]",
+    "top_failing_tests": ["tests/test_t1.py::test_it"],
+}
+FAILED = {"todo_id": "t1", "success": False, "tests_passed": False, "failure_evidence": FAILURE}
+
+
+class Desk:
+    """A folder with a plan, and the sessions that work on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = folder / "run.jsonl"
+        (folder / "shop.py").write_text("def price(x): return x\n")
+        self.minutes = 0
+
+    def plan(self, *todos: dict[str, Any], path: str = "plan.yaml", **keys: Any) -> Path:
+        for todo in todos:
+            test = self.folder / f"tests/test_{todo['id']}.py"
+            test.parent.mkdir(exist_ok=True)
+            test.write_text(TEST)
+        target = self.folder / path
+        target.parent.mkdir(exist_ok=True)
+        plan = {"todo_list_id": "shop", "metadata": {"auto_fix_mode": True}, **keys, "items": list(todos)}
+        target.write_text(json.dumps(plan))
+        return target
+
+    def open(self, **settings: Any) -> RunSession:
+        given = {"plan": self.folder / "plan.yaml", "log": self.log, **settings}
+        return RunSession.open(RunSettings(**given))
+
+    def tell(self, session: RunSession, kind: str, **keys: Any) -> list[str]:
+        """Tell an event a minute after the one before; the kinds of the actions that answer it."""
+        self.minutes += 1
+        at = (START + timedelta(minutes=self.minutes)).isoformat()
+        event = read_event(json.dumps({"event": kind, "at": at, **keys}).encode())
+        return [action.action for action in session.tell(event)]
+
+    def events(self, path: Path | None = None) -> list[Any]:
+        return [entry.event for entry in RunLog.read(path or self.log).news()]
+
+
+def todo(todo_id: str, *after: str, **keys: Any) -> dict[str, Any]:
+    criteria = {"tests": [{"cmd": f"pytest tests/test_{todo_id}.py"}]}
+    return {
+        "id": todo_id,
+        "title": f"Todo {todo_id}",
+        "acceptance_criteria": criteria,
+        "dependencies": list(after),
+        "max_retries": 0,
+        **keys,
+    }
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    monkeypatch.chdir(tmp_path)
+    made = Desk(tmp_path)
+    made.plan(todo("t1"), todo("t2", "t1"))
+    return made
+
+
+def test_the_plan_is_submitted_at_the_time_of_the_first_event(desk: Desk) -> None:
+    session = desk.open(jobs=3)
+    assert session.state is None
+    assert desk.log.read_text() == "", "nothing is known before"
+
+    assert desk.tell(session, "run_started") == ["implement"]
+
+    submitted, started = desk.events()
+    assert submitted.at == started.at
+    assert submitted.policy.jobs == 3
+    assert submitted.path == "plan.yaml"
+    assert submitted.policy.fingerprint == submitted.memory.fingerprint
+    assert submitted.run_id == f"20260101T100100Z-{submitted.digest[7:13]}"
+
+
+def test_equal_runs_have_equal_logs(desk: Desk) -> None:
+    logs = [desk.folder / "one.jsonl", desk.folder / "two.jsonl"]
+    for log in logs:
+        desk.minutes = 0
+        session = desk.open(log=log)
+        desk.tell(session, "run_started")
+        desk.tell(session, "work_finished", todo_id="t1")
+        desk.tell(session, "verified", outcome=FAILED)
+
+    assert logs[0].read_bytes() == logs[1].read_bytes()
+
+
+def test_a_run_goes_on_where_its_log_ends(desk: Desk) -> None:
+    seen: list[str] = []
+    first = desk.open()
+    desk.tell(first, "run_started")
+    desk.tell(first, "work_finished", todo_id="t1", tokens=7)
+    first.close()
+
+    second = desk.open(watch=lambda event, _: seen.append(event.event))
+
+    assert seen == ["plan_submitted", "run_started", "work_finished"]
+    assert second.overheard() == (), "they were answered then"
+    assert second.state is not None
+    assert second.state.spent.tokens == 7
+    assert desk.tell(second, "run_resumed") == ["verify"]
+
+
+def test_how_many_work_at_once_stays_as_it_was_begun(desk: Desk) -> None:
+    desk.tell(desk.open(), "run_started")
+    desk.tell(desk.open(jobs=2, log=desk.folder / "two.jsonl"), "run_started")
+
+    assert desk.open().remarks() == desk.open(jobs=2, log=desk.folder / "two.jsonl").remarks() == []
+    assert desk.open(jobs=3).remarks() == [f"{desk.log}: the run was begun without --jobs, and goes on so"]
+    (remark,) = desk.open(jobs=3, log=desk.folder / "two.jsonl").remarks()
+    assert "was begun with --jobs 2" in remark
+
+
+def test_what_another_writer_called_for_is_told_before_the_answer(desk: Desk) -> None:
+    one, other = desk.open(), desk.open()
+    desk.tell(one, "run_started")
+
+    assert desk.tell(other, "work_finished", todo_id="t1") == ["verify"]
+    assert [action.action for action in other.overheard()] == ["implement"]
+    assert desk.tell(one, "clock_ticked") == []
+    assert [action.action for action in one.overheard()] == ["verify"]
+    with pytest.raises(RefusedEvent):
+        desk.tell(one, "work_finished", todo_id="t9")
+    assert one.overheard() == ()
+
+
+def test_a_refused_event_is_not_in_the_log(desk: Desk) -> None:
+    session = desk.open()
+    desk.tell(session, "run_started")
+    before = desk.log.read_bytes(), session.state
+
+    with pytest.raises(RefusedEvent):
+        desk.tell(session, "work_finished", todo_id="t2")
+
+    assert (desk.log.read_bytes(), session.state) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"todo_list_id": "inn"},
+            "the log of the plan 'shop', and plan.yaml is 'inn'; name another",
+        ),
+        ({"workflow_name": "New"}, "plan.yaml has changed since the run began (sha256:"),
+    ],
+)
+def test_the_log_of_another_plan_is_refused(desk: Desk, change: dict[str, Any], said: str) -> None:
+    desk.tell(desk.open(), "run_started")
+    desk.plan(todo("t1"), todo("t2", "t1"), **change)
+
+    with pytest.raises(LogError) as refused:
+        desk.open()
+    assert said in str(refused.value)
+
+
+def test_the_log_of_another_run_is_refused(desk: Desk) -> None:
+    desk.tell(desk.open(run_id="first"), "run_started")
+
+    assert desk.open(run_id="first").run_id == "first"
+    with pytest.raises(LogError, match="log of the run 'first', not of 'second'; leave --run out"):
+        desk.open(run_id="second")
+
+
+def test_a_log_that_this_version_would_not_take_in_is_refused(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.tell(desk.open(), "run_started")
+
+    def refuses(*_: object) -> None:
+        raise RefusedEvent("some-rule", "no", "go")
+
+    monkeypatch.setattr("planner.edges.run_session.advance", refuses)
+    with pytest.raises(LogError, match="line 1 holds an event that this version refuses: no; go on"):
+        desk.open()
+
+
+def test_a_plan_with_errors_is_rejected_unless_validation_is_left_out(desk: Desk) -> None:
+    (desk.folder / "tests/test_t2.py").write_text("def test_it(): pass\n")
+    strict = desk.open()
+
+    with pytest.raises(RefusedEvent, match="rejected"):
+        desk.tell(strict, "run_started")
+    (finish,) = strict.overheard()
+    assert finish.action == "finish"
+    (problem,) = desk.events()[0].problems
+    assert problem.startswith("plan.yaml:1:")
+    assert problem.endswith("[criterion-hollow]")
+
+    lenient = desk.open(validates=False, log=desk.folder / "lenient.jsonl")
+    assert desk.tell(lenient, "run_started") == ["implement"]
+
+
+def test_without_options_the_log_is_below_the_root(desk: Desk) -> None:
+    desk.tell(desk.open(log=None), "run_started")
+    desk.tell(desk.open(log=None, run_id="night run"), "run_started")
+
+    logs = desk.folder / ".planverify/logs"
+    assert (logs / "shop.jsonl").exists()
+    assert (logs / f"{as_file_name('night run')}.jsonl").exists()
+    assert (desk.folder / ".planverify/.gitignore").read_text().endswith("*\n")
+    assert (logs / "shop.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_any_name_of_a_plan_gives_the_name_of_a_file() -> None:
+    assert as_file_name("shop-2.x_y") == "shop-2.x_y"
+    odd = ["../shop", "shop 1", "shop/1", ".shop", "ß", "a" * 200, "\ud800"]
+    names = [as_file_name(each) for each in odd]
+    assert len(set(names)) == len(names)
+    for name in names:
+        assert "/" not in name
+        assert not name.startswith(".")
+        assert len(name) < 100
+
+
+def test_a_folder_for_the_log_that_cannot_be_made_is_said(desk: Desk) -> None:
+    (desk.folder / ".planverify").write_text("")
+
+    with pytest.raises(LogError, match="the folder for the log cannot be made"):
+        desk.open(log=None)
+
+
+# What only files tell.
+
+
+def test_a_failure_is_kept_with_what_can_be_read_about_it(desk: Desk) -> None:
+    session = desk.open()
+    desk.tell(session, "run_started")
+    desk.tell(session, "work_finished", todo_id="t1")
+
+    desk.tell(session, "verified", outcome=FAILED)
+
+    event = desk.events()[-1]
+    assert isinstance(event, Verified)
+    assert event.context is not None
+    assert {excerpt.path for excerpt in event.context.excerpts} == {"shop.py", "tests/test_t1.py"}
+
+
+def test_a_branch_that_fails_is_read_about_too(desk: Desk) -> None:
+    session = desk.open()
+    desk.tell(session, "run_started")
+    desk.tell(session, "work_finished", todo_id="t1")
+    desk.tell(session, "verified", outcome=FAILED)
+    desk.tell(session, "work_finished", todo_id="t1_branch_01")
+    desk.tell(session, "verified", outcome={**FAILED, "todo_id": "t1_branch_01"})
+
+    context = desk.events()[-1].context
+    assert context.todo_id == "t1_branch_01"
+    assert context.excerpts
+
+
+def test_the_criteria_that_a_convention_finds_are_known(desk: Desk) -> None:
+    desk.plan({"id": "t1", "title": "One", "max_retries": 0})
+    session = desk.open()
+    desk.tell(session, "run_started")
+    desk.tell(session, "work_finished", todo_id="t1")
+    desk.tell(session, "verified", outcome=FAILED)
+
+    assert desk.events()[-1].context.excerpts
+    with pytest.raises(RefusedEvent, match="no todo 't9'"):
+        desk.tell(session, "verified", outcome={**FAILED, "todo_id": "t9"})
+
+
+@pytest.mark.parametrize("signature", ["a1b2c3d4e5f6", "another"])
+def test_the_report_of_the_same_failure_is_part_of_it(desk: Desk, signature: str) -> None:
+    diagnosis = {
+        "category": "TEST_REGRESSION", "owner": "product", "confidence": 1, "rule": "r", "because": "b",
+        "signature": signature, "suggestion": "s",
+    }  # fmt: skip
+    report = {
+        "schema_version": 1,
+        "run_id": "whichever",
+        "plan": {"id": "shop", "path": "plan.yaml", "digest": "sha256:0"},
+        "todo": {"id": "t1"},
+        "failures": [{"diagnosis": diagnosis}],
+    }
+    (desk.folder / "diagnostics").mkdir()
+    (desk.folder / "diagnostics/t1_failure_report.json").write_text(json.dumps(report))
+    session = desk.open()
+    desk.tell(session, "run_started")
+    desk.tell(session, "work_finished", todo_id="t1")
+    desk.tell(session, "verified", outcome=FAILED)
+
+    assert (desk.events()[-1].context.report is None) == (signature == "another")
+
+
+def test_what_a_driver_tells_about_a_failure_is_kept(desk: Desk) -> None:
+    session = desk.open()
+    desk.tell(session, "run_started")
+    desk.tell(session, "work_finished", todo_id="t1")
+    desk.tell(session, "verified", outcome=FAILED, context={"todo_id": "t1"})
+
+    assert desk.events()[-1].context.excerpts == ()
+
+
+def test_what_is_read_about_a_failure_is_bounded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_completing, "MAX_CONTEXT_BYTES", 100)
+    session = desk.open()
+    desk.tell(session, "run_started")
+    desk.tell(session, "work_finished", todo_id="t1")
+    desk.tell(session, "verified", outcome=FAILED)
+
+    assert desk.events()[-1].context.excerpts == ()
+
+
+@pytest.fixture
+def parent(desk: Desk) -> Desk:
+    """A plan whose second todo is a parent."""
+    desk.plan(todo("t1"), {"id": "phase", "title": "Phase", "sub_plan": "phases/two.json"})
+    return desk
+
+
+def loading(desk: Desk) -> RunSession:
+    session = desk.open()
+    desk.tell(session, "run_started")
+    return session
+
+
+def test_a_sub_plan_is_loaded_when_it_is_told_to_be_there(parent: Desk) -> None:
+    session = loading(parent)
+    parent.plan(todo("s1"), path="phases/two.json", todo_list_id="two", root="..")
+
+    assert parent.tell(session, "sub_plan_loaded", todo_id="phase") == ["implement"]
+
+    event = parent.events()[-1]
+    assert isinstance(event, SubPlanLoaded)
+    assert event.plan is not None
+    assert event.plan.todo_list_id == "two"
+    assert event.digest.startswith("sha256:")
+    assert session.state is not None
+    assert "phase/s1" in session.state.todos
+    parent.tell(session, "work_finished", todo_id="phase/s1")
+    told = {**FAILED, "todo_id": "phase/s1", "plan": "shop"}
+    told["failure_evidence"] = {
+        **told["failure_evidence"],
+        "top_failing_tests": ["tests/test_s1.py::test_it"],
+    }
+    parent.tell(session, "verified", outcome=told)
+    assert {each.path for each in parent.events()[-1].context.excerpts} == {"shop.py", "tests/test_s1.py"}
+
+
+def test_another_file_may_be_named_for_a_sub_plan(parent: Desk) -> None:
+    session = loading(parent)
+    parent.plan(todo("s1"), path="phases/other.json", todo_list_id="other", root="..")
+
+    parent.tell(session, "sub_plan_loaded", todo_id="phase", path="phases/other.json")
+
+    assert parent.events()[-1].plan.todo_list_id == "other"
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({}, "there is no file 'phases/two.json'"),
+        ({"path": "../two.json"}, "leaves"),
+        ({"path": "phases/broken.json"}, "phases/broken.json"),
+        ({"path": "phases/hollow.json"}, "[criterion-hollow]"),
+        ({"problems": ["it is not planned"]}, "it is not planned"),
+    ],
+)
+def test_what_is_wrong_with_a_sub_plan_is_told_in_the_event(
+    parent: Desk, keys: dict[str, Any], said: str
+) -> None:
+    session = loading(parent)
+    parent.plan(path="phases/broken.json", todo_list_id="broken")
+    parent.plan(todo("s1"), path="phases/hollow.json", todo_list_id="hollow", root="..")
+    (parent.folder / "tests/test_s1.py").write_text("def test_it(): pass\n")
+
+    parent.tell(session, "sub_plan_loaded", todo_id="phase", **keys)
+
+    event = parent.events()[-1]
+    assert event.plan is None
+    assert said in " ".join(event.problems)
+
+
+def test_a_sub_plan_may_be_written_after_it_was_missed(desk: Desk) -> None:
+    desk.plan(todo("t1"), {"id": "phase", "title": "Phase", "is_parent": True, "sub_project_id": "two"})
+    state = loading(desk).state
+    completer = EventCompleter(load_tree(desk.folder / "plan.yaml"))
+    event = SubPlanLoaded(at=START, todo_id="phase")
+    assert state is not None
+
+    missed = completer.completed(event, state)
+    desk.plan(todo("s1"), path="phases/second.json", todo_list_id="two", root="..")
+    found = completer.completed(event, state)
+
+    assert isinstance(missed, SubPlanLoaded)
+    assert missed.problems
+    assert isinstance(found, SubPlanLoaded)
+    assert found.plan is not None
+
+
+def test_a_sub_plan_may_be_told_itself(parent: Desk) -> None:
+    session = loading(parent)
+    inner = {
+        "todo_list_id": "two",
+        "items": [todo("s1"), {"id": "in", "title": "In", "sub_plan": "x.yaml"}],
+    }
+    parent.tell(session, "sub_plan_loaded", todo_id="phase", plan=inner)
+    parent.tell(session, "work_finished", todo_id="phase/s1")
+    parent.tell(session, "verified", outcome={**FAILED, "todo_id": "phase/s1"})
+    assert parent.events()[-1].context.todo_id == "phase/s1"
+
+    parent.tell(session, "sub_plan_loaded", todo_id="phase/in")
+    assert (
+        "there is no file" in parent.events()[-1].problems[0]
+        or "no file" in parent.events()[-1].problems[0]
+    )
+
+
+def test_a_sub_plan_of_nobody_is_for_the_engine_to_refuse(desk: Desk) -> None:
+    session = loading(desk)
+    for todo_id in ("t1", "t9"):
+        with pytest.raises(RefusedEvent):
+            desk.tell(session, "sub_plan_loaded", todo_id=todo_id)
+
+
+# The store.
+
+
+def stored(desk: Desk, run_id: str | None) -> list[str]:
+    with Store.open(desk.folder / "s.db") as store:
+        run_id = run_id or store.runs("shop")[0].run_id
+        return list(store.lines(run_id))
+
+
+def test_a_run_may_be_kept_in_the_store_alone(desk: Desk) -> None:
+    alone = {"log": None, "store": str(desk.folder / "s.db")}
+    first = desk.open(**alone)
+    desk.tell(first, "run_started")
+    second = desk.open(**alone)
+
+    assert second.run_id == first.run_id
+    assert desk.tell(second, "work_finished", todo_id="t1") == ["verify"]
+    assert second.overheard() == ()
+    desk.tell(first, "clock_ticked")
+    assert [each.action for each in first.overheard()] == ["verify"]
+    first.close()
+    second.close()
+    assert len(stored(desk, first.run_id)) == 4
+    assert desk.open(**alone, run_id="another").state is None
+
+
+def test_two_writers_of_a_store_lose_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = {"log": None, "store": str(desk.folder / "s.db"), "run_id": "r"}
+    one, other = desk.open(**alone), desk.open(**alone)
+    desk.tell(one, "run_started")
+    news = store_log.StoreLog.news
+    late: list[bool] = []
+
+    def before_the_other(self: Any) -> Any:
+        """What is read is read before another writes."""
+        yield from news(self)
+        if not late:
+            late.append(True)
+            desk.tell(one, "budget_spent", tokens=5)
+
+    monkeypatch.setattr(store_log.StoreLog, "news", before_the_other)
+    desk.tell(other, "budget_spent", tokens=2)
+
+    assert other.state is not None
+    assert other.state.spent.tokens == 7
+    assert len(stored(desk, "r")) == 4
+
+
+def test_two_that_submit_at_once_are_one_run(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = {"log": None, "store": str(desk.folder / "s.db")}
+    one, other = desk.open(**alone), desk.open(**alone)
+    desk.tell(one, "run_started")
+    desk.minutes -= 1
+
+    with pytest.raises(RefusedEvent):
+        desk.tell(other, "run_started")
+    assert one.run_id == other.run_id
+    assert len(stored(desk, one.run_id)) == 2
+
+
+def test_the_store_has_what_the_log_has(desk: Desk) -> None:
+    both = {"store": str(desk.folder / "s.db")}
+    session = desk.open(**both)
+    desk.tell(session, "run_started")
+    session.close()
+    alone = desk.open()
+    desk.tell(alone, "work_finished", todo_id="t1")
+    assert len(stored(desk, None)) == 2
+
+    again = desk.open(**both)
+    assert stored(desk, None) == desk.log.read_text().splitlines()
+    desk.tell(again, "verified", outcome=FAILED)
+    assert stored(desk, None) == desk.log.read_text().splitlines()
+
+
+def test_a_store_that_cannot_be_written_delays_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise StoreError("s.db: its disk is full; make room")
+
+    monkeypatch.setattr(store_log, "MOST_WAITING", 2)
+    session = desk.open(store=str(desk.folder / "s.db"))
+    desk.tell(session, "run_started")
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "append", full)
+        desk.tell(session, "budget_spent", tokens=1)
+        desk.tell(session, "budget_spent", tokens=1)
+        (remark,) = session.remarks()
+        assert (
+            remark
+            == "s.db: its disk is full; make room (the log file has the event; it will be copied later)"
+        )
+        assert session.remarks() == []
+    desk.tell(session, "clock_ticked")
+    assert stored(desk, None) == desk.log.read_text().splitlines()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "append", full)
+        for _ in range(4):
+            desk.tell(session, "budget_spent", tokens=1)
+    desk.tell(session, "clock_ticked")
+    assert len(stored(desk, None)) == 5, "what waits for too long is left to the next process"
+    session.close()
+    desk.open(store=str(desk.folder / "s.db")).close()
+    assert stored(desk, None) == desk.log.read_text().splitlines()
+
+
+def test_a_line_that_another_process_has_copied_is_there(desk: Desk) -> None:
+    both = {"store": str(desk.folder / "s.db")}
+    one, other = desk.open(**both), desk.open(**both)
+    desk.tell(one, "run_started")
+    desk.tell(other, "clock_ticked")
+    desk.tell(one, "clock_ticked")
+
+    assert stored(desk, None) == desk.log.read_text().splitlines()
+    assert other.remarks() == one.remarks() == []
+
+
+def test_another_run_of_the_same_name_is_not_overwritten(desk: Desk) -> None:
+    both = {"store": str(desk.folder / "s.db")}
+    desk.tell(desk.open(**both), "run_started")
+    desk.minutes = 0
+    fresh = desk.open(**both, log=desk.folder / "fresh.jsonl")
+    desk.tell(fresh, "run_started")
+    assert fresh.run_id is not None
+    assert fresh.run_id.endswith("-2")
+
+    with pytest.raises(LogError, match=r"the store holds a run '.*', and the log is empty; restore"):
+        desk.tell(desk.open(**both, log=desk.folder / "third.jsonl", run_id=fresh.run_id), "run_started")
+    desk.minutes = 30
+    desk.tell(desk.open(log=desk.folder / "fourth.jsonl", run_id=fresh.run_id), "run_started")
+    with pytest.raises(StoreError, match=r"holds another run '.*'; name another store"):
+        desk.open(**both, log=desk.folder / "fourth.jsonl")
+
+
+def test_a_damaged_line_of_the_store_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = {"log": None, "store": str(desk.folder / "s.db")}
+    desk.tell(desk.open(**alone), "run_started")
+    monkeypatch.setattr(Store, "lines", lambda *_: iter(['{"n": 0}']))
+
+    with pytest.raises(StoreError, match=r"line 0 cannot be read: .*; go on from the log file"):
+        desk.open(**alone)
+
+
+def test_a_plan_that_was_edited_and_completed_is_remembered(desk: Desk) -> None:
+    desk.plan(todo("t1"), workflow_name="Sell things")
+    session = desk.open(store=str(desk.folder / "s.db"))
+    desk.tell(session, "run_started")
+    desk.tell(session, "work_finished", todo_id="t1")
+    desk.tell(session, "verified", outcome=FAILED)
+    passed = {"success": True, "tests_passed": True}
+    desk.tell(session, "work_finished", todo_id="t1_branch_01")
+    desk.tell(session, "verified", outcome={"todo_id": "t1_branch_01", **passed})
+    assert desk.tell(session, "verified", outcome={"todo_id": "t1", **passed}) == ["finish"]
+
+    fingerprint = desk.events()[0].policy.fingerprint
+    with Store.open(desk.folder / "s.db") as store:
+        cached = store.cached_plans("Sell things", fingerprint)
+        past = store.past(fingerprint, START + timedelta(days=1), 10)
+    assert any("t1_branch_01" in each.document for each in cached)
+    assert past.repairs
+    desk.plan(todo("t1"), todo("t2"), workflow_name="Sell things")
+    again = desk.open(store=str(desk.folder / "s.db"), log=desk.folder / "again.jsonl")
+    desk.minutes += 60
+    desk.tell(again, "run_started")
+    (submitted, *_) = desk.events(desk.folder / "again.jsonl")
+    assert isinstance(submitted, PlanSubmitted)
+    assert submitted.memory.repairs, "the next run knows of it"
+
+
+# What a driver may write.
+
+
+@pytest.mark.parametrize(
+    ("line", "rule", "said"),
+    [
+        (b"", "unreadable-line", "the line is no JSON: EOF while parsing"),
+        (b"[]", "unreadable-line", "the line is no JSON object; write one, like"),
+        (b"\xff{}", "unreadable-line", "byte 0 of the line is not UTF-8; write UTF-8"),
+        (b" " * (MAX_EVENT_BYTES + 1), "unreadable-line", "longer than 16 MiB"),
+        (b"[" * 9_999, "unreadable-line", "recursion limit"),
+        (b'{"x-a": NaN}', "unreadable-line", "NaN is no JSON"),
+        (b"{}", "unknown-event", "the line names no event"),
+        (
+            b'{"event": "run_strated"}',
+            "unknown-event",
+            "'run_strated'; did you mean 'run_started'?",
+        ),
+        (b'{"event": "zzz"}', "unknown-event", "the events are run_started, work_started"),
+        (b'{"event": "run_started"}', "unfit-event", "run_started: at is missing; add it"),
+        (b'{"event": "run_started", "at": "now"}', "unfit-event", "at is no time; write the time as 2026"),
+        (b'{"event": "run_started", "at": "2026-01-01T10:00"}', "unfit-event", "tells no offset from UTC"),
+        (
+            b'{"event": "work_finished", "at": "2026-01-01T10:00Z", "todo_id": "", "tokens": -1, '
+            b'"success": "?", "cycles": "x"}',
+            "unfit-event",
+            "(and 1 more); mend it: planner schema event",
+        ),
+        (
+            b'{"event": "plan_submitted", "at": "2026-01-01T10:00Z", "digest": "", "plan": '
+            b'{"todo_list_id": "a", "items": []}}',
+            "plan-is-submitted",
+            "begin with",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_line_is_said_in_one_line(line: bytes, rule: str, said: str) -> None:
+    with pytest.raises(RefusedEvent) as refused:
+        read_event(line)
+    assert refused.value.rule == rule
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_marks_and_ends_of_lines_of_other_systems_do_not_matter() -> None:
+    line = b'{"event": "clock_ticked", "at": "2026-01-01T10:00:00Z", "unknown": 1}'
+
+    assert event_text(read_event(b"\xef\xbb\xbf" + line + b"\r\n")) == event_text(read_event(line))

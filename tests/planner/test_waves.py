@@ -1,0 +1,183 @@
+"""Waves of todos that can be worked on side by side: who waits for whom, who may write the same file."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.plan import Todo
+from planner.rules import lots
+from planner.rules.file_claims import claimed_files, may_collide
+from planner.rules.glob_patterns import fixed_start, matches, may_meet, parts_meet
+from planner.rules.meeting_globs import meetings
+from planner.rules.waves import waves
+
+PARTS = st.sampled_from(
+    [
+        "a",
+        "b",
+        "ab",
+        "a.py",
+        "ab.py",
+        "*",
+        "**",
+        "*.py",
+        "a*",
+        "a*y",
+        "*b*",
+        "?",
+        "a?",
+        "[ab]",
+        "[",
+        "n" * 300,
+    ]
+)
+GLOBS = st.lists(PARTS, min_size=1, max_size=3).map("/".join)
+STARRED = ["".join(letters) for size in (1, 2, 3) for letters in product("ab*", repeat=size)]
+NAMES = ["".join(letters) for size in range(1, 7) for letters in product("ab", repeat=size)]
+LISTS = st.none() | st.lists(st.builds(str.__add__, st.sampled_from(["", "", "", "!"]), GLOBS), max_size=3)
+
+
+def a_todo(todo_id: str, after: str = "", files: Any = None, priority: int = 0) -> Todo:
+    return Todo(
+        id=todo_id,
+        title=todo_id,
+        dependencies=tuple(after.split()),
+        allowed_files=None if files is None else tuple(files),
+        priority=priority,
+    )
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> list[Todo]:
+    """Todos without circles, in any order, some of their dependencies unknown."""
+    ids = [f"t{number}" for number in range(draw(st.integers(0, 12)))]
+    todos = [
+        a_todo(
+            todo_id,
+            " ".join(draw(st.lists(st.sampled_from([*ids[:place], "elsewhere"]), max_size=3))),
+            draw(LISTS),
+            draw(st.integers(0, 2)),
+        )
+        for place, todo_id in enumerate(ids)
+    ]
+    return draw(st.permutations(todos))
+
+
+@given(todos=plans())
+def test_each_todo_stands_in_the_first_wave_that_is_open_to_it(todos: list[Todo]) -> None:
+    found = waves(todos)
+    assert sorted(each for wave in found for each in wave) == sorted(todo.id for todo in todos)
+    wave_of = {todo_id: number for number, wave in enumerate(found) for todo_id in wave}
+    files = {todo.id: claimed_files(todo) for todo in todos}
+    for todo in todos:
+        before = [wave_of[each] for each in todo.dependencies if each in wave_of]
+        mine = wave_of[todo.id]
+        assert all(number < mine for number in before)
+        others = [each for each in found[mine] if each != todo.id]
+        assert not any(may_collide(files[todo.id], files[each]) for each in others)
+        for number in range(max(before, default=-1) + 1, mine):
+            assert any(may_collide(files[todo.id], files[each]) for each in found[number])
+
+
+@given(todos=plans())
+def test_a_wave_is_in_the_order_of_priority_then_of_the_plan(todos: list[Todo]) -> None:
+    rank = {todo.id: (todo.priority, place) for place, todo in enumerate(todos)}
+    for wave in waves(todos):
+        assert list(wave) == sorted(wave, key=rank.__getitem__)
+
+
+@given(globs=st.lists(GLOBS, max_size=12))
+def test_the_globs_that_meet_are_found_without_comparing_each_with_each(globs: list[str]) -> None:
+    starts = dict.fromkeys(map(fixed_start, globs))
+    found = list(meetings({start: number for number, start in enumerate(starts)}))
+    expected = {
+        frozenset((one, other))
+        for one, start in enumerate(starts)
+        for other, second in enumerate(starts)
+        if other < one and may_meet(f"{start}/**", f"{second}/**")
+    }
+    assert len(found) == len(expected)
+    assert {frozenset(pair) for pair in found} == expected
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [("test_{}_", ".py"), ("a_", "_{}.py"), ("", "_{}.py"), ("x{}", "")]
+)
+def test_many_globs_that_differ_at_one_end_are_told_apart(start: str, end: str) -> None:
+    globs = [f"{start.format(number)}*{end.format(number)}" for number in range(20)]
+    globs += [f"{start.format(number)}_{end.format(number)}" for number in range(15)]
+    found = {frozenset(pair) for pair in meetings({f"src/{glob}": at for at, glob in enumerate(globs)})}
+    assert found == {
+        frozenset((one, other))
+        for one in range(len(globs))
+        for other in range(one)
+        if may_meet(f"src/{globs[one]}", f"src/{globs[other]}")
+    }
+
+
+def test_two_wildcards_meet_where_a_name_fits_both() -> None:
+    fits = {part: {name for name in NAMES if matches(f"x/{name}", f"x/{part}")} for part in STARRED}
+    for one, other in product(STARRED, repeat=2):
+        assert parts_meet(one, other) is bool(fits[one] & fits[other]), (one, other)
+
+
+def test_of_globs_that_meet_by_the_million_each_stands_for_its_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lots, "_MOST_PAIRS", 2)
+    monkeypatch.setattr(lots, "_MOST_PAIRS_EACH", 0)
+    todos = [a_todo(f"t{number}", files=[f"src/*_{number}_*", "!src/x"]) for number in range(3)]
+    other = [a_todo("apart", files=["src/a/b.py"]), a_todo("elsewhere", files=["docs/*_1"])]
+    assert waves([*todos[:2], *other]) == (("t0", "apart", "elsewhere"), ("t1",))
+    assert waves([*todos, *other]) == (("t0", "elsewhere"), ("t1",), ("t2",), ("apart",))
+
+
+@pytest.mark.parametrize(
+    ("todos", "expected"),
+    [
+        ([], ()),
+        ([a_todo("a"), a_todo("b")], (("a", "b"),)),
+        ([a_todo("a", "b"), a_todo("b")], (("b",), ("a",))),
+        ([a_todo("a", files=["x.py"]), a_todo("b", files=["x.py"])], (("a",), ("b",))),
+        # Who has priority goes first, also where both may go.
+        ([a_todo("a", files=["x.py"]), a_todo("b", files=["x.py"], priority=-1)], (("b",), ("a",))),
+        # What was kept apart keeps apart what depends on it.
+        (
+            [a_todo("a", files=["src/**"]), a_todo("b", files=["src/x.py"]), a_todo("c", "b"), a_todo("d")],
+            (("a", "d"), ("b",), ("c",)),
+        ),
+        # A place that was passed over is taken by who fits there.
+        (
+            [
+                a_todo("a", files=["x.py"]),
+                a_todo("b", "a"),
+                a_todo("c", "b", files=["x.py"]),
+                a_todo("d", files=["x.py"]),
+                a_todo("e", files=["x.py", "y.py"]),
+            ],
+            (("a",), ("b", "d"), ("e",), ("c",)),
+        ),
+        ([a_todo("a", files=["src/**", "!src/b.py"]), a_todo("b", files=["src/b.py"])], (("a", "b"),)),
+        (
+            [
+                a_todo("a", files=["src/**", "!src/b.py"]),
+                a_todo("b", files=["src/**", "!src/a.py"]),
+                a_todo("c", files=["src/**"]),
+            ],
+            (("a",), ("b",), ("c",)),
+        ),
+        ([a_todo("a", files=["tests/**/a.py"]), a_todo("b", files=["tests/**/b.py"])], (("a",), ("b",))),
+    ],
+)
+def test_waves_of(todos: list[Todo], expected: tuple[tuple[str, ...], ...]) -> None:
+    assert waves(todos) == expected
+
+
+def test_a_circle_is_named() -> None:
+    with pytest.raises(ValueError, match="in a circle: a -> b -> a"):
+        waves([a_todo("a", "b"), a_todo("b", "a")])
