@@ -184,9 +184,16 @@ def _error(error: PlannerError) -> str:
     from planner.errors import IllegalTransition, RefusedEvent
 
     if not isinstance(error, RefusedEvent):
-        told = {"rule": "log", "message": str(error)}
+        told = {"rule": "log", "message": _one_line(str(error))}
     else:
-        told = {"rule": error.rule, "message": error.problem, "remedy": error.remedy}
+        told = {"rule": error.rule, "message": _one_line(error.problem), "remedy": _one_line(error.remedy)}
     if isinstance(error, IllegalTransition):
         told |= {"from": error.before, "to": error.after, "trigger": error.trigger}
     return json.dumps({"error": told})
+
+
+def _one_line(text: str) -> str:
+    """A message without what moves a cursor or breaks a line: a driver's words may stand in it."""
+    from planner.text.sanitizing import clean
+
+    return " ".join(clean(text, limit=2_000).split())

@@ -25,6 +25,7 @@ from planner.model.taxonomy import Role
 from planner.rules.board import qualified
 from planner.rules.editing.allowed_files import widened_by
 from planner.rules.repairing import Proposal
+from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
     from planner.engine.state import Question, TodoRecord
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
         StopRequested,
     )
     from planner.model.plan import Todo
+
+
+_LONGEST_REASON = 500
+_LONGEST_NAME = 100
 
 
 def approval_given(tx: Transaction, event: ApprovalGiven) -> None:
@@ -81,8 +86,7 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
             f"'{event.answer[:100]}' is no answer to '{question.id}'",
             f"say {', '.join(question.options)}",
         )
-    said = f": {event.because}" if event.because else ""
-    who = event.by or "a person"
+    said, who = _in_words(event.because), _named(event.by)
     tx.withdraw(question.id)
     if event.answer == "stop":
         found = (question.todo_id,) if question.todo_id else ()
@@ -120,7 +124,7 @@ def plan_revised(tx: Transaction, event: PlanRevised) -> None:
             "a branch is made by the engine, which counts it and ends it",
             "answer the question about its todo, or add a todo",
         )
-    who = event.by or "a person"
+    who = _named(event.by)
     before = {
         name: record.todo
         for name, record in tx.records.items()
@@ -138,14 +142,15 @@ def plan_revised(tx: Transaction, event: PlanRevised) -> None:
         record = tx.records[name]
         if record.todo is before[name] or record.todo == before[name]:
             continue
-        if record.life.is_final:
+        added = set(record.todo.dependencies) - set(before[name].dependencies)
+        if record.life.is_final or added:
             raise IllegalTransition(f"todo '{name}'", record.life, TodoLife.PENDING, "plan_revised")
 
 
 def stop_requested(tx: Transaction, event: StopRequested) -> None:
     """A person wants everything to stop."""
-    said = f": {event.because}" if event.because else ""
-    raise Stop("stopped-by-person", f"{event.by or 'a person'} wants everything to stop{said}")
+    said = _in_words(event.because)
+    raise Stop("stopped-by-person", f"{_named(event.by)} wants everything to stop{said}")
 
 
 def _asked(tx: Transaction, question_id: str) -> Question:
@@ -203,7 +208,7 @@ def _about_edits(tx: Transaction, question: Question, event: ApprovalGiven) -> N
     record = tx.records[question.todo_id]
     if record.life.is_final:  # what it was proposed for has come to its end meanwhile
         return
-    who = event.by or "a person"
+    who = _named(event.by)
     try:
         publish(tx, record.within, question.edits, "approved-edits", f"{who} has agreed to it")
     except EditConflictError as error:
@@ -220,10 +225,9 @@ def _about_edits(tx: Transaction, question: Question, event: ApprovalGiven) -> N
 def _about_branch(tx: Transaction, question: Question, event: ApprovalGiven) -> None:
     tx.withdraw(question.id)
     record = tx.records[question.todo_id]
-    who = event.by or "a person"
+    who = _named(event.by)
     if event.decision is Decision.REJECT:
-        said = f" ({event.because})" if event.because else ""
-        because = f"{who} has rejected {question.id}{said}"
+        because = f"{who} has rejected {question.id}{_in_words(event.because)}"
         escalate(tx, record, "branch-rejected", because, exhausted=False)
         return
     if event.decision is Decision.APPROVE_SIMILAR and question.failure is not None:
@@ -319,6 +323,16 @@ def _changed(todo: Todo, changes: BranchChanges, allowed: tuple[str, ...] | None
                 "name patterns that lie within them",
             )
     return todo.model_copy(update={name: held for name, held in fields.items() if held is not None})
+
+
+def _in_words(because: str | None) -> str:
+    """What a person gives as a reason, on one line, behind a colon."""
+    said = " ".join(clean(because or "", limit=_LONGEST_REASON).split())
+    return f": {said}" if said else ""
+
+
+def _named(person: str | None) -> str:
+    return " ".join(clean(person or "", limit=_LONGEST_NAME).split()) or "a person"
 
 
 def _waits_for(tx: Transaction, name: str, goal: str) -> bool:

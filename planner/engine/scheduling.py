@@ -34,6 +34,7 @@ _AWAITED = {
 
 def dispatch(tx: Transaction) -> None:
     """Grant every wish whose turn has come."""
+    aside: list[TodoRecord] = []
     while tx.ready is not None:
         record = tx.records[tx.ready.key[-1]]
         wish = record.wish
@@ -46,15 +47,19 @@ def dispatch(tx: Transaction) -> None:
             continue
         if not record.is_parent:
             if tx.policy.jobs is not None and tx.working >= tx.policy.jobs:
-                return
-            if wish.kind in _WORK and not may_work(tx):
-                return
+                break
+            if wish.kind in _WORK and not may_work(tx):  # what needs no further budget goes on
+                tx.ready = popped(tx.ready)
+                aside.append(record)
+                continue
         tx.ready = popped(tx.ready)
         others = tx.claims.conflicts(record.files) if record.files else ()
         if others and others[0] != record.id:
             tx.held = tx.held.set(others[0], (*tx.held.get(others[0], ()), record.id))
             continue
         _grant(tx, record, wish)
+    for record in aside:
+        tx.stand_in_line(record)
 
 
 def has_tests(record: TodoRecord) -> bool:

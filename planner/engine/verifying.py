@@ -20,6 +20,7 @@ from planner.rules.board import Entry, state_of
 from planner.rules.halting import HALTING, failures_of
 from planner.rules.setting_apart import set_apart
 from planner.rules.triage import UNDECIDED, is_nobodys, sorted_failures
+from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
     from planner.engine.state import TodoRecord
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 ENVIRONMENT_OPTIONS = ("verify", "give_up", "stop")
 ANSWER_OPTIONS = ("answered", "give_up", "stop")
+
+_LONGEST_HEAD = 500
 
 MOST_TIMES_APART = 3
 """So often failures that are older than the work get todos of their own; then a person decides."""
@@ -113,7 +116,7 @@ def _stop_on_violation(tx: Transaction, record: TodoRecord, outcome: Outcome) ->
     if not found:
         return
     worst = min(found, key=lambda each: each.category.facts.family.severity)
-    said = f": {worst.stack_trace_head}" if worst.stack_trace_head else ""
+    said = f": {_head(worst)}" if worst.stack_trace_head else ""
     because = f"{worst.category} in {record.id}{said}"
     if worst.category.facts.family is Family.SANDBOX and tx.top.halt.security == "ask":
         record = _now_red(tx, record, outcome, None, worst)
@@ -264,9 +267,15 @@ def _undecided(tx: Transaction, record: TodoRecord, outcome: Outcome) -> None:
 def _later(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
     harness = failure.category is Category.HARNESS_ERROR
     rule = "harness-blames-nobody" if harness else "environment-blames-nobody"
-    said = failure.stack_trace_head or failure.category.value
+    said = _head(failure)
     because = f"the run itself went wrong: {said}" if harness else f"something was not there: {said}"
     _again(tx, record, rule, because, failure)
+
+
+def _head(failure: Failure) -> str:
+    """What a failure begins with, on one line; its category where it says nothing."""
+    said = " ".join(clean(failure.stack_trace_head or "", limit=_LONGEST_HEAD).split())
+    return said or failure.category.value
 
 
 def _again(tx: Transaction, record: TodoRecord, rule: str, because: str, failure: Failure | None) -> None:

@@ -15,6 +15,7 @@ from planner.engine.transaction import Stop
 from planner.errors import IllegalTransition, RefusedEvent
 from planner.model.life import TodoLife
 from planner.model.taxonomy import Category
+from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
     from planner.engine.state import TodoRecord
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
         WorkFinished,
         WorkStarted,
     )
+
+
+_LONGEST_MESSAGE = 200
 
 
 def work_started(tx: Transaction, event: WorkStarted) -> None:
@@ -51,8 +55,8 @@ def work_finished(tx: Transaction, event: WorkFinished) -> None:
     _stop_on_growth(tx, record, event)
     check_budget(tx, record.id)
     if not event.success:
-        told = (event.message or "").strip()
-        said = f": {told.splitlines()[0][:200]}" if told else ""
+        told = clean(event.message or "", limit=_LONGEST_MESSAGE).split()
+        said = f": {' '.join(told)}" if told else ""
         turn_failed(tx, record, "work-failed", f"whoever worked says that it failed{said}")
     elif has_tests(record):
         because = "the work is said to be done, which a verification has to prove"

@@ -195,7 +195,8 @@ def test_every_option_is_documented_and_every_documented_option_exists(checkout:
     existing = set(re.findall(r"--planverify[a-z-]*", shown)) | set(
         re.findall(r"\bplanverify_[a-z_]+", shown)
     )
-    text = "\n".join(page.read_text() for page in PAGES.values())
+    # The names of metrics begin like those of settings.
+    text = "\n".join(page.read_text() for page in PAGES.values() if page.name != "metrics.md")
     documented = set(re.findall(r"--planverify[a-z-]*", text)) | set(
         re.findall(r"\bplanverify_[a-z_]+", text)
     )

@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 
 def test_every_command_on_the_page_prints_what_is_shown(tmp_path: Path) -> None:
-    assert live_through(PAGE, tmp_path, "console") == 7
+    assert live_through(PAGE, tmp_path, "console metrics") == 7
 
     written = tmp_path / "planverify.prom"
     families = {

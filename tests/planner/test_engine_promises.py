@@ -254,3 +254,41 @@ def test_a_sub_plan_may_be_stricter_than_the_plan_above_and_not_laxer(
     run.is_red("p/a")
 
     assert [each.kind.value for each in run.questions] == asked
+
+
+def test_what_needs_no_further_budget_goes_on_while_a_person_is_asked_about_it():
+    run = Told(
+        todo("t1", priority=5),
+        todo("t2", priority=0),
+        halt={"budget": "ask"},
+        budget={"cycles": 3},
+        run={"jobs": 2},
+    )
+    run.is_red("t1")
+    run.works("t1_branch_01")
+    run.is_red("t2")  # the last cycle
+
+    run.passes("t1_branch_01")
+
+    assert "t1" in run.verifying
+    assert "budget" in run.state.questions
+
+
+def test_what_is_under_work_is_not_made_to_wait():
+    from planner.model.edits import AddDependency
+
+    run = Told(todo("t1"), todo("t2"))
+
+    with pytest.raises(RefusedEvent) as refusal:
+        revise(run, AddDependency(rule="mine", because="so", todo_id="t1", on="t2"))
+
+    assert refusal.value.rule == "illegal-transition"
+
+
+def test_what_people_say_moves_no_cursor_and_breaks_no_line():
+    run = Told(todo(), auto_fix_mode=False)
+    run.is_red()
+
+    run.decides(Decision.REJECT, run.questions[0], because="no\nway \x1b[31m\u202eyaw", by="Ann\n")
+
+    assert run.last[0].because == "Ann has rejected t1_branch_01: no way yaw"
