@@ -144,7 +144,13 @@ def plan_revised(tx: Transaction, event: PlanRevised) -> None:
             continue
         added = set(record.todo.dependencies) - set(before[name].dependencies)
         if record.life.is_final or added:
-            raise IllegalTransition(f"todo '{name}'", record.life, TodoLife.PENDING, "plan_revised")
+            raise IllegalTransition(
+                f"todo '{name}'",
+                record.life,
+                TodoLife.PENDING,
+                "plan_revised",
+                remedy="add a todo of its own for what is missing",
+            )
 
 
 def stop_requested(tx: Transaction, event: StopRequested) -> None:

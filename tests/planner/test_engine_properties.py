@@ -11,7 +11,7 @@ from engine_mistaking import MISTAKES
 from engine_remembering import invent_submission
 from engine_simulating import Simulation
 from engine_watching import Laws, Record
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -195,5 +195,5 @@ TestRuns.settings = settings(
     max_examples=30,
     stateful_step_count=25,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    deadline=None,
+    phases=[Phase.reuse, Phase.generate],  # what is drawn from a source of chance does not get shorter
 )

@@ -290,7 +290,7 @@ def test_a_change_that_a_person_rejects_is_not_made():
 
 
 def test_a_branch_that_was_approved_and_no_longer_fits_is_proposed_anew():
-    run = Told(todo("t1"), todo("t2"), auto_fix_mode=False, run={"jobs": 2})
+    run = Told(todo("t1"), todo("t2", dependencies=("t1",)), auto_fix_mode=False)
     run.is_red("t1")
     (question,) = run.questions
     revise(run, AddTodoBefore(**SAID, todo_id="t2", todo=todo("t1_branch_01")))
@@ -311,7 +311,8 @@ def test_a_revision_narrows_the_files_of_the_next_turn():
 
 
 def test_an_approved_branch_that_had_to_wait_and_no_longer_fits_is_proposed_anew():
-    run = Told(todo("t1"), todo("t2"), todo("t3"), auto_fix_mode=False, max_concurrent_branches=1)
+    last = todo("t3", dependencies=("t2",))
+    run = Told(todo("t1"), todo("t2"), last, auto_fix_mode=False, max_concurrent_branches=1)
     run.is_red("t1")
     run.is_red("t2")
     first, second = (each for each in run.all_of(AskHuman) if each.kind == "approve_branch")

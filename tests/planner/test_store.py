@@ -193,8 +193,8 @@ def test_a_plan_that_is_rejected_is_a_run_that_is_over(opened: Store) -> None:
 
 
 def test_the_ends_of_time_can_be_stored(opened: Store) -> None:
-    began(opened, "late", submitted(at=datetime.fromisoformat("9999-12-31T23:59:59-12:00")))
-    began(opened, "early", submitted(at=datetime.fromisoformat("0001-01-01T00:00:00+12:00")))
+    began(opened, "late", submitted(at=datetime.fromisoformat("9999-12-31T23:59:59+00:00")))
+    began(opened, "early", submitted(at=datetime.fromisoformat("0001-01-01T00:00:00-12:00")))
     assert [run.opened[:10] for run in opened.runs()] == ["9999-12-31", "0001-01-01"]
 
 
