@@ -53,13 +53,14 @@ def replay(
     The log is only read. It holds all that is needed: no plan file, no outcome, no clock.
     """
     from planner.edges.replaying import Replay
+    from planner.errors import LogError
 
     versions = _versions(log, plan_out)
     found = Replay.of(log, until=until, watch=None if versions is None else versions.take)
     for remark in found.remarks:
         complain(remark)
     if found.events == 0 and found.difference is None:
-        raise UsageMistake(f"{log}: the log is empty; name one that planner step has written")
+        raise LogError(f"{log}: the log is empty; name one that planner step has written")
     if until is not None and found.difference is None and found.events <= until:
         raise UsageMistake(f"--until {until}: the log ends with line {found.events - 1}")
     if versions is not None:

@@ -184,7 +184,8 @@ def _error(error: PlannerError) -> str:
     from planner.errors import IllegalTransition, RefusedEvent
 
     if not isinstance(error, RefusedEvent):
-        told = {"rule": "log", "message": _one_line(str(error))}
+        problem, _, remedy = _one_line(str(error)).rpartition("; ")
+        told = {"rule": "log", "message": problem or remedy, "remedy": remedy}
     else:
         told = {"rule": error.rule, "message": _one_line(error.problem), "remedy": _one_line(error.remedy)}
     if isinstance(error, IllegalTransition):

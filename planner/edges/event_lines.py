@@ -41,6 +41,8 @@ _PROBLEMS: Mapping[str, str] = {
     "timezone_aware": "tells no offset from UTC",
     "datetime_from_date_parsing": "is no time",
     "datetime_parsing": "is no time",
+    "union_tag_invalid": "is of no known kind",
+    "union_tag_not_found": "does not say of which kind it is",
 }
 
 
@@ -59,10 +61,14 @@ def read_event(raw: bytes) -> Event:
     except ValueError as error:
         raise _unreadable(f"the line is no JSON: {error}", "write one JSON object on one line") from None
     if isinstance(event, PlanSubmitted):
-        raise RefusedEvent(
-            "plan-is-submitted", "the plan is submitted by planner step itself", f"begin with {_START}"
-        )
+        raise _submitted_by_hand()
     return event
+
+
+def _submitted_by_hand() -> RefusedEvent:
+    return RefusedEvent(
+        "plan-is-submitted", "the plan is submitted by planner step itself", f"begin with {_START}"
+    )
 
 
 def too_long() -> RefusedEvent:
@@ -82,6 +88,10 @@ def _refusal(errors: list[ErrorDetails]) -> RefusedEvent:
     if len(first["loc"]) == 0:
         return _unreadable("the line is no JSON object", f"write one, like {_START}")
     event = str(first["loc"][0])
+    if event == "plan_submitted":
+        return _submitted_by_hand()
+    if len(errors) > 1:  # what is wrong with a part makes the whole too short
+        errors = [each for each in errors if each["type"] != "too_short"] or errors
     told = "; ".join(_told(each) for each in errors[:_MOST_TOLD])
     more = f" (and {len(errors) - _MOST_TOLD} more)" if len(errors) > _MOST_TOLD else ""
     remedy = _REMEDIES.get(kind, "mend it: planner schema event tells what an event holds")

@@ -122,7 +122,7 @@ def _diagnosis_rules() -> Iterator[Explanation]:
 
 
 def _rules_of_the_planner() -> Iterator[Explanation]:
-    from planner.engine import ENGINE_RULES
+    from planner.engine import ENGINE_RULES, REFUSALS
     from planner.rules.deciding import DECISION_RULES
     from planner.rules.reviewing import REVIEW_FIGURES
     from planner.rules.revision import REVISION_RULES
@@ -135,6 +135,9 @@ def _rules_of_the_planner() -> Iterator[Explanation]:
     for name, sentence in ENGINE_RULES.items():
         if name not in DECISION_RULES and name not in REVISION_RULES:
             yield Explanation(word=name, kind="rule of the engine", means=sentence)
+    for name, sentence in REFUSALS.items():
+        if name not in ENGINE_RULES:
+            yield Explanation(word=name, kind="rule of a refusal", means=sentence)
     for name, sentence in REVIEW_FIGURES.items():
         yield Explanation(word=name, kind="figure of the review", means=sentence)
     for name, rule in VALIDATION_RULES.items():

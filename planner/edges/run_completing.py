@@ -10,11 +10,12 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from planner.edges.event_checks import faults_of_plan, refuse_unfit_edits, refuse_unfit_files
 from planner.edges.plan_tree import SEPARATOR, PlanTree
 from planner.edges.project.confinement import Confinement
 from planner.edges.sub_plan_files import Unfound
 from planner.errors import CommandSyntaxError, PlanFileError
-from planner.model.events import SubPlanLoaded, Verified
+from planner.model.events import ApprovalGiven, PlanRevised, SubPlanLoaded, Verified
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,9 +46,19 @@ class EventCompleter:
     """Whether sub-plans are validated before they are taken in."""
 
     def completed(self, event: Event, state: State) -> Event:
-        """The event with all that can be read. Never raises: what is wrong with a file is told in it."""
-        if isinstance(event, SubPlanLoaded) and event.plan is None and not event.problems:
-            return self._loaded(event, state)
+        """The event with all that can be read; what is wrong with a file is told in it.
+
+        Raises :class:`planner.errors.RefusedEvent` where it says what no plan file may.
+        """
+        root = self.tree.loaded.root
+        if isinstance(event, SubPlanLoaded) and not event.problems:
+            if event.plan is None:
+                return self._loaded(event, state)
+            return event.model_copy(update={"problems": faults_of_plan(event.plan, root)})
+        if isinstance(event, PlanRevised):
+            refuse_unfit_edits(event.edits, root)
+        if isinstance(event, ApprovalGiven) and event.changes.allowed_files is not None:
+            refuse_unfit_files(event.changes.allowed_files, root)
         if isinstance(event, Verified) and event.context is None and not event.outcome.success:
             return event.model_copy(update={"context": self._context(event.outcome, state)})
         return event

@@ -18,7 +18,7 @@ from planner.engine.admitting import MOST_TODOS, admit, problems_of
 from planner.engine.answering import approval_given, plan_revised, question_answered, stop_requested
 from planner.engine.budgeting import check_budget, is_over_budget
 from planner.engine.consequences import offer
-from planner.engine.rule_table import ENGINE_RULES
+from planner.engine.rule_table import ENGINE_RULES, REFUSALS
 from planner.engine.settling import ask_again, halt, settle
 from planner.engine.state import PlanPart, Question, State, TodoRecord
 from planner.engine.timing import expire, is_due
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENGINE_RULES",
+    "REFUSALS",
     "Engine",
     "PlanPart",
     "Question",

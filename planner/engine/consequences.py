@@ -59,8 +59,8 @@ def done(tx: Transaction, record: TodoRecord, *, verified: bool) -> None:
     )
     rest(tx, record)
     _ask_no_more(tx, record)
-    for name, life in _open_branches(tx, record, f"{record.id}, which it repairs, is done"):
-        fail(tx, tx.records[name], life)
+    for name in open_branches(tx, record, f"{record.id}, which it repairs, is done"):
+        fail(tx, tx.records[name])
     if record.is_branch:
         tx.ended_branches.append(record.id)
     else:
@@ -105,7 +105,8 @@ def fail(tx: Transaction, record: TodoRecord, life: TodoLife = TodoLife.FAILED) 
             tx.ended_branches.append(each.id)
         else:
             tx.unfinished -= 1
-        pending.extend(_open_branches(tx, each, f"{each.id}, which it repairs, is given up"))
+        useless = open_branches(tx, each, f"{each.id}, which it repairs, is given up")
+        pending.extend((name, TodoLife.FAILED) for name in useless)
         for name in tx.dependents.get(each.id, ()):
             waiting = tx.records[name]
             if waiting.life is TodoLife.PENDING:
@@ -115,17 +116,16 @@ def fail(tx: Transaction, record: TodoRecord, life: TodoLife = TodoLife.FAILED) 
         _tell_parent(tx, each)
 
 
-def _open_branches(tx: Transaction, record: TodoRecord, because: str) -> list[tuple[str, TodoLife]]:
-    """The branches that a todo no longer needs, each with the state in which it ends."""
-    found: list[tuple[str, TodoLife]] = []
+def open_branches(tx: Transaction, record: TodoRecord, because: str) -> list[str]:
+    """The branches that a todo no longer needs; what the driver does for them is cancelled."""
+    found: list[str] = []
     for name in record.branches:
         branch = tx.records[name]
         if branch.life.is_final:
             continue
         if name in tx.live:
             tx.cancel(branch, "branch-without-use", because)
-        life = TodoLife.SKIPPED if branch.life is TodoLife.PENDING else TodoLife.FAILED
-        found.append((name, life))
+        found.append(name)
     return found
 
 

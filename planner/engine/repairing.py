@@ -141,7 +141,8 @@ def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
             because = f"{branch.id} passed, so its criteria may hold now"
             tx.wish(primary, Wish("verify", "branch-passed", because))
         return
-    if primary.life is TodoLife.DONE:
+    anew = primary.wish is not None and primary.wish.rule == "criteria-have-changed"
+    if anew or primary.life is TodoLife.DONE:
         return
     tx.failed_branches += 1
     tx.last_failed_branches = (*tx.last_failed_branches, branch.id)[-_MOST_NAMED:]

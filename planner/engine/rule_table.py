@@ -46,3 +46,33 @@ _OWN: Mapping[str, str] = {
 
 ENGINE_RULES: Mapping[str, str] = {**REVISION_RULES, **DECISION_RULES, **_OWN}
 """By id. Those of decisions and of revisions count here, too."""
+
+REFUSALS: Mapping[str, str] = {
+    "illegal-transition": "An event may only bring a todo, or the plan, where its life cycle leads.",
+    "run-is-over": "A run that is completed, halted or rejected takes in nothing more.",
+    "run-not-started": "Nothing is told before run_started.",
+    "plan-is-submitted": "A plan is submitted once, as the first event.",
+    "unknown-todo": "An event names a todo of the plan, qualified by its parents.",
+    "unknown-plan": "A revision names a plan that is loaded.",
+    "another-plan": "An outcome of another plan says nothing of this one.",
+    "not-asked-for": "Only what was asked for can be answered.",
+    "late-answer": "The answer to an action that no longer counts is not taken for that to a later one.",
+    "stale-verification": "A verification counts if it is of the criteria that judge the todo now.",
+    "stale-approval": "An approval counts for what was shown to the person, and for nothing else.",
+    "no-such-question": "An answer names a question that is open.",
+    "no-such-approval": "An approval names something that is to be approved.",
+    "no-such-answer": "An answer is one of the options of its question.",
+    "no-such-decision": "A decision is one of the options of what is to be approved.",
+    "no-such-change": "At the start of a todo a person changes what it is told, and narrows its files.",
+    "no-wider-files": "Files may be narrowed, and not widened.",
+    "no-attempts": "A branch has at least one attempt.",
+    "no-branch-by-hand": "Branches are made by the engine, which counts and ends them.",
+    "no-conflict": "A conflict is between two todos.",
+    "todo-is-gone": "Nothing can wait for a todo that will never be done.",
+    "revision-conflict": "An edit has to fit the plan as it is.",
+    "unfit-edit": "An event may say nothing of a plan that a plan file may not.",
+    "unfit-event": "An event holds what its schema asks for.",
+    "unknown-event": "An event is one of those of the protocol.",
+    "unreadable-line": "A line is one JSON object in UTF-8, of bounded length.",
+}
+"""The rules by which an event is refused; no action bears them."""

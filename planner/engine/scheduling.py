@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from planner.engine.admitting import files_of, is_said_to_be_done
@@ -141,8 +142,6 @@ def _asks_first(tx: Transaction, record: TodoRecord) -> bool:
 
 def start_digest(record: TodoRecord) -> str:
     """The digest of what is begun: the todo as it is now."""
-    from hashlib import sha256
-
     text = record.todo.model_dump_json(exclude_none=True)
     return "sha256:" + sha256(text.encode()).hexdigest()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.engine.asking_for_work import repeat, verify
-from planner.engine.consequences import offer
+from planner.engine.consequences import fail, offer, open_branches
 from planner.engine.heap import popped
 from planner.engine.repairing import branch_ended, open_branch
 from planner.engine.scheduling import dispatch
@@ -28,6 +28,9 @@ _TO_FAILED = {
 }
 """How a todo gets to where it can be said to have brought everything to a stop."""
 
+
+_REVISIONS = frozenset((QuestionKind.APPROVE_BRANCH, QuestionKind.APPROVE_EDITS))
+"""Questions about a revision of the plan."""
 
 _TELLING = frozenset(("verified", "work_finished"))
 """The events that tell what came of something."""
@@ -127,10 +130,17 @@ def _propose_anew(tx: Transaction, todo_id: str) -> None:
 
 
 def _verify_anew(tx: Transaction, record: TodoRecord) -> None:
-    """The criteria of a todo have changed: a verification that is under way no longer counts."""
+    """The criteria of a todo have changed: verifications and branches by the old ones are of no use."""
+    because = "it is verified against the criteria that count now"
+    if record.life is TodoLife.TEST_FAILED and (
+        ends := open_branches(tx, record, "its criteria have changed")
+    ):
+        tx.wish(record, Wish("verify", "criteria-have-changed", because))
+        for name in ends:
+            fail(tx, tx.records[name])
     if record.life is TodoLife.TESTING and record.id in tx.live:
         tx.cancel(record, "criteria-have-changed", "its criteria have changed")
-        because = "it is verified against the criteria that count now"
+        tx.put(tx.records[record.id]._replace(must_say_which=True))
         verify(tx, tx.records[record.id], "criteria-have-changed", because)
 
 
@@ -143,7 +153,7 @@ def _plan_state(tx: Transaction) -> None:
         return
     if tx.working or _is_loading(tx):
         questions = tx.questions.values() if tx.questions else ()
-        waiting = any(question.kind.is_approval for question in questions)
+        waiting = any(question.kind in _REVISIONS for question in questions)
         tx.plan_to(PlanState.REVISING if waiting else PlanState.EXECUTING)
     elif tx.questions:
         if tx.plan_state is not PlanState.AWAITING_REVIEW:

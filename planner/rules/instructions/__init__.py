@@ -95,7 +95,8 @@ def _failed(case: Case, branch_id: str) -> Iterator[str]:
     failure = case.failure
     title = f" ({span(case.todo.title)})" if case.todo.title else ""
     plan = span(case.plan.todo_list_id)
-    yield f"- Todo: {span(case.todo.id)}{title} of plan {plan}; your work is the branch {span(branch_id)}."
+    work = f"; your work is the branch {span(branch_id)}" if branch_id != case.todo.id else ""
+    yield f"- Todo: {span(case.todo.id)}{title} of plan {plan}{work}."
     yield f"- Category: `{failure.category}`. {MEANINGS[failure.category].plain}"
     yield from _criterion(case)
     if case.tests:
