@@ -142,7 +142,8 @@ def plan_revised(tx: Transaction, event: PlanRevised) -> None:
         record = tx.records[name]
         if record.todo is before[name] or record.todo == before[name]:
             continue
-        added = set(record.todo.dependencies) - set(before[name].dependencies)
+        old = before[name]
+        added = set(record.todo.dependencies) - set(old.dependencies)
         if record.life.is_final or added:
             raise IllegalTransition(
                 f"todo '{name}'",

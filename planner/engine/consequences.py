@@ -36,6 +36,8 @@ def rest(tx: Transaction, record: TodoRecord) -> None:
         tx.working -= 1
     if record.files:
         tx.claims = tx.claims.remove(record.id, record.files)
+    if record.next_files is not None:
+        tx.put(tx.records[record.id]._replace(files=record.next_files, next_files=None))
     waiting = tx.held.get(record.id)
     if waiting is not None:
         tx.held = tx.held.delete(record.id)

@@ -90,7 +90,7 @@ def to_red(tx: Transaction, record: TodoRecord) -> TodoRecord:
     record = tx.move(tx.move(record, TodoLife.TESTING), TodoLife.TEST_FAILED, deadline=None)
     rest(tx, record)
     red(tx, record)
-    return record
+    return tx.records[record.id]
 
 
 def escalate(

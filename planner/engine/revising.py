@@ -193,13 +193,18 @@ def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...]) -> Non
 
 def _replace(tx: Transaction, name: str, todo: Todo) -> None:
     record = tx.records[name]
-    files = record.files if name in tx.live else files_of(tx, todo, record.within)
+    files = files_of(tx, todo, record.within)
+    later: tuple[str, ...] | None = None
+    if name in tx.live and record.files:  # what it was told that it may write stays its own for this turn
+        files, later = record.files, files
+    elif name in tx.live and files and not record.is_parent:
+        tx.claims = tx.claims.add(name, files)
     old, new = set(record.todo.dependencies), set(todo.dependencies)
     since = record.judged_since
     if judges(record.todo) != judges(todo):
         since = tx.parts[record.within].version
         tx.judged_anew.append(name)
-    tx.put(record._replace(todo=todo, files=files, judged_since=since))
+    tx.put(record._replace(todo=todo, files=files, next_files=later, judged_since=since))
     tx.changed.append(name)
     _wait(tx, name, [each for each in todo.dependencies if each not in old])
     _wait_no_longer(tx, name, [each for each in record.todo.dependencies if each not in new])

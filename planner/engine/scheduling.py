@@ -152,6 +152,7 @@ def _end_parent(tx: Transaction, record: TodoRecord) -> None:
         tx.put(record._replace(wish=None))
         return
     rest(tx, record)
+    record = tx.records[record.id]
     alone = record.todo.model_copy(update={"sub_plan": None, "is_parent": False, "sub_project_id": None})
     record = tx.put(record._replace(is_parent=False, wish=None, files=files_of(tx, alone, record.within)))
     if any(tx.records[name].life is not TodoLife.DONE for name in record.children):

@@ -89,6 +89,8 @@ class TodoRecord(NamedTuple):
     """It is done, and by a verification that passed."""
     files: tuple[str, ...] = ()
     """The globs that it may write."""
+    next_files: tuple[str, ...] | None = None
+    """Those that it may write from its next turn on, where a revision has changed them during one."""
     children: tuple[str, ...] = ()
     open_children: int = 0
     is_parent: bool = False

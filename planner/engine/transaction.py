@@ -201,11 +201,6 @@ class Transaction:
         return tuple([make() if callable(make) else make for make in self.actions])
 
     @property
-    def moment(self) -> str:
-        """The time of the event, RFC 3339, UTC."""
-        return rfc3339(self.now)
-
-    @property
     def top(self) -> Policy:
         """The policy of the plan at the top."""
         return self.parts[""].plan.metadata

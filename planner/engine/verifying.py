@@ -184,7 +184,7 @@ def _now_red(
         record, TodoLife.TEST_FAILED, outcome=outcome, context=context, failure=failure, waited=0
     )
     rest(tx, record)
-    return record
+    return tx.records[record.id]
 
 
 def _same(record: TodoRecord, signature: str, diff_hash: str | None) -> int:

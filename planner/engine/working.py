@@ -219,7 +219,7 @@ def _again_after(tx: Transaction, record: TodoRecord, first: str, files: tuple[s
     record = tx.move(record, TodoLife.TEST_FAILED, deadline=None)
     rest(tx, record)
     red(tx, record)
-    record = tx.put(record._replace(files=apart))
+    record = tx.put(tx.records[record.id]._replace(files=apart))
     _claim_more(tx, first, files)
     if record.is_branch:
         attempt_failed(tx, record, because)

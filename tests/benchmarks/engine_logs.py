@@ -27,7 +27,7 @@ from planner.edges.log_lines import (
     parse_event,
 )
 from planner.engine import State, fold, start, step
-from planner.model.actions import Action, AskHuman, Implement, LoadSubPlan, Verify
+from planner.model.actions import Action, AskHuman, Cancel, Implement, LoadSubPlan, Verify
 from planner.model.events import (
     ApprovalGiven,
     BudgetSpent,
@@ -159,9 +159,11 @@ class _Driver:
                 case Implement():
                     self._due += self._work(action.todo_id)
                 case Verify():
-                    self._due += (self._verified(name, action.plan_digest) for name in action.todo_ids)
+                    self._due += (self._verified(name, action) for name in action.todo_ids)
                 case AskHuman():
                     self._due.appendleft(self._answer(action))
+                case Cancel():
+                    self._due = deque(each for each in self._due if _whose(each) != action.todo_id)
                 case LoadSubPlan():
                     raise AssertionError("there are no sub-plans")
                 case _:
@@ -199,10 +201,22 @@ class _Driver:
             message="The rows are read and checked; the columns are in the order that the contract names.",
         )
 
-    def _verified(self, name: str, digest: str) -> Event:
+    def _verified(self, name: str, asked: Verify) -> Event:
         self._checks += 1
         red = self._checks % RED_EVERY == 0
-        return Verified(at=self._later(), outcome=_outcome(name, self._checks, red), plan_digest=digest)
+        return Verified(
+            at=self._later(),
+            outcome=_outcome(name, self._checks, red),
+            plan_digest=asked.plan_digest,
+            answers=asked.seq,
+        )
+
+
+def _whose(event: Event) -> str | None:
+    """The todo that an answer is about."""
+    if isinstance(event, Verified):
+        return event.outcome.todo_id
+    return event.todo_id if isinstance(event, WorkStarted | WorkFinished) else None
 
 
 def _outcome(name: str, count: int, red: bool) -> Outcome:
