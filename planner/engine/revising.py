@@ -199,15 +199,14 @@ def _replace(tx: Transaction, name: str, todo: Todo) -> None:
         files, later = record.files, files
     elif name in tx.live and files and not record.is_parent:
         tx.claims = tx.claims.add(name, files)
-    old, new = set(record.todo.dependencies), set(todo.dependencies)
     since = record.judged_since
     if judges(record.todo) != judges(todo):
         since = tx.parts[record.within].version
         tx.judged_anew.append(name)
     tx.put(record._replace(todo=todo, files=files, next_files=later, judged_since=since))
     tx.changed.append(name)
+    old = set(record.todo.dependencies)  # no edit takes one away
     _wait(tx, name, [each for each in todo.dependencies if each not in old])
-    _wait_no_longer(tx, name, [each for each in record.todo.dependencies if each not in new])
 
 
 def _wait(tx: Transaction, name: str, dependencies: Iterable[str]) -> None:
@@ -224,14 +223,3 @@ def _wait(tx: Transaction, name: str, dependencies: Iterable[str]) -> None:
         tx.dependents = tx.dependents.set(before.id, (*tx.dependents.get(before.id, ()), name))
         if before.life is not TodoLife.DONE:
             record = tx.put(record._replace(waits=record.waits + 1))
-
-
-def _wait_no_longer(tx: Transaction, name: str, dependencies: Iterable[str]) -> None:
-    for each in dict.fromkeys(dependencies):
-        record = tx.records[name]
-        before = tx.records.get(qualified(record.within, each))
-        if before is None:
-            continue
-        left = tuple(other for other in tx.dependents.get(before.id, ()) if other != name)
-        tx.dependents = tx.dependents.set(before.id, left)
-        tx.put(record._replace(waits=record.waits - (before.life is not TodoLife.DONE)))

@@ -58,9 +58,10 @@ def used_up(budget: Budget, spent: Spent, wall_seconds: float) -> Exceeded | Non
     )
 
 
-def left(budget: Budget, spent: Spent, wall_seconds: float) -> dict[str, float]:
-    """What is left of each budget that the plan sets, never less than nothing."""
-    return {each.name: max(each.limit - each.spent, 0) for each in _lines(budget, spent, wall_seconds)}
+def left(budget: Budget, spent: Spent, wall_seconds: float) -> dict[str, tuple[float, float]]:
+    """What is left of each budget that the plan sets, never less than nothing, and how much it was."""
+    found = _lines(budget, spent, wall_seconds)
+    return {each.name: (max(each.limit - each.spent, 0), each.limit) for each in found}
 
 
 _NEW_FILES = "new_files"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TodoState, Verdict
 from planner.rules.board import state_of
+from planner.rules.budget import left
 from planner.rules.halting import failures_of
 from planner.rules.triage import UNDECIDED, is_nobodys
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from planner.model.life import PlanState, TodoLife
     from planner.model.outcome import Failure, Outcome
     from planner.model.plan import Plan, Todo
+    from planner.rules.budget import Spent
 
 
 class TodoView(Protocol):
@@ -76,17 +78,6 @@ class QuestionView(Protocol):
     def asked(self) -> int: ...
 
 
-class SpentView(Protocol):
-    """What a run has used."""
-
-    @property
-    def tokens(self) -> int: ...
-    @property
-    def cycles(self) -> int: ...
-    @property
-    def new_files(self) -> int: ...
-
-
 class RunView(Protocol):
     """A run as it stands after an event."""
 
@@ -118,7 +109,7 @@ class RunView(Protocol):
     @property
     def questions(self) -> Mapping[str, QuestionView]: ...
     @property
-    def spent(self) -> SpentView: ...
+    def spent(self) -> Spent: ...
     @property
     def held(self) -> Mapping[str, tuple[str, ...]]:
         """By the id of a todo that the driver is at, those that wait for its files."""
@@ -165,13 +156,5 @@ def primary(run: RunView, todo_id: str) -> str:
 
 def budget_left(run: RunView) -> dict[str, tuple[float, float]]:
     """What is left of each budget that the plan sets, and how much it was, by its kind."""
-    budget, spent = run.parts[""].plan.metadata.budget, run.spent
-    kinds = {
-        "tokens": (budget.tokens, spent.tokens),
-        "cycles": (budget.cycles, spent.cycles),
-        "new_files": (budget.new_files, spent.new_files),
-        "wall_seconds": (budget.wall_seconds, 0.0 if run.started is None else run.now - run.started),
-    }
-    return {
-        kind: (max(limit - used, 0), limit) for kind, (limit, used) in kinds.items() if limit is not None
-    }
+    wall_seconds = 0.0 if run.started is None else run.now - run.started
+    return left(run.parts[""].plan.metadata.budget, run.spent, wall_seconds)

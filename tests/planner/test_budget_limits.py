@@ -30,7 +30,7 @@ def test_each_budget_at_its_edge(name: str, limit: int) -> None:
         # No turn of work has to make a file, so with as many files as are allowed there may be another.
         used = done if name != "new_files" else over
         assert used_up(FULL, spent, seconds) == (found if used else None)
-        assert left(FULL, spent, seconds)[name] == max(limit - amount, 0)
+        assert left(FULL, spent, seconds)[name] == (max(limit - amount, 0), limit)
 
 
 def test_a_budget_of_nothing_is_used_up_before_anything_is_spent() -> None:

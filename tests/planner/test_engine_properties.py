@@ -73,6 +73,7 @@ def test_the_same_events_give_equal_states_and_the_same_bytes():
         state, said = folded([event for event, _ in run.history])
 
         assert state == run.state, f"seed {seed}"
+        assert state.events == len(run.history)
         assert list(map(text, said)) == [text(actions) for _, actions in run.history], f"seed {seed}"
 
 
