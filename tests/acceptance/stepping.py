@@ -155,10 +155,10 @@ class Step:
         status = 70
         try:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(30)
+            signal.alarm(120)
             for descriptor, source in enumerate((given, taken, self._err.fileno())):
                 os.dup2(source, descriptor)
-            os.closerange(3, 256)  # the pipes of other processes, too, which must come to their ends
+            os.closerange(3, 1 << 16)  # the pipes of other processes, too, which must come to their ends
             sys.stdin = os.fdopen(0, encoding="ascii", closefd=False)
             sys.stdout, sys.stderr = (os.fdopen(at, "w", encoding="ascii", closefd=False) for at in (1, 2))
             os.chdir(self.folder)

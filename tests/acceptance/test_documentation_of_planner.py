@@ -40,7 +40,7 @@ def test_every_command_of_a_story_prints_what_is_shown(name: str, tmp_path: Path
 def test_no_command_of_the_documentation_is_left_untried(page: Path) -> None:
     """Commands stand in blocks of a kind that some test types in."""
     kinds = {block.info for block in blocks_of(page) if block.text.startswith("$ ")}
-    tried = {"console", "console planner", "console tour"}
+    tried = {"console", "console planner", "console tour", "console history", "console metrics"}
 
     assert kinds <= tried | ({"console story"} if page.name in STORIES else set())
 
