@@ -118,3 +118,57 @@ def test_options_that_speak_of_outcomes_do_not_go_with_a_run(planner: Command, t
 
     assert said.status == 2
     assert "--approve does not go with --log" in said.err
+
+
+def test_a_run_that_was_never_begun_says_so(planner: Command, tmp_path: Path) -> None:
+    plan, log = lived(tmp_path)
+    log.write_bytes(log.read_bytes().splitlines(keepends=True)[0])
+
+    said = planner("next", str(plan), "--log", str(log))
+
+    assert said.status == 0
+    assert "the run has not begun" in said.out
+
+
+def test_what_only_the_environment_keeps_from_going_on_has_a_status_of_its_own(
+    planner: Command, tmp_path: Path
+) -> None:
+    missing = {"category": "ENVIRONMENT_ERROR", "stack_trace_head": "no database"}
+    red = {"event": "verified", "outcome": RED | {"failure_evidence": missing}}
+    events = [{"event": "work_finished", "todo_id": "cart"}, red, red, red, red]
+    plan, log = lived(tmp_path, *events)
+
+    said = planner("next", str(plan), "--log", str(log))
+
+    assert said.status == 10
+    assert "no database" in said.out
+
+
+def test_a_log_of_other_decisions_tells_nothing(planner: Command, tmp_path: Path) -> None:
+    from planner.edges.log_lines import GENESIS, digest_of
+
+    plan, log = lived(tmp_path)
+    first, second = log.read_text().splitlines()
+    digest = first[first.rfind("sha256:") : -2]
+    body = second[: second.rfind(',"digest":')].replace('"role":"coder"', '"role":"tester"')
+    log.write_text(f'{first}\n{body},"digest":"{digest_of(body, digest)}"}}\n')
+    assert digest != GENESIS
+
+    said = planner("next", str(plan), "--log", str(log))
+
+    assert said.status == 2
+    assert "planner replay" in said.err
+
+
+def test_many_that_wait_are_counted(planner: Command, tmp_path: Path) -> None:
+    plan, log = tmp_path / "plan.yaml", tmp_path / "run.jsonl"
+    items = "".join(f"  - {{id: t{n}, title: T{n}, allowed_files: [a.py]}}\n" for n in range(25))
+    plan.write_text(f"todo_list_id: shop\nitems:\n{items}")
+    session = RunSession.open(RunSettings(plan=plan, log=log, validates=False))
+    session.tell(read_event(b'{"event":"run_started","at":"2026-11-21T10:00:00Z"}'))
+    session.close()
+
+    said = planner("next", str(plan), "--log", str(log))
+
+    assert "t1: t0 is under work, and has files that it needs" in said.out
+    assert "  and 4 more" in said.out

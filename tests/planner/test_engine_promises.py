@@ -357,6 +357,22 @@ OUTSIDE = [
         "todo_id": "a",
         "todo": {"id": "b", "title": "B", "allowed_files": ["../x"], "requires_testing": False},
     },
+    {
+        "edit": "retarget_check",
+        "todo_id": "a",
+        "check_id": "verify",
+        "from_cmd": "pytest",
+        "to_cmd": "pytest ../../t.py",
+    },
+    {"edit": "isolate", "todo_id": "a", "tests": [{"cmd": "pytest /tmp/t.py"}]},
+    {
+        "edit": "split_todo",
+        "todo_id": "a",
+        "parts": [
+            {"id": "b", "title": "B", "verify": "curl x"},
+            {"id": "a", "title": "A", "verify": "pytest"},
+        ],
+    },
 ]
 
 
@@ -391,6 +407,31 @@ def test_an_event_may_say_nothing_that_a_plan_file_may_not(session: Any, edit: d
     assert refusal.value.rule == "unfit-edit"
     assert "says what no plan may" in str(refusal.value)
     assert session.state == before
+
+
+def test_an_approval_may_let_nobody_out_of_the_root(session: Any):
+    told(session, event="run_started")
+
+    with pytest.raises(RefusedEvent) as refusal:
+        told(
+            session,
+            event="approval_given",
+            approval_id="a_branch_01",
+            decision="modify",
+            digest="sha256:0",
+            changes={"allowed_files": ["src/**", "../x"]},
+        )
+
+    assert refusal.value.rule == "unfit-edit"
+
+
+def test_edits_that_say_nothing_of_files_or_commands_pass(session: Any):
+    told(session, event="run_started")
+    edit = {"edit": "add_context", "todo_id": "a", "text": "look at ../x", "rule": "mine", "because": "so"}
+
+    (published,) = told(session, event="plan_revised", edits=[edit])
+
+    assert published.version == 2
 
 
 def test_a_sub_plan_in_an_event_may_say_nothing_that_a_file_may_not(session: Any):
