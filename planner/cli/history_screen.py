@@ -197,7 +197,8 @@ def _run(screen: Screen, run: Run) -> None:
         first = [screen.one_line(name) for name in run.blocked_todos[:_MOST_NAMED]]
         more = run.blocked - len(first)
         named = ", ".join(first) + (f" and {more} more" if more else "")
-        screen.paragraph(f"blocked since {moment(run.blocked_since or '')}: {named}", indent=2)
+        since = f" since {moment(run.blocked_since)}" if run.blocked_since else ""
+        screen.paragraph(f"blocked{since}: {named}", indent=2)
 
 
 def _waiting(screen: Screen, run: Run, asked: Sequence[Approval]) -> None:

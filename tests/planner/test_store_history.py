@@ -118,6 +118,20 @@ def test_what_is_blocked_is_listed_for_all_plans(planner: Command) -> None:
     assert "run run-2  halted  2026-11-21 10:00 UTC to 2026-11-21 10:16 UTC" in shown.out
 
 
+def test_a_run_that_is_over_tells_what_was_blocked_and_no_time_since(planner: Command) -> None:
+    with store_of(planner) as store:
+        run = Carried(store, shop(), "run-1")
+        run.tell("run_started")
+        run.worked("tax")
+        run.failed("tax")
+        run.tell("stop_requested")
+
+    shown = planner("history", "plan.yaml")
+
+    assert "run run-1  halted" in shown.out
+    assert "  blocked: bill, mail\n" in shown.out
+
+
 def test_many_blocked_todos_are_counted_and_the_first_are_named(planner: Command) -> None:
     with store_of(planner) as store:
         run = Carried(store, shop(items=[todo("a"), *(todo(f"z{place:02}", "a") for place in range(30))]))
