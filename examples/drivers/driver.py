@@ -25,6 +25,7 @@ while events:
             for todo in action["todo_ids"]:
                 subprocess.run(["pytest", "-q", "--planverify", f"newest.yaml::{todo}"], stdout=sys.stderr)
                 found = json.loads(pathlib.Path(".planverify/outcomes.json").read_text())["outcomes"]
-                events += [{"event": "verified", "outcome": each} for each in found]
+                told = {"event": "verified", "answers": action["seq"]}
+                events += [told | {"outcome": each} for each in found]
         else:  # a person is asked, or told something
             print(json.dumps(action), flush=True)

@@ -14,11 +14,11 @@ while IFS= read -r line; do # what is told meanwhile is answered at the end of t
         if "$@" "$todo" </dev/null; then done=true; else done=false; fi
         tell '"event":"work_finished","todo_id":"'"$todo"'","success":'$done ;;
     '{"action":"verify"'*)
-        todos=${line#*\"todo_ids\":[}
+        todos=${line#*\"todo_ids\":[} seq=${line#*\"seq\":} seq=${seq%%,*}
         for todo in $(printf %s "${todos%%]*}" | tr '",' '  '); do
             if pytest -q --planverify "newest.yaml::$todo" >&2; then green=true; else green=false; fi
             found='{"todo_id":"'$todo'","success":'$green',"tests_passed":'$green'}'
-            tell '"event":"verified","outcome":'"$found"
+            tell '"event":"verified","answers":'"$seq"',"outcome":'"$found"
         done ;;
     *) printf '%s\n' "$line" ;;
     esac

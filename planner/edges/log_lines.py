@@ -12,16 +12,15 @@ and holds a ``plan_submitted``.
 from __future__ import annotations
 
 import json
-from enum import Enum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from planner.edges.plan_text import as_written
+from planner.edges.plain_json import plainly
 from planner.errors import LogError
 from planner.model.actions import AskHuman, PublishPlan
-from planner.model.base import ReadValue, Value
+from planner.model.base import ReadValue
 from planner.model.events import Event, PlanRevised, PlanSubmitted, SubPlanLoaded, Verified
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def digest_of(body: str, previous: str) -> str:
 def _text(value: ReadValue, tag: str, kind: str) -> str:
     """The value with what it is in front."""
     if isinstance(value, _HOLDS_PLAN_PARTS):
-        plain = {tag: kind, **_plain(value)}
+        plain = {tag: kind, **plainly(value)}
         return json.dumps(plain, separators=(",", ":"), allow_nan=False)
     rest = _ascii(value.model_dump_json(exclude_none=True, exclude={tag}))
     return f'{{"{tag}":"{kind}",{rest[1:]}'
@@ -187,23 +186,3 @@ def _without_loose(value: Any) -> Any:
 def _ascii(text: str) -> str:
     """JSON that does not depend on the terminal's encoding."""
     return text if text.isascii() else json.dumps(json.loads(text), separators=(",", ":"))
-
-
-def _plain(value: Any) -> Any:
-    """As JSON has it; the parts of a plan as a plan file writes them."""
-    if isinstance(value, ReadValue):
-        held = ((name, getattr(value, name)) for name in type(value).model_fields)
-        return {name: _plain(item) for name, item in held if item is not None}
-    if isinstance(value, Value):
-        return as_written(value)
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, tuple):
-        return [_plain(item) for item in cast("tuple[Any, ...]", value)]
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in cast("dict[Any, Any]", value).items()}
-    return (
-        value
-        if value is None or isinstance(value, str | int | float)
-        else value.isoformat().replace("+00:00", "Z")
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.engine.transaction import rfc3339
@@ -116,7 +117,7 @@ class _Work(NamedTuple):
             failure=record.failure,
             context=record.context,
             at=rfc3339(self.now),
-            rerun=record.failure.rerun or f"pytest --planverify {self.path}::{record.id}",
+            rerun=record.failure.rerun or f"pytest --planverify {quote(f'{self.path}::{record.id}')}",
             tools=frozenset(self.tools),
         )
 

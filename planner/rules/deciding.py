@@ -8,6 +8,7 @@ are asked in their order, and nothing else is decided.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from planner.model.decision import (
@@ -259,7 +260,8 @@ class _Deciding:
         said = None if entry.outcome is None else entry.outcome.failure_evidence
         if said is not None and said.rerun:
             return said.rerun
-        return f"pytest --planverify {_reference(entry.plan, self.document).path}::{entry.id}"
+        place = f"{_reference(entry.plan, self.document).path}::{entry.id}"
+        return f"pytest --planverify {quote(place)}"
 
     def _draft(self, entry: Entry) -> Editing:
         draft = self.drafts.get(entry.within)
