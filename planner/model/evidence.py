@@ -139,6 +139,15 @@ class ContractFact(ReadValue):
     line: int | None = None
 
 
+class ChangedFile(ReadValue):
+    """A file of the project that is not as it was."""
+
+    path: str
+    """Relative to the plan's root."""
+    side: Side | None = None
+    """Product or test; ``None`` where it is neither, as of a document."""
+
+
 class Confirmation(ReadValue):
     """What one repeated run of a failing check said."""
 
@@ -244,6 +253,9 @@ class Evidence(ReadValue):
     """The contract that the todo names, whether or not it was checked."""
     promised: str | None = None
     """The signature that this contract promises for the function whose call failed."""
+    changed: tuple[ChangedFile, ...] | None = None
+    """What differs from the baseline, or from the last commit where there is none; at most 50 files.
+    ``None`` where nothing is known of it."""
     confirmations: tuple[Confirmation, ...] = ()
     swallowed_timeout: bool = False
     """The test passed, but longer after its limit than a limit allows."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from planner.model.evidence import Evidence, ProcessEnd
+    from planner.model.evidence import ChangedFile, Evidence, ProcessEnd
     from planner.model.plan import Todo
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.baseline.comparing import Comparison
@@ -57,6 +57,7 @@ class Assembler:
         self._changes = changes
         self._first_opinion = first_opinion
         self._recording = recording
+        self._changed_files: dict[Path, tuple[ChangedFile, ...] | None] = {}
         self._comparison: Comparison | None = None
         if baseline is not None:
             from pytest_planverify.baseline.comparing import Comparison
@@ -88,7 +89,7 @@ class Assembler:
             run for run in own if run.check.counts_as.is_red or (run.evidence and not run.check.quarantined)
         ]
         counted = (
-            guards if blocked and not self._recording else [_with_promises(run, root) for run in counted]
+            guards if blocked and not self._recording else [self._told_more(run, root) for run in counted]
         )
         failures = self._failures(todo, counted)
         evidence = tuple(piece for run in counted for piece in run.evidence)
@@ -112,6 +113,27 @@ class Assembler:
             failures=tuple(failures),
         )
         return _own_first(todo, outcome), evidence
+
+    def _told_more(self, run: CheckRun, root: Path) -> CheckRun:
+        """The check with what only the parent knows of its failures: promises and changes."""
+        if not run.evidence:
+            return run
+        changed = self._changed(root)
+        pieces = (with_promise(each, root) for each in run.evidence)
+        evidence = tuple(
+            each
+            if changed is None or each.changed is not None
+            else each.model_copy(update={"changed": changed})
+            for each in pieces
+        )
+        return replace(run, evidence=evidence)
+
+    def _changed(self, root: Path) -> tuple[ChangedFile, ...] | None:
+        if root not in self._changed_files:
+            from pytest_planverify.supervision.changed_files import changed_files  # a green run never asks
+
+            self._changed_files[root] = changed_files(root, self._changes[root])
+        return self._changed_files[root]
 
     def _check(self, todo: Todo, run: CheckRun) -> Check:
         return run.check if self._comparison is None else self._comparison.check(todo.id, run.check)
@@ -219,11 +241,6 @@ def _own_first(todo: Todo, outcome: Outcome) -> Outcome:
 
     failures = tuple(sorted(outcome.failures, key=lambda each: is_not_its_work(todo, outcome, each)))
     return outcome.model_copy(update={"failures": failures, "failure_evidence": failures[0]})
-
-
-def _with_promises(run: CheckRun, root: Path) -> CheckRun:
-    evidence = tuple(with_promise(each, root) for each in run.evidence)
-    return run if evidence == run.evidence else replace(run, evidence=evidence)
 
 
 def todo_state(todo: Todo, verdicts: Sequence[Verdict], *, blocked: bool) -> TodoState:
