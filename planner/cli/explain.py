@@ -129,3 +129,9 @@ def _show(screen: Screen, each: Explanation) -> None:
         screen.labelled("do", each.do)
     for position, text in enumerate(each.check):
         screen.labelled("check" if not position else "", f"- {text}")
+    for position, text in enumerate(each.steps):
+        screen.labelled("do" if not position else "", f"- {text}")
+    for position, text in enumerate(each.examples):
+        screen.labelled("seen" if not position else "", f"- {text}")
+    if each.page:
+        screen.labelled("page", each.page)

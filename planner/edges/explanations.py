@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.edges.rule_advice import advice_for, page_of
 from planner.model.taxonomy import CATEGORIES, Category
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ class Explanation:
     """What to do about it."""
     check: tuple[str, ...] = ()
     """What to look at."""
+    steps: tuple[str, ...] = ()
+    """What to do about it step by step, the first one first."""
+    examples: tuple[str, ...] = ()
+    """Real cases: what was wrong, and what it said."""
+    page: str | None = None
+    """Where more is told, below the project's root."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,9 @@ def _diagnosis_rules() -> Iterator[Explanation]:
             kind="rule of the diagnosis",
             means=rule["because"],
             facts=tuple(facts),
-            do=f"planner explain {rule['category']} tells what comes of it.",
+            steps=advice_for(rule["id"]),
+            examples=tuple(rule.get("examples", ())),
+            page=page_of(rule["id"]),
         )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from planner.edges import lifecycle_page
 from planner.edges.explanations import Explanation, load_explanations
 from planner.edges.reference_tables import KeyTables, cell, item, meanings, paragraph, rows
+from planner.edges.rule_advice import base_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,7 +27,9 @@ _NOTE = (
 
 _BLANK_LINES = re.compile(r"\n{3,}")
 
-_OWN_PAGES = ("category", "exit status")
+_DIAGNOSIS = "rule of the diagnosis"
+
+_OWN_PAGES = ("category", "exit status", _DIAGNOSIS)
 """Kinds of words that have a page of their own."""
 
 _RULES = {
@@ -49,11 +52,6 @@ _RULES = {
         "The rules of `planner validate`: each finding names one. `--ignore RULE` leaves one out, "
         "`--select RULE` asks only that one.",
     ),
-    "rule of the diagnosis": (
-        "What diagnoses a failure",
-        "The rules of `pytest --planverify`: each failure names one. [Diagnosis](../diagnosis.md) tells "
-        "how they are asked.",
-    ),
 }
 """By the kind of a rule, the heading of its section and what stands below it."""
 
@@ -62,13 +60,6 @@ _RULE_COLUMNS: Mapping[str, Mapping[str, Callable[[Explanation], str]]] = {
         "weighs": lambda each: _fact(each, "weighs"),
         "why": lambda each: each.means,
         "fix": lambda each: each.do or "–",
-    },
-    "rule of the diagnosis": {
-        "because": lambda each: each.means,
-        "says": lambda each: f"`{_fact(each, 'says')}`",
-        "or else": lambda each: f"`{said}`" if (said := _fact(each, "or else")) != "–" else said,
-        "at fault": lambda each: _fact(each, "at fault"),
-        "sure": lambda each: _fact(each, "sure"),
     },
 }
 """By the kind of a rule, the columns of its table after the first; of others only what they do."""
@@ -83,6 +74,7 @@ def pages() -> dict[str, str]:
         "decision-keys.md": tables.page("decision"),
         "failure-categories.md": "\n".join(_categories()),
         "rules.md": "\n".join(_rules()),
+        "diagnosis-rules.md": "\n".join(_diagnosis_rules()),
         "words.md": "\n".join(_words()),
         "exit-statuses.md": "\n".join(_exit_statuses()),
     }
@@ -134,8 +126,8 @@ def _categories() -> Iterator[str]:
 def _rules() -> Iterator[str]:
     yield "# Rules\n"
     yield paragraph(
-        "Whatever is decided, diagnosed or found names the rule that said so. `planner explain RULE` shows "
-        "what stands here."
+        "Whatever is decided or found names the rule that said so. `planner explain RULE` shows what "
+        "stands here. [The rules of the diagnosis](diagnosis-rules.md) have a page of their own."
     )
     for kind, (heading, intro) in _RULES.items():
         columns = _RULE_COLUMNS.get(kind, {"what it does": lambda each: each.means})
@@ -147,12 +139,42 @@ def _rules() -> Iterator[str]:
         )
 
 
+def _diagnosis_rules() -> Iterator[str]:
+    """A section for each rule; one that looks deeper stands with the rule that it is made of."""
+    yield "# Rules of the diagnosis\n"
+    yield paragraph(
+        "Each failure of `pytest --planverify` names the rule that explained it. Here is what each of them "
+        "sees, how sure it may be at most, and what to do about such a failure. They stand in the order in "
+        "which they are asked: the first that speaks decides. [Diagnosis](../diagnosis.md) tells more, and "
+        "[the corpus](../corpus.md) how often they are right. `planner explain RULE` shows what stands "
+        "here."
+    )
+    yield paragraph(
+        "Most rules about exceptions also look deeper, at the causes of the exception that surfaced "
+        "(`RULE-in-chain`) or at the members of a group (`RULE-in-group`), and are a little less sure then."
+    )
+    entries = _of_kind(_DIAGNOSIS)
+    for each in entries:
+        if base_rule(each.word) != each.word:
+            continue
+        names = sorted(f"`{other.word}`" for other in entries if base_rule(other.word) == each.word)
+        yield f"\n## {each.word}\n"
+        yield paragraph(each.means)
+        yield item(f"named: {', '.join(names)}")
+        yield from (item(f"{name}: {_keys_as_code(text)}") for name, text in each.facts)
+        yield "\nWhat to do:\n"
+        yield from (item(text) for text in each.steps)
+        if each.examples:
+            yield "\nSeen in the corpus:\n"
+            yield from (item(text) for text in each.examples)
+
+
 def _words() -> Iterator[str]:
     yield "# Words\n"
     yield paragraph(
         "The words that plans, outcomes, decisions and screens use. `planner explain WORD` shows what "
-        "stands here. Of [failure categories](failure-categories.md), [rules](rules.md) and [exit "
-        "statuses](exit-statuses.md) there are pages of their own."
+        "stands here. Of [failure categories](failure-categories.md), [rules](rules.md), [rules of the "
+        "diagnosis](diagnosis-rules.md) and [exit statuses](exit-statuses.md) there are pages of their own."
     )
     for kind in load_explanations().kinds():
         if kind not in _RULES and kind not in _OWN_PAGES:

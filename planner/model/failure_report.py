@@ -139,6 +139,10 @@ class ReportedFailure(ReadValue):
     observations: tuple[Observation, ...] = ()
     look_at: tuple[LookAt, ...] = ()
     """The likeliest place first."""
+    what_to_do: tuple[str, ...] = ()
+    """What helps against failures that this rule explains, the first step first."""
+    rule_page: str | None = None
+    """Where the rule is documented: why it says this, how sure it is, real examples."""
 
 
 class FailureReport(ReadValue):

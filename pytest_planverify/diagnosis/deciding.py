@@ -2,33 +2,69 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.outcome import Diagnosis, Location, RunnerUp
+from pytest_planverify.diagnosis.confidence import calibrated
 from pytest_planverify.diagnosis.reading import Case
 from pytest_planverify.diagnosis.repeating import repeatability
 from pytest_planverify.diagnosis.rule import PRINTED, Hit, Rule
-from pytest_planverify.diagnosis.rules import RULES, UNKNOWN_RULE
-from pytest_planverify.diagnosis.signatures import signature
+from pytest_planverify.diagnosis.rules import RULES, UNKNOWN_RULE, rules_for
+from pytest_planverify.diagnosis.signatures import signature_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from planner.model.evidence import Evidence
     from planner.model.taxonomy import Category, Owner
 
 _LONGEST_SUGGESTION = 600
+_SURE = 0.8
+"""From here on a rule without a second reading of its own is believed alone."""
+
+
+class Judged(NamedTuple):
+    """What the table says of a failure, before its confidence is compared with what it has earned."""
+
+    rule: Rule
+    hit: Hit
+    raw: float
+    """The rule's own confidence, for this case."""
+    case: Case
+    broken: tuple[str, ...]
+    """Rules that could not read the evidence."""
+    second: Rule | None
+    """The next rule that speaks and says something else, where the first is not sure."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis:
     """The opinion about one failure. A rule that breaks on odd evidence is passed over, and said so."""
-    return diagnose_by(RULES, evidence)
+    return _diagnosis(judge(evidence))
 
 
 def diagnose_by(rules: Iterable[Rule], evidence: Evidence) -> Diagnosis:
     """The same by another table."""
-    broken: list[str] = []
+    return _diagnosis(_judge(iter(rules), Case.of(evidence)))
+
+
+def judge(evidence: Evidence) -> Judged:
+    """Which rule speaks, and how sure it is by itself."""
     case = Case.of(evidence)
+    return _judge(rules_for(case), case)
+
+
+def _judge(rules: Iterator[Rule], case: Case) -> Judged:
+    broken: list[str] = []
+    rule, hit = _first(rules, case, broken) or (UNKNOWN_RULE, Hit(suggestion="Nothing is known."))
+    raw = rule.confidence * hit.weight * (PRINTED if case.printed and case.error else 1.0)
+    raw = round(min(max(raw, 0.0), 1.0), 3)
+    second = None
+    if rule.runner_up is None and rule is not UNKNOWN_RULE and raw < _SURE:
+        second = _next_other(rules, case, rule.category, broken)
+    return Judged(rule, hit, raw, case, tuple(broken), second)
+
+
+def _first(rules: Iterator[Rule], case: Case, broken: list[str]) -> tuple[Rule, Hit] | None:
     for rule in rules:
         try:
             hit = rule.read(case)
@@ -36,26 +72,36 @@ def diagnose_by(rules: Iterable[Rule], evidence: Evidence) -> Diagnosis:
             broken.append(f"{rule.id} ({type(error).__name__})")
             continue
         if hit is not None:
-            return _diagnosis(rule, hit, case, broken)
-    return _diagnosis(
-        UNKNOWN_RULE, UNKNOWN_RULE.read(case) or Hit(suggestion="Nothing is known."), case, broken
-    )
+            return rule, hit
+    return None
 
 
-def _diagnosis(rule: Rule, hit: Hit, case: Case, broken: list[str]) -> Diagnosis:
-    confidence = rule.confidence * hit.weight * (PRINTED if case.printed and case.error else 1.0)
+def _next_other(rules: Iterator[Rule], case: Case, said: Category, broken: list[str]) -> Rule | None:
+    """The next rule that speaks for another category; that nothing is known is no reading."""
+    while found := _first(rules, case, broken):
+        rule = found[0]
+        if rule is UNKNOWN_RULE:
+            return None
+        if rule.category is not said:
+            return rule
+    return None
+
+
+def _diagnosis(judged: Judged) -> Diagnosis:
+    rule, hit, case = judged.rule, judged.hit, judged.case
+    confidence = round(calibrated(rule.id, judged.raw), 3)
     because = rule.because
-    if broken:
-        because += f" Rules that could not read the evidence: {', '.join(broken)}."
+    if judged.broken:
+        because += f" Rules that could not read the evidence: {', '.join(judged.broken)}."
     return Diagnosis(
         category=rule.category,
         owner=_owner(rule, hit),
         repeatability=repeatability(case.evidence.confirmations),
-        confidence=round(min(max(confidence, 0.0), 1.0), 3),
+        confidence=confidence,
         rule=rule.id,
         because=because,
-        signature=signature(case.evidence, rule.category),
-        runner_up=_runner_up(rule, confidence),
+        signature=signature_of(case, rule.category),
+        runner_up=_runner_up(judged, confidence),
         location=_location(hit, case),
         suggestion=_clipped(hit.suggestion),
     )
@@ -65,12 +111,15 @@ def _owner(rule: Rule, hit: Hit) -> Owner:
     return hit.owner or rule.owner or rule.category.facts.usual_owner
 
 
-def _runner_up(rule: Rule, confidence: float) -> RunnerUp | None:
-    """The rule's second reading; it never outweighs the first."""
-    if rule.runner_up is None:
+def _runner_up(judged: Judged, confidence: float) -> RunnerUp | None:
+    """The second reading: as the rule tells it, or as the next rule does. It never outweighs the first."""
+    if judged.rule.runner_up is not None:
+        category, weight = judged.rule.runner_up
+    elif judged.second is not None:
+        category, weight = judged.second.category, judged.second.confidence
+    else:
         return None
-    category, weight = rule.runner_up
-    return RunnerUp(category=category, confidence=round(min(weight, confidence), 3))
+    return RunnerUp(category=category, confidence=round(min(weight, confidence, 1 - confidence), 3))
 
 
 def _location(hit: Hit, case: Case) -> Location | None:

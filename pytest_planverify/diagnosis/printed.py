@@ -10,6 +10,7 @@ from planner.model.evidence import ExceptionFact, Frame
 from planner.model.kinds import Side
 
 _HEADER = "Traceback (most recent call last):"
+_FILE_MARK = ' File "'
 _FILE = re.compile(r'^ +File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:,? in (?P<function>.+))?$')
 _LAST = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
 _STACK_HEADER = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*:$")
@@ -35,6 +36,8 @@ def read_traceback(text: str, first_party: frozenset[str] = frozenset()) -> Exce
 
     The sides of its frames are judged by their paths alone.
     """
+    if _FILE_MARK not in text:
+        return None  # most of what is printed holds no traceback
     lines = [line.removeprefix(_INTERNAL).rstrip() for line in text.splitlines()]
     starts = [at for at, line in enumerate(lines) if line.strip() == _HEADER]
     if starts:
@@ -74,6 +77,8 @@ def _read_from(lines: list[str], first_party: frozenset[str]) -> ExceptionFact |
 
 def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Frame, ...]:
     """The frames of a faulthandler stack, outermost call first; of several threads the current one's."""
+    if _FILE_MARK not in text:
+        return ()
     frames: list[Frame] = []
     stacks: list[tuple[str, list[Frame]]] = [("", frames)]
     for line in text.splitlines():

@@ -93,7 +93,12 @@ class Case:
 
     def is_error(self, *names: str) -> bool:
         """Whether the exception in focus is of one of these qualified types, or derives from one."""
-        return self.error is not None and is_a(self.error, *names)
+        return not self._classes.isdisjoint(names)
+
+    @cached_property
+    def _classes(self) -> frozenset[str]:
+        """The class of the exception in focus and its base classes, by qualified names."""
+        return frozenset((self.error.qualified, *self.error.bases)) if self.error else frozenset()
 
     def is_first_party(self, module: str) -> bool:
         return top_level(module) in self.first_party

@@ -61,8 +61,12 @@ def mask(message: str) -> str:
 
 def signature(evidence: Evidence, category: Category) -> Signature:
     """Equal for failures of one root cause: category, what failed, where by name, and how it was put."""
-    case = Case.of(evidence)
-    parts = (category.value, *(_exception(case) if case.error else _facts(evidence)))
+    return signature_of(Case.of(evidence), category)
+
+
+def signature_of(case: Case, category: Category) -> Signature:
+    """The same of evidence that has been read."""
+    parts = (category.value, *(_exception(case) if case.error else _facts(case)))
     digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "backslashreplace")).hexdigest()
     return Signature(digest[:_DIGITS])
 
@@ -103,8 +107,9 @@ def _first_line(message: str) -> str:
     return next((line for line in message.splitlines() if line.strip()), "")
 
 
-def _facts(evidence: Evidence) -> Iterable[str]:
+def _facts(case: Case) -> Iterable[str]:
     """What identifies a failure without an exception."""
+    evidence = case.evidence
     if evidence.artifact:
         return "artifact", evidence.artifact.path, evidence.artifact.problem
     if evidence.metric:
@@ -121,7 +126,7 @@ def _facts(evidence: Evidence) -> Iterable[str]:
     if evidence.command:
         return "command", evidence.command.tool, *_complaints(evidence.command.findings)
     if evidence.process and (evidence.process.signal or evidence.process.exit_code is not None):
-        frame = Case.of(evidence).stuck_at
+        frame = case.stuck_at
         stood = f"{_stem(frame.path)}.{frame.function}" if frame else ""
         return "process", evidence.process.signal or str(evidence.process.exit_code), stood
     return (

@@ -136,6 +136,7 @@ def _write_diagnosis(failure: Failure, screen: Screen, verbosity: int) -> None:
     write_label("why", f"{failure.category}" + (f": {said}" if said else ""), screen, style=Style.WARN)
     if verbosity > 0 and failure.rule:
         write_label("rule", failure.rule + (f": {failure.because}" if failure.because else ""), screen)
+        write_label("more", f"planner explain {failure.rule}", screen)
     if verbosity > 0 and failure.runner_up:
         other = failure.runner_up
         write_label("or", f"{other.category} ({other.confidence:.0%})", screen)

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.edges.rule_advice import advice_for, page_of
 from planner.errors import PlannerError
 from planner.model.failure_report import (
     FailureReport,
@@ -151,6 +152,8 @@ def _reported(
         fixture=check.fixture if check else None,
         observations=tuple(_observation(fact, reader) for fact in facts[:MOST_OBSERVATIONS]),
         look_at=tuple(_places(failure, facts, check, todo)),
+        what_to_do=advice_for(failure.rule or ""),
+        rule_page=page_of(failure.rule or ""),
     )
 
 

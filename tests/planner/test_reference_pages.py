@@ -55,9 +55,16 @@ def test_a_key_without_a_meaning_is_named() -> None:
 
 def test_every_rule_stands_in_a_table() -> None:
     named = set(re.findall(r"^\| `([^`]+)`", PAGES["rules.md"], re.MULTILINE))
-    of_the_diagnosis = set(load_explanations().kinds()["rule of the diagnosis"])
 
-    assert named == {*ENGINE_RULES, *DECISION_RULES, *REVISION_RULES, *VALIDATION_RULES, *of_the_diagnosis}
+    assert named == {*ENGINE_RULES, *DECISION_RULES, *REVISION_RULES, *VALIDATION_RULES}
+
+
+def test_every_rule_of_the_diagnosis_has_its_section_or_stands_in_that_of_its_base() -> None:
+    named = re.findall(
+        r"`([^`]+)`", "\n".join(re.findall(r"^- named: .*$", PAGES["diagnosis-rules.md"], re.MULTILINE))
+    )
+
+    assert set(named) == set(load_explanations().kinds()["rule of the diagnosis"])
 
 
 def test_every_category_has_its_section() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from planner.model.kinds import EvidenceKind
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.rule import Hit, Rule, in_chain, in_group
 from pytest_planverify.diagnosis.rules.behaviour import BEHAVIOUR_RULES
@@ -20,6 +21,8 @@ from pytest_planverify.diagnosis.rules.selection import SELECTION_RULES
 from pytest_planverify.diagnosis.wording import quote
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from planner.model.evidence import Evidence
     from pytest_planverify.diagnosis.reading import Case
 
@@ -50,23 +53,105 @@ UNKNOWN_RULE = Rule(
 _HARD = ENVIRONMENT_RULES + LOADING_RULES
 _SOFT = BOUNDARY_RULES + BEHAVIOUR_RULES + RAISING_RULES
 
-RULES: tuple[Rule, ...] = (
-    *GUARD_RULES,
-    *CHECK_RULES,
-    *COMMAND_RULES,
-    *SELECTION_RULES,
-    *REPETITION_RULES,
-    *TIMEOUT_RULES,
-    *PROCESS_RULES,
-    *_HARD,
-    *(in_chain(rule) for rule in _HARD),
-    *(in_group(rule) for rule in _SOFT),
-    *_SOFT,
-    *SESSION_FALLBACKS,
-    *COMMAND_FALLBACKS,
-    *LAST_RULES,
-    UNKNOWN_RULE,
+
+class Section(NamedTuple):
+    """Rules that stand together, and whether a case can concern any of them."""
+
+    concerns: Callable[[Case], bool]
+    """Cheap; where it says no, none of the rules would speak."""
+    rules: tuple[Rule, ...]
+
+
+_GUARDS = frozenset(
+    {EvidenceKind.HYGIENE, EvidenceKind.SANDBOX, EvidenceKind.ALLOWLIST, EvidenceKind.BUDGET}
+)
+_CHECKS = frozenset(
+    {
+        EvidenceKind.ARTIFACT,
+        EvidenceKind.FIXTURE,
+        EvidenceKind.METRIC,
+        EvidenceKind.CONTRACT,
+        EvidenceKind.MANUAL,
+    }
+)
+
+
+def _is_command(case: Case) -> bool:
+    return case.evidence.kind is EvidenceKind.COMMAND
+
+
+def _is_selection(case: Case) -> bool:
+    evidence = case.evidence
+    return (
+        bool(evidence.selectors)
+        or evidence.vacuous is not None
+        or evidence.kind in (EvidenceKind.SELECTION, EvidenceKind.SESSION)
+    )
+
+
+def _has_limit(case: Case) -> bool:
+    evidence = case.evidence
+    return evidence.timed_out or evidence.swallowed_timeout or case.process.timed_out
+
+
+def _is_guard(case: Case) -> bool:
+    return case.evidence.kind in _GUARDS
+
+
+def _is_check(case: Case) -> bool:
+    return case.evidence.kind in _CHECKS
+
+
+def _is_session(case: Case) -> bool:
+    return case.evidence.kind is EvidenceKind.SESSION
+
+
+def _was_repeated(case: Case) -> bool:
+    return bool(case.evidence.confirmations)
+
+
+def _has_error(case: Case) -> bool:
+    return case.error is not None
+
+
+def _has_chain(case: Case) -> bool:
+    return bool(case.deeper)
+
+
+def _has_group(case: Case) -> bool:
+    return bool(case.evidence.exceptions_in_group)
+
+
+def _always(case: Case) -> bool:
+    return True
+
+
+SECTIONS: tuple[Section, ...] = (
+    Section(_is_guard, GUARD_RULES),
+    Section(_is_check, CHECK_RULES),
+    Section(_is_command, COMMAND_RULES),
+    Section(_is_selection, SELECTION_RULES),
+    Section(_was_repeated, REPETITION_RULES),
+    Section(_has_limit, TIMEOUT_RULES),
+    Section(_always, PROCESS_RULES),
+    Section(_has_error, _HARD),
+    Section(_has_chain, tuple(in_chain(rule) for rule in _HARD)),
+    Section(_has_group, tuple(in_group(rule) for rule in _SOFT)),
+    Section(_always, _SOFT),
+    Section(_is_session, SESSION_FALLBACKS),
+    Section(_is_command, COMMAND_FALLBACKS),
+    Section(_always, (*LAST_RULES, UNKNOWN_RULE)),
 )
 """What a guard found, then what decides by the kind of criterion, then what repeated runs proved, then
 limits and deaths, then what an exception says by its type (first the one that surfaced, then those
 beneath), then whose frame raised."""
+
+RULES: tuple[Rule, ...] = tuple(rule for section in SECTIONS for rule in section.rules)
+"""The same as one table."""
+
+
+def rules_for(case: Case) -> Iterator[Rule]:
+    """The rules that may speak of a case, in their order."""
+    for section in SECTIONS:
+        if section.concerns(case):
+            yield from section.rules
