@@ -30,7 +30,7 @@ from planner.model.evidence import (
 from planner.model.outcome import Diagnosis
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis import RULES, Hit, Rule, diagnose
-from pytest_planverify.diagnosis.deciding import diagnose_by, rules_of
+from pytest_planverify.diagnosis.deciding import diagnose_by, judge, rules_of
 
 TEXTS = st.sampled_from(
     [
@@ -80,6 +80,35 @@ def test_every_evidence_gets_a_diagnosis_that_can_be_written(evidence: Evidence)
     assert "could not read" not in diagnosis.because
     assert diagnosis.suggestion
     assert re.fullmatch(r"[0-9a-f]{12}", diagnosis.signature)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(evidence=_evidence())
+def test_sections_leave_out_no_rule_that_would_have_spoken(evidence: Evidence) -> None:
+    assert judge(evidence).rule.id == diagnose_by(RULES, evidence).rule
+
+
+def test_a_rule_that_is_not_sure_names_the_next_reading() -> None:
+    def rule(name: str, category: Category, confidence: float) -> Rule:
+        return Rule(
+            id=name,
+            because="So.",
+            category=category,
+            confidence=confidence,
+            read=lambda case: Hit(suggestion="x"),
+        )
+
+    unsure, same = rule("unsure", Category.TYPE_ERROR, 0.6), rule("same", Category.TYPE_ERROR, 0.9)
+    other, sure = rule("other", Category.SPEC_MISMATCH, 0.3), rule("sure", Category.TYPE_ERROR, 0.99)
+    evidence = Evidence(kind="session")
+
+    second = diagnose_by((unsure, same, other), evidence).runner_up
+    assert second is not None
+    assert (second.category, second.confidence) == (Category.SPEC_MISMATCH, 0.3)
+    assert diagnose_by((unsure, same, RULES[-1]), evidence).runner_up is None, (
+        "that nothing is known is no reading"
+    )
+    assert diagnose_by((sure, other), evidence).runner_up is None
 
 
 def test_ids_are_unique_and_kebab_case() -> None:
