@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Diagnosis, Location, RunnerUp
+from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.confidence import calibrated
 from pytest_planverify.diagnosis.reading import Case
 from pytest_planverify.diagnosis.repeating import repeatability
@@ -16,9 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from planner.model.evidence import Evidence
-    from planner.model.taxonomy import Category, Owner
 
 _LONGEST_SUGGESTION = 600
+_EXPECTATIONS = (Category.TEST_REGRESSION, Category.SPEC_MISMATCH)
+_BY_TESTS = (EvidenceKind.TEST, EvidenceKind.COLLECTION)
+_ONLY_TESTS = 0.85
+"""How much is left of a rule's confidence when what was changed decides whose fault it is."""
 _SURE = 0.8
 """From here on a rule without a second reading of its own is believed alone."""
 
@@ -35,6 +40,21 @@ class Judged(NamedTuple):
     """Rules that could not read the evidence."""
     second: Rule | None
     """The next rule that speaks and says something else, where the first is not sure."""
+
+    @property
+    def owner(self) -> Owner:
+        """Whose fault it is; the tests', where no other code was changed."""
+        owner = self.hit.owner or self.rule.owner or self.rule.category.facts.usual_owner
+        return Owner.TEST if owner is Owner.PRODUCT and self.is_of_changed_tests else owner
+
+    @property
+    def is_of_changed_tests(self) -> bool:
+        """A test does not get what it expects, and of all code only tests were changed."""
+        return (
+            self.rule.category in _EXPECTATIONS
+            and self.case.only_tests_changed
+            and self.case.evidence.kind in _BY_TESTS
+        )
 
 
 def diagnose(evidence: Evidence) -> Diagnosis:
@@ -61,7 +81,8 @@ def _judge(rules: Iterator[Rule], case: Case) -> Judged:
     second = None
     if rule.runner_up is None and rule is not UNKNOWN_RULE and raw < _SURE:
         second = _next_other(rules, case, rule.category, broken)
-    return Judged(rule, hit, raw, case, tuple(broken), second)
+    judged = Judged(rule, hit, raw, case, tuple(broken), second)
+    return judged._replace(raw=round(raw * _ONLY_TESTS, 3)) if judged.is_of_changed_tests else judged
 
 
 def _first(rules: Iterator[Rule], case: Case, broken: list[str]) -> tuple[Rule, Hit] | None:
@@ -91,11 +112,13 @@ def _diagnosis(judged: Judged) -> Diagnosis:
     rule, hit, case = judged.rule, judged.hit, judged.case
     confidence = round(calibrated(rule.id, judged.raw), 3)
     because = rule.because
+    if judged.is_of_changed_tests:
+        because += " Of all code only tests were changed."
     if judged.broken:
         because += f" Rules that could not read the evidence: {', '.join(judged.broken)}."
     return Diagnosis(
         category=rule.category,
-        owner=_owner(rule, hit),
+        owner=judged.owner,
         repeatability=repeatability(case.evidence.confirmations),
         confidence=confidence,
         rule=rule.id,
@@ -105,10 +128,6 @@ def _diagnosis(judged: Judged) -> Diagnosis:
         location=_location(hit, case),
         suggestion=_clipped(hit.suggestion),
     )
-
-
-def _owner(rule: Rule, hit: Hit) -> Owner:
-    return hit.owner or rule.owner or rule.category.facts.usual_owner
 
 
 def _runner_up(judged: Judged, confidence: float) -> RunnerUp | None:

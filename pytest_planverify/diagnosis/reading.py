@@ -13,6 +13,9 @@ from pytest_planverify.diagnosis.printed import read_stack, read_traceback
 PROJECT_SIDES = (Side.TEST, Side.PRODUCT)
 """The sides that the people of the project can change."""
 
+_PROSE = (".md", ".rst", ".txt")
+"""What no program reads, mostly; other files may be data or settings of the product."""
+_ASSERTION = "builtins.AssertionError"
 _DELEGATING = (".__getattr__", ".__getattribute__")
 
 
@@ -52,6 +55,8 @@ class Case:
     def frames(self) -> tuple[Frame, ...]:
         """Frames of the exception in focus; a ``__getattr__`` that only reports a miss is left out."""
         frames = self.error.frames if self.error else ()
+        if not self.is_error("builtins.AttributeError"):
+            return frames
         while len(frames) > 1 and frames[-1].function.endswith(_DELEGATING):
             frames = frames[:-1]
         return frames
@@ -97,8 +102,68 @@ class Case:
 
     @cached_property
     def _classes(self) -> frozenset[str]:
-        """The class of the exception in focus and its base classes, by qualified names."""
-        return frozenset((self.error.qualified, *self.error.bases)) if self.error else frozenset()
+        """The class of the exception in focus and its base classes, by qualified names.
+
+        Of a class that the project defines only itself: that it derives from ``OSError`` or ``TypeError``
+        says what callers may catch, not what happened. A check made by a helper of the tests is one still.
+        """
+        if self.error is None:
+            return frozenset()
+        if not self.is_own_class or _ASSERTION in self.error.bases:
+            return frozenset((self.error.qualified, *self.error.bases))
+        return frozenset((self.error.qualified,))
+
+    @cached_property
+    def is_own_class(self) -> bool:
+        """Whether the project itself defines the class of the exception in focus."""
+        if self.error is None:
+            return False
+        module = top_level(self.error.qualified)
+        return module in self.first_party or module in self.evidence.test_packages
+
+    @cached_property
+    def changed(self) -> frozenset[str] | None:
+        """The files that are not as they were at the baseline or the last commit; ``None`` if unknown."""
+        files = self.evidence.changed
+        return None if files is None else frozenset(file.path for file in files)
+
+    @cached_property
+    def raised_in_changed(self) -> bool:
+        """The file of the project that raised is known to have been changed."""
+        return (
+            self.changed is not None and self.raised_at is not None and self.raised_at.path in self.changed
+        )
+
+    @cached_property
+    def tests_changed(self) -> bool:
+        """Files of the tests are known to have been changed."""
+        return any(file.side is Side.TEST for file in self.evidence.changed or ())
+
+    @cached_property
+    def product_changed(self) -> bool:
+        """Files of the product are known to have been changed."""
+        return any(file.side is Side.PRODUCT for file in self.evidence.changed or ())
+
+    @property
+    def only_tests_changed(self) -> bool:
+        """Of all that runs only tests were changed: no change of the product can have brought this."""
+        data = any(
+            file.side is None and not file.path.endswith(_PROSE) for file in self.evidence.changed or ()
+        )
+        return self.tests_changed and not self.product_changed and not data
+
+    @property
+    def only_product_changed(self) -> bool:
+        """The product was changed, and the file of the tests that raised was not."""
+        return self.product_changed and not self.raised_in_changed
+
+    @cached_property
+    def way_unchanged(self) -> bool:
+        """No file on the way of the failure was changed, as far as is known, and something is known."""
+        if self.changed is None:
+            return False
+        frames = [frame for error in self.evidence.exceptions for frame in error.frames]
+        return not any(frame.path in self.changed for frame in (*frames, *self.evidence.subjects))
 
     def is_first_party(self, module: str) -> bool:
         return top_level(module) in self.first_party

@@ -9,6 +9,7 @@ from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.rule import Hit, Rule, in_chain, in_group
 from pytest_planverify.diagnosis.rules.behaviour import BEHAVIOUR_RULES
 from pytest_planverify.diagnosis.rules.boundary import BOUNDARY_RULES
+from pytest_planverify.diagnosis.rules.changed_names import CHANGED_NAME_RULES
 from pytest_planverify.diagnosis.rules.checks import CHECK_RULES
 from pytest_planverify.diagnosis.rules.commands import COMMAND_FALLBACKS, COMMAND_RULES
 from pytest_planverify.diagnosis.rules.endings import PROCESS_RULES, SESSION_FALLBACKS, TIMEOUT_RULES
@@ -50,7 +51,7 @@ UNKNOWN_RULE = Rule(
     read=_anything,
 )
 
-_HARD = ENVIRONMENT_RULES + LOADING_RULES
+_HARD = CHANGED_NAME_RULES + ENVIRONMENT_RULES + LOADING_RULES
 _SOFT = BOUNDARY_RULES + BEHAVIOUR_RULES + RAISING_RULES
 
 

@@ -88,7 +88,8 @@ def _machine(case: Case) -> Hit | None:
     return Hit(suggestion=f"{phrase[0].upper()}{phrase[1:]}{_at(case)}: {said(error)}.")
 
 
-def _program_not_on_path(case: Case) -> Hit | None:
+def program_that_was_started(case: Case) -> str | None:
+    """The bare name of a program that could not be started because nothing of that name is there."""
     error = case.error
     if error is None or not case.is_error("builtins.FileNotFoundError") or case.innermost is None:
         return None
@@ -97,6 +98,13 @@ def _program_not_on_path(case: Case) -> Hit | None:
     )
     program = error.path
     if not started or not program or "/" in program or "\\" in program or "." in program[1:-3]:
+        return None
+    return program
+
+
+def _program_not_on_path(case: Case) -> Hit | None:
+    program = program_that_was_started(case)
+    if program is None:
         return None
     return Hit(suggestion=f"The program {program} that is started{_at(case)} is not on PATH: install it.")
 
@@ -111,11 +119,18 @@ def _shell_found_no_program(case: Case) -> Hit | None:
     )
 
 
-def _variable(case: Case) -> Hit | None:
+def variable_that_was_read(case: Case) -> str | None:
+    """The environment variable that was read and is not set."""
     last = case.innermost
     if last is None or not case.is_error("builtins.KeyError") or last.function != "_Environ.__getitem__":
         return None
-    name = case.error.message.strip("'\"") if case.error else ""
+    return case.error.message.strip("'\"") if case.error else None
+
+
+def _variable(case: Case) -> Hit | None:
+    name = variable_that_was_read(case)
+    if name is None:
+        return None
     return Hit(suggestion=f"The environment variable {name} that is read{_at(case)} is not set here.")
 
 
@@ -174,25 +189,36 @@ def _fixture_unknown(case: Case) -> Hit | None:
     )
 
 
-def _async_plugin(case: Case) -> Hit | None:
+def is_async_without_plugin(case: Case) -> bool:
+    """Whether pytest refused an async test because nothing runs those."""
     if case.error is None or not case.error.message.startswith(_NO_ASYNC_PLUGIN):
-        return None
-    if not case.is_error("builtins.Failed", "_pytest.outcomes.Failed") or not case.in_nobody:
+        return False
+    return case.is_error("builtins.Failed", "_pytest.outcomes.Failed") and case.in_nobody
+
+
+def _async_plugin(case: Case) -> Hit | None:
+    if not is_async_without_plugin(case):
         return None
     return Hit(
         suggestion=f"{case.evidence.nodeid or 'The test'} is an async function, and no plugin that "
-        f"runs those is "
-        "installed: install pytest-asyncio or anyio, or run it with asyncio.run."
+        "runs those is installed: install pytest-asyncio or anyio, or run it with asyncio.run."
     )
 
 
-def _mark(case: Case) -> Hit | None:
+def unknown_mark(case: Case) -> str | None:
+    """The mark that strict marks, or warnings that are errors, refuse."""
     found = _UNKNOWN_MARK.match(case.error.message) if case.error else None
     if found is None or not case.is_error(
         "builtins.Failed", "_pytest.outcomes.Failed", "pytest.PytestUnknownMarkWarning"
     ):
         return None
-    mark = found["strict"] or found["warned"]
+    return found["strict"] or found["warned"]
+
+
+def _mark(case: Case) -> Hit | None:
+    mark = unknown_mark(case)
+    if mark is None:
+        return None
     plugin = PLUGIN_OF_MARK.get(mark)
     remedy = (
         f"it comes with {plugin}, which is not installed"

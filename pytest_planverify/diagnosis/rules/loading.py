@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from planner.model.kinds import Side
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
-from pytest_planverify.diagnosis.reading import PROJECT_SIDES, Case, is_relative, top_level
+from pytest_planverify.diagnosis.reading import PROJECT_SIDES, Case, is_relative, raises_by_hand, top_level
 from pytest_planverify.diagnosis.rule import Hit, Rule
 from pytest_planverify.diagnosis.wording import alike, place, quote, said
 
@@ -25,7 +25,8 @@ _PARTIAL_ATTRIBUTE = re.compile(
     r".*circular import"
 )
 _NATIVE = re.compile(
-    r"^(?:\S+\.(?:so|dylib)[.\d]*: cannot open shared object file|DLL load failed|dlopen\()"
+    r"^(?:\S+\.(?:so|dylib)[.\d]*: (?:cannot open shared object file|undefined symbol|version `)|"
+    r"DLL load failed|dlopen\(|/\S+/lib\S+\.so\S*: version `)"
 )
 _REMOVED = frozenset(
     {"asynchat", "asyncore", "cgi", "crypt", "distutils", "imp", "nntplib", "pipes", "smtpd", "telnetlib"}
@@ -156,12 +157,15 @@ def _own_module_missing(case: Case) -> Hit | None:
     return Hit(suggestion=f"The module {module} does not exist{_at(case)}: write {path}{promised}.")
 
 
+def is_native_library(case: Case) -> bool:
+    """Whether the system did not find, or could not use, a library that is no Python."""
+    if case.error is None or not case.is_error("builtins.ImportError", "builtins.OSError"):
+        return False
+    return bool(_NATIVE.match(case.error.message))
+
+
 def _native_library(case: Case) -> Hit | None:
-    if (
-        case.error is None
-        or not case.is_error("builtins.ImportError")
-        or not _NATIVE.match(case.error.message)
-    ):
+    if not is_native_library(case) or case.error is None:
         return None
     return Hit(
         suggestion=f"A native library is missing on this machine{_at(case)}: {quote(case.error.message)}."
@@ -223,6 +227,17 @@ def _by(case: Case) -> str:
     return place(case.raised_at) if case.raised_at else "the test"
 
 
+def _helper_of_tests(case: Case) -> Hit | None:
+    found = _imported_name(case)
+    if found is None or not case.in_test or case.error is None or not _is_own_file(case.error):
+        return None
+    if not case.is_test_package(found[0]) and case.error.object_side is not Side.TEST:
+        return None
+    return Hit(
+        suggestion=f"{found[0]}, which belongs to the tests, has no {found[1]}, which {_by(case)} imports."
+    )
+
+
 def _own_name(case: Case) -> Hit | None:
     found = _imported_name(case)
     if found is None or not (_is_first_party_name(case, found[0]) or case.is_test_package(found[0])):
@@ -247,6 +262,9 @@ def _foreign_name(case: Case) -> Hit | None:
 def _other_import(case: Case) -> Hit | None:
     if case.error is None or not case.is_error("builtins.ImportError"):
         return None
+    last = case.innermost
+    if last is not None and last.function != "<module>" and case.in_product and raises_by_hand(last):
+        return None  # a function that says so by its own logic, and not an import
     return Hit(
         suggestion=f"An import failed{_at(case)}: {said(case.error)}.",
         owner=Owner.TEST if case.in_test else Owner.PRODUCT,
@@ -331,6 +349,15 @@ LOADING_RULES: tuple[Rule, ...] = (
         confidence=0.92,
         runner_up=(Category.IMPORT_ERROR, 0.15),
         read=_promised_name,
+    ),
+    Rule(
+        id="helper-of-tests-missing",
+        because="A test imports a name that a helper module of the tests lacks.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.85,
+        owner=Owner.TEST,
+        runner_up=(Category.IMPORT_ERROR, 0.2),
+        read=_helper_of_tests,
     ),
     Rule(
         id="own-name-missing",

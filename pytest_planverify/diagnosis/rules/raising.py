@@ -85,6 +85,8 @@ def _raised_around_test(case: Case) -> Hit | None:
     phase = _AROUND_NAMES.get(case.evidence.phase) if case.evidence.phase else None
     if not case.in_test or phase is None or case.error is None or case.evidence.subjects:
         return None
+    if case.only_product_changed:
+        return None
     return Hit(suggestion=f"{phase} in {_at(case)} fails by itself: {said(case.error)}.")
 
 
@@ -92,6 +94,8 @@ def _raised_in_test_alone(case: Case) -> Hit | None:
     """In test code that names nothing of the product, so that nothing of it can have given the value."""
     if not case.in_test or case.error is None or case.evidence.subjects or case.printed:
         return None
+    if case.only_product_changed:
+        return None  # what was changed is at fault rather than what was not
     return Hit(suggestion=f"{_at(case)} raises {said(case.error)} by itself.")
 
 

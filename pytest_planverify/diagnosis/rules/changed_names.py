@@ -1,0 +1,186 @@
+"""Rules that ask who brought a name that nothing gives: a change of the project, or the machine.
+
+A program, fixture, mark or variable that is not there speaks against the machine, unless the very file that
+asks for it was changed: what was committed is presumed to have found it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from planner.model.kinds import Side
+from planner.model.taxonomy import Category, Owner
+from pytest_planverify.diagnosis.known import PLUGIN_OF_FIXTURE, PLUGIN_OF_MARK
+from pytest_planverify.diagnosis.reading import Case, raises_by_hand
+from pytest_planverify.diagnosis.rule import Hit, Rule
+from pytest_planverify.diagnosis.rules.environment import (
+    FIXTURE_LOOKUP,
+    is_async_without_plugin,
+    program_that_was_started,
+    unknown_mark,
+    variable_that_was_read,
+)
+from pytest_planverify.diagnosis.rules.loading import is_native_library
+from pytest_planverify.diagnosis.wording import place, quote, said
+
+_BY_NAME = (
+    "importlib.metadata.PackageNotFoundError",
+    "pkg_resources.DistributionNotFound",
+    "zoneinfo._common.ZoneInfoNotFoundError",
+    "locale.Error",
+)
+_RAN = re.compile(r"^Command '?\[?'?(?P<program>[^'\s,\]]+)")
+_PYTHON = re.compile(r"(?:^|/)python[\d.]*$|\.py$")
+_GIT_FATAL = re.compile(r"^Command '?\[?'?git\b.* exit status 128\.$", re.DOTALL)
+_MACHINE_WORDS = re.compile(
+    r"\b(?:not installed|not available|unavailable|not running|not on PATH|command not found|"
+    r"no such program|"
+    r"(?:cannot|could not|can't|unable to) (?:connect|reach|find the (?:program|tool))|unreachable|"
+    r"connection refused)\b",
+    re.IGNORECASE,
+)
+
+
+def _at(case: Case) -> str:
+    return place(case.raised_at) if case.raised_at else "the code"
+
+
+def _side_owner(case: Case) -> Owner:
+    return Owner.TEST if case.in_test else Owner.PRODUCT
+
+
+def _asked_by_name(case: Case) -> str | None:
+    """What was asked of the machine by its name, and is not there."""
+    if program := program_that_was_started(case):
+        return f"the program {program}"
+    if variable := variable_that_was_read(case):
+        return f"the environment variable {variable}"
+    error = case.error
+    if error is None or (case.innermost is case.raised_at and raises_by_hand(case.innermost)):
+        return None
+    if error.qualified in _BY_NAME or is_native_library(case):
+        return quote(error.message, 80) or error.type
+    return None
+
+
+def _name_of_change(case: Case) -> Hit | None:
+    asked = _asked_by_name(case) if case.raised_in_changed else None
+    if asked is None:
+        return None
+    return Hit(
+        suggestion=f"{_at(case)}, in a file that was changed, asks for {asked}, which is not here: "
+        f"is the name right?",
+        owner=_side_owner(case),
+    )
+
+
+def _lost_fixture(case: Case) -> Hit | None:
+    error = case.error
+    if error is None or not case.is_error(FIXTURE_LOOKUP) or not error.name or not case.tests_changed:
+        return None
+    if error.name in PLUGIN_OF_FIXTURE or error.name in case.evidence.known_fixtures:
+        return None
+    return Hit(
+        suggestion=f"{_at(case)} asks for the fixture {error.name}, which nothing gives; files of the "
+        "tests were changed: was it renamed or removed there?"
+    )
+
+
+def _mark_of_change(case: Case) -> Hit | None:
+    mark = unknown_mark(case)
+    if mark is None or mark in PLUGIN_OF_MARK or not case.tests_changed:
+        return None
+    return Hit(suggestion=f"{_at(case)} uses the mark {mark}, which is not registered: is it misspelt?")
+
+
+def _coroutine_of_change(case: Case) -> Hit | None:
+    nodeid = case.evidence.nodeid
+    if not is_async_without_plugin(case) or nodeid is None or case.changed is None:
+        return None
+    if nodeid.partition("::")[0] not in case.changed:
+        return None
+    return Hit(
+        suggestion=f"{nodeid} is an async function in a file that was changed, and no plugin runs those "
+        "here: run it with asyncio.run, or add the plugin to what the project declares."
+    )
+
+
+def _program_fails(case: Case) -> Hit | None:
+    """A program other than Python, started by code that nobody changed, ends with an error."""
+    error = case.error
+    if error is None or error.qualified != "subprocess.CalledProcessError":
+        return None
+    found = _RAN.match(error.message)
+    fatal = bool(_GIT_FATAL.match(error.message)) and not case.raised_in_changed
+    if not (case.way_unchanged or fatal):
+        return None
+    if found is None or _PYTHON.search(found["program"]) or "/" in found["program"]:
+        return None
+    return Hit(
+        suggestion=f"{found['program']}, which {_at(case)} starts, fails here, and no code on the way to "
+        f"it was changed: {said(error)} See what it printed, and how it is set up on this machine."
+    )
+
+
+def _refused_for_the_machine(case: Case) -> Hit | None:
+    error, last = case.error, case.innermost
+    if error is None or last is None or last.side is not Side.PRODUCT or not case.way_unchanged:
+        return None
+    if not raises_by_hand(last) or not _MACHINE_WORDS.search(error.message):
+        return None
+    return Hit(suggestion=f"{_at(case)} says by itself what the machine lacks: {said(error)}.")
+
+
+CHANGED_NAME_RULES: tuple[Rule, ...] = (
+    Rule(
+        id="name-of-change-not-found",
+        because="A file that was changed asks for something by a name that nothing here has.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.75,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.3),
+        read=_name_of_change,
+    ),
+    Rule(
+        id="fixture-lost",
+        because="A fixture that is asked for is not there, and files of the tests were changed.",
+        category=Category.TEST_REGRESSION,
+        owner=Owner.TEST,
+        confidence=0.8,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.2),
+        read=_lost_fixture,
+    ),
+    Rule(
+        id="mark-of-change-unknown",
+        because="Tests that were changed use a mark that is neither registered nor a known plugin's.",
+        category=Category.TEST_REGRESSION,
+        owner=Owner.TEST,
+        confidence=0.8,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.2),
+        read=_mark_of_change,
+    ),
+    Rule(
+        id="coroutine-of-change",
+        because="A test in a file that was changed is a coroutine, and nothing here runs those.",
+        category=Category.TEST_REGRESSION,
+        owner=Owner.TEST,
+        confidence=0.65,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.35),
+        read=_coroutine_of_change,
+    ),
+    Rule(
+        id="program-fails-here",
+        because="A program that unchanged code starts ends with an error.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.7,
+        runner_up=(Category.TEST_REGRESSION, 0.3),
+        read=_program_fails,
+    ),
+    Rule(
+        id="refused-for-the-machine",
+        because="Unchanged product code refuses to go on and says that the machine lacks something.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.7,
+        runner_up=(Category.TEST_REGRESSION, 0.3),
+        read=_refused_for_the_machine,
+    ),
+)
