@@ -19,10 +19,11 @@ from itertools import count
 from json import dumps  # as it is now: tests may replace the functions of these modules for a while
 from os import getpid
 from os import write as write_bytes
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import FileIO
     from pathlib import Path
 
 try:
@@ -109,7 +110,7 @@ class JournalTail:
 
     def __init__(self, path: str | Path) -> None:
         self._path = path
-        self._stream: BinaryIO | None = None
+        self._stream: FileIO | None = None
         self._offset = 0
         self._rest = b""
         self._read_last = b""
@@ -126,7 +127,8 @@ class JournalTail:
                 write_bytes(descriptor, b"\n")  # of an empty file nobody could tell that it was cut
             os.close(descriptor)
         try:
-            stream = os.fdopen(_open(self._path, os.O_RDONLY), "rb")
+            # Unbuffered, for a buffer would still show what has been cut off.
+            stream = os.fdopen(_open(self._path, os.O_RDONLY), "rb", buffering=0)
         except FileNotFoundError:
             return
         if self._stream is not None and os.path.sameopenfile(stream.fileno(), self._stream.fileno()):
@@ -141,10 +143,8 @@ class JournalTail:
             self.follow()
         if self._stream is None:
             return
-        size = os.fstat(self._stream.fileno()).st_size
-        if size == self._offset:
-            return
-        if size < self._offset or not self._is_as_it_was():
+        # One that was cut may have grown to the same size again: equal sessions write equally long records.
+        if os.fstat(self._stream.fileno()).st_size < self._offset or not self._is_as_it_was():
             self.lost = True
             self._offset, self._rest, self._read_last = 0, b"", b""
         self._stream.seek(self._offset)

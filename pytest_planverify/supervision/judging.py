@@ -53,19 +53,22 @@ def judge_shared(asked: Asked, record: SessionRecord, *, narrowed_run: bool = Fa
 
 def judge_alone(asked: Asked, record: SessionRecord) -> Judgement:
     """What a criterion says of a session of its own, where the exit status must agree as well."""
-    judgement = _judge_alone(asked, record)
-    if record.journal_lost and not any(test.outcome.is_red for test in judgement.tests):
-        judgement = _without_records(asked, record, judgement)
+    judgement = _without_records(asked, record, _judge_alone(asked, record))
     return _with_events(asked, record, judgement)
 
 
 def _without_records(asked: Asked, record: SessionRecord, judgement: Judgement) -> Judgement:
-    """What its session said is not all there: nobody but its own tests can have cut the journal."""
+    """Where what its session said is not all there, nobody but its own tests can have cut the journal.
+
+    What they said besides is kept, and excuses nothing: how much of it was read before the cut is chance.
+    """
+    seen_red = any(test.outcome.is_red for test in judgement.tests)
     if record.journal_cut:
         evidence = records_evidence(asked, tuple(test.nodeid for test in judgement.tests))
-        judgement.verdict, judgement.evidence = Verdict.FAILED, (evidence,)
-        judgement.reason = evidence.headline
-    elif judgement.is_red:  # where they could not be written, that is no answer of the test's
+        judgement.verdict, judgement.reason = Verdict.FAILED, evidence.headline
+        judgement.evidence = (evidence, *(judgement.evidence if seen_red else ()))
+    elif record.journal_lost and judgement.is_red and not seen_red:
+        # Where they could not be written, that is no answer of the test's.
         judgement.verdict, judgement.evidence = Verdict.INCONCLUSIVE, ()
         judgement.reason = "some records of the session are missing"
     return judgement

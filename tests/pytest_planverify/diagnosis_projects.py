@@ -859,7 +859,7 @@ BOUNDARY = (
     Case(
         "undefined-name-in-test",
         {"test_n.py": "def test_n():\n    assert undefined_thing == 1\n"},
-        C.SPEC_MISMATCH,
+        C.TEST_REGRESSION,
         T,
         "test_n.py:2",
         "undefined-name-in-test",

@@ -569,19 +569,20 @@ def test_a_red_for_records_that_are_missing_is_no_answer():
     assert judge_alone(asked("a.py"), session.record).verdict is Verdict.FAILED
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_tests_that_cut_the_records_of_their_own_session_have_tampered(told: bool):
+@pytest.mark.parametrize("told", [None, "passed", "failed"])
+def test_tests_that_cut_the_records_of_their_own_session_have_tampered(told: str | None):
     session = Told()
     session.record.journal_cut = True
-    if told:
-        session.collected("a.py::0").test("a.py::0")
+    if told is not None:
+        session.collected("a.py::0").test("a.py::0", told)
 
     judgement = judge_alone(asked("a.py"), session.ended(0))
 
-    if told:  # beside others it cannot be said whose doing it was
+    if told == "passed":  # beside others it cannot be said whose doing it was
         assert judge_shared(asked("a.py"), session.record).doubt is not None
     assert judgement.verdict is Verdict.FAILED
     assert [each.sign for piece in judgement.evidence for each in piece.signals] == ["records-touched"]
+    assert len(judgement.evidence) == (2 if told == "failed" else 1)
 
 
 def test_a_session_that_did_not_end_after_its_tests_is_told_as_a_timeout():

@@ -16,6 +16,7 @@ from pytest_planverify.diagnosis.rules.endings import PROCESS_RULES, SESSION_FAL
 from pytest_planverify.diagnosis.rules.environment import ENVIRONMENT_RULES
 from pytest_planverify.diagnosis.rules.guards import GUARD_RULES
 from pytest_planverify.diagnosis.rules.loading import LOADING_RULES
+from pytest_planverify.diagnosis.rules.names import NAME_RULES
 from pytest_planverify.diagnosis.rules.raising import LAST_RULES, RAISING_RULES
 from pytest_planverify.diagnosis.rules.repetition import REPETITION_RULES
 from pytest_planverify.diagnosis.rules.selection import SELECTION_RULES
@@ -52,7 +53,7 @@ UNKNOWN_RULE = Rule(
 )
 
 _HARD = CHANGED_NAME_RULES + ENVIRONMENT_RULES + LOADING_RULES
-_SOFT = BOUNDARY_RULES + BEHAVIOUR_RULES + RAISING_RULES
+_SOFT = BOUNDARY_RULES + NAME_RULES + BEHAVIOUR_RULES + RAISING_RULES
 
 
 class Section(NamedTuple):

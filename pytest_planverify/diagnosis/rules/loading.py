@@ -150,11 +150,21 @@ def _own_module_elsewhere(case: Case) -> Hit | None:
 
 def _own_module_missing(case: Case) -> Hit | None:
     module = _missing_module(case)
-    if module is None or not case.is_first_party(module):
+    if module is None or not (case.is_first_party(module) or _was_removed(case, module)):
         return None
     path = module.replace(".", "/") + ".py"
     promised = f"; {case.evidence.contract_path} describes it" if case.evidence.contract_path else ""
     return Hit(suggestion=f"The module {module} does not exist{_at(case)}: write {path}{promised}.")
+
+
+def _was_removed(case: Case, module: str) -> bool:
+    """Whether one of the files that were changed, and so are gone, was this module."""
+    path = module.replace(".", "/")
+    endings = (f"/{path}.py", f"/{path}/__init__.py")
+    return any(
+        file.side is Side.PRODUCT and f"/{file.path}".endswith(endings)
+        for file in case.evidence.changed or ()
+    )
 
 
 def is_native_library(case: Case) -> bool:
