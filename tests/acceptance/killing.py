@@ -24,7 +24,7 @@ from typing import Any
 
 import jsonschema
 from example_project import ONLY_THIS_PLUGIN, RUN_MARK, Example, processes_of, todo
-from real_command import PLAIN_TERMINAL
+from real_command import PLAIN_TERMINAL, unmeasured
 
 from planner.edges.json_schemas import schema
 from pytest_planverify.recovery import Recovered, RecoveryError, recover
@@ -303,7 +303,9 @@ class Killing:
         return process.returncode
 
     def _start(self, mark: str, *options: str) -> subprocess.Popen[str]:
-        env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        env = unmeasured(
+            {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        )
         env |= PLAIN_TERMINAL | {RUN_MARK: mark, RAN: str(self.log), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         return subprocess.Popen(
             [sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify", *options],

@@ -33,10 +33,12 @@ FILES = {
                 pathlib.Path(f"file{number}.txt").write_text("x")
     """,
     "breaking.py": """
-        import pytest
+        import pytest_planverify.supervision.concluding as concluding
 
-        def pytest_planverify_diagnose(evidence):
+        def write_outcomes(document, path):
             raise RuntimeError("a plugin of the user's own")
+
+        concluding.write_outcomes = write_outcomes
     """,
 }
 
@@ -103,6 +105,9 @@ def test_the_most_serious_of_what_happened_is_the_status(
     run = project.verify(*options, env={"PYTHONPATH": str(project.root)})
 
     assert run.exit_code == status, str(run)
+    if status not in (3, 4):  # where nothing was verified, or it could not be written
+        assert run.document is not None
+        assert run.document["run"]["exit_status"] == status
 
 
 def test_an_interrupted_run_says_so_before_anything_else(tmp_path: Path):

@@ -84,7 +84,9 @@ class Matrix:
         self.bystanders = [each["id"] for each in todos if each["id"] not in faulty]
         self.limits = sum(each["acceptance_criteria"]["tests"][0]["timeout_seconds"] for each in todos)
         mode = (MODES | MORE_MODES)[part.partition("-")[0]]
-        self.run: Verified = example.verify(*OPTIONS, *mode, timeout_seconds=self.limits + 600)
+        self.run: Verified = example.verify(
+            *OPTIONS, *mode, timeout_seconds=self.limits + 600, measured=part == "serial"
+        )
 
     def failure(self, cell: Cell) -> dict[str, Any]:
         """What the outcome file says of a cell's failure."""

@@ -1,7 +1,7 @@
 """A criterion's verdict is that of its command run alone, whether the plan is run folded or isolated.
 
-Each project below `fixtures/projects` is run three ways: every command alone as an ordinary pytest
-process, the whole plan folded, and the whole plan isolated. Its `expected.yaml` must agree with all three.
+Each project below `fixtures/projects` is run three ways: every command alone as pytest itself runs
+it, the whole plan folded, and the whole plan isolated. Its `expected.yaml` must agree with all three.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ import os
 import shlex
 import shutil
 import xml.etree.ElementTree as ET
-from concurrent.futures import ThreadPoolExecutor
-from itertools import repeat
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 import yaml
-from real_command import Finished, read_outcomes, run_pytest
+from plain_pytest import Alone, exit_codes
+from real_command import PLAIN_TERMINAL, Finished, read_outcomes, run_pytest, unmeasured
 
 PROJECTS = Path(__file__).resolve().parents[2] / "fixtures/projects"
 NAMES = sorted(path.parent.name for path in PROJECTS.glob("*/expected.yaml"))
@@ -31,6 +29,8 @@ PLAIN_READING = {"passed": "passed", "failed": "failed", "inconclusive": "failed
 """What `expected.yaml` calls a verdict; any other (`flaky`, `blocked`, `not_run` …) is wrong here."""
 
 ONLY_THE_PLUGIN_NEEDED = {
+    **unmeasured({name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}),
+    **PLAIN_TERMINAL,
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     "PYTEST_ADDOPTS": "-p pytest_jsonreport.plugin",
 }
@@ -41,10 +41,12 @@ ONLY_THE_PLUGIN_NEEDED = {
 def test_the_expected_verdicts_are_those_of_each_command_alone(name: str, tmp_path: Path):
     root = copy_of(name, tmp_path)
     commands = commands_of(name)
+    reports = [tmp_path / f"{number}.xml" for number, _ in enumerate(commands)]
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        verdicts = pool.map(run_alone, commands.values(), repeat(root))
+    alone = list(map(command_alone, commands.values(), reports))
+    codes = exit_codes(alone, root, ONLY_THE_PLUGIN_NEEDED)
 
+    verdicts = map(verdict_of, codes, reports)
     assert dict(zip(commands, verdicts, strict=True)) == expected_of(name)
 
 
@@ -55,7 +57,8 @@ def test_a_plan_says_of_each_criterion_what_its_command_says_alone(
 ):
     root = copy_of(name, tmp_path)
 
-    run = run_pytest("--planverify", "plan.yaml", *options, cwd=root, timeout_seconds=600)
+    # Measuring hundreds of sessions takes as long as running them, and their lines are measured elsewhere.
+    run = run_pytest("--planverify", "plan.yaml", *options, cwd=root, timeout_seconds=600, measured=False)
 
     wrong = differences(verdicts_of(root, run), name)
     assert not wrong, "\n".join([*wrong, str(run)])
@@ -91,19 +94,20 @@ def read_yaml(name: str, file: str) -> Any:
     return yaml.safe_load((PROJECTS / name / file).read_text(encoding="utf-8"))
 
 
-def run_alone(command: str, root: Path) -> str:
-    """What the command supports alone: exit code 0 and at least one test that truly passed, or not."""
+def command_alone(command: str, report: Path) -> Alone:
     words = shlex.split(command)
-    env: dict[str, str] = dict(ONLY_THE_PLUGIN_NEEDED)
+    env: dict[str, str] = {}
     while "=" in words[0]:
         variable, _, value = words.pop(0).partition("=")
         env[variable] = value
     as_module = words[:3] == ["python", "-m", "pytest"]
-    arguments = words[3:] if as_module else words[1:]
-    with TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        run = run_pytest(*arguments, f"--junitxml={report}", cwd=root, as_module=as_module, env=env)
-        return "passed" if run.exit_code == 0 and count_passed(report) > 0 else "failed"
+    arguments = [*words[3 if as_module else 1 :], f"--junitxml={report}"]
+    return Alone(arguments=arguments, as_module=as_module, env=env)
+
+
+def verdict_of(exit_code: int, report: Path) -> str:
+    """What the command supports alone: exit code 0 and at least one test that truly passed, or not."""
+    return "passed" if exit_code == 0 and count_passed(report) > 0 else "failed"
 
 
 def count_passed(report: Path) -> int:

@@ -128,23 +128,3 @@ def test_the_answer_in_the_file_decides(
 
     assert run.check("chart", "manual[0]")["verdict"] == verdict, str(run)
     assert run.exit_code == exit_code
-
-
-@pytest.mark.parametrize(
-    ("more", "exit_code"),
-    [
-        ([], 11),
-        ([todo("rust", "cargo test")], 10),
-        ([todo("rust", "cargo test"), todo("red", expected_artifacts=["missing"])], 1),
-    ],
-    ids=["only a human", "also inconclusive", "also red"],
-)
-def test_the_most_serious_finding_gives_the_exit_status(more: list[Any], exit_code: int, tmp_path: Path):
-    example = Example(tmp_path, FILES)
-    example.plan(todo("chart", manual=[{"question": QUESTION}]), todo("green", "pytest test_it.py"), *more)
-
-    run = example.verify(env={"PATH": str(tmp_path)})
-
-    assert run.exit_code == exit_code, str(run)
-    assert run.document is not None
-    assert run.document["run"]["exit_status"] == exit_code

@@ -38,7 +38,7 @@ def an_example(folder: Path, addopts: str, more: str = "") -> Example:
     ],
 )
 def test_options_of_the_ini_file_change_no_verdict(addopts: str, tmp_path: Path):
-    run = an_example(tmp_path, addopts).verify()
+    run = an_example(tmp_path, addopts).verify(measured=False)
 
     assert run.exit_code == 0, str(run)
     assert run.states == {"all": "done", "slow": "done"}
@@ -47,7 +47,7 @@ def test_options_of_the_ini_file_change_no_verdict(addopts: str, tmp_path: Path)
 
 @pytest.mark.parametrize("addopts", ['-m "not slow"', "-k fast"])
 def test_a_selection_of_the_ini_file_selects_as_it_does_alone(addopts: str, tmp_path: Path):
-    run = an_example(tmp_path, addopts).verify()
+    run = an_example(tmp_path, addopts).verify(measured=False)
 
     assert run.verdicts == {"all": "passed", "slow": "failed"}, str(run)
     assert run.tests("all") == {"test_it.py::test_fast": "passed"}

@@ -136,7 +136,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Example:
 
 def verified(project: Example, *options: str, **policy: Any) -> Verified:
     project.plan(*(todo(name, command) for name, command in TODOS.items()), metadata=policy)
-    return project.verify(*options)
+    return project.verify(*options, measured=not options)
 
 
 def events(run: Verified, todo_id: str) -> list[tuple[str, str, bool]]:
