@@ -53,6 +53,7 @@ class Judged(NamedTuple):
         return (
             self.rule.category in _EXPECTATIONS
             and self.case.only_tests_changed
+            and self.case.tests_on_way_changed
             and self.case.evidence.kind in _BY_TESTS
         )
 

@@ -163,6 +163,16 @@ SERVICE_ERRORS: dict[str, str] = {
 }
 """Qualified names of the errors that clients raise when a service is not there."""
 
+HTTP_ERRORS = frozenset(
+    {
+        "urllib.error.HTTPError",
+        "requests.exceptions.HTTPError",
+        "httpx.HTTPStatusError",
+        "aiohttp.client_exceptions.ClientResponseError",
+    }
+)
+"""What clients raise for the status that a service answered with."""
+
 MACHINE_ERRORS: dict[str, str] = {
     "locale.Error": "the locale is not installed on this machine",
     "zoneinfo._common.ZoneInfoNotFoundError": "the time zone data is not installed on this machine",

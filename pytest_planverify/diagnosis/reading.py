@@ -130,8 +130,14 @@ class Case:
     @cached_property
     def raised_in_changed(self) -> bool:
         """The file of the project that raised is known to have been changed."""
-        return (
-            self.changed is not None and self.raised_at is not None and self.raised_at.path in self.changed
+        return self.raised_at is not None and self.is_changed(self.raised_at.path)
+
+    def is_changed(self, path: str) -> bool:
+        """Whether a file, by a path that is relative to the root or absolute, is known to be changed."""
+        if not self.changed:
+            return False
+        return path in self.changed or (
+            not is_relative(path) and any(path.endswith(f"/{name}") for name in self.changed)
         )
 
     @cached_property
@@ -163,7 +169,19 @@ class Case:
         if self.changed is None:
             return False
         frames = [frame for error in self.evidence.exceptions for frame in error.frames]
-        return not any(frame.path in self.changed for frame in (*frames, *self.evidence.subjects))
+        return not any(self.is_changed(frame.path) for frame in (*frames, *self.evidence.subjects))
+
+    @cached_property
+    def tests_on_way_changed(self) -> bool:
+        """A file of the tests that takes part in the failure was changed; a conftest always may."""
+        if not self.tests_changed:
+            return False
+        own = {(self.evidence.nodeid or "").partition("::")[0], *(frame.path for frame in self.frames)}
+        if self.error is not None and self.error.path:
+            own.add(self.error.path)
+        return any(self.is_changed(path) for path in own) or any(
+            file.path.endswith("conftest.py") for file in self.evidence.changed or ()
+        )
 
     def is_first_party(self, module: str) -> bool:
         return top_level(module) in self.first_party

@@ -15,10 +15,13 @@ from pytest_planverify.diagnosis.rules.commands import COMMAND_FALLBACKS, COMMAN
 from pytest_planverify.diagnosis.rules.endings import PROCESS_RULES, SESSION_FALLBACKS, TIMEOUT_RULES
 from pytest_planverify.diagnosis.rules.environment import ENVIRONMENT_RULES
 from pytest_planverify.diagnosis.rules.guards import GUARD_RULES
+from pytest_planverify.diagnosis.rules.imported_names import IMPORTED_NAME_RULES
 from pytest_planverify.diagnosis.rules.loading import LOADING_RULES
 from pytest_planverify.diagnosis.rules.names import NAME_RULES
+from pytest_planverify.diagnosis.rules.plugins import PLUGIN_RULES
 from pytest_planverify.diagnosis.rules.raising import LAST_RULES, RAISING_RULES
 from pytest_planverify.diagnosis.rules.repetition import REPETITION_RULES
+from pytest_planverify.diagnosis.rules.scripts import SCRIPT_RULES
 from pytest_planverify.diagnosis.rules.selection import SELECTION_RULES
 from pytest_planverify.diagnosis.wording import quote
 
@@ -52,7 +55,7 @@ UNKNOWN_RULE = Rule(
     read=_anything,
 )
 
-_HARD = CHANGED_NAME_RULES + ENVIRONMENT_RULES + LOADING_RULES
+_HARD = CHANGED_NAME_RULES + ENVIRONMENT_RULES + PLUGIN_RULES + LOADING_RULES + IMPORTED_NAME_RULES
 _SOFT = BOUNDARY_RULES + NAME_RULES + BEHAVIOUR_RULES + RAISING_RULES
 
 
@@ -141,6 +144,7 @@ SECTIONS: tuple[Section, ...] = (
     Section(_has_group, tuple(in_group(rule) for rule in _SOFT)),
     Section(_always, _SOFT),
     Section(_is_session, SESSION_FALLBACKS),
+    Section(_is_command, SCRIPT_RULES),
     Section(_is_command, COMMAND_FALLBACKS),
     Section(_always, (*LAST_RULES, UNKNOWN_RULE)),
 )

@@ -6,7 +6,14 @@ import re
 
 from planner.model.kinds import Side
 from planner.model.taxonomy import Category, Owner
-from planner.text.python_messages import callee_of
+from pytest_planverify.diagnosis.boundaries import (
+    LONGEST,
+    definition_of,
+    failed_callee,
+    keeps_contract,
+    signatures_told,
+    telling_changes,
+)
 from pytest_planverify.diagnosis.reading import Case, raises_by_hand
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
 from pytest_planverify.diagnosis.wording import origin_of_value, place, quote, said
@@ -22,12 +29,6 @@ _MODULE = "module "
 _CLASS = "class "
 
 
-def _call_error(case: Case) -> str | None:
-    if case.error is None or not case.is_error("builtins.TypeError"):
-        return None
-    return callee_of(case.error.message)
-
-
 def _raised_here(case: Case) -> bool:
     """Whether the project's own frame raised, with no library below it."""
     return case.innermost is not None and case.innermost is case.raised_at
@@ -35,24 +36,15 @@ def _raised_here(case: Case) -> bool:
 
 def _subject(case: Case, name: str) -> str:
     """Where the named product function is defined, if that is known."""
-    bare = name.rpartition(".")[2]
-    for frame in case.evidence.subjects:
-        if frame.function == name or frame.function.rpartition(".")[2] == bare:
-            return place(frame)
-    return name
-
-
-def _promise(case: Case) -> str:
-    """What the todo's contract says of the function that was called."""
-    evidence = case.evidence
-    return f" {evidence.contract_path} promises {quote(evidence.promised)}." if evidence.promised else ""
+    frame = definition_of(case, name)
+    return name if frame is None else place(frame)
 
 
 def _call_of(*sides: Side | None) -> Reader:
     """Reads a call from the test that does not fit the signature of a callee of these sides."""
 
     def read(case: Case) -> Hit | None:
-        callee = _call_error(case)
+        callee = failed_callee(case)
         error, frame = case.error, case.raised_at
         if callee is None or error is None or frame is None or not case.in_test or not _raised_here(case):
             return None
@@ -60,14 +52,15 @@ def _call_of(*sides: Side | None) -> Reader:
             return None
         return Hit(
             suggestion=f"{_subject(case, callee)} cannot be called as {place(frame)} does: "
-            f"{quote(error.message)}.{_promise(case)}"
+            f"{quote(error.message, LONGEST)}.{signatures_told(case)}",
+            owner=Owner.TEST if keeps_contract(case) else None,
         )
 
     return read
 
 
 def _callback(case: Case) -> Hit | None:
-    callee = _call_error(case)
+    callee = failed_callee(case)
     if callee is None or case.error is None or not case.in_product or case.raised_at is None:
         return None
     if case.error.object_side is not Side.TEST:
@@ -80,7 +73,7 @@ def _callback(case: Case) -> Hit | None:
 
 
 def _internal_call(case: Case) -> Hit | None:
-    if _call_error(case) is None or case.error is None or not case.in_product or case.raised_at is None:
+    if failed_callee(case) is None or case.error is None or not case.in_product or case.raised_at is None:
         return None
     if not _raised_here(case):
         return None
@@ -198,34 +191,6 @@ def _unusable_value_at_test(case: Case) -> Hit | None:
     )
 
 
-def _name(case: Case) -> str | None:
-    if case.error is None or case.raised_at is None or not case.is_error("builtins.NameError"):
-        return None
-    return case.error.name or quote(case.error.message)
-
-
-def _undefined_in_test(case: Case) -> Hit | None:
-    name = _name(case)
-    if name is None or not case.in_test or case.is_error("builtins.UnboundLocalError"):
-        return None
-    return Hit(
-        suggestion=f"{_at(case)} uses {name}, which nothing defines: import it, or correct the name."
-    )
-
-
-def _unbound_in_test(case: Case) -> Hit | None:
-    if not case.in_test or not case.is_error("builtins.UnboundLocalError"):
-        return None
-    return Hit(suggestion=f"{_at(case)} uses {_name(case)} before it has a value.")
-
-
-def _undefined_in_product(case: Case) -> Hit | None:
-    name = _name(case)
-    if name is None or not case.in_product:
-        return None
-    return Hit(suggestion=f"{_at(case)} uses {name}, which is not defined there.")
-
-
 def _none_in_product(case: Case) -> Hit | None:
     if not case.in_product or not _is_about_none(case) or case.error is None:
         return None
@@ -254,7 +219,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
         category=Category.SPEC_MISMATCH,
         confidence=0.95,
         runner_up=(Category.TEST_REGRESSION, 0.05),
-        read=_call_of(Side.PRODUCT),
+        read=telling_changes(_call_of(Side.PRODUCT)),
     ),
     Rule(
         id="call-does-not-fit-probably",
@@ -262,7 +227,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
         category=Category.SPEC_MISMATCH,
         confidence=0.85,
         runner_up=(Category.TEST_REGRESSION, 0.15),
-        read=_call_of(None),
+        read=telling_changes(_call_of(None)),
     ),
     Rule(
         id="call-of-own-helper",
@@ -280,7 +245,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
         category=Category.SPEC_MISMATCH,
         confidence=0.8,
         runner_up=(Category.TYPE_ERROR, 0.2),
-        read=_callback,
+        read=telling_changes(_callback),
     ),
     Rule(
         id="call-inside-product",
@@ -296,7 +261,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
         category=Category.SPEC_MISMATCH,
         confidence=0.85,
         runner_up=(Category.TYPE_ERROR, 0.15),
-        read=_abstract,
+        read=telling_changes(_abstract),
     ),
     Rule(
         id="promised-attribute-missing",
@@ -304,14 +269,14 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
         category=Category.SPEC_MISMATCH,
         confidence=0.93,
         runner_up=(Category.TEST_REGRESSION, 0.1),
-        read=_promised_attribute,
+        read=telling_changes(_promised_attribute),
     ),
     Rule(
         id="patched-attribute-missing",
         because="The test replaces an attribute that a product module or class lacks.",
         category=Category.SPEC_MISMATCH,
         confidence=0.9,
-        read=_patched_attribute,
+        read=telling_changes(_patched_attribute),
     ),
     Rule(
         id="attribute-of-tests-missing",
@@ -343,7 +308,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
         category=Category.SPEC_MISMATCH,
         confidence=0.6,
         runner_up=(Category.TEST_REGRESSION, 0.35),
-        read=_wrong_kind_at_test,
+        read=telling_changes(_wrong_kind_at_test),
     ),
     Rule(
         id="value-unusable-in-test",
@@ -352,30 +317,6 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
         confidence=0.65,
         runner_up=(Category.SPEC_MISMATCH, 0.3),
         read=_unusable_value_at_test,
-    ),
-    Rule(
-        id="unbound-name-in-test",
-        because="The test uses a local name before it has a value.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.8,
-        owner=Owner.TEST,
-        read=_unbound_in_test,
-    ),
-    Rule(
-        id="undefined-name-in-test",
-        because="The test uses a name that nothing defines.",
-        category=Category.SPEC_MISMATCH,
-        confidence=0.6,
-        owner=Owner.TEST,
-        runner_up=(Category.TEST_REGRESSION, 0.4),
-        read=_undefined_in_test,
-    ),
-    Rule(
-        id="undefined-name-in-product",
-        because="The product uses a name that is not defined.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.93,
-        read=_undefined_in_product,
     ),
     Rule(
         id="none-inside-product",

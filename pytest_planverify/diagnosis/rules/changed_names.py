@@ -13,14 +13,13 @@ from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.known import PLUGIN_OF_FIXTURE, PLUGIN_OF_MARK
 from pytest_planverify.diagnosis.reading import Case, raises_by_hand
 from pytest_planverify.diagnosis.rule import Hit, Rule
-from pytest_planverify.diagnosis.rules.environment import (
+from pytest_planverify.diagnosis.rules.environment import program_that_was_started, variable_that_was_read
+from pytest_planverify.diagnosis.rules.loading import is_native_library
+from pytest_planverify.diagnosis.rules.plugins import (
     FIXTURE_LOOKUP,
     is_async_without_plugin,
-    program_that_was_started,
     unknown_mark,
-    variable_that_was_read,
 )
-from pytest_planverify.diagnosis.rules.loading import is_native_library
 from pytest_planverify.diagnosis.wording import place, quote, said
 
 _BY_NAME = (
@@ -32,6 +31,10 @@ _BY_NAME = (
 _RAN = re.compile(r"^Command '?\[?'?(?P<program>[^'\s,\]]+)")
 _PYTHON = re.compile(r"(?:^|/)python[\d.]*$|\.py$")
 _GIT_FATAL = re.compile(r"^Command '?\[?'?git\b.* exit status 128\.$", re.DOTALL)
+_NO_DATABASE = re.compile(
+    r"^(?:unable to open database file|attempt to write a readonly database|disk I/O error|"
+    r"database or disk is full)"
+)
 _MACHINE_WORDS = re.compile(
     r"\b(?:not installed|not available|unavailable|not running|not on PATH|command not found|"
     r"no such program|"
@@ -131,6 +134,24 @@ def _refused_for_the_machine(case: Case) -> Hit | None:
     return Hit(suggestion=f"{_at(case)} says by itself what the machine lacks: {said(error)}.")
 
 
+def _database_not_opened(case: Case) -> Hit | None:
+    error = case.error
+    if error is None or error.qualified != "sqlite3.OperationalError" or case.raised_in_changed:
+        return None
+    if not _NO_DATABASE.match(error.message):
+        return None
+    return Hit(suggestion=f"The database file cannot be used here, in {_at(case)}: {said(error)}.")
+
+
+def _second_of_its_name(case: Case) -> Hit | None:
+    if not case.is_error("_pytest.pathlib.ImportPathMismatchError") or not case.tests_changed:
+        return None
+    return Hit(
+        suggestion="A test file that was added or moved has the base name of another, and neither has a "
+        "package: add __init__.py files, rename one, or use --import-mode=importlib."
+    )
+
+
 CHANGED_NAME_RULES: tuple[Rule, ...] = (
     Rule(
         id="name-of-change-not-found",
@@ -166,6 +187,23 @@ CHANGED_NAME_RULES: tuple[Rule, ...] = (
         confidence=0.65,
         runner_up=(Category.ENVIRONMENT_ERROR, 0.35),
         read=_coroutine_of_change,
+    ),
+    Rule(
+        id="second-file-of-its-name",
+        because="Test files were changed, and two of them have one base name and no package.",
+        category=Category.TEST_REGRESSION,
+        owner=Owner.TEST,
+        confidence=0.8,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.2),
+        read=_second_of_its_name,
+    ),
+    Rule(
+        id="database-not-opened",
+        because="A database file that unchanged code opens cannot be opened or written.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.75,
+        runner_up=(Category.TEST_REGRESSION, 0.25),
+        read=_database_not_opened,
     ),
     Rule(
         id="program-fails-here",

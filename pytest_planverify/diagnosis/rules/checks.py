@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
+from pytest_planverify.diagnosis.boundaries import who_changed
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
 from pytest_planverify.diagnosis.wording import nearest, quote
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 
     from planner.model.evidence import ArtifactFact, ContractFact, MetricFact
     from pytest_planverify.diagnosis.reading import Case
+
+_LONGEST = 130
+"""Of each signature in a suggestion, so that what follows it is not cut off."""
 
 _ABSENT = frozenset({"missing", "no_match"})
 _PLAN_FAULTS = frozenset({"outside_root", "bad_schema"})
@@ -110,7 +115,9 @@ def _contract_with(problems: Collection[str]) -> Reader:
         fact = case.evidence.contract
         if case.evidence.kind is not EvidenceKind.CONTRACT or fact is None or fact.problem not in problems:
             return None
-        return _contract(fact, case.evidence.headline)
+        hit = _contract(fact, case.evidence.headline)
+        changes = who_changed(case.evidence, product=fact.module_path, test=None)
+        return replace(hit, suggestion=hit.suggestion + changes)
 
     return read
 
@@ -124,12 +131,15 @@ def _contract(fact: ContractFact, headline: str) -> Hit:
     elif fact.expected or fact.actual:
         sentence += f" {quote(fact.expected or fact.actual or '')}."
     if fact.why and fact.expected and fact.actual:
+        expected, actual = quote(fact.expected, _LONGEST), quote(fact.actual, _LONGEST)
         sentence = (
-            f"{fact.function} ({fact.module_path}:{fact.line}): {quote(fact.why, 300)}. "
-            f"{fact.path} promises {quote(fact.expected, 300)}, the code has {quote(fact.actual, 300)}."
+            f"{fact.function} ({fact.module_path}:{fact.line}): {quote(fact.why, _LONGEST)}. "
+            f"{fact.path} promises {expected}, the code has {actual}."
         )
     elif headline and fact.problem in _CONTRACT_REMEDIES:
-        sentence = f"{quote(headline, 600)}. {_CONTRACT_REMEDIES[fact.problem].format(path=fact.path)}"
+        sentence = (
+            f"{quote(headline, 3 * _LONGEST)}. {_CONTRACT_REMEDIES[fact.problem].format(path=fact.path)}"
+        )
     where = Location(path=fact.module_path or fact.path, line=fact.line, function=fact.function)
     return Hit(suggestion=sentence, location=where)
 

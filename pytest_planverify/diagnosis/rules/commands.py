@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
+from pytest_planverify.diagnosis.printed_scripts import is_test_path
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
 from pytest_planverify.diagnosis.wording import quote
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _SYNTAX_CODES = frozenset({"invalid-syntax", "syntax-error", "syntax", "E999", "E0001", "E902"})
 _TYPESCRIPT_SYNTAX = re.compile(r"^TS1\d{3}$")
+_PARSING = ("Parsing error:", "SyntaxError:")
 _IMPORT_CODES = frozenset(
     {
         "import",
@@ -33,6 +35,7 @@ _IMPORT_CODES = frozenset(
         "TS7016",
     }
 )
+_RUNNER_REMARK = re.compile(r"^(?:g?make(?:\[\d+\])?: |npm (?:ERR!|error)|error: script )")
 _NOT_STARTED = (126, 127)
 _USAGE = 2
 
@@ -110,7 +113,11 @@ def errors_of(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def is_syntax(finding: Finding) -> bool:
     """Whether the tool says that it could not parse a file."""
     code = finding.code or ""
-    return code in _SYNTAX_CODES or bool(_TYPESCRIPT_SYNTAX.match(code))
+    return (
+        code in _SYNTAX_CODES
+        or bool(_TYPESCRIPT_SYNTAX.match(code))
+        or finding.message.startswith(_PARSING)
+    )
 
 
 def is_import(finding: Finding) -> bool:
@@ -140,6 +147,7 @@ def _complaint(tool: str, findings: tuple[Finding, ...]) -> Hit:
     return Hit(
         suggestion=f"{tool}{where}: {quote(first.message).rstrip('.')}{code}.{rest}",
         location=Location(path=first.path, line=first.line) if first.path else None,
+        owner=Owner.TEST if first.path and is_test_path(first.path) else None,
     )
 
 
@@ -155,6 +163,24 @@ def _silent(purposes: frozenset[str], *, exit_code: int | None = None) -> Reader
     return read
 
 
+def _says_something(command: CommandFact) -> bool:
+    """Whether the output holds more than a runner's own remark that something in it failed."""
+    lines = [line.strip() for line in command.output_tail.splitlines()]
+    return any(line and not _RUNNER_REMARK.match(line) for line in lines)
+
+
+def _failed_audibly(case: Case) -> Hit | None:
+    command = _command(case)
+    if command is None or not _says_something(command):
+        return None
+    return Hit(suggestion=_how_it_ended(case, command))
+
+
+def _refused(case: Case) -> Hit | None:
+    command = _command(case)
+    return _silent(_VALIDATORS)(case) if command and _says_something(command) else None
+
+
 def _how_it_ended(case: Case, command: CommandFact) -> str:
     shown = quote(" ".join(command.argv) or command.tool)
     lines = [line for line in command.output_tail.splitlines() if line.strip()]
@@ -167,6 +193,7 @@ def _all_imports(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
 
 
 _ANY = frozenset({"test", "lint", "type_check", "build", "validate"})
+_VALIDATORS = frozenset({"validate"})
 _CHECKERS = frozenset({"type_check", "build"})
 
 COMMAND_RULES: tuple[Rule, ...] = (
@@ -282,7 +309,7 @@ COMMAND_FALLBACKS: tuple[Rule, ...] = (
         category=Category.SPEC_MISMATCH,
         confidence=0.65,
         runner_up=(Category.TEST_REGRESSION, 0.3),
-        read=_silent(frozenset({"validate"})),
+        read=_refused,
     ),
     Rule(
         id="test-command-failed",
@@ -299,9 +326,7 @@ COMMAND_FALLBACKS: tuple[Rule, ...] = (
         confidence=0.45,
         owner=Owner.UNKNOWN,
         runner_up=(Category.UNKNOWN, 0.4),
-        read=lambda case: (
-            None if (command := _command(case)) is None else Hit(suggestion=_how_it_ended(case, command))
-        ),
+        read=_failed_audibly,
     ),
 )
 """What is concluded from a command whose output tells no more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _OURSELVES = frozenset({"pytest_planverify", "planner"})
 _OUR_PATH = re.compile(r"(?:^|/)(?:pytest_planverify|planner)/")
 _INTERRUPTED, _INTERNAL, _USAGE = 2, 3, 4
+_PYTEST_SAYS = (_INTERRUPTED, _INTERNAL, _USAGE)
 _FROM_A_TERMINAL = ("SIGINT", "SIGHUP", "SIGQUIT")
 _LEAVING = ("builtins.SystemExit", "_pytest.outcomes.Exit", "builtins.KeyboardInterrupt")
 _CLOSED = "I/O operation on closed file"
@@ -45,8 +47,11 @@ def _limit(case: Case) -> str:
     return f"its limit{limit}{took}"
 
 
-def _owner_at(frame: Frame | None) -> Owner | None:
-    return Owner.TEST if frame is not None and frame.side is Side.TEST else None
+def _owner_at(case: Case, frame: Frame | None) -> Owner | None:
+    """Of where it stood: a test that waits for a product that was changed is not to blame for it."""
+    if frame is None or frame.side is not Side.TEST:
+        return None
+    return Owner.PRODUCT if case.product_changed and not case.is_changed(frame.path) else Owner.TEST
 
 
 def _timed_out(case: Case) -> Hit | None:
@@ -55,7 +60,7 @@ def _timed_out(case: Case) -> Hit | None:
     frame = _where_it_was(case)
     stood = f" It was ended in {place(frame)}." if frame else " Where it stood is not known."
     return Hit(
-        suggestion=f"{_what(case)} passed {_limit(case)}.{stood}", frame=frame, owner=_owner_at(frame)
+        suggestion=f"{_what(case)} passed {_limit(case)}.{stood}", frame=frame, owner=_owner_at(case, frame)
     )
 
 
@@ -79,7 +84,7 @@ def _crash(signals: frozenset[str]):
         return Hit(
             suggestion=f"{_what(case)} was ended by {signal}{stood}: run it alone under faulthandler.",
             frame=frame,
-            owner=_owner_at(frame),
+            owner=_owner_at(case, frame),
         )
 
     return read
@@ -130,7 +135,7 @@ def _ended_by_itself(case: Case) -> Hit | None:
         return None
     return Hit(
         suggestion=f"{place(case.raised_at)} ended the whole session: {_exit(case)}.",
-        owner=_owner_at(case.raised_at),
+        owner=_owner_at(case, case.raised_at),
         frame=case.raised_at,
     )
 
@@ -156,14 +161,15 @@ def _left_by_the_test(case: Case) -> Hit | None:
 
 def _closed_output(case: Case) -> Hit | None:
     """pytest itself stumbles over the streams that it had put in the place of standard output."""
-    if case.error is None or case.error.message != _CLOSED or not case.is_error("builtins.ValueError"):
+    error, last = case.error, case.innermost
+    if error is None or last is None or not last.path.endswith(_CAPTURE):
         return None
-    last = case.innermost
-    if last is None or not last.path.endswith(_CAPTURE):
+    if error.message != _CLOSED and error.errno != errno.EBADF:
         return None
     return Hit(
         suggestion=f"{_what(case)} closes sys.stdout or sys.stderr, which are not its own: let it leave "
-        "them open, or put a stream of its own in their place."
+        "them open, or put a stream of its own in their place.",
+        owner=Owner.PRODUCT if case.product_changed and not case.tests_on_way_changed else None,
     )
 
 
@@ -180,7 +186,7 @@ def _left_early(case: Case) -> Hit | None:
         or case.error is not None
     ):
         return None
-    if process.exit_code in (_INTERRUPTED, _INTERNAL, _USAGE):
+    if case.evidence.kind is EvidenceKind.SESSION and process.exit_code in _PYTEST_SAYS:
         return None
     frame = case.stuck_at
     code = f"exit code {process.exit_code}" if process.exit_code is not None else "no exit code"
@@ -188,7 +194,7 @@ def _left_early(case: Case) -> Hit | None:
         suggestion=f"{_what(case)}: the process left with {code} before the session was over; look for "
         "os._exit, sys.exit or a crash in native code.",
         frame=frame,
-        owner=_owner_at(frame),
+        owner=_owner_at(case, frame),
         weight=1.0 if process.exit_code is not None else 0.8,
     )
 

@@ -6,32 +6,30 @@ import re
 from typing import TYPE_CHECKING
 
 from planner.model.kinds import Phase, Side
-from planner.model.taxonomy import Category, Owner
+from planner.model.taxonomy import Category
 from pytest_planverify.diagnosis.known import (
     EXHAUSTED,
     FORBIDDEN,
     FULL_DISK,
+    HTTP_ERRORS,
     MACHINE_ERRORS,
     NAME_RESOLUTION,
-    PLUGIN_OF_FIXTURE,
-    PLUGIN_OF_MARK,
     SERVICE_ERRORS,
     UNREACHABLE,
 )
-from pytest_planverify.diagnosis.reading import PROJECT_SIDES, Case, raises_by_hand
+from pytest_planverify.diagnosis.reading import PROJECT_SIDES, Case, raises_by_hand, top_level
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
-from pytest_planverify.diagnosis.wording import alike, place, quote, said
+from pytest_planverify.diagnosis.wording import place, said
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-FIXTURE_LOOKUP = "_pytest.fixtures.FixtureLookupError"
-_NO_ASYNC_PLUGIN = "async def functions are not natively supported"
-_UNKNOWN_MARK = re.compile(
-    r"^(?:'(?P<strict>\w+)' not found in `markers` configuration option|Unknown "
-    r"pytest\.mark\.(?P<warned>\w+) )"
-)
 _NO_SHELL_PROGRAM = re.compile(r"^Command .* returned non-zero exit status 127\.$", re.DOTALL)
+_OVERLOADED = re.compile(r"\b50[234]\b")
+_CLIENT_ERROR = re.compile(
+    r"(?:Connection|Connect|Unreachable|ServiceUnavailable|NoBrokers\w*|NotConnected)"
+    r"(?:Error|Exception|Timeout|Failed|Refused)?$"
+)
 _NO_THREAD = "can't start new thread"
 
 
@@ -64,11 +62,23 @@ def _system_error(numbers: Collection[int], sentence: str) -> Reader:
     return read
 
 
+def _client_that_gave_up(case: Case) -> str | None:
+    """The service that an installed client could not reach, or that answered that it cannot serve."""
+    error, last = case.error, case.innermost
+    if error is None or last is None:
+        return None
+    if error.qualified in HTTP_ERRORS and _OVERLOADED.search(error.message):
+        return "an HTTP service"
+    if last.side is Side.THIRD_PARTY and _CLIENT_ERROR.search(error.type):
+        return f"the service that {top_level(last.module or error.qualified)} talks to"
+    return None
+
+
 def _unreachable(case: Case) -> Hit | None:
     error = case.error
     if error is None or _meant(case):
         return None
-    service = SERVICE_ERRORS.get(error.qualified)
+    service = SERVICE_ERRORS.get(error.qualified) or _client_that_gave_up(case)
     by_number = error.errno in UNREACHABLE and case.is_error("builtins.OSError")
     if not (service or by_number or case.is_error(*NAME_RESOLUTION)):
         return None
@@ -144,104 +154,6 @@ def _threads(case: Case) -> Hit | None:
     if not case.is_error("builtins.RuntimeError") or case.error is None or case.error.message != _NO_THREAD:
         return None
     return Hit(suggestion=f"The system allows no more threads{_at(case)}.")
-
-
-def _fixture_of_plugin(case: Case) -> Hit | None:
-    if not case.is_error(FIXTURE_LOOKUP) or case.error is None or case.error.name is None:
-        return None
-    plugin = PLUGIN_OF_FIXTURE.get(case.error.name)
-    if plugin is None or case.error.name in case.evidence.known_fixtures:
-        return None
-    return Hit(
-        suggestion=f"The fixture {case.error.name} comes with {plugin}, which is not installed or not "
-        f"loaded."
-    )
-
-
-def _fixture_recursion(case: Case) -> Hit | None:
-    if not case.is_error(FIXTURE_LOOKUP) or case.error is None:
-        return None
-    if case.error.name not in case.evidence.known_fixtures:
-        return None
-    return Hit(suggestion=f"The fixture {case.error.name} exists, but asks for itself{_at(case)}.")
-
-
-def _fixture_misspelt(case: Case) -> Hit | None:
-    if not case.is_error(FIXTURE_LOOKUP) or case.error is None or case.error.name is None:
-        return None
-    similar = alike(case.error.name, case.evidence.known_fixtures)
-    if not similar:
-        return None
-    return Hit(
-        suggestion=f"There is no fixture {case.error.name}, which is asked for{_at(case)}; "
-        f"{similar[0]} exists."
-    )
-
-
-def _fixture_unknown(case: Case) -> Hit | None:
-    if not case.is_error(FIXTURE_LOOKUP) or case.error is None:
-        return None
-    name = case.error.name or "that is asked for"
-    return Hit(
-        suggestion=f"No conftest and no installed plugin gives the fixture {name}{_at(case)}: install "
-        f"the plugin "
-        "that brings it, or write it."
-    )
-
-
-def is_async_without_plugin(case: Case) -> bool:
-    """Whether pytest refused an async test because nothing runs those."""
-    if case.error is None or not case.error.message.startswith(_NO_ASYNC_PLUGIN):
-        return False
-    return case.is_error("builtins.Failed", "_pytest.outcomes.Failed") and case.in_nobody
-
-
-def _async_plugin(case: Case) -> Hit | None:
-    if not is_async_without_plugin(case):
-        return None
-    return Hit(
-        suggestion=f"{case.evidence.nodeid or 'The test'} is an async function, and no plugin that "
-        "runs those is installed: install pytest-asyncio or anyio, or run it with asyncio.run."
-    )
-
-
-def unknown_mark(case: Case) -> str | None:
-    """The mark that strict marks, or warnings that are errors, refuse."""
-    found = _UNKNOWN_MARK.match(case.error.message) if case.error else None
-    if found is None or not case.is_error(
-        "builtins.Failed", "_pytest.outcomes.Failed", "pytest.PytestUnknownMarkWarning"
-    ):
-        return None
-    return found["strict"] or found["warned"]
-
-
-def _mark(case: Case) -> Hit | None:
-    mark = unknown_mark(case)
-    if mark is None:
-        return None
-    plugin = PLUGIN_OF_MARK.get(mark)
-    remedy = (
-        f"it comes with {plugin}, which is not installed"
-        if plugin
-        else "register it, or install its plugin"
-    )
-    return Hit(
-        suggestion=f"The mark {mark}{_at(case)} is not registered, and strict marks make that an "
-        f"error: {remedy}.",
-        weight=1.0 if plugin else 0.7,
-    )
-
-
-def _two_files_one_name(case: Case) -> Hit | None:
-    if not case.is_error("_pytest.pathlib.ImportPathMismatchError"):
-        return None
-    return Hit(
-        suggestion=f"Two test files have the same base name and no package: "
-        f"{quote(case.error.message, 240)}. "
-        "Add __init__.py files, rename one, or use --import-mode=importlib."
-        if case.error
-        else "Two test files have the same base name."
-    )
 
 
 def _dependency_raised_at_import(case: Case) -> Hit | None:
@@ -337,60 +249,6 @@ ENVIRONMENT_RULES: tuple[Rule, ...] = (
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.8,
         read=_threads,
-    ),
-    Rule(
-        id="fixture-of-absent-plugin",
-        because="A fixture that a well-known plugin brings is not there.",
-        category=Category.ENVIRONMENT_ERROR,
-        confidence=0.95,
-        read=_fixture_of_plugin,
-    ),
-    Rule(
-        id="fixture-recursion",
-        because="A fixture depends on itself.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.85,
-        owner=Owner.TEST,
-        read=_fixture_recursion,
-    ),
-    Rule(
-        id="fixture-misspelt",
-        because="An unknown fixture looks like one that exists.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.7,
-        owner=Owner.TEST,
-        runner_up=(Category.ENVIRONMENT_ERROR, 0.3),
-        read=_fixture_misspelt,
-    ),
-    Rule(
-        id="fixture-unknown",
-        because="Nothing here gives a fixture that is asked for.",
-        category=Category.ENVIRONMENT_ERROR,
-        confidence=0.75,
-        runner_up=(Category.TEST_REGRESSION, 0.25),
-        read=_fixture_unknown,
-    ),
-    Rule(
-        id="async-plugin-absent",
-        because="An async test needs a plugin that is not installed.",
-        category=Category.ENVIRONMENT_ERROR,
-        confidence=0.95,
-        read=_async_plugin,
-    ),
-    Rule(
-        id="mark-unknown",
-        because="A mark that no plugin and no configuration registers is an error here.",
-        category=Category.ENVIRONMENT_ERROR,
-        confidence=0.9,
-        runner_up=(Category.TEST_REGRESSION, 0.3),
-        read=_mark,
-    ),
-    Rule(
-        id="two-files-one-name",
-        because="Two test files of one base name cannot be imported together.",
-        category=Category.ENVIRONMENT_ERROR,
-        confidence=0.9,
-        read=_two_files_one_name,
     ),
     Rule(
         id="dependency-fails-at-import",

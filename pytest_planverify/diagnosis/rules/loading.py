@@ -1,4 +1,4 @@
-"""Rules for source that does not parse and modules or names that cannot be imported."""
+"""Rules for source that does not parse and for modules that cannot be imported."""
 
 from __future__ import annotations
 
@@ -93,14 +93,22 @@ def _circular(case: Case) -> Hit | None:
 
 def _missing_module(case: Case) -> str | None:
     error = case.error
-    if error is None or not case.is_error("builtins.ModuleNotFoundError"):
+    if error is None or not case.is_error("builtins.ModuleNotFoundError") or is_said_by_hand(case):
         return None
     return error.name
 
 
-def _imported_name(case: Case) -> tuple[str, str] | None:
+def is_said_by_hand(case: Case) -> bool:
+    """A function of the product raises it by its own logic: nothing was imported."""
+    last = case.innermost
+    return (
+        last is not None and last.function != "<module>" and last is case.raised_at and raises_by_hand(last)
+    )
+
+
+def imported_name(case: Case) -> tuple[str, str] | None:
     """Module and name of a ``cannot import name``."""
-    if case.error is None or not case.is_error("builtins.ImportError"):
+    if case.error is None or not case.is_error("builtins.ImportError") or is_said_by_hand(case):
         return None
     found = _CANNOT_IMPORT.match(case.error.message)
     if found is None or found["partial"]:
@@ -121,8 +129,8 @@ def _test_package(case: Case) -> Hit | None:
             "missing __init__.py, or put it on the path.",
             weight=1.0 if there else 0.75,
         )
-    name = _imported_name(case)
-    if name is None or not case.is_test_package(name[0]) or _is_own_file(error):
+    name = imported_name(case)
+    if name is None or not case.is_test_package(name[0]) or is_own_file(error):
         return None
     return Hit(
         suggestion=f"{name[0]} is another package here than the project's own tests, so it has no "
@@ -131,7 +139,8 @@ def _test_package(case: Case) -> Hit | None:
     )
 
 
-def _is_own_file(error: ExceptionFact) -> bool:
+def is_own_file(error: ExceptionFact) -> bool:
+    """Whether the module that lacks a name is a file of the project."""
     if error.object_side is not None:
         return error.object_side in PROJECT_SIDES
     return error.path is not None and is_relative(error.path)
@@ -216,71 +225,6 @@ def _dependency(case: Case) -> Hit | None:
     )
 
 
-def _is_first_party_name(case: Case, module: str) -> bool:
-    if case.error is not None and case.error.object_side is not None:
-        return case.error.object_side is Side.PRODUCT
-    return case.is_first_party(module)
-
-
-def _promised_name(case: Case) -> Hit | None:
-    found = _imported_name(case)
-    if found is None or not case.in_test or not _is_first_party_name(case, found[0]):
-        return None
-    module, name = found
-    where = f" ({case.error.path})" if case.error and case.error.path else ""
-    return Hit(
-        suggestion=f"{module}{where} has no {name}, which {_by(case)} asks for: add it, or settle its name."
-    )
-
-
-def _by(case: Case) -> str:
-    return place(case.raised_at) if case.raised_at else "the test"
-
-
-def _helper_of_tests(case: Case) -> Hit | None:
-    found = _imported_name(case)
-    if found is None or not case.in_test or case.error is None or not _is_own_file(case.error):
-        return None
-    if not case.is_test_package(found[0]) and case.error.object_side is not Side.TEST:
-        return None
-    return Hit(
-        suggestion=f"{found[0]}, which belongs to the tests, has no {found[1]}, which {_by(case)} imports."
-    )
-
-
-def _own_name(case: Case) -> Hit | None:
-    found = _imported_name(case)
-    if found is None or not (_is_first_party_name(case, found[0]) or case.is_test_package(found[0])):
-        return None
-    module, name = found
-    owner = Owner.TEST if case.is_test_package(module) and case.in_test else Owner.PRODUCT
-    return Hit(suggestion=f"{module} has no {name}, which {_by(case)} imports.", owner=owner)
-
-
-def _foreign_name(case: Case) -> Hit | None:
-    found = _imported_name(case)
-    if found is None:
-        return None
-    module, name = found
-    return Hit(
-        suggestion=f"The installed {top_level(module)} has no {name} in {module}{_at(case)}: pin a "
-        f"version that has it.",
-        owner=Owner.ENVIRONMENT if case.in_test else Owner.PRODUCT,
-    )
-
-
-def _other_import(case: Case) -> Hit | None:
-    if case.error is None or not case.is_error("builtins.ImportError"):
-        return None
-    last = case.innermost
-    if last is not None and last.function != "<module>" and case.in_product and raises_by_hand(last):
-        return None  # a function that says so by its own logic, and not an import
-    return Hit(
-        suggestion=f"An import failed{_at(case)}: {said(case.error)}.",
-        owner=Owner.TEST if case.in_test else Owner.PRODUCT,
-    )
-
-
 LOADING_RULES: tuple[Rule, ...] = (
     Rule(
         id="source-does-not-parse",
@@ -351,45 +295,5 @@ LOADING_RULES: tuple[Rule, ...] = (
         confidence=0.95,
         runner_up=(Category.ENVIRONMENT_ERROR, 0.1),
         read=_dependency,
-    ),
-    Rule(
-        id="promised-name-missing",
-        because="A test imports a name that an existing module of the project lacks.",
-        category=Category.SPEC_MISMATCH,
-        confidence=0.92,
-        runner_up=(Category.IMPORT_ERROR, 0.15),
-        read=_promised_name,
-    ),
-    Rule(
-        id="helper-of-tests-missing",
-        because="A test imports a name that a helper module of the tests lacks.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.85,
-        owner=Owner.TEST,
-        runner_up=(Category.IMPORT_ERROR, 0.2),
-        read=_helper_of_tests,
-    ),
-    Rule(
-        id="own-name-missing",
-        because="The project imports a name that its own module lacks.",
-        category=Category.IMPORT_ERROR,
-        confidence=0.8,
-        runner_up=(Category.SPEC_MISMATCH, 0.25),
-        read=_own_name,
-    ),
-    Rule(
-        id="name-missing-in-dependency",
-        because="An installed package lacks a name that is imported from it.",
-        category=Category.IMPORT_ERROR,
-        confidence=0.87,
-        runner_up=(Category.ENVIRONMENT_ERROR, 0.2),
-        read=_foreign_name,
-    ),
-    Rule(
-        id="import-failed",
-        because="An import failed.",
-        category=Category.IMPORT_ERROR,
-        confidence=0.8,
-        read=_other_import,
     ),
 )

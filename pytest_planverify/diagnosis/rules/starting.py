@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _UNRECOGNIZED = re.compile(r"^(?:.*: )?error: unrecognized arguments?: (?P<options>.+)$")
 _REQUIRED_PLUGINS = re.compile(r"^(?:ERROR: )?Missing required plugins: (?P<plugins>.+)$")
 _NO_PYTEST = re.compile(r"^\S*python[\w.\-]*: No module named '?(?P<module>_?pytest|pluggy|iniconfig)'?$")
+_BAD_EXPRESSION = re.compile(r"^(?:ERROR: )?Wrong expression passed to '(?P<option>-[km])': (?P<why>.+)$")
 _NO_FILE = re.compile(r"^(?:ERROR: )?(?:file or directory not found|not found): (?P<what>.+)$")
 
 
@@ -77,6 +78,15 @@ def _no_such_file(case: Case) -> Hit | None:
     )
 
 
+def _bad_expression(case: Case) -> Hit | None:
+    found = _line(case, _BAD_EXPRESSION) if case.evidence.kind is EvidenceKind.SESSION else None
+    if found is None:
+        return None
+    return Hit(
+        suggestion=f"pytest cannot read the expression after {found['option']}: {quote(found['why'])}."
+    )
+
+
 STARTING_RULES: tuple[Rule, ...] = (
     Rule(
         id="option-of-absent-plugin",
@@ -105,5 +115,12 @@ STARTING_RULES: tuple[Rule, ...] = (
         category=Category.TEST_NOT_FOUND,
         confidence=0.95,
         read=_no_such_file,
+    ),
+    Rule(
+        id="expression-refused",
+        because="pytest was given an expression after -k or -m that it cannot read.",
+        category=Category.TEST_NOT_FOUND,
+        confidence=0.95,
+        read=_bad_expression,
     ),
 )

@@ -1,0 +1,236 @@
+"""What people corrected sharpens a diagnosis that is unsure: a vote of the corrections of failures like it.
+
+It speaks only below :data:`SURE`, never against a rule of :data:`HARD`, never for what the facts exclude,
+and never by the word of one person on one day alone. A verdict does not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from planner.model.outcome import Diagnosis, RunnerUp
+from pytest_planverify.diagnosis.likeness import features, likeness
+from pytest_planverify.diagnosis.possible import is_possible
+from pytest_planverify.diagnosis.rules.checks import CHECK_RULES
+from pytest_planverify.diagnosis.rules.endings import PROCESS_RULES, TIMEOUT_RULES
+from pytest_planverify.diagnosis.rules.guards import GUARD_RULES
+from pytest_planverify.diagnosis.rules.repetition import REPETITION_RULES
+from pytest_planverify.diagnosis.rules.selection import SELECTION_RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import datetime
+
+    from planner.model.evidence import Evidence
+    from planner.model.past import Correction
+    from planner.model.taxonomy import Category, Owner, Role
+
+RULE = "learned"
+
+SURE = 0.7
+"""A diagnosis that is as confident as this is left as it is."""
+
+NEIGHBOURS = 5
+"""So many corrections have a vote: those that weigh most."""
+
+ALIKE = 0.5
+"""Failures that have less in common say nothing about each other."""
+
+NEARLY = 0.85
+"""At most so much counts the likeness of failures whose signatures differ."""
+
+KEPT_A_DAY = 0.95
+"""What is left of a correction's weight after a day, as of everything that is remembered."""
+
+WITNESSES = 2
+"""So many corrections have to agree that are independent: of other people, or of other days."""
+
+SHRINKAGE = 0.25
+"""The weight of not knowing, which keeps a few votes from being sure. Fitted on streams of corrections, of
+honest people and of some who err, over the part of the corpus to develop on."""
+
+OPEN_CHECKS = frozenset({"contract-unresolved", "answered-no"})
+"""Rules about criteria other than tests that rest on no hard fact."""
+
+HARD: frozenset[str] = (
+    frozenset(
+        rule.id
+        for family in (
+            GUARD_RULES,
+            CHECK_RULES,
+            SELECTION_RULES,
+            REPETITION_RULES,
+            TIMEOUT_RULES,
+            PROCESS_RULES,
+        )
+        for rule in family
+    )
+    - OPEN_CHECKS
+)
+"""Rules that rest on hard evidence: what a guard saw, artifacts and metrics, what a selector matched, both
+answers of the same code, a limit that was passed, a signal."""
+
+
+_Word = TypeVar("_Word")
+
+
+@dataclass(frozen=True, slots=True)
+class _Vote:
+    """What one correction says of this failure, and how much that counts."""
+
+    category: Category
+    owner: Owner
+    role: Role
+    weight: float
+    likeness: float
+    witness: tuple[str, str]
+    """Who said so on which day."""
+
+
+def may_learn(diagnosis: Diagnosis) -> bool:
+    """Whether corrections have a say in the diagnosis at all. Cheap: to be asked before they are read."""
+    return diagnosis.confidence < SURE and diagnosis.rule not in HARD
+
+
+def learned(
+    diagnosis: Diagnosis, evidence: Evidence, corrections: Sequence[Correction], now: datetime
+) -> Diagnosis:
+    """The diagnosis as the corrections of failures like this one have it; the same where they say nothing.
+
+    Its signature stays: the cause is the same, whatever it is called.
+    """
+    if not corrections or not may_learn(diagnosis):
+        return diagnosis
+    votes = _votes(diagnosis, evidence, corrections, now)
+    category = _winner(votes, lambda vote: vote.category, diagnosis.category, diagnosis.confidence)
+    agreeing = [vote for vote in votes if vote.category is category]
+    if category is diagnosis.category:
+        owner = _winner(agreeing, lambda vote: vote.owner, diagnosis.owner, diagnosis.confidence)
+        agreeing = [vote for vote in agreeing if vote.owner is owner]
+    else:
+        owner = _heaviest(agreeing, lambda vote: vote.owner)
+    if (category, owner) == (diagnosis.category, diagnosis.owner):
+        return diagnosis
+    return _changed(diagnosis, category, owner, agreeing, sum(vote.weight for vote in votes))
+
+
+def _changed(
+    diagnosis: Diagnosis, category: Category, owner: Owner, agreeing: Sequence[_Vote], total: float
+) -> Diagnosis:
+    support = sum(vote.weight for vote in agreeing)
+    confidence = round(support / (total + SHRINKAGE), 3)
+    other = RunnerUp(category=diagnosis.category, confidence=min(diagnosis.confidence, confidence))
+    role = _winner(agreeing, lambda vote: vote.role, category.facts.default_role, 0.0)
+    return diagnosis.model_copy(
+        update={
+            "category": category,
+            "owner": owner,
+            "confidence": confidence,
+            "rule": RULE,
+            "because": _because(diagnosis, category, owner, agreeing),
+            "runner_up": diagnosis.runner_up if category is diagnosis.category else other,
+            "target_agent": None if role is category.facts.default_role else role,
+        }
+    )
+
+
+def _because(diagnosis: Diagnosis, category: Category, owner: Owner, agreeing: Sequence[_Vote]) -> str:
+    same = sum(vote.likeness == 1 for vote in agreeing)
+    others = [vote.likeness for vote in agreeing if vote.likeness < 1]
+    parts = [f"{same} of this very failure"] if same else []
+    if others:
+        parts.append(f"{len(others)} of failures that are {max(others):.0%} like it or less")
+    corrections = "corrections say" if len(agreeing) > 1 else "correction says"
+    return (
+        f"{len(agreeing)} {corrections} {category.value} of the {owner.value} ({', '.join(parts)}); the "
+        f"rule {diagnosis.rule} alone would say {diagnosis.category.value} of the {diagnosis.owner.value}."
+    )
+
+
+def _votes(
+    diagnosis: Diagnosis, evidence: Evidence, corrections: Iterable[Correction], now: datetime
+) -> list[_Vote]:
+    """The corrections that say most of this failure, at most :data:`NEIGHBOURS` and one of a person a day.
+
+    Those that the facts exclude have no vote.
+    """
+    mine = features(evidence)
+    found: dict[tuple[str, str], _Vote] = {}
+    for correction in _latest_words(corrections):
+        alike = _likeness(correction, diagnosis, mine)
+        category = correction.right_category or correction.category
+        if alike < ALIKE or not is_possible(category, evidence) or _is_beside(correction, diagnosis):
+            continue
+        age_days = max((now - correction.at).total_seconds() / 86_400, 0.0)
+        witness = (correction.by or "", correction.at.date().isoformat())
+        vote = _Vote(
+            category=category,
+            owner=correction.right_owner or _owner_of(category, diagnosis),
+            role=correction.role,
+            weight=alike**2 * KEPT_A_DAY**age_days,
+            likeness=alike,
+            witness=witness,
+        )
+        if witness not in found or vote.weight >= found[witness].weight:
+            found[witness] = vote
+    heaviest = sorted(found.values(), key=lambda vote: (-vote.weight, vote.witness))
+    return heaviest[:NEIGHBOURS]
+
+
+def _is_beside(correction: Correction, diagnosis: Diagnosis) -> bool:
+    """Whether it only confirms how another failure was read, which is no reason to read this one so."""
+    confirms = correction.right_category in (None, correction.category)
+    return (
+        confirms
+        and correction.category is not diagnosis.category
+        and correction.signature != diagnosis.signature
+    )
+
+
+def _likeness(correction: Correction, diagnosis: Diagnosis, mine: tuple[str, ...]) -> float:
+    if correction.signature == diagnosis.signature:
+        return 1.0
+    return min(likeness(mine, correction.features), NEARLY)
+
+
+def _latest_words(corrections: Iterable[Correction]) -> list[Correction]:
+    """What says how a failure is to be read, oldest first; of a person who changed their mind, the last."""
+    telling = sorted(
+        (each for each in corrections if each.right_category or each.right_owner), key=lambda each: each.at
+    )
+    last = {(each.by, each.signature): each for each in telling}
+    return [each for each in telling if _reading(each) == _reading(last[each.by, each.signature])]
+
+
+def _reading(correction: Correction) -> tuple[Category, Owner | None]:
+    return correction.right_category or correction.category, correction.right_owner
+
+
+def _owner_of(category: Category, diagnosis: Diagnosis) -> Owner:
+    """Whose it is where the correction does not say: as the rules have it, or as it mostly is."""
+    return diagnosis.owner if category is diagnosis.category else category.facts.usual_owner
+
+
+def _winner(
+    votes: Sequence[_Vote], word_of: Callable[[_Vote], _Word], default: _Word, prior: float
+) -> _Word:
+    """What enough independent votes say against all others and the default; conflicts cancel each other."""
+    weights: dict[_Word, float] = defaultdict(float)
+    witnesses: dict[_Word, set[tuple[str, str]]] = defaultdict(set)
+    for vote in votes:
+        weights[word_of(vote)] += vote.weight
+        witnesses[word_of(vote)].add(vote.witness)
+    best = max(weights, key=lambda word: weights[word], default=default)
+    against = sum(weights.values()) - weights[best]
+    if len(witnesses[best]) < WITNESSES or weights[best] - against <= prior:
+        return default
+    return best
+
+
+def _heaviest(votes: Sequence[_Vote], word_of: Callable[[_Vote], Owner]) -> Owner:
+    weights: dict[Owner, float] = defaultdict(float)
+    for vote in votes:
+        weights[word_of(vote)] += vote.weight
+    return max(weights, key=lambda word: weights[word])

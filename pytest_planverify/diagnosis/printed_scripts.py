@@ -1,0 +1,104 @@
+"""Reading what JavaScript runtimes, compilers and shells print: an error with its place, or a death."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+_SYNTAX_PLACE = re.compile(r"^(?:.*\s)?(?:file://)?(?P<path>/?[^\s:()]+\.[cm]?[jt]sx?):(?P<line>\d+)$")
+_ERROR = re.compile(
+    r"^[#\s]*(?:Uncaught )?(?P<type>[A-Z]\w*Error)(?: \[\w+\])?: (?P<message>.+?)\s*$", re.MULTILINE
+)
+_YAML_ERROR = re.compile(
+    r"^ +error: (?P<quote>[\"'])(?P<message>.+?)(?P=quote)\n(?: +code: .+\n)? +name: '(?P<type>\w+Error)'",
+    re.MULTILINE,
+)
+_FRAME = re.compile(
+    r"^[#\s]*(?:at )?(?:(?P<function>[\w.<>$\[\] ]+?) )?\(?(?:file://)?(?P<path>/?[^\s:()]+\.[cm]?[jt]sx?):(?P<line>\d+):\d+\)?$"
+)
+_DEATH = re.compile(
+    r"^(?:(?:/bin/)?(?:ba)?sh: line \d+: +\d+ )?(?P<what>Segmentation fault|Aborted|Bus error|"
+    r"Illegal instruction|Floating point exception|Killed)(?: .*)?$|^ +signal: '(?P<signal>SIG[A-Z]+)'$|"
+    r"^#? ?-----? Native stack trace -----$",
+    re.MULTILINE,
+)
+_COMPILER = re.compile(
+    r"^(?P<path>[^\s:]+\.(?:c|cc|cpp|cxx|h|hh|hpp|m|f90)):(?P<line>\d+):\d+: "
+    r"(?:fatal )?error: (?P<message>.+)$",
+    re.MULTILINE,
+)
+_LIBRARY = re.compile(r"(?:^|/)node_modules/|^node:")
+_TEST_FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__", "testing"})
+_TEST_NAME = re.compile(r"^(?:test_.*|.*_test\.\w+|.*[.-](?:test|spec)\.\w+|conftest\.py|tests?\.\w+)$")
+
+
+class Place(NamedTuple):
+    """A file of the project and a line in it."""
+
+    path: str
+    line: int
+    function: str = ""
+
+
+class ScriptError(NamedTuple):
+    """An error that a JavaScript runtime printed."""
+
+    type: str
+    message: str
+    places: tuple[Place, ...]
+    """The project's frames, the one that raised first."""
+
+
+def is_test_path(path: str) -> bool:
+    """Whether a file belongs to the tests, by what files of tests are called in any language."""
+    pure = PurePosixPath(path.replace("\\", "/"))
+    return bool(_TEST_NAME.match(pure.name)) or any(part in _TEST_FOLDERS for part in pure.parts[:-1])
+
+
+def read_script_error(text: str) -> ScriptError | None:
+    """The first error of a script that is no failed assertion, or ``None``."""
+    if "Error" not in text:
+        return None
+    lines = text.splitlines()
+    for at, line in enumerate(lines):
+        found = _ERROR.match(line)
+        if found and found["type"] != "AssertionError":
+            before = _syntax_place(lines[:at]) if found["type"] == "SyntaxError" else ()
+            return ScriptError(found["type"], found["message"], before or _places(lines[at + 1 :]))
+    if found := _YAML_ERROR.search(text):
+        if found["type"] == "AssertionError":
+            return None
+        return ScriptError(found["type"], found["message"], _places(text[found.end() :].splitlines()))
+    return None
+
+
+def read_death(text: str) -> str | None:
+    """How a program that the command started died, as a shell or a test runner says it."""
+    found = _DEATH.search(text)
+    return None if found is None else (found["signal"] or found["what"] or "a crash in native code")
+
+
+def read_compiler_error(text: str) -> tuple[Place, str] | None:
+    """The first error of a compiler, and what it says."""
+    found = _COMPILER.search(text)
+    return None if found is None else (Place(found["path"], int(found["line"])), found["message"])
+
+
+def _syntax_place(before: list[str]) -> tuple[Place, ...]:
+    """The file that does not parse stands some lines above the error, over the source and a caret."""
+    for line in reversed(before[-6:]):
+        if found := _SYNTAX_PLACE.match(line.strip()):
+            return (Place(found["path"], int(found["line"])),)
+    return ()
+
+
+def _places(lines: list[str]) -> tuple[Place, ...]:
+    found: list[Place] = []
+    for line in lines:
+        frame = _FRAME.match(line)
+        if frame is not None and not _LIBRARY.search(frame["path"]):
+            found.append(Place(frame["path"], int(frame["line"]), (frame["function"] or "").strip()))
+        elif found and frame is None and not line.strip().lstrip("#").strip().startswith("at "):
+            break
+    return tuple(found)
