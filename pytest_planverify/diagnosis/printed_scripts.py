@@ -20,12 +20,20 @@ _FRAME = re.compile(
 _DEATH = re.compile(
     r"^(?:(?:/bin/)?(?:ba)?sh: line \d+: +\d+ )?(?P<what>Segmentation fault|Aborted|Bus error|"
     r"Illegal instruction|Floating point exception|Killed)(?: .*)?$|^ +signal: '(?P<signal>SIG[A-Z]+)'$|"
+    r"\(signal: \d+, (?P<rust>SIG[A-Z]+): |"
+    r"didn't exit successfully: .+ \((?P<status>exit status: (?!101\b)\d+)\)$|"
     r"^#? ?-----? Native stack trace -----$",
     re.MULTILINE,
 )
 _COMPILER = re.compile(
     r"^(?P<path>[^\s:]+\.(?:c|cc|cpp|cxx|h|hh|hpp|m|f90)):(?P<line>\d+):\d+: "
     r"(?:fatal )?error: (?P<message>.+)$",
+    re.MULTILINE,
+)
+_LINKER = re.compile(r"undefined reference to [`'](?P<name>[^'`]+)'")
+_NO_TOOL = re.compile(
+    r"^(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: (?P<shell>[\w./+-]+): (?:command )?not found$|"
+    r"^g?make(?:\[\d+\])?: (?P<make>[\w+-]+): (?:No such file or directory|Command not found)$",
     re.MULTILINE,
 )
 _LIBRARY = re.compile(r"(?:^|/)node_modules/|^node:")
@@ -76,13 +84,28 @@ def read_script_error(text: str) -> ScriptError | None:
 def read_death(text: str) -> str | None:
     """How a program that the command started died, as a shell or a test runner says it."""
     found = _DEATH.search(text)
-    return None if found is None else (found["signal"] or found["what"] or "a crash in native code")
+    if found is None:
+        return None
+    told = found["signal"] or found["rust"] or found["what"] or found["status"]
+    return told or "a crash in native code"
 
 
 def read_compiler_error(text: str) -> tuple[Place, str] | None:
     """The first error of a compiler, and what it says."""
     found = _COMPILER.search(text)
     return None if found is None else (Place(found["path"], int(found["line"])), found["message"])
+
+
+def read_linker_error(text: str) -> str | None:
+    """What a linker misses."""
+    found = _LINKER.search(text)
+    return None if found is None else found["name"]
+
+
+def read_missing_tool(text: str) -> str | None:
+    """The program that a shell or make, started by the command, did not find."""
+    found = _NO_TOOL.search(text)
+    return None if found is None else next(group for group in found.groups() if group)
 
 
 def _syntax_place(before: list[str]) -> tuple[Place, ...]:

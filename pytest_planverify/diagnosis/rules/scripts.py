@@ -13,6 +13,8 @@ from pytest_planverify.diagnosis.printed_scripts import (
     is_test_path,
     read_compiler_error,
     read_death,
+    read_linker_error,
+    read_missing_tool,
     read_script_error,
 )
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
@@ -71,6 +73,26 @@ def _compiler(case: Case) -> Hit | None:
     return _hit(f"The compiler{{at}} says: {said}.", place)
 
 
+def _linker(case: Case) -> Hit | None:
+    text = _output(case)
+    name = read_linker_error(text) if text else None
+    return (
+        None
+        if name is None
+        else Hit(suggestion=f"The linker finds no {quote(name, 80)}: define or link it.")
+    )
+
+
+def _missing_tool(case: Case) -> Hit | None:
+    text = _output(case)
+    tool = read_missing_tool(text) if text else None
+    if tool is None:
+        return None
+    return Hit(
+        suggestion=f"The command starts {tool}, which is not installed here: install it, or correct PATH."
+    )
+
+
 def _script(wanted: Callable[[ScriptError], bool], sentence: str, owner: Owner | None = None) -> Reader:
     """Reads the error of a script, if it is one of those that are wanted."""
 
@@ -121,6 +143,20 @@ SCRIPT_RULES: tuple[Rule, ...] = (
         confidence=0.88,
         runner_up=(Category.TEST_REGRESSION, 0.1),
         read=_compiler,
+    ),
+    Rule(
+        id="linker-misses-something",
+        because="The linker does not find what a source file uses.",
+        category=Category.COMPILATION_ERROR,
+        confidence=0.88,
+        read=_linker,
+    ),
+    Rule(
+        id="tool-missing-in-command",
+        because="A program that the command starts is not installed here.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.9,
+        read=_missing_tool,
     ),
     Rule(
         id="script-misses-promise",
