@@ -117,7 +117,7 @@ PLUGIN_OF_OPTION: dict[str, str] = {
 }
 """Beginnings of options that well-known plugins bring."""
 
-FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT})
+FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
 UNREACHABLE = frozenset(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePosixPath, PureWindowsPath
@@ -16,6 +17,7 @@ PROJECT_SIDES = (Side.TEST, Side.PRODUCT)
 _PROSE = (".md", ".rst", ".txt")
 """What no program reads, mostly; other files may be data or settings of the product."""
 _ASSERTION = "builtins.AssertionError"
+_TEST_MODULE = re.compile(r"^(?:test_.*|.*_test)\.py$")
 _DELEGATING = (".__getattr__", ".__getattribute__")
 
 
@@ -173,15 +175,18 @@ class Case:
 
     @cached_property
     def tests_on_way_changed(self) -> bool:
-        """A file of the tests that takes part in the failure was changed; a conftest always may."""
+        """A file of the tests that takes part in the failure was changed; a helper always may."""
         if not self.tests_changed:
             return False
         own = {(self.evidence.nodeid or "").partition("::")[0], *(frame.path for frame in self.frames)}
         if self.error is not None and self.error.path:
             own.add(self.error.path)
-        return any(self.is_changed(path) for path in own) or any(
-            file.path.endswith("conftest.py") for file in self.evidence.changed or ()
+        helpers = (
+            file.path
+            for file in self.evidence.changed or ()
+            if file.side is Side.TEST and not _TEST_MODULE.match(file.path.rpartition("/")[2])
         )
+        return any(self.is_changed(path) for path in own) or next(helpers, None) is not None
 
     def is_first_party(self, module: str) -> bool:
         return top_level(module) in self.first_party

@@ -6,11 +6,18 @@ asks for it was changed: what was committed is presumed to have found it.
 
 from __future__ import annotations
 
+import errno
 import re
 
 from planner.model.kinds import Side
 from planner.model.taxonomy import Category, Owner
-from pytest_planverify.diagnosis.known import PLUGIN_OF_FIXTURE, PLUGIN_OF_MARK
+from pytest_planverify.diagnosis.known import (
+    EXHAUSTED,
+    FORBIDDEN,
+    NAME_RESOLUTION,
+    PLUGIN_OF_FIXTURE,
+    PLUGIN_OF_MARK,
+)
 from pytest_planverify.diagnosis.reading import Case, raises_by_hand
 from pytest_planverify.diagnosis.rule import Hit, Rule
 from pytest_planverify.diagnosis.rules.environment import program_that_was_started, variable_that_was_read
@@ -28,6 +35,8 @@ _BY_NAME = (
     "zoneinfo._common.ZoneInfoNotFoundError",
     "locale.Error",
 )
+_OWN_DOING = FORBIDDEN | EXHAUSTED | {errno.EADDRINUSE}
+_READS_VARIABLE = re.compile(r"\b(?:environ\b|getenv\()")
 _RAN = re.compile(r"^Command '?\[?'?(?P<program>[^'\s,\]]+)")
 _PYTHON = re.compile(r"(?:^|/)python[\d.]*$|\.py$")
 _GIT_FATAL = re.compile(r"^Command '?\[?'?git\b.* exit status 128\.$", re.DOTALL)
@@ -39,6 +48,8 @@ _MACHINE_WORDS = re.compile(
     r"\b(?:not installed|not available|unavailable|not running|not on PATH|command not found|"
     r"no such program|"
     r"(?:cannot|could not|can't|unable to) (?:connect|reach|find the (?:program|tool))|unreachable|"
+    r"to be (?:in|on) (?:the )?PATH|no display|too many connections|held by (?:another )?(?:process|pid)|"
+    r"another (?:process|instance)|not mounted|no such device|out of (?:disk )?space|"
     r"connection refused)\b",
     re.IGNORECASE,
 )
@@ -127,11 +138,56 @@ def _program_fails(case: Case) -> Hit | None:
 
 def _refused_for_the_machine(case: Case) -> Hit | None:
     error, last = case.error, case.innermost
-    if error is None or last is None or last.side is not Side.PRODUCT or not case.way_unchanged:
+    if error is None or last is None or case.raised_in_changed:
         return None
-    if not raises_by_hand(last) or not _MACHINE_WORDS.search(error.message):
+    if (
+        last.side not in (Side.PRODUCT, Side.THIRD_PARTY)
+        or not raises_by_hand(last)
+        or not _MACHINE_WORDS.search(error.message)
+    ):
         return None
     return Hit(suggestion=f"{_at(case)} says by itself what the machine lacks: {said(error)}.")
+
+
+def _refused_to_changed_code(case: Case) -> Hit | None:
+    """The system refuses something to product code that was changed, in a test that was not."""
+    error = case.error
+    if error is None or not case.in_product or not case.raised_in_changed:
+        return None
+    own = error.errno in _OWN_DOING and case.is_error("builtins.OSError")
+    if not (own or case.is_error(*NAME_RESOLUTION)) or raises_by_hand(case.innermost):
+        return None
+    if case.evidence.nodeid and case.is_changed(case.evidence.nodeid.partition("::")[0]):
+        return None
+    return Hit(
+        suggestion=f"The system refuses what {_at(case)}, in a file that was changed, asks for: "
+        f"{said(error)}. Is it asked for rightly, and given back?"
+    )
+
+
+def _unusable_variable(case: Case) -> Hit | None:
+    frame = case.raised_at
+    if frame is None or frame.source is None or case.raised_in_changed:
+        return None
+    if not case.is_error("builtins.ValueError") or not _READS_VARIABLE.search(frame.source):
+        return None
+    return Hit(
+        suggestion=f"An environment variable that is read in {place(frame)} holds what cannot be used: "
+        f"{said(case.error) if case.error else ''}."
+    )
+
+
+def _misled_by_tests(case: Case) -> Hit | None:
+    """The product meets a value of the wrong kind, and only what the tests hand to it was changed."""
+    if not case.in_product or not case.only_tests_changed or not case.tests_on_way_changed:
+        return None
+    if not case.is_error("builtins.TypeError", "builtins.AttributeError") or raises_by_hand(case.raised_at):
+        return None
+    return Hit(
+        suggestion=f"{_at(case)} cannot work with what the tests hand to it, and only tests were "
+        f"changed: {said(case.error) if case.error else ''}.",
+        owner=Owner.TEST,
+    )
 
 
 def _database_not_opened(case: Case) -> Hit | None:
@@ -160,6 +216,31 @@ CHANGED_NAME_RULES: tuple[Rule, ...] = (
         confidence=0.75,
         runner_up=(Category.ENVIRONMENT_ERROR, 0.3),
         read=_name_of_change,
+    ),
+    Rule(
+        id="refused-to-changed-code",
+        because="The system refuses something to product code that was changed, in a test that was not.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.65,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.35),
+        read=_refused_to_changed_code,
+    ),
+    Rule(
+        id="product-misled-by-tests",
+        because="Unchanged product code cannot work with what changed tests hand to it.",
+        category=Category.TEST_REGRESSION,
+        owner=Owner.TEST,
+        confidence=0.65,
+        runner_up=(Category.TYPE_ERROR, 0.3),
+        read=_misled_by_tests,
+    ),
+    Rule(
+        id="variable-unusable",
+        because="The value of an environment variable cannot be used by unchanged code.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.7,
+        runner_up=(Category.TEST_REGRESSION, 0.3),
+        read=_unusable_variable,
     ),
     Rule(
         id="fixture-lost",

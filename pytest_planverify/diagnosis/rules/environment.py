@@ -74,13 +74,21 @@ def _client_that_gave_up(case: Case) -> str | None:
     return None
 
 
+def _is_absent_socket(case: Case) -> bool:
+    """A socket in the file system, to which a connection was asked for, is not there."""
+    last = case.innermost
+    if case.error is None or case.error.path or last is None or last.source is None:
+        return False
+    return case.is_error("builtins.FileNotFoundError") and ".connect(" in last.source
+
+
 def _unreachable(case: Case) -> Hit | None:
     error = case.error
     if error is None or _meant(case):
         return None
     service = SERVICE_ERRORS.get(error.qualified) or _client_that_gave_up(case)
     by_number = error.errno in UNREACHABLE and case.is_error("builtins.OSError")
-    if not (service or by_number or case.is_error(*NAME_RESOLUTION)):
+    if not (service or by_number or case.is_error(*NAME_RESOLUTION) or _is_absent_socket(case)):
         return None
     early = case.evidence.phase in (Phase.SETUP, Phase.COLLECT, Phase.SESSION, None)
     return Hit(

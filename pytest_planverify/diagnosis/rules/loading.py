@@ -199,9 +199,25 @@ def _part_of_python(case: Case) -> Hit | None:
         or top_level(module) not in sys.stdlib_module_names - _REMOVED
     ):
         return None
+    if case.raised_in_changed and "." in module:
+        return None
     return Hit(
         suggestion=f"This Python was built without {module}{_at(case)}, or it is for another system "
         f"or version."
+    )
+
+
+def _misspelt_part(case: Case) -> Hit | None:
+    """A part of a package of the standard library that there is, by a name that there is not."""
+    module = _missing_module(case)
+    if module is None or "." not in module or not case.raised_in_changed:
+        return None
+    if top_level(module) not in sys.stdlib_module_names:
+        return None
+    return Hit(
+        suggestion=f"Python has no {module}{_at(case)}, and the file that asks for it was changed: "
+        "correct the name.",
+        owner=Owner.TEST if case.in_test else Owner.PRODUCT,
     )
 
 
@@ -287,6 +303,14 @@ LOADING_RULES: tuple[Rule, ...] = (
         confidence=0.8,
         runner_up=(Category.IMPORT_ERROR, 0.25),
         read=_part_of_python,
+    ),
+    Rule(
+        id="part-of-python-misspelt",
+        because="A file that was changed imports a part of the standard library that never was.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.75,
+        runner_up=(Category.IMPORT_ERROR, 0.25),
+        read=_misspelt_part,
     ),
     Rule(
         id="dependency-missing",

@@ -83,12 +83,25 @@ def _memory_again(case: Case) -> Hit | None:
     told = case.evidence.confirmations
     if len(told) < _AGAIN or any(run.passed for run in told):
         return None
+    if case.in_product and case.raised_in_changed:
+        return None
     frame = case.raised_at
     where = f" in {place(frame)}" if frame else ""
     return Hit(
         suggestion=f"Memory ran out{where} each time that {_name(case)} was run: it asks for more than "
         "there is, or sets itself a limit.",
         owner=Owner.TEST if case.in_test else None,
+    )
+
+
+def _memory_of_change(case: Case) -> Hit | None:
+    if not case.is_error("builtins.MemoryError") or raises_by_hand(case.innermost):
+        return None
+    if not case.in_product or not case.raised_in_changed or case.raised_at is None:
+        return None
+    return Hit(
+        suggestion=f"{place(case.raised_at)}, in a file that was changed, asks for more memory than "
+        "there is."
     )
 
 
@@ -115,6 +128,14 @@ REPETITION_RULES: tuple[Rule, ...] = (
         confidence=0.95,
         runner_up=(Category.TEST_REGRESSION, 0.1),
         read=_both_answers,
+    ),
+    Rule(
+        id="memory-asked-for-by-change",
+        because="Memory ran out in product code that was changed, each time that it was run.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.75,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.25),
+        read=_memory_of_change,
     ),
     Rule(
         id="memory-each-time",
