@@ -21,10 +21,11 @@ from planner.errors import PlannerError
 from planner.model.outcome import OutcomeDocument, RunInfo
 from pytest_planverify.supervision.assembling import Assembler, summary_of
 from pytest_planverify.supervision.check_runs import PlanResult, masked, unreached
-from pytest_planverify.supervision.documenting import write_report
+from pytest_planverify.supervision.documenting import write_reports
 from pytest_planverify.supervision.exit_status import ExitStatus
 from pytest_planverify.supervision.past_runs import PastRun, past_runs
 from pytest_planverify.supervision.resuming import failed_todos
+from pytest_planverify.supervision.root_causes import root_causes
 from pytest_planverify.supervision.run_folder import RunFolder
 from pytest_planverify.supervision.run_records import baseline_digest
 from pytest_planverify.supervision.schedule import run_order
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from planner.edges.plan_file import LoadedPlan
     from planner.model.evidence import Evidence
-    from planner.model.outcome import Outcome
+    from planner.model.outcome import Cause, Outcome
     from planner.model.plan import Todo
     from pytest_planverify.baseline import KeptBaseline
 
@@ -75,19 +76,21 @@ def recover(plan: Path, *, run_id: str | None = None) -> Recovered:
             run=run.finished.run,
             summary=summary_of(run.outcomes.values()),
             outcomes=tuple(run.outcomes.values()),
+            causes=run.finished.causes,
         )
         return Recovered(document=document, flat=FlatPlan(loaded=loaded), run=run, latest=latest)
     tree = load_tree(plan, boundary=Path(run.started.boundary or boundary)).load_all()
     flat = tree.flat()
     _require_same_plan(run, flat, plan)
     baseline = _compared_with(run, flat)
-    outcomes, evidence = _assembled(run, flat, baseline)
+    outcomes, evidence, causes = _assembled(run, flat, baseline)
     plan_id = loaded.plan.todo_list_id
     document = OutcomeDocument(
         plans=() if run.started.reference is None else (run.started.reference,),
         run=_told(run, baseline),
         summary=summary_of(outcomes, compared=() if baseline is None else (plan_id,)),
         outcomes=tuple(outcomes),
+        causes=causes,
     )
     return Recovered(document=document, flat=flat, run=run, latest=latest, evidence=evidence)
 
@@ -190,7 +193,7 @@ def _baselines(flat: FlatPlan) -> Iterator[KeptBaseline]:
 
 def _assembled(
     run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None
-) -> tuple[list[Outcome], dict[str, tuple[Evidence, ...]]]:
+) -> tuple[list[Outcome], dict[str, tuple[Evidence, ...]], tuple[Cause, ...]]:
     chosen = set(run.started.todos)
     todos = [todo for todo in flat.loaded.plan.items if todo.id in chosen]
     result = PlanResult(flat, todos, {todo.id: {} for todo in todos})
@@ -210,7 +213,11 @@ def _assembled(
         baseline=baseline,
     )
     found = assembler.outcomes()
-    return [outcome for outcome, _ in found], {outcome.todo_id: facts for outcome, facts in found}
+    named: dict[tuple[str | None, str], Todo] = {
+        (flat.loaded.plan.todo_list_id, todo.id): todo for todo in todos
+    }
+    causes = root_causes([(flat, assembler.diagnosed)], named)
+    return [outcome for outcome, _ in found], {outcome.todo_id: facts for outcome, facts in found}, causes
 
 
 class _Unknown:
@@ -219,6 +226,9 @@ class _Unknown:
     def of(self, allowed_files: Sequence[str] | None) -> tuple[tuple[str, ...], str | None]:
         """No files and no digest."""
         return (), None
+
+    def files(self) -> None:
+        """Nobody knows."""
 
 
 def _mask(result: PlanResult, run: PastRun, todos: Sequence[Todo]) -> None:
@@ -291,7 +301,11 @@ def _target(found: Recovered) -> Path:
 
 def _write_reports(found: Recovered) -> None:
     """The reports of failed todos, which a run that was killed had not come to; only the latest has any."""
-    for outcome in found.document.outcomes if found.latest else ():
-        evidence = found.evidence.get(outcome.todo_id)
-        if evidence and outcome.failure_evidence is not None and not outcome.blocked_by:
-            write_report(found.flat, outcome, evidence, found.run.run_id)
+    failed = [
+        (found.flat, outcome, evidence)
+        for outcome in (found.document.outcomes if found.latest else ())
+        if (evidence := found.evidence.get(outcome.todo_id))
+        and outcome.failure_evidence is not None
+        and not outcome.blocked_by
+    ]
+    write_reports(failed, found.run.run_id, found.document.causes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +13,7 @@ from planner.cli.app import command_app
 from planner.cli.arguments import JsonOption, PlanArgument
 from planner.cli.ending import Status, UsageMistake, ends
 from planner.cli.history_store import Asked, about_plan, about_repository, fingerprint_here
-from planner.model.taxonomy import Category, Role
+from planner.model.taxonomy import Category, Owner, Role
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -219,10 +218,20 @@ def cached(
 @ends
 def correct(
     signature: SignatureArgument,
-    role: Annotated[Role, typer.Option("--role", case_sensitive=False, help="Who should have acted.")],
     category: Annotated[
         Category | None,
         typer.Option("--category", case_sensitive=False, help="What kind of failure it really was."),
+    ] = None,
+    owner: Annotated[
+        Owner | None, typer.Option("--owner", case_sensitive=False, help="Whose fault it really was.")
+    ] = None,
+    role: Annotated[
+        Role | None,
+        typer.Option(
+            "--role",
+            case_sensitive=False,
+            help="Who should have acted. Default: who usually acts on the category.",
+        ),
     ] = None,
     because: Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why.")] = None,
     by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who says so.")] = None,
@@ -231,39 +240,16 @@ def correct(
         typer.Option(
             "--was",
             case_sensitive=False,
-            help="As what it was diagnosed; needed only for a failure that the store has not seen.",
+            help="As what it was diagnosed; needed only for a failure that nothing here has seen.",
         ),
     ] = None,
     store: StoreOption = None,
 ) -> int:
-    """Remember that a failure was another's to repair, or of another kind; later routing learns from it."""
-    from planner.edges.store import Store
-    from planner.model.past import Correction
+    """Remember what a failure really was, whose, or whose to repair; later runs learn from it."""
+    from planner.cli.correcting import Said, remember, sentence
 
-    with Store.open(about_repository(store).store, create=False) as opened:
-        seen, others = _seen(opened, signature)
-        diagnosed = was or (None if seen is None or seen.category is None else Category(seen.category))
-        if diagnosed is None:
-            from planner.cli.arguments import nearest
-
-            near = nearest(signature, others, "it has seen")
-            raise UsageMistake(
-                f"the store has not seen a failure {signature}; {near}; "
-                "of one that it has not seen, tell with --was as what it was diagnosed"
-            )
-        correction = Correction(
-            at=datetime.now(UTC),
-            fingerprint=seen.fingerprint if seen is not None else fingerprint_here() or "",
-            signature=signature if seen is None else seen.signature,
-            category=diagnosed,
-            role=role,
-            right_category=category,
-            by=by,
-            because=because,
-        )
-        opened.record_correction(correction)
-    kind = "" if category is None else f" and was {category.value}"
-    typer.echo(f"remembered: {correction.signature} ({diagnosed.value}) is for the {role.value}{kind}")
+    said = Said(role=role, category=category, owner=owner, because=because, by=by, was=was)
+    typer.echo(sentence(remember(signature, said, store)))
     return Status.OK
 
 

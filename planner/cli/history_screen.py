@@ -90,11 +90,13 @@ def show_seen(seen: Seen) -> None:
         _branches(screen, seen.branches)
     for each in seen.corrections:
         who = each["corrected_by"] or "somebody"
-        kind = f", and it was {each['right_category']}" if each["right_category"] else ""
+        kind = f" {each['right_category']}" if each["right_category"] else ""
+        whose = f" of the {each['right_owner']}" if each["right_owner"] else ""
+        was = f", and it was{kind}{whose}" if kind or whose else ""
         why = f": {each['because']}" if each["because"] else ""
         screen.line()
         screen.paragraph(
-            f"{who} corrected it on {moment(each['at'])}: it is for the {each['role']}{kind}{why}", indent=2
+            f"{who} corrected it on {moment(each['at'])}: it is for the {each['role']}{was}{why}", indent=2
         )
     screen.show()
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "data"
 """Where the data files are, in the package."""
 
+LEARNED = "learned"
+"""What a diagnosis says of its rule where corrections have changed it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
@@ -128,6 +131,14 @@ def _diagnosis_rules() -> Iterator[Explanation]:
             examples=tuple(rule.get("examples", ())),
             page=page_of(rule["id"]),
         )
+    yield Explanation(
+        word=LEARNED,
+        kind="rule of the diagnosis",
+        means="Corrections of failures like this one outweigh what the rules, who are unsure, would say.",
+        facts=(("says", "what was corrected"), ("sure", "as the votes of the corrections are")),
+        steps=advice_for(LEARNED),
+        page=page_of(LEARNED),
+    )
 
 
 def _rules_of_the_planner() -> Iterator[Explanation]:

@@ -23,7 +23,7 @@ from planner.rules.branching import RETRIED_ONCE, attempts_of, branch_reason, ne
 from planner.rules.noticing import REVIEW
 from planner.rules.repairing import Proposal, propose_branch
 from planner.rules.risk import asks_before_branch
-from planner.rules.routing import route
+from planner.rules.routing import role_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -267,7 +267,7 @@ def _proposed(tx: Transaction, record: TodoRecord, wish: Wish) -> tuple[Proposal
     while qualified(record.within, branch_id) in tx.records:
         known |= {branch_id}
         branch_id = next_branch_id(record.todo.id, known)
-    role = route(failed.failure.category, record.todo.failure_routing)
+    role = role_for(failed.failure, record.todo)
     because = wish.because
     if tx.memory is not None:
         advice = tx.memory.route(failed.failure, record.todo, role, tx.now)

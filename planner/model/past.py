@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AwareDatetime, Field
 
 from planner.model.base import ReadValue
-from planner.model.taxonomy import Category, Role
+from planner.model.taxonomy import Category, Owner, Role
 
 
 class PastRepair(ReadValue):
@@ -55,6 +55,9 @@ class Correction(ReadValue):
     role: Role
     """Who should have acted."""
     right_category: Category | None = None
+    right_owner: Owner | None = None
+    features: tuple[str, ...] = ()
+    """Of the failure, to find others that are like it. A run is not given them."""
     by: str | None = None
     because: str | None = None
 

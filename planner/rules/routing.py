@@ -7,18 +7,31 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from planner.model.outcome import Failure
+    from planner.model.plan import Todo
     from planner.model.taxonomy import Category, Role, RoutingKey
 
 
-def route(category: Category, failure_routing: Mapping[RoutingKey | Category, Role]) -> Role:
+def route(
+    category: Category,
+    failure_routing: Mapping[RoutingKey | Category, Role],
+    diagnosed: Role | None = None,
+) -> Role:
     """Who acts on a failure of that category, under the routing of its todo. The first that answers:
 
     the todo's entry for the category; the category's own default, where it differs from that of its key;
-    the todo's entry for the key; the default.
+    the todo's entry for the key; the default. The role that a diagnosis names takes the place of both
+    defaults.
     """
     facts = category.facts
+    default = diagnosed or facts.default_role
     if category in failure_routing:
         return failure_routing[category]
     if facts.routing_key is None or facts.overrides_key:
-        return facts.default_role
-    return failure_routing.get(facts.routing_key, facts.default_role)
+        return default
+    return failure_routing.get(facts.routing_key, default)
+
+
+def role_for(failure: Failure, todo: Todo) -> Role:
+    """Who acts on a diagnosed failure of a todo: what the diagnosis says, where the todo does not."""
+    return route(failure.category, todo.failure_routing, failure.target_agent)

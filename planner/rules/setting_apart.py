@@ -17,7 +17,7 @@ from planner.model.plan import (
     Todo,
 )
 from planner.model.verdicts import CheckKind
-from planner.rules.routing import route
+from planner.rules.routing import role_for
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def set_apart(entry: Entry, failures: Iterable[Failure], known: set[tuple[str, s
 def _todo_of(entry: Entry, failure: Failure) -> Todo:
     name = failure.signature or f"{entry.todo.id}_{failure.category.value.lower()}"
     said = clean(failure.stack_trace_head or failure.category.value, limit=_HEAD)
-    role = route(failure.category, entry.todo.failure_routing)
+    role = role_for(failure, entry.todo)
     fields: dict[str, Any] = {
         "id": f"pre_existing_{_as_id(name)[:_LONGEST_NAME]}",
         "title": f"Mend what failed before: {' '.join(said.split())}",

@@ -77,6 +77,11 @@ class Changes:
         files, _ = self._read()
         return files if self._status.returncode == 0 else None
 
+    @property
+    def since(self) -> str:
+        """What :meth:`files` compares with: ``baseline`` or ``commit``."""
+        return "commit" if self._told is None else "baseline"
+
     def new_files(self) -> tuple[str, ...]:
         """The files that no commit knows, as they are by now."""
         if self._status is None:

@@ -51,7 +51,7 @@ def test_every_command_on_the_page_prints_what_is_shown_and_the_store_is_the_own
     assert (refused.status, refused.out) == (4, "")
     assert refused.err == (
         "planner: .planverify/planverify.db: the store has version 99, written by planner 9.0; "
-        "this planner knows version 1: update it (pip install --upgrade pytest-planverify), "
+        "this planner knows version 2: update it (pip install --upgrade pytest-planverify), "
         "or name another store with --store\n"
     )
 

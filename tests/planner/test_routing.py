@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from planner.model.outcome import Failure
+from planner.model.plan import Todo
 from planner.model.taxonomy import CATEGORIES, Category, Role, RoutingKey
-from planner.rules.routing import route
+from planner.rules.routing import role_for, route
 
 
 @pytest.mark.parametrize("category", Category)
@@ -28,3 +30,14 @@ def test_a_default_of_the_category_itself_goes_before_the_key(category: Category
 
 def test_a_category_without_a_key_is_routed_by_name_only() -> None:
     assert route(Category.BUDGET_EXCEEDED, dict.fromkeys(RoutingKey, Role.CODER)) is Role.HUMAN
+
+
+def test_the_role_of_the_diagnosis_takes_the_place_of_the_defaults_only() -> None:
+    for category in (Category.TEST_REGRESSION, Category.TEST_CRASH, Category.BUDGET_EXCEEDED):
+        assert route(category, {}, Role.TESTER) is Role.TESTER
+        assert route(category, {category: Role.PLANNER}, Role.TESTER) is Role.PLANNER
+    keyed: dict[RoutingKey | Category, Role] = {RoutingKey.IMPLEMENTATION_BUG: Role.DEBUGGER}
+    assert route(Category.TEST_REGRESSION, keyed, Role.TESTER) is Role.DEBUGGER
+    failure = Failure(category=Category.TEST_REGRESSION, target_agent=Role.TESTER)
+    assert role_for(failure, Todo(id="a", title="a")) is Role.TESTER
+    assert role_for(failure, Todo(id="a", title="a", failure_routing=keyed)) is Role.DEBUGGER

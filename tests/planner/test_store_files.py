@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import sys
+from datetime import timedelta
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,12 +14,15 @@ from types import SimpleNamespace
 import pytest
 import sqlalchemy
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
-from store_samples import Carried, append, chain, everything, filled, last_digest, one_line, shop
+from store_samples import START, Carried, append, chain, everything, filled, last_digest, one_line, shop
 
+from planner.edges.correction_reader import read_corrections
 from planner.edges.store import Store, StoreError, opening, sqlite, versions
 from planner.edges.store.tables import ARTIFACTS, SCHEMA
 from planner.edges.store.troubles import told
 from planner.errors import NoStoreError
+from planner.model.past import Correction
+from planner.model.taxonomy import Category, Owner, Role
 
 
 @pytest.fixture(autouse=True)
@@ -112,11 +116,19 @@ def test_a_newer_store_is_refused_and_left_as_it_is(path: Path) -> None:
     raw.close()
     before = everything(path)
     with pytest.raises(
-        StoreError, match=r"has version 7, written by planner 3\.1; this planner knows version 1: update"
+        StoreError, match=r"has version 7, written by planner 3\.1; this planner knows version 2: update"
     ) as t:
         Store.open(path)
     one_line(t.value, path)
     assert everything(path) == before
+
+
+WITHOUT_FEATURES = (
+    "ALTER TABLE planner_diagnoses DROP COLUMN features;"
+    "ALTER TABLE planner_corrections DROP COLUMN features;"
+    "ALTER TABLE planner_corrections DROP COLUMN right_owner;"
+)
+"""What makes version 1 of version 2."""
 
 
 def make_older(path: Path) -> dict[str, list[tuple[object, ...]]]:
@@ -135,7 +147,7 @@ def make_older(path: Path) -> dict[str, list[tuple[object, ...]]]:
     raw = sqlite3.connect(path)
     raw.executescript(
         "ALTER TABLE planner_branches DROP COLUMN resolution; DROP TABLE planner_artifacts;"
-        "UPDATE planner_schema SET version = 0;"
+        f"{WITHOUT_FEATURES} UPDATE planner_schema SET version = 0;"
     )
     raw.close()
     return before
@@ -149,11 +161,49 @@ def upgrade(connection: sqlalchemy.Connection) -> None:
 def test_an_older_store_is_brought_up_to_date(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = make_older(path)
     step = versions.Migration(source=0, change=upgrade, remakes=True)
-    monkeypatch.setattr(versions, "MIGRATIONS", (step,))
+    monkeypatch.setattr(versions, "MIGRATIONS", (step, *versions.MIGRATIONS))
 
     with Store.open(path, create=False) as store:
         assert len(chain(store)) > 10
     assert everything(path) == now
+
+
+def test_corrections_of_the_first_version_are_kept_and_new_ones_hold_features(path: Path) -> None:
+    said = Correction(
+        at=START,
+        fingerprint="here",
+        signature="a1",
+        category=Category.UNKNOWN,
+        role=Role.CODER,
+        right_category=Category.TYPE_ERROR,
+    )
+    with Store.open(path) as store:
+        store.record_correction(said)
+    raw = sqlite3.connect(path)
+    raw.executescript(f"{WITHOUT_FEATURES} UPDATE planner_schema SET version = 1;")
+    raw.close()
+    before = path.read_bytes()
+    assert read_corrections(path, START, 10) == (said,)
+    assert path.read_bytes() == before
+    later = {
+        "at": START + timedelta(days=1),
+        "right_owner": Owner.TEST,
+        "features": ("kind:test", "é"),
+        "by": "ann",
+    }
+    newer = said.model_copy(update=later)
+    only_role = said.model_copy(update={"right_category": None, "at": START + timedelta(days=2)})
+
+    with Store.open(path, create=False) as store:
+        for each in (newer, only_role):
+            store.record_correction(each)
+
+        past = store.past("here", START + timedelta(days=9), 10).corrections
+        assert [each.features for each in past] == [()] * 3, "a run has no use for them"
+    later = START + timedelta(days=9)
+    assert read_corrections(path, later, 10) == (newer, said)
+    assert read_corrections(path, later, 1) == (newer,)
+    assert read_corrections(path, START, 10) == (said,)
 
 
 def test_a_step_that_fails_leaves_the_older_store_as_it_was(
@@ -168,7 +218,8 @@ def test_a_step_that_fails_leaves_the_older_store_as_it_was(
         upgrade(connection)
         connection.execute(sqlalchemy.text("UPDATE no_such_table SET x = 1"))
 
-    monkeypatch.setattr(versions, "MIGRATIONS", (versions.Migration(source=0, change=fail),))
+    steps = (versions.Migration(source=0, change=fail), *versions.MIGRATIONS)
+    monkeypatch.setattr(versions, "MIGRATIONS", steps)
     with pytest.raises(
         StoreError, match=r"opening the store failed: no such table: no_such_table; "
     ) as error:
@@ -248,4 +299,4 @@ def test_a_planner_that_is_not_installed_makes_stores_too(
 
     monkeypatch.setattr(versions, "version", fail)
     filled(path, 2)
-    assert everything(path)["planner_schema"] == [(1, "unknown")]
+    assert everything(path)["planner_schema"] == [(2, "unknown")]

@@ -3,37 +3,209 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
-PLUGIN = """
+from planner.model.evidence import Evidence, ExceptionFact, Frame
+from planner.model.kinds import EvidenceKind, Phase, Side
 from planner.model.outcome import Diagnosis
+from planner.model.taxonomy import Category, Owner
+from pytest_planverify import hookspecs
+from pytest_planverify.supervision.opinions import Opinions
 
-def pytest_planverify_diagnose(evidence):
-    if "test_known" not in (evidence.nodeid or ""):
-        return None
-    return Diagnosis(category="ENVIRONMENT_ERROR", owner="environment", confidence=1, rule="ours",
-                     because="the licence server is away", signature="licence", suggestion="start it")
-"""
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+PAGE = Path(__file__).parents[2] / "docs" / "diagnosis.md"
+PROJECT = {
+    "shop.py": "class ReplicaLags(Exception):\n    pass\n\n\ndef stock():\n"
+    '    raise ReplicaLags("3 s behind")\n',
+    "test_shop.py": "import shop\n\ndef test_stock(): shop.stock()\n\ndef test_other(): assert 1 == 2\n",
+}
+FAILED = Evidence(
+    kind=EvidenceKind.TEST,
+    phase=Phase.CALL,
+    nodeid="test_x.py::test_y",
+    headline="AssertionError: assert 1 == 2",
+    exceptions=(
+        ExceptionFact(
+            type="AssertionError",
+            qualified="builtins.AssertionError",
+            message="assert 1 == 2",
+            frames=(Frame(path="test_x.py", line=1, function="test_y", side=Side.TEST),),
+        ),
+    ),
+)
+SAID = Diagnosis(
+    category=Category.ENVIRONMENT_ERROR,
+    owner=Owner.ENVIRONMENT,
+    confidence=1,
+    rule="ours",
+    because="the licence server is away",
+    signature="licence",
+    suggestion="start it",
+)
 
 
-def test_a_plugin_may_diagnose_and_never_changes_a_verdict(
+def documented(file: str) -> str:
+    """The block of the page that is this file."""
+    found = re.search(rf"^```\w+ {re.escape(file)}\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    assert found, f"{PAGE} shows no {file}"
+    return found[1]
+
+
+def install(folder: Path) -> None:
+    """Put the documented plugin where an installer would, with the entry points of its pyproject."""
+    project = tomllib.loads(documented("pyproject.toml"))["project"]
+    info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    lines = [f"{name} = {value}\n" for name, value in project["entry-points"]["pytest11"].items()]
+    (info / "entry_points.txt").write_text("[pytest11]\n" + "".join(lines))
+    (folder / "shop_diagnosis.py").write_text(documented("shop_diagnosis.py"))
+
+
+def test_an_installed_plugin_as_documented_decides_category_and_role_and_no_verdict(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    pytester.makepyfile(ours=PLUGIN, test_x="def test_known(): assert 0\ndef test_other(): assert 1 == 2\n")
-    tests = [{"cmd": "pytest test_x.py"}]
-    item = {"id": "a", "title": "a", "acceptance_criteria": {"tests": tests}}
-    pytester.path.joinpath("plan.yaml").write_text(json.dumps({"todo_list_id": "p", "items": [item]}))
-    pytester.syspathinsert()
+) -> None:
+    install(pytester.path / "site")
+    monkeypatch.setenv("PYTHONPATH", str(pytester.path / "site"))
+    for name, text in PROJECT.items():
+        pytester.path.joinpath(name).write_text(text)
+    criteria = {"tests": [{"cmd": "pytest test_shop.py"}]}
+    plain = {"id": "a", "title": "a", "acceptance_criteria": criteria}
+    routed = {**plain, "id": "b", "failure_routing": {"ENVIRONMENT_ERROR": "planner"}}
+    plan = {"todo_list_id": "p", "items": [plain, routed]}
+    pytester.path.joinpath("plan.yaml").write_text(json.dumps(plan))
 
-    result = pytester.runpytest_subprocess("-p", "pytest_planverify.plugin", "-p", "ours", "--planverify")
+    result = pytester.runpytest_subprocess("--planverify")
 
     assert result.ret == 1, result.stdout.str()
-    (outcome,) = json.loads(pytester.path.joinpath(".planverify/outcomes.json").read_text())["outcomes"]
-    rules = {failure["rule"]: failure for failure in outcome["failures"]}
-    assert rules["ours"]["signature"] == "licence"
-    assert rules["ours"]["tests"] == ["test_x.py::test_known"]
-    assert len(rules) == 2
-    assert outcome["failure_evidence"]["rule"] == "ours"
-    assert outcome["state"] == "test_failed"
+    outcomes = json.loads(pytester.path.joinpath(".planverify/outcomes.json").read_text())["outcomes"]
+    for outcome, role in zip(outcomes, ("tester", "planner"), strict=True):
+        rules = {failure["rule"]: failure for failure in outcome["failures"]}
+        said = rules["shop-replica-lags"]
+        assert (said["category"], said["owner"]) == ("ENVIRONMENT_ERROR", "environment")
+        assert (said["confidence"], said["target_agent"]) == (0.95, role)
+        assert said["tests"] == ["test_shop.py::test_stock"]
+        assert "3 s behind" in said["suggestion"]
+        assert len(rules) == 2
+        assert outcome["failure_evidence"]["rule"] == "shop-replica-lags"
+        assert outcome["state"] == "test_failed"
+
+
+def opinions_of(**plugins: object) -> Opinions:
+    """Opinions where these plugins are registered, the last one is asked first."""
+    manager = pytest.PytestPluginManager()
+    manager.add_hookspecs(hookspecs)
+    for name, answer in plugins.items():
+        manager.register(Plugin(answer), name)
+    return Opinions(manager)
+
+
+class Plugin:
+    """A plugin that gives one answer."""
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    def pytest_planverify_diagnose(self, evidence: Evidence) -> object:
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+
+BROKEN = [
+    (RuntimeError("no\nsuch\x1b[31m thing"), "raised RuntimeError: no such thing"),
+    (SystemExit(0), "raised SystemExit: 0"),
+    (pytest.skip.Exception("not here"), "raised Skipped: not here"),
+    (pytest.exit.Exception("enough", 0), "raised Exit: enough"),
+    ("ENVIRONMENT_ERROR", "returned str, which is no Diagnosis"),
+    (False, "returned bool, which is no Diagnosis"),
+    ({"category": "FLAKY_TEST"}, "returned dict, which is no Diagnosis"),
+    (Diagnosis.model_construct(category="NONSENSE"), "returned a Diagnosis with fields that cannot be"),
+    (SAID.model_copy(update={"confidence": "much"}), "returned a Diagnosis with fields that cannot be"),
+]
+
+
+@pytest.mark.parametrize(("answer", "what"), BROKEN, ids=[what for _, what in BROKEN])
+def test_a_plugin_that_breaks_is_told_in_one_line_and_the_rules_are_asked(
+    answer: object, what: str, tmp_path: Path
+) -> None:
+    opinions = opinions_of(broken=answer)
+    ask = opinions.below(tmp_path)
+
+    found = [ask(FAILED), ask(FAILED)]
+
+    assert [each.category for each in found] == [Category.TEST_REGRESSION] * 2
+    assert opinions.notes == (
+        f"the plugin broken {what} in pytest_planverify_diagnose and was passed over; "
+        "mend it, or leave it out with -p no:broken",
+    )
+
+
+def test_a_plugin_that_raises_does_not_keep_the_next_from_being_asked(tmp_path: Path) -> None:
+    opinions = opinions_of(silent=None, ours=SAID, broken=ValueError("x"))
+
+    assert opinions.below(tmp_path)(FAILED) == SAID
+    assert ["the plugin broken raised ValueError: x" in note for note in opinions.notes] == [True]
+
+
+def test_of_several_plugins_the_first_result_wins(tmp_path: Path) -> None:
+    other = SAID.model_copy(update={"rule": "theirs"})
+    assert opinions_of(theirs=other, ours=SAID).below(tmp_path)(FAILED).rule == "ours"
+    assert opinions_of(ours=SAID, silent=None).below(tmp_path)(FAILED).rule == "ours"
+
+
+def test_nonsense_of_one_of_several_is_told_and_the_rules_are_asked(tmp_path: Path) -> None:
+    opinions = opinions_of(one=3, other=None)
+
+    assert opinions.below(tmp_path)(FAILED).category is Category.TEST_REGRESSION
+    (note,) = opinions.notes
+    assert note.startswith("a plugin returned int, which is no Diagnosis in ")
+    assert note.endswith("; mend it")
+
+
+def test_a_plugin_that_cannot_be_left_out_is_told_and_the_rules_are_asked() -> None:
+    def pytest_planverify_diagnose(evidence: Evidence) -> None:
+        raise RuntimeError("odd")
+
+    manager = pytest.PytestPluginManager()
+    manager.add_hookspecs(hookspecs)
+    manager.register(SimpleNamespace(pytest_planverify_diagnose=pytest_planverify_diagnose), "odd")
+    opinions = Opinions(manager)
+
+    assert opinions.below(Path("nowhere"))(FAILED).category is Category.TEST_REGRESSION
+    assert [note.partition(" in ")[0] for note in opinions.notes] == [
+        "the plugin odd raised RuntimeError: odd"
+    ]
+
+
+def test_an_exception_that_comes_out_of_no_plugin_is_told_without_a_name() -> None:
+    class Wrapper:
+        @pytest.hookimpl(wrapper=True)
+        def pytest_planverify_diagnose(self, evidence: Evidence) -> Generator[None, object, object]:
+            if evidence.nodeid is None:
+                yield
+            return None
+
+    manager = pytest.PytestPluginManager()
+    manager.add_hookspecs(hookspecs)
+    manager.register(Wrapper(), "wrapper")
+    manager.register(Plugin(None), "other")
+    opinions = Opinions(manager)
+
+    assert opinions.below(Path("nowhere"))(FAILED).category is Category.TEST_REGRESSION
+    assert [note.partition(":")[0] for note in opinions.notes] == ["a plugin raised RuntimeError"]
+
+
+def test_ctrl_c_in_a_plugin_ends_the_run(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        opinions_of(broken=KeyboardInterrupt()).below(tmp_path)(FAILED)

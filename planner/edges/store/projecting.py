@@ -201,6 +201,7 @@ def _diagnoses(event: Event, after: State) -> Iterator[DiagnosisRow]:
             line=None if place is None else place.line,
             function=None if place is None else place.function,
             suggestion=failure.suggestion,
+            features=failure.features or (),
         )
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import case, select
 
 from planner.edges.store.tables import CORRECTIONS, PLANS, REPAIRS, RUNS, TODOS
 from planner.edges.store.times import moment
-from planner.edges.store.writing import insert
+from planner.edges.store.writing import as_list, insert
 from planner.model.life import PlanState
 from planner.model.past import Correction, PastRecords, PastRepair, PastTodo
 
@@ -55,14 +55,21 @@ def past_of(connection: Connection, fingerprint: str, now: datetime, limit: int)
         fingerprint=fingerprint,
         repairs=_known(PastRepair, repairs),
         todos=_known(PastTodo, ({**each, "categories": json.loads(each["categories"])} for each in todos)),
-        corrections=_known(Correction, ({**each, "by": each["corrected_by"]} for each in corrections)),
+        corrections=_known(
+            Correction, ({**each, "by": each["corrected_by"], "features": ()} for each in corrections)
+        ),
     )
 
 
 def write_correction(connection: Connection, correction: Correction) -> None:
     """Keep what a person has corrected."""
-    plain = correction.model_dump(mode="json", exclude={"at", "by"})
-    insert(connection, CORRECTIONS, [{**plain, "at": moment(correction.at), "corrected_by": correction.by}])
+    row = {
+        **correction.model_dump(mode="json", exclude={"at", "by"}),
+        "at": moment(correction.at),
+        "corrected_by": correction.by,
+        "features": as_list(correction.features),
+    }
+    insert(connection, CORRECTIONS, [row])
 
 
 def write_plan(connection: Connection, plan: CachedPlan) -> None:

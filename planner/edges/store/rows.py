@@ -82,6 +82,7 @@ class DiagnosisRow:
     line: int | None
     function: str | None
     suggestion: str | None
+    features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

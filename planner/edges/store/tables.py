@@ -121,6 +121,7 @@ DIAGNOSES = Table(
     Column("line", Integer),
     Column("function", Text),
     Column("suggestion", Text),
+    Column("features", Text),
     _of_event(),
     Index("planner_diagnoses_by_signature", "signature"),
 )
@@ -219,9 +220,11 @@ CORRECTIONS = Table(
     Column("right_category", Word),
     Column("corrected_by", Text),
     Column("because", Text),
+    Column("right_owner", Word),
+    Column("features", Text),
     Index("planner_corrections_by_time", "fingerprint", "at"),
 )
-"""Memory: what people corrected. No log holds it."""
+"""Memory: what people corrected. No log holds it. ``features`` are a list in JSON, here and above."""
 
 PLANS = Table(
     "planner_plans",

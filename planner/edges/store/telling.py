@@ -143,6 +143,9 @@ class Seen:
     branches: tuple[Branch, ...]
     """Those that were made for it, the newest first."""
     corrections: tuple[Mapping[str, Any], ...]
+    role: str | None = None
+    """Who was to act on it when it was seen last."""
+    features: tuple[str, ...] = ()
 
 
 _Held = TypeVar("_Held", Run, Branch, Approval, Artifacts)
@@ -232,8 +235,17 @@ def seen(connection: Connection, signature: str) -> Seen | None:
         fingerprint=newest.fingerprint if newest else corrected[0].fingerprint,
         repairs=_repairs(connection, signature),
         branches=tuple(_made(Branch, row) for row in made),
-        corrections=tuple(dict(row._mapping) for row in corrected),
+        corrections=tuple(
+            {name: value for name, value in row._mapping.items() if name != "features"} for row in corrected
+        ),
+        role=newest.role if newest else None,
+        features=_features([*failures, *corrected]),
     )
+
+
+def _features(rows: Iterable[Row[Any]]) -> tuple[str, ...]:
+    """Of the first row that holds any: an older planner has kept none."""
+    return next((tuple(json.loads(row.features)) for row in rows if row.features), ())
 
 
 def signatures(connection: Connection) -> tuple[str, ...]:

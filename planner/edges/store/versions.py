@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from sqlalchemy import inspect, select
+from sqlalchemy import DDL, inspect, select
 
 from planner.edges.store.remaking import remake_all
-from planner.edges.store.tables import METADATA, SCHEMA
+from planner.edges.store.tables import CORRECTIONS, DIAGNOSES, METADATA, SCHEMA
 from planner.errors import StoreError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-VERSION = 1
+VERSION = 2
 """Of the tables in :mod:`.tables`."""
 
 
@@ -36,7 +36,18 @@ class Migration:
     """Whether the projections are to be made from the events anew when the last step is done."""
 
 
-MIGRATIONS: tuple[Migration, ...] = ()
+def _learn(connection: Connection) -> None:
+    """Corrections say whose fault it was, and by what failures like it are found."""
+    for table, column in (
+        (DIAGNOSES, DIAGNOSES.c.features),
+        (CORRECTIONS, CORRECTIONS.c.right_owner),
+        (CORRECTIONS, CORRECTIONS.c.features),
+    ):
+        kind = column.type.compile(connection.dialect)
+        connection.execute(DDL(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"))
+
+
+MIGRATIONS: tuple[Migration, ...] = (Migration(source=1, change=_learn),)
 """Every step since the first version."""
 
 

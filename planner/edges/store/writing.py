@@ -20,7 +20,7 @@ from planner.edges.store.tables import (
 from planner.edges.store.times import seconds_between
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from sqlalchemy import Connection, Table
 
@@ -42,6 +42,11 @@ def insert(connection: Connection, table: Table, rows: Iterable[dict[str, Any]])
         connection.execute(table.insert(), held)
 
 
+def as_list(words: Sequence[str]) -> str | None:
+    """Words as they are held in one column; nothing where there are none."""
+    return json.dumps(list(words), ensure_ascii=False) if words else None
+
+
 class _RowWriter:
     """Knows the event whose rows are written."""
 
@@ -60,7 +65,10 @@ class _RowWriter:
             self._move_branch(move.branch_id, asdict(move))
         self._insert(
             DIAGNOSES,
-            [{"place": place, "at": self._at, **asdict(each)} for place, each in enumerate(rows.diagnoses)],
+            [
+                {"place": place, "at": self._at, **asdict(each), "features": as_list(each.features)}
+                for place, each in enumerate(rows.diagnoses)
+            ],
         )
         self._insert(APPROVALS, [{**asdict(each), "asked": self._at} for each in rows.questions])
         for answer in rows.answers:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from planner.rules.revision.facts import exceptions, kindred, quoted
 from planner.rules.revision.layout import MODULE, module_file
 from planner.rules.revision.steps import add_step
-from planner.rules.routing import route
+from planner.rules.routing import role_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,7 @@ class _Missing:
 
 def after_import_error(situation: Situation) -> Iterator[Edit]:
     """Adds a step that writes the project's own module, or declares and installs a foreign one."""
-    role = route(situation.failure.category, situation.todo.failure_routing)
+    role = role_for(situation.failure, situation.todo)
     missing = missing_import(situation)
     if missing is None:
         said = situation.failure.stack_trace_head or situation.failure.suggestion or "nothing more is known"

@@ -12,7 +12,7 @@ from planner.rules.revision.files import files_with_findings
 from planner.rules.revision.narrowing import narrow_files, narrowed
 from planner.rules.revision.steps import add_step
 from planner.rules.revision.tool_commands import own_commands, tool_index
-from planner.rules.routing import route
+from planner.rules.routing import role_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,7 +68,7 @@ def after_lint_error(situation: Situation) -> Iterator[Edit]:
         title=f"Mend what {quoted(linter)} can mend by itself",
         task="AUTO_FIX" if fix else "FIX",
         hint=_hint(situation, linter, fix),
-        role=route(situation.failure.category, situation.todo.failure_routing),
+        role=role_for(situation.failure, situation.todo),
         target_file=files[0] if files else None,
         allowed_files=_allowed(situation, files),
     )

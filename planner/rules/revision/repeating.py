@@ -9,7 +9,7 @@ from planner.model.edits import QuarantineTest
 from planner.model.taxonomy import Repeatability
 from planner.rules.revision.facts import failing_tests, quoted
 from planner.rules.revision.isolating import isolate, isolate_company
-from planner.rules.routing import route
+from planner.rules.routing import role_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,7 @@ def _quarantine(situation: Situation) -> Iterator[QuarantineTest]:
         return
     expires = (today + timedelta(days=QUARANTINE_DAYS)).isoformat()
     borne = {each.nodeid: each.expires for each in situation.plan.metadata.flaky_retry.quarantine}
-    role = route(situation.failure.category, situation.todo.failure_routing)
+    role = role_for(situation.failure, situation.todo)
     ticket = situation.branch.id if situation.branch else situation.todo.id
     for nodeid in failing_tests(situation)[:_MOST]:
         until = borne.get(nodeid)

@@ -1,0 +1,149 @@
+"""What the source of the product has for a function that a test could not call."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from planner.model.evidence import Evidence, ExceptionFact, Frame
+from planner.model.kinds import EvidenceKind, Side
+from pytest_planverify.checks import actual
+from pytest_planverify.checks.actual import actual_signature
+from pytest_planverify.checks.promised import with_promise
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SOURCE = """
+import functools, sys
+
+def plain(a, b: int = 2, /, c="x", *rest: str, d, e=None, **more) -> list[int]: ...
+
+async def later(a): ...
+
+@functools.lru_cache
+def cached(a): ...
+
+if sys.platform == "win32":
+    def twice(a): ...
+else:
+    def twice(b): ...
+
+try:
+    def tried(a): ...
+except ImportError:
+    pass
+
+class Cart:
+    def __init__(self, owner): ...
+    def add(self, item, *, count=1): ...
+    @classmethod
+    def of(cls, text): ...
+    @staticmethod
+    def tax(rate): ...
+    def any(*args): ...
+    def bare(): ...
+    @property
+    def total(self): ...
+    class Line:
+        def show(self, width=3): ...
+
+class Bare: ...
+
+attribute = 3
+"""
+
+
+def subject(function: str = "plain", path: str = "shop/cart.py") -> Frame:
+    return Frame(path=path, line=1, function=function, side=Side.PRODUCT)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "cart.py").write_text(SOURCE)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("callee", "shown"),
+    [
+        ("plain", "plain(a, b: int = 2, /, c='x', *rest: str, d, e=None, **more) -> list[int]"),
+        ("later", "later(a)"),
+        ("tried", "tried(a)"),
+        ("Cart.__init__", "Cart.__init__(owner)"),
+        ("Cart.add", "Cart.add(item, *, count=1)"),
+        ("Cart.of", "Cart.of(text)"),
+        ("Cart.tax", "Cart.tax(rate)"),
+        ("Cart.any", "Cart.any(*args)"),
+        ("Cart.bare", "Cart.bare()"),
+        ("Cart.Line.show", "Cart.Line.show(width=3)"),
+        ("Bare", "Bare()"),
+        ("cached", None),
+        ("twice", None),
+        ("missing", None),
+        ("attribute", None),
+        ("plain.inner", None),
+        ("Cart.missing", None),
+        ("make.<locals>.inner", None),
+    ],
+)
+def test_the_source_tells_the_signature_or_nothing_does(callee: str, shown: str | None, root: Path) -> None:
+    assert actual_signature(callee, [subject(callee)], root) == shown
+
+
+def test_the_file_of_the_class_is_asked_before_others(root: Path) -> None:
+    (root / "other.py").write_text("class Cart:\n    def add(self, other): ...\n")
+    subjects = [subject("helper", "other.py"), subject("Cart")]
+    assert actual_signature("Cart.add", subjects, root) == "Cart.add(item, *, count=1)"
+    assert actual_signature("Cart.of", [subject("x", "gone.py"), *subjects], root) == "Cart.of(text)"
+
+
+def test_only_what_lies_below_the_root_and_can_be_read_is_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "broken.py").write_text("def plain(:\n")
+    (root / "null.py").write_bytes(b"\x00")
+    outside = root.parent / f"{root.name}_outside.py"
+    outside.write_text("def plain(secret): ...\n")
+    (root / "link.py").symlink_to(outside)
+    for path in ("broken.py", "null.py", "link.py", str(outside), f"../{outside.name}", "shop", "gone.py"):
+        assert actual_signature("plain", [subject(path=path)], root) is None, path
+    monkeypatch.setattr(actual, "MAX_BYTES", 10)
+    assert actual_signature("plain", [subject()], root) is None
+
+
+def failed_call(message: str, **more: Any) -> Evidence:
+    error = ExceptionFact(type="TypeError", qualified="builtins.TypeError", message=message)
+    return Evidence(kind=EvidenceKind.TEST, exceptions=(error,), subjects=(subject("Cart"),), **more)
+
+
+def test_evidence_of_a_failed_call_tells_what_is_promised_and_what_is_there(root: Path) -> None:
+    method = {"name": "add", "parameters": [{"name": "item"}, {"name": "count", "default": "1"}]}
+    contract = {
+        "contract_version": 1,
+        "module": "shop.cart",
+        "classes": [{"name": "Cart", "methods": [method]}],
+    }
+    (root / "cart.json").write_text(json.dumps(contract))
+    message = "Cart.add() takes 2 positional arguments but 3 were given"
+
+    told = with_promise(failed_call(message, contract_path="cart.json"), root)
+
+    assert told.promised == "Cart.add(item, count=1)"
+    assert told.actual_signature == "Cart.add(item, *, count=1)"
+    assert with_promise(failed_call(message), root).promised is None
+    assert with_promise(failed_call(message), root).actual_signature == "Cart.add(item, *, count=1)"
+    assert with_promise(told, root) == told
+
+
+@pytest.mark.parametrize("message", ["unsupported operand", "gone() takes 1 positional argument"])
+def test_other_failures_read_nothing(message: str, root: Path) -> None:
+    evidence = failed_call(message, contract_path="gone.json")
+    assert with_promise(evidence, root) is evidence
+    bare = evidence.model_copy(update={"subjects": ()})
+    assert with_promise(bare, root) is bare
+    nothing = Evidence(kind=EvidenceKind.TEST)
+    assert with_promise(nothing, root) is nothing
