@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.cli.screen import Screen, cells, counted, listed, moment, padded
 from planner.model.verdicts import Verdict
+from planner.rules.cause_words import consequences, is_worth_telling, place
 from planner.rules.progress import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.cli.loading import PlanView
-    from planner.model.outcome import Check, Outcome
+    from planner.model.outcome import Cause, Check, Outcome
     from planner.rules.progress import Node, StatusTree
 
 _MARKS: dict[Standing, tuple[str, str, str]] = {
@@ -45,6 +46,7 @@ def show_status(view: PlanView, tree: StatusTree, node: Node | None, depth: int 
         _head(screen, view, tree)
         _tree(screen, tree.nodes, depth)
         _totals(screen, tree)
+        _fix_first(screen, view.document.causes)
     else:
         show_todo(screen, view, node)
         _tree(screen, (*node.branches, *node.children), depth)
@@ -122,6 +124,17 @@ def _totals(screen: Screen, tree: StatusTree) -> None:
     parts = [f"{count} {_MARKS[standing][1]}" for standing, count in counts.items()]
     parts += [counted(branches, "branch")] if branches else []
     screen.line(", ".join(parts))
+
+
+def _fix_first(screen: Screen, causes: Sequence[Cause]) -> None:
+    """The first root cause, where it is not plain from the todos what to mend first."""
+    if not is_worth_telling(causes):
+        return
+    first = causes[0]
+    said = f"{first.category} {place(first)}".strip()
+    more = f", before {counted(len(causes) - 1, 'other cause')}" if len(causes) > 1 else ""
+    told = f"{said}, {consequences(first)}{more}: {first.headline}"
+    screen.labelled("fix first", told, indent=0, room=11)
 
 
 def show_todo(screen: Screen, view: PlanView, node: Node) -> None:

@@ -253,9 +253,13 @@ class Evidence(ReadValue):
     """The contract that the todo names, whether or not it was checked."""
     promised: str | None = None
     """The signature that this contract promises for the function whose call failed."""
+    actual_signature: str | None = None
+    """The signature that the product's source has for that function."""
     changed: tuple[ChangedFile, ...] | None = None
     """What differs from the baseline, or from the last commit where there is none; at most 50 files.
     ``None`` where nothing is known of it."""
+    changed_since: str | None = None
+    """Since when: ``baseline`` or ``commit``."""
     confirmations: tuple[Confirmation, ...] = ()
     swallowed_timeout: bool = False
     """The test passed, but longer after its limit than a limit allows."""

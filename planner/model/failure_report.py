@@ -20,7 +20,7 @@ from planner.model.evidence import (
     Selector,
 )
 from planner.model.kinds import EvidenceKind, Phase
-from planner.model.outcome import Failure, FixtureUse
+from planner.model.outcome import Failure, FixtureUse, Location
 from planner.model.taxonomy import Category, Role
 from planner.model.verdicts import CheckKind, TodoState, Verdict
 
@@ -130,6 +130,25 @@ class LookAt(ReadValue):
     why: str
 
 
+class ReportedCause(ReadValue):
+    """A root cause of the run, as far as it concerns who repairs this todo."""
+
+    rank: int
+    """Its place in the order in which the causes of the run are best mended, from 1."""
+    of: int
+    """So many causes there are."""
+    because: str = ""
+    """Why it comes at this place."""
+    headline: str = ""
+    location: Location | None = None
+    todos: tuple[str, ...] = ()
+    """The todos that it makes fail; at most 10."""
+    tests: int = 0
+    """How many tests of the run show it."""
+    files: int = 0
+    """How many files of tests could not be collected because of it."""
+
+
 class ReportedFailure(ReadValue):
     """One root cause with everything that was seen of it."""
 
@@ -139,6 +158,10 @@ class ReportedFailure(ReadValue):
     observations: tuple[Observation, ...] = ()
     look_at: tuple[LookAt, ...] = ()
     """The likeliest place first."""
+    cause: ReportedCause | None = None
+    """The cause of the run that it belongs to."""
+    fix_first: tuple[ReportedCause, ...] = ()
+    """Causes of other todos that probably explain it: with them mended it may be gone."""
     what_to_do: tuple[str, ...] = ()
     """What helps against failures that this rule explains, the first step first."""
     rule_page: str | None = None

@@ -13,7 +13,7 @@ from pydantic import Field
 from planner.model.base import ReadValue
 from planner.model.evidence import Evidence
 from planner.model.kinds import Phase
-from planner.model.outcome import Check, Outcome, PlanRef, RunInfo
+from planner.model.outcome import Cause, Check, Outcome, PlanRef, RunInfo
 from planner.model.verdicts import TestOutcome, TodoState
 
 JOURNAL_VERSION: Literal[1] = 1
@@ -368,6 +368,8 @@ class RunFinished(JournalRecord):
     exit_status: int
     interrupted: bool = False
     run: RunInfo | None = None
+    causes: tuple[Cause, ...] = ()
+    """Of the failures of the run: those that this plan has a part in."""
 
 
 Record: TypeAlias = Annotated[

@@ -27,6 +27,8 @@ from planner.model.verdicts import (
 
 __all__ = [
     "SCHEMA_VERSION",
+    "Cause",
+    "CauseTodo",
     "Check",
     "CheckAtBase",
     "CheckKind",
@@ -138,6 +140,8 @@ class Diagnosis(ReadValue):
     runner_up: RunnerUp | None = None
     location: Location | None = None
     suggestion: str
+    target_agent: Role | None = None
+    """Who should act, where that is not the category's default; the todo's own routing goes before it."""
 
 
 class Failure(ReadValue):
@@ -167,6 +171,8 @@ class Failure(ReadValue):
     suggestion: str | None = None
     rerun: str | None = None
     """A command that reruns just this, from where the run was started."""
+    features: tuple[str, ...] | None = None
+    """What other failures are compared with to find those like it; a correction keeps them."""
 
 
 class OutcomeMetrics(ReadValue):
@@ -223,6 +229,44 @@ class Summary(ReadValue):
     """How the tests of the run compare with the baseline; empty without one."""
 
 
+class CauseTodo(ReadValue):
+    """A todo that a cause makes fail."""
+
+    todo_id: str
+    plan: str | None = None
+    tests: int = 0
+    """How many of its tests show the cause; 0 where it is a criterion without tests."""
+
+
+class Cause(ReadValue):
+    """One root cause of the failures of a run, with all that it brings about."""
+
+    rank: int
+    """Its place in the order in which the causes are best mended, from 1."""
+    signatures: tuple[str, ...]
+    """Of the failures that it explains; the one that was seen most clearly first."""
+    category: Category
+    owner: Owner | None = None
+    confidence: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Of the diagnosis that names the category."""
+    headline: str = ""
+    location: Location | None = None
+    todos: tuple[CauseTodo, ...] = ()
+    """In the order of their dependencies."""
+    tests: int = 0
+    """How many tests show it; one that several todos name counts once."""
+    files: int = 0
+    """How many files of tests could not be collected because of it."""
+    top_tests: tuple[str, ...] = ()
+    """At most 10 of these tests and files."""
+    because: str = ""
+    """Why it comes at this place."""
+    joined: tuple[str, ...] = ()
+    """What shows that failures with different signatures are one."""
+    explains: tuple[str, ...] = ()
+    """Signatures of other causes that will probably be gone with it."""
+
+
 class OutcomeDocument(ReadValue):
     """The outcome file."""
 
@@ -231,6 +275,8 @@ class OutcomeDocument(ReadValue):
     run: RunInfo
     summary: Summary
     outcomes: tuple[Outcome, ...]
+    causes: tuple[Cause, ...] = ()
+    """The root causes of all failures of the run, the first to mend first."""
 
     def outcome(self, todo_id: str, plan: str | None = None) -> Outcome:
         """The outcome of that todo. Raises ``KeyError``."""

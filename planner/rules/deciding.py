@@ -30,9 +30,10 @@ from planner.rules.editing import Editing
 from planner.rules.halting import halt_of
 from planner.rules.noticing import needs, notices
 from planner.rules.repairing import Failed, context_edit, propose_branch, revised
-from planner.rules.routing import route
+from planner.rules.routing import role_for
 from planner.rules.scheduling import deferred, ready_todos
 from planner.rules.setting_apart import set_apart
+from planner.rules.shared_causes import behind_shared_causes
 from planner.rules.triage import Ruling, triage
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ DECISION_RULES: Mapping[str, str] = {
     "branch-has-attempts-left": "A branch that is still red is worked on again, up to max_debug_attempts.",
     "branch-under-way": "While a branch is open and unchanged, nothing else is sent to its parent.",
     "branch-limit": "No more than max_concurrent_branches branches are open at once; the others wait.",
+    "shared-cause": "Todos that fail by one cause get one branch; the others wait until it is mended.",
     "branch-depth": "Branches are nested no deeper than max_branch_depth; after that a person decides.",
     "attempts-used-up": "A branch that is red after max_debug_attempts attempts goes to a person.",
     "branch-lifetime": "A branch that is red after max_lifetime_seconds goes to a person.",
@@ -83,7 +85,7 @@ def todos_to_explain(
     board = lay_out(plan, document, subs or {})
     if halt_of(board, document, plan.metadata) is not None:
         return ()
-    rulings = triage(board, document.run.finished_at)
+    rulings = behind_shared_causes(triage(board, document.run.finished_at), document.causes)
     waiting = deferred(board, rulings, limit=plan.metadata.max_concurrent_branches)
     return tuple(
         ruling.entry.id
@@ -154,7 +156,8 @@ class _Deciding:
         for entry in self.board.entries.values():
             self.taken.setdefault(entry.within, set()).add(entry.todo.id)
         known = {(within, name) for within, names in self.taken.items() for name in names}
-        rulings = triage(self.board, self.document.run.finished_at)
+        ruled = triage(self.board, self.document.run.finished_at)
+        rulings = behind_shared_causes(ruled, self.document.causes)
         limit = plan.metadata.max_concurrent_branches
         waiting = deferred(self.board, rulings, limit=limit)
         found: list[Repair] = []
@@ -183,7 +186,7 @@ class _Deciding:
             self._failed(ruling, failure),
             self._draft(entry),
             branch_id=next_branch_id(entry.todo.id, taken),
-            role=route(failure.category, entry.todo.failure_routing),
+            role=role_for(failure, entry.todo),
             depth=ruling.depth,
             via=None if ruling.branch is None else ruling.branch.todo.id,
             rule=ruling.rule,
@@ -281,7 +284,7 @@ class _Deciding:
             "because": ruling.because,
             "category": None if failure is None else failure.category,
             "reason": None if failure is None else branch_reason(failure.category),
-            "role": route(failure.category, entry.todo.failure_routing) if failure and acts else None,
+            "role": role_for(failure, entry.todo) if failure and acts else None,
             "confidence": None if failure is None else failure.confidence,
             "failure": failure,
             "branch_id": None if ruling.branch is None else ruling.branch.id,

@@ -30,6 +30,7 @@ from planner.model.plan import ID_PATTERN
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 from pytest_planverify.reports.comparisons import comparison
+from pytest_planverify.reports.reported_causes import KnownCauses
 from pytest_planverify.reports.source_excerpts import SourceReader
 
 if TYPE_CHECKING:
@@ -51,13 +52,19 @@ _IDS = frozenset(("id", "run_id", "digest", "sha256", "signature"))
 
 
 def failure_report(
-    outcome: Outcome, evidence: Sequence[Evidence], *, plan: LoadedPlan, run_id: str | None = None
+    outcome: Outcome,
+    evidence: Sequence[Evidence],
+    *,
+    plan: LoadedPlan,
+    run_id: str | None = None,
+    causes: KnownCauses | None = None,
 ) -> dict[str, Any]:
     """The report as JSON data, in the shape of :class:`FailureReport`.
 
-    ``evidence`` is all that was seen of the todo's failures, in any order.
+    ``evidence`` is all that was seen of the todo's failures, in any order; ``causes`` are those of the run.
     """
     reader = SourceReader(plan.root)
+    causes = causes or KnownCauses()
     todo = next((item for item in plan.plan.items if item.id == outcome.todo_id), None)
     left = list(evidence)
     failures: list[ReportedFailure] = []
@@ -65,7 +72,9 @@ def failure_report(
         mine = [fact for fact in left if _belongs(fact, failure)]
         left = [fact for fact in left if fact not in mine]
         check = next((check for check in outcome.checks if check.id == failure.check_id), None)
-        failures.append(_reported(failure, mine, check, todo, reader))
+        reported = _reported(failure, mine, check, todo, reader)
+        told = {"cause": causes.of(failure), "fix_first": causes.before(outcome, failure)}
+        failures.append(reported.model_copy(update=told))
     report = FailureReport(
         run_id=run_id,
         plan=ReportedPlan(

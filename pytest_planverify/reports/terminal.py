@@ -62,6 +62,10 @@ def render_summary(
             _write_tracebacks(longreprs, screen)
         how = Detailing(verbosity=verbosity, answers_path=answers_path)
         _write_plans(document, screen, how, {loaded.plan.todo_list_id: loaded for loaded in plans})
+        if document.causes:
+            from pytest_planverify.reports.causes import write_causes  # a green run has none
+
+            write_causes(document, screen, verbosity=verbosity)
         _write_comparison(document.summary, screen)
         _write_notes(document.run, screen, outcomes_path)
     text, style = final_line(document)

@@ -58,6 +58,8 @@ class Assembler:
         self._first_opinion = first_opinion
         self._recording = recording
         self._changed_files: dict[Path, tuple[ChangedFile, ...] | None] = {}
+        self.diagnosed: list[tuple[str, Evidence, Diagnosis]] = []
+        """Every failure that was looked at, with the id of its todo."""
         self._comparison: Comparison | None = None
         if baseline is not None:
             from pytest_planverify.baseline.comparing import Comparison
@@ -123,7 +125,7 @@ class Assembler:
         evidence = tuple(
             each
             if changed is None or each.changed is not None
-            else each.model_copy(update={"changed": changed})
+            else each.model_copy(update={"changed": changed, "changed_since": self._changes[root].since})
             for each in pieces
         )
         return replace(run, evidence=evidence)
@@ -172,18 +174,23 @@ class Assembler:
             return []
         from pytest_planverify.diagnosis import diagnose  # a green run does not pay for the rules
 
-        groups: dict[str, tuple[Diagnosis, Evidence, list[str]]] = {}
+        groups: dict[str, tuple[Diagnosis, Evidence, dict[str, None]]] = {}
         for run in runs:
             for evidence in run.evidence:
                 diagnosis = self._first_opinion(evidence) or diagnose(evidence)
+                self.diagnosed.append((todo.id, evidence, diagnosis))
                 known = groups.get(diagnosis.signature)
                 if known is None:
-                    groups[diagnosis.signature] = (diagnosis, evidence, list(evidence.tests))
+                    groups[diagnosis.signature] = (diagnosis, evidence, dict.fromkeys(evidence.tests))
                     continue
-                known[2].extend(test for test in evidence.tests if test not in known[2])
+                known[2].update(dict.fromkeys(evidence.tests))
                 if diagnosis.confidence > known[0].confidence:  # one cause, seen more clearly here
                     groups[diagnosis.signature] = (diagnosis, evidence, known[2])
-        failures = [each for group in groups.values() for each in self._parts(todo, *group)]
+        failures = [
+            each
+            for diagnosis, evidence, tests in groups.values()
+            for each in self._parts(todo, diagnosis, evidence, tuple(tests))
+        ]
         return sorted(
             failures,
             key=lambda failure: (failure.category.facts.family.severity, -(failure.confidence or 0)),
@@ -203,6 +210,8 @@ class Assembler:
     def _failure(
         self, todo: Todo, diagnosis: Diagnosis, evidence: Evidence, tests: Sequence[str]
     ) -> Failure:
+        from pytest_planverify.diagnosis.likeness import features
+
         return Failure(
             category=diagnosis.category,
             owner=diagnosis.owner,
@@ -212,7 +221,7 @@ class Assembler:
             because=diagnosis.because,
             signature=diagnosis.signature,
             routing_key=diagnosis.category.facts.routing_key,
-            target_agent=route(diagnosis.category, todo.failure_routing),
+            target_agent=route(diagnosis.category, todo.failure_routing, diagnosis.target_agent),
             runner_up=diagnosis.runner_up,
             check_id=evidence.check_id,
             phase=evidence.phase,
@@ -223,6 +232,7 @@ class Assembler:
             location=diagnosis.location,
             suggestion=diagnosis.suggestion,
             rerun=f"pytest --planverify {shlex.quote(f'{self._shown_path}::{todo.id}')}",
+            features=features(evidence),
         )
 
 

@@ -15,6 +15,7 @@ from planner.model.outcome import RunInfo
 from pytest_planverify.guards.guarding import hygiene_of
 from pytest_planverify.supervision.documenting import document_of, find_outcomes
 from pytest_planverify.supervision.exit_status import ExitStatus
+from pytest_planverify.supervision.opinions import Opinions
 from pytest_planverify.supervision.run_facts import now
 from pytest_planverify.supervision.run_records import append, close_journal
 
@@ -96,10 +97,11 @@ def show_tree(facts: RunFacts, prepared: Sequence[Prepared], *, interrupted: boo
 def _document(
     facts: RunFacts, prepared: Sequence[Prepared], *, interrupted: bool
 ) -> tuple[OutcomeDocument, Longreprs]:
-    hook, settings = facts.config.hook, facts.settings
+    settings = facts.settings
+    opinions = Opinions(facts.config.pluginmanager)
     found = find_outcomes(
         prepared,
-        lambda evidence: hook.pytest_planverify_diagnose(evidence=evidence),
+        opinions,
         run_id=facts.run_id,
         recording=settings.recording,
     )
@@ -114,7 +116,7 @@ def _document(
         pytest=pytest.__version__,
         hygiene=hygiene_of(each.guards.hygiene for each in prepared),
         interrupted=interrupted,
-        notes=tuple(_notes(facts, prepared, interrupted=interrupted)),
+        notes=(*_notes(facts, prepared, interrupted=interrupted), *opinions.notes),
     )
     return document_of(prepared, found, run), found.longreprs
 

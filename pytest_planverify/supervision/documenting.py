@@ -9,16 +9,23 @@ from planner.edges.plan_tree import SEPARATOR
 from planner.model.outcome import OutcomeDocument
 from pytest_planverify.supervision.assembling import Assembler, summary_of
 from pytest_planverify.supervision.exit_status import ExitStatus, counting, exit_status
+from pytest_planverify.supervision.root_causes import root_causes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from planner.edges.plan_tree import FlatPlan
     from planner.model.evidence import Evidence
-    from planner.model.outcome import Diagnosis, Outcome, RunInfo
+    from planner.model.outcome import Cause, Outcome, RunInfo
     from planner.model.plan import Todo
     from pytest_planverify.options import Scope
+    from pytest_planverify.supervision.opinions import Opinions
     from pytest_planverify.supervision.prepared import Prepared
+    from pytest_planverify.supervision.root_causes import Diagnosed
+
+
+FailedTodo = tuple["FlatPlan", "Outcome", tuple["Evidence", ...]]
+"""What a failure report is written of."""
 
 
 class Longreprs(dict[tuple[str, str, str], list[tuple[str, str]]]):
@@ -29,6 +36,8 @@ class Longreprs(dict[tuple[str, str, str], list[tuple[str, str]]]):
 class Found:
     """All that a run found."""
 
+    causes: tuple[Cause, ...] = ()
+    """Of all failures, the first to mend first."""
     outcomes: list[Outcome] = field(default_factory=list["Outcome"])
     longreprs: Longreprs = field(default_factory=Longreprs)
     todos: dict[tuple[str | None, str], Todo] = field(default_factory=dict[tuple[str | None, str], "Todo"])
@@ -44,17 +53,19 @@ class Found:
 
 def find_outcomes(
     prepared: Sequence[Prepared],
-    first_opinion: Callable[[Evidence], Diagnosis | None],
+    opinions: Opinions,
     *,
     run_id: str,
     recording: bool = False,
 ) -> Found:
-    """The outcome of each todo; a failed one's report is written on the way.
+    """The outcome of each todo, and the causes of all failures; a failed one's report is written.
 
     ``recording`` is of a run that is made to be compared with: it has the failures of blocked todos as
     well, and no reports.
     """
     found = Found()
+    diagnosed: list[Diagnosed] = []
+    failed: list[FailedTodo] = []
     for each in prepared:
         found.unexplained |= each.run.result.unexplained is not None
         found.todos |= {(each.plan.plan.todo_list_id, todo.id): todo for todo in each.todos}
@@ -62,7 +73,7 @@ def find_outcomes(
             each.run.result,
             shown_path=each.shown,
             changes=each.changes,
-            first_opinion=first_opinion,
+            first_opinion=opinions.below(each.folder.home),
             recording=recording,
             baseline=each.baseline,
         )
@@ -70,7 +81,10 @@ def find_outcomes(
             found.outcomes.append(outcome)
             _keep_texts(found, each, outcome, evidence)
             if outcome.failure_evidence is not None and not outcome.blocked_by and not recording:
-                write_report(each.flat, outcome, evidence, run_id)
+                failed.append((each.flat, outcome, evidence))
+        diagnosed.append((each.flat, assembler.diagnosed))
+    found.causes = root_causes(diagnosed, found.todos)
+    write_reports(failed, run_id, found.causes)
     return found
 
 
@@ -84,6 +98,7 @@ def document_of(prepared: Sequence[Prepared], found: Found, run: RunInfo) -> Out
             compared=[each.plan.plan.todo_list_id for each in prepared if each.baseline is not None],
         ),
         outcomes=tuple(found.outcomes),
+        causes=found.causes,
     )
 
 
@@ -95,14 +110,18 @@ def _keep_texts(found: Found, each: Prepared, outcome: Outcome, evidence: Sequen
             texts.append((piece.nodeid or piece.check_id, piece.longrepr))
 
 
-def write_report(flat: FlatPlan, outcome: Outcome, evidence: Sequence[Evidence], run_id: str) -> None:
+def write_reports(failed: Iterable[FailedTodo], run_id: str, causes: Sequence[Cause]) -> None:
     """Below the top plan's root, also for a sub-plan with another: one place to look for them all."""
-    from pytest_planverify.reports.failure_report import failure_report, write_failure_report
+    known = None
+    for flat, outcome, evidence in failed:
+        from pytest_planverify.reports.failure_report import failure_report, write_failure_report
+        from pytest_planverify.reports.reported_causes import KnownCauses
 
-    owner = flat.owner(outcome.todo_id)
-    plan = replace(flat.loaded, path=owner.path, root=owner.root, digest=owner.digest)
-    write_failure_report(
-        failure_report(outcome, evidence, plan=plan, run_id=run_id),
-        root=flat.loaded.root,
-        name=outcome.todo_id.replace(SEPARATOR, "__"),
-    )
+        known = known or KnownCauses(causes)
+        owner = flat.owner(outcome.todo_id)
+        plan = replace(flat.loaded, path=owner.path, root=owner.root, digest=owner.digest)
+        write_failure_report(
+            failure_report(outcome, evidence, plan=plan, run_id=run_id, causes=known),
+            root=flat.loaded.root,
+            name=outcome.todo_id.replace(SEPARATOR, "__"),
+        )

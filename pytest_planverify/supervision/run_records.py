@@ -122,10 +122,13 @@ def close_journal(path: Path, plan_id: str, document: OutcomeDocument) -> None:
         for outcome in mine
     ]
     run = document.run
+    causes = ", ".join(
+        _json(cause) for cause in document.causes if any(todo.plan == plan_id for todo in cause.todos)
+    )
     end = (
         "run_finished",
         f'"run_id": {dumps(run.run_id)}, {plan}, "exit_status": {run.exit_status}, '
-        f'"interrupted": {dumps(run.interrupted)}, "run": {_json(run)}',
+        f'"interrupted": {dumps(run.interrupted)}, "run": {_json(run)}, "causes": [{causes}]',
     )
     append(path, [*found, *judged, end])
 

@@ -1,0 +1,74 @@
+"""What one fault breaks in several todos is one cause: in the outcome file, on the screen, afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from example_project import Example, Verified, todo
+
+from planner.model.outcome import OutcomeDocument
+from pytest_planverify.recovery import recover
+
+FILES = {
+    "shop.py": "def rate():\n    return 7\n\ndef total(:\n    return 1\n",
+    "prices.py": "def price():\n    return 3\n",
+    "tests/conftest.py": "import pytest\n\n"
+    "@pytest.fixture\ndef store():\n    raise RuntimeError('no store')\n",
+    "tests/test_a.py": "import shop\n\ndef test_rate():\n    assert shop.rate() == 7\n",
+    "tests/test_b.py": "".join(f"def test_{n}(store):\n    assert store\n\n" for n in range(5)),
+    "tests/test_c.py": "import prices\n\ndef test_it(store):\n    assert store\n\n"
+    "def test_price():\n    assert prices.price() == 4\n",
+    "pytest.ini": "[pytest]\npythonpath = .\n",
+}
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Example:
+    made = Example(tmp_path_factory.mktemp("causes"), FILES)
+    made.plan(
+        todo("a", "pytest tests/test_a.py", expected_artifacts=["out.json"]),
+        todo("b", "pytest tests/test_b.py"),
+        todo("c", "pytest tests/test_c.py"),
+        todo("d", "pytest tests/test_a.py tests/test_b.py::test_0"),
+    )
+    return made
+
+
+@pytest.fixture(scope="module")
+def verified(example: Example) -> Verified:
+    return example.verify("plan.yaml", "--planverify-confirm=1")
+
+
+def test_what_one_fault_breaks_is_one_cause(verified: Verified) -> None:
+    assert verified.document is not None, str(verified)
+    syntax, store, price, artifact = verified.document["causes"]
+
+    assert (syntax["category"], syntax["files"]) == ("COMPILATION_ERROR", 1)
+    assert [each["todo_id"] for each in syntax["todos"]] == ["a", "d"]
+    assert (store["tests"], [each["todo_id"] for each in store["todos"]]) == (6, ["b", "c"])
+    assert price["top_tests"] == ["tests/test_c.py::test_price"]
+    assert artifact["category"] == "ARTIFACT_MISSING"
+    assert syntax["explains"] == artifact["signatures"]
+    assert [each["rank"] for each in verified.document["causes"]] == [1, 2, 3, 4]
+
+
+def test_the_screen_says_what_to_fix_first(verified: Verified) -> None:
+    assert "fix first 1  COMPILATION_ERROR  shop.py:4  1 test file in 2 todos\n" in verified.output
+    assert "6 tests in 2 todos\n" in verified.output
+
+
+def test_the_report_of_a_todo_names_its_cause(example: Example, verified: Verified) -> None:
+    path = example.root / "diagnostics" / "c_failure_report.json"
+    report = json.loads(path.read_text(encoding="utf-8"))
+    ranks = {each["diagnosis"]["phase"]: each["cause"]["rank"] for each in report["failures"]}
+    assert ranks == {"setup": 2, "call": 3}
+
+
+def test_a_finished_run_is_recovered_with_its_causes(
+    example: Example, verified: Verified, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(example.root)
+    written = OutcomeDocument.model_validate(verified.document)
+    assert recover(Path("plan.yaml")).document.causes == written.causes

@@ -1,0 +1,556 @@
+"""Failures of one fault are one cause, those of two faults are two, and what hides others comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from cause_samples import PLAN as SHOP
+from cause_samples import (
+    absent,
+    asserted,
+    complained,
+    error,
+    failing,
+    frame,
+    plan_of,
+    seen,
+    top_tests_by_rank,
+    uncollected,
+)
+
+from planner.model.evidence import Confirmation, Evidence, Finding, ProcessEnd
+from planner.model.kinds import EvidenceKind, Phase, Side
+from planner.model.taxonomy import Category, Owner
+from pytest_planverify.diagnosis.causes import Seen, find_causes, grouping
+
+PLAN = plan_of(a="", b="a", c="b")
+
+SERVICE = ("tests/conftest.py", "service")
+
+
+def missing(path: str, module: str, *via: str) -> Evidence:
+    frames = [frame(path, "<module>"), *(frame(each, "<module>") for each in via)]
+    return uncollected(
+        path, error("ModuleNotFoundError", f"No module named '{module}'", *frames, name=module)
+    )
+
+
+def no_name(path: str, name: str, module: str = "shop.cart") -> Evidence:
+    message = f"cannot import name '{name}' from '{module}' (/project/shop/cart.py)"
+    return uncollected(path, error("ImportError", message, frame(path, "<module>"), name=module))
+
+
+def unparsed(path: str, broken: str = "shop/tax.py") -> Evidence:
+    failed = error("SyntaxError", "expected ':'", frame(path, "<module>"), path=broken, line=3)
+    return uncollected(path, failed)
+
+
+def refused(
+    test: str, fixture: tuple[str, str] = SERVICE, kind: str = "ValueError", why: str = "bad"
+) -> Evidence:
+    return failing(f"tests/{test}", error(kind, why, frame(*fixture)), phase=Phase.SETUP)
+
+
+def raised(test: str, *frames: tuple[str, str], kind: str = "KeyError", message: str = "'a'") -> Evidence:
+    path = f"tests/{test}"
+    steps = [frame(*path.split("::", 1)), *(frame(*each) for each in frames)]
+    return failing(path, error(kind, message, *steps))
+
+
+def lacking(test: str, owner: str, name: str, *, in_product: bool = False) -> Evidence:
+    path = f"tests/{test}"
+    steps = [frame(*path.split("::", 1))] + ([frame("shop/report.py", "show")] if in_product else [])
+    message = f"{owner} has no attribute '{name}'"
+    more = {"name": name, "object_type": owner, "object_side": Side.PRODUCT}
+    return failing(path, error("AttributeError", message, *steps, **more))
+
+
+def unbound(test: str, function: str, *, module: str | None = "shop.tax") -> Evidence:
+    path = f"tests/{test}"
+    raising = frame("shop/tax.py", function).model_copy(update={"module": module})
+    failed = error(
+        "NameError", "name 'RATES' is not defined", frame(*path.split("::")), raising, name="RATES"
+    )
+    return failing(path, failed)
+
+
+def endless(test: str, message: str, function: str = "net") -> Evidence:
+    path = f"tests/{test}"
+    failed = error("Failed", message, frame(*path.split("::")), frame("shop/tax.py", function))
+    return failing(path, failed, timed_out=True)
+
+
+def stopped(test: str) -> Evidence:
+    stack = 'Current thread 0x00007f (most recent call first):\n  File "shop/tax.py", line 3 in net\n'
+    return failing(f"tests/{test}", timed_out=True, process=ProcessEnd(stack=stack, timed_out=True))
+
+
+def handled(test: str, function: str) -> Evidence:
+    path = f"tests/{test}"
+    outer = error("KeyError", function, frame(*path.split("::")), frame("shop/api.py", function))
+    inner = error("ImportError", "no speedups", frame("shop/api.py", "load"), name="shop.speedups")
+    return failing(path, outer, inner)
+
+
+TAX = frame("shop/tax.py", "rate")
+SUM = frame("shop/tax.py", "with_tax")
+CART = frame("shop/cart.py", "Cart")
+TWO = "assert 3 == 4\n +  where 3 = rate(1)"
+METHOD = "assert 3 == 4\n +  where 3 = <bound method Cart.total of <shop.cart.Cart object at 0x7f>>()"
+PROPERTY = "assert 3 == 4\n +  where 3 = <shop.cart.Cart object at 0x7f>.total"
+
+ONE_FAULT: dict[str, tuple[Evidence, ...]] = {
+    "one module cannot be imported in two files": (
+        missing("tests/test_a.py", "yaml"),
+        missing("tests/test_b.py", "yaml", "shop/conf.py"),
+    ),
+    "a name that a module lacks, imported and looked up": (
+        no_name("tests/test_a.py", "total"),
+        lacking("test_b.py::test_it", "module shop.cart", "total"),
+        lacking("test_c.py::test_it", "module shop.cart", "total", in_product=True),
+    ),
+    "an attribute that a class lacks": (
+        lacking("test_b.py::test_it", "shop.cart.Cart", "lines"),
+        lacking("test_c.py::test_other", "shop.cart.Cart", "lines", in_product=True),
+    ),
+    "a file that does not parse, by pytest, linter and type checker": (
+        unparsed("tests/test_a.py"),
+        complained(
+            "ruff", Finding(path="shop/tax.py", line=3, code="invalid-syntax", message="Expected ':'")
+        ),
+        complained(
+            "mypy",
+            Finding(path="shop/tax.py", line=3, code="syntax", message="invalid syntax"),
+            purpose="type_check",
+        ),
+    ),
+    "one fixture": (
+        refused("test_a.py::test_it"),
+        refused("test_b.py::test_it", why="worse", kind="KeyError"),
+    ),
+    "one function of the product, other messages": (
+        raised("test_a.py::test_it", ("shop/tax.py", "rate"), message="no such key"),
+        raised(
+            "test_b.py::test_it", ("shop/cart.py", "total"), ("shop/tax.py", "rate"), message="what is this"
+        ),
+    ),
+    "one helper of the tests": (
+        raised("test_a.py::test_it", ("tests/tools.py", "made")),
+        raised("test_b.py::test_it", ("tests/tools.py", "made"), message="something else here"),
+    ),
+    "arguments that one function does not take": (
+        raised(
+            "test_a.py::test_it",
+            kind="TypeError",
+            message="rate() missing 1 required positional argument: 'x'",
+        ),
+        raised(
+            "test_b.py::test_it",
+            ("shop/cart.py", "total"),
+            kind="TypeError",
+            message="rate() got an unexpected keyword argument 'y'",
+        ),
+    ),
+    "one function gives the value, as pytest shows it": (
+        asserted("tests/test_a.py::test_it", TWO, TAX, SUM),
+        asserted("tests/test_b.py::test_it", "assert 5 == 7", TAX, SUM, source="assert rate(2) == 7"),
+    ),
+    "one method gives the value": (
+        asserted("tests/test_a.py::test_it", METHOD, CART),
+        asserted("tests/test_b.py::test_it", PROPERTY, CART, TAX),
+        asserted(
+            "tests/test_c.py::test_it", "3 != 4", CART, source="self.assertEqual(self.cart.total(), 4)"
+        ),
+    ),
+    "the only function that a test names": (
+        asserted("tests/test_a.py::test_it", "assert 3 == 4", TAX, source="assert got == 4"),
+        asserted("tests/test_b.py::test_it", "assert 8 == 9", TAX, source="assert wanted == given"),
+    ),
+    "a function that refuses good values and takes bad ones": (
+        raised("test_a.py::test_it", ("shop/tax.py", "rate"), kind="ValueError"),
+        asserted(
+            "tests/test_b.py::test_it", "DID NOT RAISE", TAX, source="with pytest.raises(ValueError):"
+        ),
+    ),
+    "a value that the test cannot use": (
+        asserted("tests/test_a.py::test_it", TWO, TAX),
+        failing(
+            "tests/test_b.py::test_it",
+            error(
+                "TypeError",
+                "'NoneType' object is not subscriptable",
+                frame("tests/test_b.py", "test_it", source="assert rate(1)[0] == 2"),
+            ),
+            subjects=(TAX,),
+        ),
+    ),
+    "a name that a module of the product no longer binds": (
+        unbound("test_a.py::test_it", "net"),
+        unbound("test_b.py::test_other", "gross"),
+    ),
+    "a function that does not come to an end": (
+        endless("test_a.py::test_it", "Timeout after 1 s"),
+        endless("test_b.py::test_it", "gave up after a while"),
+        stopped("test_c.py::test_it"),
+    ),
+    "one artifact that two todos want": (absent("out/a.json"), absent("out/a.json")),
+}
+
+TWO_FAULTS: dict[str, tuple[Evidence, Evidence]] = {
+    "other modules": (missing("tests/test_a.py", "yaml"), missing("tests/test_b.py", "toml")),
+    "other names of one module": (no_name("tests/test_a.py", "total"), no_name("tests/test_b.py", "net")),
+    "other files that do not parse": (
+        unparsed("tests/test_a.py", "shop/tax.py"),
+        unparsed("tests/test_b.py", "shop/cart.py"),
+    ),
+    "a linter that complains of more than the file that does not parse": (
+        unparsed("tests/test_a.py"),
+        complained(
+            "ruff",
+            Finding(path="shop/tax.py", line=3, code="invalid-syntax", message="Expected ':'"),
+            Finding(path="shop/cart.py", line=3, code="F401", message="unused import"),
+        ),
+    ),
+    "other fixtures of one conftest": (
+        refused("test_a.py::test_it"),
+        refused("test_b.py::test_it", ("tests/conftest.py", "database")),
+    ),
+    "other functions of one module": (
+        raised("test_a.py::test_it", ("shop/tax.py", "rate")),
+        raised("test_b.py::test_it", ("shop/tax.py", "with_tax")),
+    ),
+    "functions of one name in other files": (
+        raised("test_a.py::test_it", ("shop/tax.py", "parse")),
+        raised("test_b.py::test_it", ("shop/cart.py", "parse")),
+    ),
+    "two assertions through one helper of the tests": (
+        raised("test_a.py::test_it", ("tests/tools.py", "check"), kind="AssertionError", message="no rows"),
+        raised(
+            "test_b.py::test_it", ("tests/tools.py", "check"), kind="AssertionError", message="no columns"
+        ),
+    ),
+    "values of two functions that both tests name": (
+        asserted("tests/test_a.py::test_it", TWO, TAX, SUM),
+        asserted("tests/test_b.py::test_it", "assert 5 == 7", TAX, SUM, source="assert with_tax(2) == 7"),
+    ),
+    "values that any of two functions may have given": (
+        asserted("tests/test_a.py::test_it", "assert 3 == 4", TAX, SUM, source="assert got == 4"),
+        asserted("tests/test_b.py::test_it", "assert 5 == 7", TAX, SUM, source="assert got == 7"),
+    ),
+    "other methods of one class": (
+        asserted("tests/test_a.py::test_it", METHOD, CART),
+        asserted("tests/test_b.py::test_it", "assert 5 == 7", CART, source="assert cart.net() == 7"),
+    ),
+    "an attribute of None in two tests": (
+        failing(
+            "tests/test_a.py::test_it",
+            error(
+                "AttributeError",
+                "'NoneType' object has no attribute 'a'",
+                frame("tests/test_a.py", "test_it"),
+                name="a",
+                object_type="NoneType",
+            ),
+        ),
+        failing(
+            "tests/test_b.py::test_it",
+            error(
+                "AttributeError",
+                "'NoneType' object has no attribute 'a'",
+                frame("tests/test_b.py", "test_it"),
+                name="a",
+                object_type="NoneType",
+            ),
+        ),
+    ),
+    "what was met while another was handled elsewhere": (
+        handled("test_a.py::test_it", "net"),
+        handled("test_b.py::test_it", "gross"),
+    ),
+    "other functions that do not come to an end": (
+        endless("test_a.py::test_it", "Timeout"),
+        endless("test_b.py::test_it", "Timeout", "gross"),
+    ),
+    "names that no module is known to lack": (
+        unbound("test_a.py::test_it", "net", module=None),
+        unbound("test_b.py::test_other", "gross", module=None),
+    ),
+    "other artifacts": (absent("out/a.json"), absent("out/b.json")),
+}
+
+
+def causes_of(*evidence: Evidence, todos: str = "abc") -> int:
+    found = [seen(todos[place % len(todos)], each) for place, each in enumerate(evidence)]
+    return len(find_causes(found, plan_of(a="", b="", c="")))
+
+
+@pytest.mark.parametrize("evidence", ONE_FAULT.values(), ids=ONE_FAULT)
+def test_what_one_fault_brings_about_is_one_cause(evidence: tuple[Evidence, ...]) -> None:
+    assert causes_of(*evidence) == 1
+
+
+@pytest.mark.parametrize("evidence", TWO_FAULTS.values(), ids=TWO_FAULTS)
+def test_two_faults_are_two_causes(evidence: tuple[Evidence, Evidence]) -> None:
+    assert causes_of(*evidence) == 2
+
+
+def test_equal_paths_of_two_folders_are_two_files() -> None:
+    one = seen("a", missing("tests/test_a.py", "shop.tax"), root="/one", signature="1" * 12)
+    other = seen("b", missing("tests/test_b.py", "shop.tax"), root="/two", signature="2" * 12)
+    assert len(find_causes([one, other], PLAN)) == 2
+
+
+def test_equal_signatures_are_one_cause_whatever_the_evidence() -> None:
+    one = seen("a", absent("out/a.json"), signature="1" * 12)
+    other = seen("b", missing("tests/test_b.py", "toml"), signature="1" * 12)
+    (cause,) = find_causes([one, other], PLAN)
+    assert cause.signatures == ("1" * 12,)
+    assert cause.joined == ()
+
+
+def test_what_was_caught_and_raised_anew_is_told_by_what_was_caught() -> None:
+    def wrapped(test: str, function: str) -> Evidence:
+        path = f"tests/{test}"
+        outer = frame("shop/api.py", "call", source="raise Refused(str(error)) from error")
+        inner = error("KeyError", "'x'", frame("shop/api.py", "call"), frame("shop/store.py", function))
+        return failing(path, error("shop.api.Refused", test, frame(*path.split("::")), outer), inner)
+
+    assert causes_of(wrapped("test_a.py::test_one", "load"), wrapped("test_b.py::test_two", "save")) == 2
+    assert causes_of(wrapped("test_a.py::test_one", "load"), wrapped("test_b.py::test_two", "load")) == 1
+
+
+def test_a_later_todo_that_fails_in_the_same_function_fails_by_it() -> None:
+    way = (("shop/cart.py", "total"), ("shop/tax.py", "rate"))
+    early = raised("test_a.py::test_it", *way, kind="KeyError")
+    late = raised("test_b.py::test_it", *way, kind="ValueError")
+    assert len(find_causes([seen("a", early), seen("c", late)], PLAN)) == 1
+    assert len(find_causes([seen("a", early), seen("c", late)], plan_of(a="", b="", c=""))) == 2
+
+
+def test_a_fixture_that_fails_1700_tests_is_one_cause_with_1700_consequences() -> None:
+    diagnosis = seen("a", refused("test_a.py::test_it")).diagnosis
+    found = [
+        Seen((SHOP, "abc"[n % 3]), refused(f"test_{n % 9}.py::test_{n}", why=f"no {n}"), diagnosis)
+        for n in range(1_700)
+    ]
+    (cause,) = find_causes(found, PLAN)
+    assert cause.tests == 1_700
+    assert len(cause.top_tests) == 10
+    assert [(todo.todo_id, todo.tests) for todo in cause.todos] == [("a", 567), ("b", 567), ("c", 566)]
+
+
+def test_a_test_that_several_todos_name_counts_once() -> None:
+    found = [seen(todo, refused("test_a.py::test_it")) for todo in "ab"]
+    (cause,) = find_causes(found, PLAN)
+    assert (cause.tests, len(cause.todos)) == (1, 2)
+
+
+def test_a_file_that_could_not_be_collected_is_counted_as_a_file() -> None:
+    (cause,) = find_causes([seen("a", missing("tests/test_a.py", "yaml"))], PLAN)
+    assert (cause.tests, cause.files, cause.top_tests) == (0, 1, ("tests/test_a.py",))
+
+
+def test_the_clearest_failure_speaks_for_the_cause() -> None:
+    found = [
+        seen("a", refused("test_a.py::test_it", why="vague"), confidence=0.4, signature="1" * 12),
+        seen("b", refused("test_b.py::test_it", why="clear"), confidence=0.9, signature="2" * 12),
+    ]
+    (cause,) = find_causes(found, PLAN)
+    assert (cause.headline, cause.confidence) == ("ValueError: clear", 0.9)
+    assert cause.signatures == ("2" * 12, "1" * 12)
+    assert cause.joined == ("the fixture service (tests/conftest.py) fails",)
+
+
+def wrong(test: str) -> Evidence:
+    return asserted(f"tests/{test}", "assert 3 == 4")
+
+
+def flaky(test: str) -> Evidence:
+    answers = (Confirmation(where="alone", passed=True), Confirmation(where="alone", passed=False))
+    return wrong(test).model_copy(update={"confirmations": answers})
+
+
+FIRST: dict[str, tuple[Seen, Seen]] = {
+    "a syntax error before an assertion of an earlier todo": (
+        seen("b", unparsed("tests/test_b.py")),
+        seen("a", wrong("test_a.py::test_it")),
+    ),
+    "a set-up before an assertion": (
+        seen("b", refused("test_b.py::test_it")),
+        seen("a", wrong("test_a.py::test_it")),
+    ),
+    "an earlier todo before a later one": (
+        seen("a", wrong("test_z.py::test_it")),
+        seen("b", wrong("test_a.py::test_it")),
+    ),
+    "what is red every time before what is not": (
+        seen("c", wrong("test_c.py::test_it")),
+        seen("a", flaky("test_a.py::test_it")),
+    ),
+    "what tests found before what a linter remarks": (
+        seen("c", wrong("test_c.py::test_it")),
+        seen(
+            "a",
+            complained("ruff", Finding(path="shop/a.py", line=3, code="F401", message="unused import")),
+            category=Category.LINT_ERROR,
+        ),
+    ),
+    "the environment that everything needs before the code": (
+        seen("a", refused("test_a.py::test_it"), category=Category.ENVIRONMENT_ERROR),
+        seen("a", unparsed("tests/test_b.py")),
+    ),
+    "a violation before everything": (
+        seen("c", wrong("test_c.py::test_it"), category=Category.HYGIENE_VIOLATION),
+        seen("a", unparsed("tests/test_b.py")),
+    ),
+}
+
+
+@pytest.mark.parametrize("pair", FIRST.values(), ids=FIRST)
+def test_what_hides_others_is_mended_first(pair: tuple[Seen, Seen]) -> None:
+    for found in (pair, pair[::-1]):
+        causes = find_causes(found, PLAN)
+        assert [cause.top_tests or cause.headline for cause in causes] == [
+            each.shown_by or each.evidence.headline for each in pair
+        ]
+
+
+def test_of_two_causes_the_one_with_more_consequences_goes_first() -> None:
+    few = [seen("a", raised("test_a.py::test_1", ("shop/tax.py", "rate")))]
+    many = [seen("a", raised(f"test_b.py::test_{n}", ("shop/cart.py", "add"))) for n in range(3)]
+    causes = find_causes([*few, *many], PLAN)
+    assert [cause.tests for cause in causes] == [3, 1]
+    assert causes[0].because == "more fails by it than by the next"
+
+
+def test_the_environment_of_a_part_does_not_come_before_what_cannot_be_imported() -> None:
+    found = [
+        seen("a", missing("tests/test_a.py", "yaml")),
+        seen("b", missing("tests/test_b.py", "yaml")),
+        seen("c", refused("test_c.py::test_it"), category=Category.ENVIRONMENT_ERROR),
+    ]
+    assert find_causes(found, PLAN)[0].files == 2
+
+
+EXPLAINED: dict[str, tuple[Callable[[], Seen], Callable[[], Seen]]] = {
+    "an import error explains what was not written": (
+        lambda: seen("a", missing("tests/test_a.py", "yaml")),
+        lambda: seen("a", absent("out/a.json")),
+    ),
+    "a crash explains what was not written": (
+        lambda: seen(
+            "a",
+            Evidence(
+                kind=EvidenceKind.SESSION,
+                check_id="tests[0]",
+                phase=Phase.CALL,
+                nodeid="tests/test_a.py::test_it",
+                tests=("tests/test_a.py::test_it",),
+                process=ProcessEnd(signal="SIGSEGV"),
+            ),
+        ),
+        lambda: seen("a", absent("out/a.json")),
+    ),
+    "an exception of the product explains what was not written": (
+        lambda: seen("a", raised("test_a.py::test_it", ("shop/tax.py", "rate"))),
+        lambda: seen("a", absent("out/a.json")),
+    ),
+    "a function that raises somewhere below explains its wrong values": (
+        lambda: seen("a", raised("test_a.py::test_it", ("shop/cart.py", "total"), ("shop/tax.py", "rate"))),
+        lambda: seen("b", asserted("tests/test_b.py::test_it", TWO, TAX)),
+    ),
+    "a complaint at the line that raises is probably the same": (
+        lambda: seen("a", raised("test_a.py::test_it", ("shop/tax.py", "rate"))),
+        lambda: seen(
+            "b",
+            complained(
+                "mypy",
+                Finding(path="shop/tax.py", line=1, code="index", message="no such key"),
+                purpose="type_check",
+            ),
+        ),
+    ),
+    "a complaint of the name that is missed is probably the same": (
+        lambda: seen("a", no_name("tests/test_a.py", "total")),
+        lambda: seen(
+            "b",
+            complained(
+                "mypy",
+                Finding(
+                    path="shop/x.py",
+                    line=9,
+                    code="attr-defined",
+                    message='Module "shop.cart" has no attribute "total"',
+                ),
+                purpose="type_check",
+            ),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("pair", EXPLAINED.values(), ids=EXPLAINED)
+def test_a_cause_names_those_that_it_probably_explains(
+    pair: tuple[Callable[[], Seen], Callable[[], Seen]],
+) -> None:
+    early, late = (make() for make in pair)
+    first, second = find_causes([late, early], PLAN)
+    assert first.signatures == (early.diagnosis.signature,)
+    assert first.explains == second.signatures == (late.diagnosis.signature,)
+    assert second.because == "it is probably gone with cause 1"
+
+
+NOT_EXPLAINED: dict[str, tuple[Seen, Seen]] = {
+    "an assertion does not explain what is not written": (
+        seen("a", wrong("test_a.py::test_it")),
+        seen("a", absent("out/a.json")),
+    ),
+    "what fails in another todo does not": (
+        seen("a", missing("tests/test_a.py", "yaml")),
+        seen("b", absent("out/a.json")),
+    ),
+    "a complaint elsewhere does not": (
+        seen("a", raised("test_a.py::test_it", ("shop/tax.py", "rate"))),
+        seen("b", complained("mypy", Finding(path="shop/tax.py", line=99, code="index", message="no"))),
+    ),
+}
+
+
+@pytest.mark.parametrize("pair", NOT_EXPLAINED.values(), ids=NOT_EXPLAINED)
+def test_nothing_is_explained_by_what_only_stands_beside_it(pair: tuple[Seen, Seen]) -> None:
+    assert all(not cause.explains for cause in find_causes(pair, PLAN))
+
+
+def test_todos_that_wait_for_each_other_are_ordered_all_the_same() -> None:
+    circle = plan_of(a="b", b="a", c="nowhere")
+    found = [seen(todo, wrong(f"test_{todo}.py::test_it")) for todo in "cba"]
+    assert len(find_causes(found, circle)) == 3
+
+
+def test_a_todo_that_the_plan_does_not_name_comes_last() -> None:
+    found = [seen(todo, wrong(f"test_{todo}.py::test_it")) for todo in ("unknown", "a")]
+    causes = find_causes(found, PLAN)
+    assert top_tests_by_rank(causes) == [("tests/test_a.py::test_it",), ("tests/test_unknown.py::test_it",)]
+
+
+def test_grouping_names_each_failure_by_its_place() -> None:
+    found = [
+        seen("a", wrong("test_a.py::test_it")),
+        seen("b", missing("tests/test_b.py", "yaml")),
+        seen("c", missing("tests/test_c.py", "yaml")),
+    ]
+    assert grouping(found, PLAN) == [[1, 2], [0]]
+
+
+def test_a_green_run_has_no_causes() -> None:
+    assert find_causes([], PLAN) == ()
+
+
+def test_a_long_chain_of_todos_is_ordered() -> None:
+    chain = plan_of(**{f"t{n}": f"t{n - 1}" if n else "" for n in range(3_000)})
+    found = [seen(f"t{n}", wrong(f"test_{n}.py::test_it")) for n in (2_999, 0)]
+    causes = find_causes(found, chain)
+    assert [cause.todos[0].todo_id for cause in causes] == ["t0", "t2999"]
+    assert causes[0].because == "it is in an earlier todo than the next"
+    assert causes[0].owner is not Owner.PLAN
