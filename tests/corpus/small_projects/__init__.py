@@ -1,0 +1,1 @@
+"""Small projects that decoys and honest controls are made of; each folder here describes one."""
