@@ -36,7 +36,11 @@ def calibrated(rule_id: str, raw: float) -> float:
     Never falls as ``raw`` rises. Of a rule that the corpus has not seen, half of what is known of all
     rules is taken over, and half of its own word is kept. Cached: a rule has few values of ``raw``.
     """
-    fitted = fit()
+    return earned(fit(), rule_id, raw)
+
+
+def earned(fitted: Fit, rule_id: str, raw: float) -> float:
+    """The same by another fit."""
     shift = fitted.shifts.get(rule_id)
     if shift is None:
         return (on_curve(fitted.curve, raw) + min(max(raw, 0.0), 1.0)) / 2

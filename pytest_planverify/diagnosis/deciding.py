@@ -9,7 +9,6 @@ from planner.model.outcome import Diagnosis, Location, RunnerUp
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.confidence import calibrated
 from pytest_planverify.diagnosis.reading import Case
-from pytest_planverify.diagnosis.repeating import repeatability
 from pytest_planverify.diagnosis.rule import PRINTED, Hit, Rule
 from pytest_planverify.diagnosis.rules import RULES, UNKNOWN_RULE, rules_for
 from pytest_planverify.diagnosis.signatures import signature_of
@@ -120,7 +119,7 @@ def _diagnosis(judged: Judged) -> Diagnosis:
     return Diagnosis(
         category=rule.category,
         owner=judged.owner,
-        repeatability=repeatability(case.evidence.confirmations),
+        repeatability=case.repeatability,
         confidence=confidence,
         rule=rule.id,
         because=because,

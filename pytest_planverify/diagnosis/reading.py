@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING
 
 from planner.model.evidence import Evidence, ExceptionFact, Frame, ProcessEnd
 from planner.model.kinds import EvidenceKind, Side
 from pytest_planverify.diagnosis.printed import read_stack, read_traceback
+from pytest_planverify.diagnosis.repeating import repeatability
+
+if TYPE_CHECKING:
+    from planner.model.taxonomy import Repeatability
 
 PROJECT_SIDES = (Side.TEST, Side.PRODUCT)
 """The sides that the people of the project can change."""
@@ -17,6 +21,7 @@ PROJECT_SIDES = (Side.TEST, Side.PRODUCT)
 _PROSE = (".md", ".rst", ".txt")
 """What no program reads, mostly; other files may be data or settings of the product."""
 _ASSERTION = "builtins.AssertionError"
+_NO_PROCESS = ProcessEnd()
 _TEST_MODULE = re.compile(r"^(?:test_.*|.*_test)\.py$")
 _DELEGATING = (".__getattr__", ".__getattribute__")
 
@@ -49,9 +54,35 @@ class Case:
         """Causes and contexts of the surfacing exception, then the leaves of its group."""
         return self.evidence.exceptions[1:] + self.evidence.exceptions_in_group
 
+    @cached_property
+    def deeper_cases(self) -> tuple[Case, ...]:
+        """The case with each of these in focus; they are asked by many rules."""
+        return tuple(self.at(error) for error in self.deeper)
+
+    @cached_property
+    def leaves(self) -> tuple[Case, ...]:
+        """The case with each member of the surfacing group in focus."""
+        return tuple(self.at(error) for error in self.evidence.exceptions_in_group)
+
+    @cached_property
+    def output_lines(self) -> tuple[str, ...]:
+        """What the command and its streams printed, line by line, without blanks around."""
+        evidence = self.evidence
+        texts = (
+            evidence.command.output_tail if evidence.command else "",
+            evidence.stderr_tail,
+            evidence.stdout_tail,
+        )
+        return tuple(line.strip() for text in texts for line in text.splitlines())
+
+    @cached_property
+    def repeatability(self) -> Repeatability:
+        """What the repeated runs say together."""
+        return repeatability(self.evidence.confirmations)
+
     @property
     def process(self) -> ProcessEnd:
-        return self.evidence.process or ProcessEnd()
+        return self.evidence.process or _NO_PROCESS
 
     @cached_property
     def frames(self) -> tuple[Frame, ...]:
@@ -100,10 +131,10 @@ class Case:
 
     def is_error(self, *names: str) -> bool:
         """Whether the exception in focus is of one of these qualified types, or derives from one."""
-        return not self._classes.isdisjoint(names)
+        return not self.classes.isdisjoint(names)
 
     @cached_property
-    def _classes(self) -> frozenset[str]:
+    def classes(self) -> frozenset[str]:
         """The class of the exception in focus and its base classes, by qualified names.
 
         Of a class that the project defines only itself: that it derives from ``OSError`` or ``TypeError``
@@ -217,7 +248,7 @@ def top_level(module: str) -> str:
 
 def is_relative(path: str) -> bool:
     """Whether a recorded path lies below the plan's root: such paths are recorded relative to it."""
-    return not (PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute())
+    return not path.startswith(("/", "\\")) and path[1:3] not in (":\\", ":/")
 
 
 def raises_by_hand(frame: Frame | None) -> bool:

@@ -50,6 +50,8 @@ class Rule:
     confidence: float
     """How often it is right when it speaks."""
     read: Reader
+    about: frozenset[str] | None = None
+    """Qualified names of the exceptions it speaks of, where it speaks of no other; base classes count."""
     owner: Owner | None = None
     """Whose fault it is; the category's usual owner when absent."""
     runner_up: tuple[Category, float] | None = None
@@ -60,8 +62,7 @@ def in_chain(rule: Rule) -> Rule:
     """The rule as it speaks about causes, contexts and leaves of groups, a little less sure."""
 
     def read(case: Case) -> Hit | None:
-        for error in case.deeper:
-            deeper = case.at(error)
+        for deeper in case.deeper_cases:
             if hit := rule.read(deeper):
                 return hit if hit.frame or hit.location else replace(hit, frame=deeper.raised_at)
         return None
@@ -79,8 +80,7 @@ def in_group(rule: Rule) -> Rule:
     """The rule as it speaks about the leaves of an exception group that surfaced."""
 
     def read(case: Case) -> Hit | None:
-        for error in case.evidence.exceptions_in_group:
-            leaf = case.at(error)
+        for leaf in case.leaves:
             if hit := rule.read(leaf):
                 return hit if hit.frame or hit.location else replace(hit, frame=leaf.raised_at)
         return None

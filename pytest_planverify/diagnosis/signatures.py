@@ -19,28 +19,36 @@ _DIGITS = 12
 _CLIP = 2_000
 _ROUNDS = 8
 
-_MASKS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"(?<!\w)(?:[rRbBfFuU]{0,2})(?:'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")"), "S"),
-    (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "ID"),
+_DECIMALS = "0123456789"
+
+_MASKS: tuple[tuple[re.Pattern[str], str, str], ...] = (
+    (
+        re.compile(r"(?<!\w)(?:[rRbBfFuU]{0,2})(?:'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")"),
+        "S",
+        "'\"",
+    ),
+    (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "ID", "-"),
     (
         re.compile(
             r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
         ),
         "T",
+        "-",
     ),
-    (re.compile(r"\b\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\b"), "T"),
-    (re.compile(r"(?:\b[A-Za-z]:)?(?:[\w.~@+-]*[/\\])+[\w.~@+-]*(?::\d+)*"), "P"),
-    (re.compile(r"\b0[xX][0-9a-fA-F]+\b"), "ID"),
+    (re.compile(r"\b\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\b"), "T", ":"),
+    (re.compile(r"(?:\b[A-Za-z]:)?(?:[\w.~@+-]*[/\\])+[\w.~@+-]*(?::\d+)*"), "P", "/\\"),
+    (re.compile(r"\b0[xX][0-9a-fA-F]+\b"), "ID", "xX"),
     (
         re.compile(
             r"(?<![\w.])[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?:[a-zA-Zµ]{1,3})?(?!\w)"
         ),
         "N",
+        _DECIMALS,
     ),
-    (re.compile(r"(?<![\w.])[-+]?(?:nan|inf)\b"), "N"),
-    (re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"), "ID"),
+    (re.compile(r"(?<![\w.])[-+]?(?:nan|inf)\b"), "N", "n"),
+    (re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"), "ID", _DECIMALS),
 )
-"""What a message's literals look like, and what stands for them."""
+"""What a message's literals look like, what stands for them, and characters of which they hold one."""
 
 _RUN = re.compile(r"\b(N|S|ID|T|P)(?:(?:, |,| )\1\b)+")
 _BRACES = re.compile(r"\{([^{}]*)\}")
@@ -49,8 +57,9 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 def mask(message: str) -> str:
     """The message without numbers, quoted strings, ids, paths and moments; members of sets are sorted."""
     text = message[:_CLIP]
-    for pattern, name in _MASKS:
-        text = pattern.sub(name, text)
+    for pattern, name, marks in _MASKS:
+        if any(mark in text for mark in marks):
+            text = pattern.sub(name, text)
     for _ in range(_ROUNDS):
         sorted_once = _BRACES.sub(_sorted_members, text)
         if sorted_once == text:

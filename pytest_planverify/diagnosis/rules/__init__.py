@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.kinds import EvidenceKind
@@ -12,7 +13,12 @@ from pytest_planverify.diagnosis.rules.boundary import BOUNDARY_RULES
 from pytest_planverify.diagnosis.rules.changed_names import CHANGED_NAME_RULES
 from pytest_planverify.diagnosis.rules.checks import CHECK_RULES
 from pytest_planverify.diagnosis.rules.commands import COMMAND_FALLBACKS, COMMAND_RULES
-from pytest_planverify.diagnosis.rules.endings import PROCESS_RULES, SESSION_FALLBACKS, TIMEOUT_RULES
+from pytest_planverify.diagnosis.rules.endings import (
+    EARLY_END_RULES,
+    PROCESS_RULES,
+    SESSION_FALLBACKS,
+    TIMEOUT_RULES,
+)
 from pytest_planverify.diagnosis.rules.environment import ENVIRONMENT_RULES
 from pytest_planverify.diagnosis.rules.guards import GUARD_RULES
 from pytest_planverify.diagnosis.rules.imported_names import IMPORTED_NAME_RULES
@@ -24,6 +30,7 @@ from pytest_planverify.diagnosis.rules.repetition import REPETITION_RULES
 from pytest_planverify.diagnosis.rules.rust import RUST_RULES
 from pytest_planverify.diagnosis.rules.scripts import SCRIPT_RULES
 from pytest_planverify.diagnosis.rules.selection import SELECTION_RULES
+from pytest_planverify.diagnosis.rules.starting import STARTING_RULES
 from pytest_planverify.diagnosis.wording import quote
 
 if TYPE_CHECKING:
@@ -66,6 +73,8 @@ class Section(NamedTuple):
     concerns: Callable[[Case], bool]
     """Cheap; where it says no, none of the rules would speak."""
     rules: tuple[Rule, ...]
+    classes: Callable[[Case], frozenset[str]] | None = None
+    """Of which exceptions the section speaks: rules about others are not asked."""
 
 
 _GUARDS = frozenset(
@@ -112,6 +121,10 @@ def _is_session(case: Case) -> bool:
     return case.evidence.kind is EvidenceKind.SESSION
 
 
+def _was_process(case: Case) -> bool:
+    return case.evidence.process is not None
+
+
 def _was_repeated(case: Case) -> bool:
     return bool(case.evidence.confirmations)
 
@@ -128,6 +141,18 @@ def _has_group(case: Case) -> bool:
     return bool(case.evidence.exceptions_in_group)
 
 
+def _of_error(case: Case) -> frozenset[str]:
+    return case.classes
+
+
+def _of_chain(case: Case) -> frozenset[str]:
+    return frozenset(name for each in case.deeper_cases for name in each.classes)
+
+
+def _of_group(case: Case) -> frozenset[str]:
+    return frozenset(name for each in case.leaves for name in each.classes)
+
+
 def _always(case: Case) -> bool:
     return True
 
@@ -141,10 +166,12 @@ SECTIONS: tuple[Section, ...] = (
     Section(_was_repeated, REPETITION_RULES),
     Section(_has_limit, TIMEOUT_RULES),
     Section(_always, PROCESS_RULES),
-    Section(_has_error, _HARD),
-    Section(_has_chain, tuple(in_chain(rule) for rule in _HARD)),
-    Section(_has_group, tuple(in_group(rule) for rule in _SOFT)),
-    Section(_always, _SOFT),
+    Section(_is_session, STARTING_RULES),
+    Section(_was_process, EARLY_END_RULES),
+    Section(_has_error, _HARD, _of_error),
+    Section(_has_chain, tuple(in_chain(rule) for rule in _HARD), _of_chain),
+    Section(_has_group, tuple(in_group(rule) for rule in _SOFT), _of_group),
+    Section(_always, _SOFT, _of_error),
     Section(_is_session, SESSION_FALLBACKS),
     Section(_is_command, SCRIPT_RULES),
     Section(_is_command, COMMAND_FALLBACKS),
@@ -160,6 +187,17 @@ RULES: tuple[Rule, ...] = tuple(rule for section in SECTIONS for rule in section
 
 def rules_for(case: Case) -> Iterator[Rule]:
     """The rules that may speak of a case, in their order."""
-    for section in SECTIONS:
+    for number, section in enumerate(SECTIONS):
         if section.concerns(case):
-            yield from section.rules
+            if section.classes is None:
+                yield from section.rules
+            else:
+                yield from _about(number, section.classes(case))
+
+
+@cache
+def _about(section: int, classes: frozenset[str]) -> tuple[Rule, ...]:
+    """The rules of a section that speak of one of these exceptions, or of any."""
+    return tuple(
+        rule for rule in SECTIONS[section].rules if rule.about is None or not rule.about.isdisjoint(classes)
+    )

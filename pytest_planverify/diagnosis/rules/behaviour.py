@@ -203,6 +203,7 @@ BEHAVIOUR_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="property-gave-both-answers",
+        about=frozenset({"hypothesis.errors.Flaky", "hypothesis.errors.FlakyFailure"}),
         because="The test framework saw one input pass and fail.",
         category=Category.FLAKY_TEST,
         confidence=0.85,
@@ -211,6 +212,7 @@ BEHAVIOUR_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="not-implemented",
+        about=frozenset({"builtins.NotImplementedError"}),
         because="Product code says that it is not implemented.",
         category=Category.TEST_REGRESSION,
         confidence=0.95,
@@ -218,6 +220,7 @@ BEHAVIOUR_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="assertion-in-test",
+        about=frozenset({"builtins.AssertionError"}),
         because="An assertion of a test does not hold.",
         category=Category.TEST_REGRESSION,
         confidence=0.95,
@@ -226,6 +229,7 @@ BEHAVIOUR_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="assertion-in-product",
+        about=frozenset({"builtins.AssertionError"}),
         because="An assertion of the product itself does not hold.",
         category=Category.TEST_REGRESSION,
         confidence=0.93,
@@ -233,6 +237,7 @@ BEHAVIOUR_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="gathered-checks",
+        about=frozenset({"builtins.AssertionError"}),
         because="A plugin gathered the checks of a test that do not hold.",
         category=Category.TEST_REGRESSION,
         confidence=0.8,
@@ -241,6 +246,7 @@ BEHAVIOUR_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="did-not-raise",
+        about=frozenset({"builtins.Failed", "_pytest.outcomes.Failed"}),
         because="The product did not raise or warn where the test expects it.",
         category=Category.TEST_REGRESSION,
         confidence=0.9,
@@ -249,6 +255,7 @@ BEHAVIOUR_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="failed-by-hand",
+        about=frozenset({"builtins.Failed", "_pytest.outcomes.Failed"}),
         because="The test called pytest.fail.",
         category=Category.TEST_REGRESSION,
         confidence=0.85,
@@ -257,6 +264,7 @@ BEHAVIOUR_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="doctest-differs",
+        about=frozenset({"doctest.DocTestFailure"}),
         because="The example of a docstring gave something else.",
         category=Category.TEST_REGRESSION,
         confidence=0.93,
@@ -264,6 +272,14 @@ BEHAVIOUR_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="test-definition-refused",
+        about=frozenset(
+            {
+                "builtins.Failed",
+                "_pytest.outcomes.Failed",
+                "_pytest.nodes.CollectError",
+                "_pytest.nodes.Collector.CollectError",
+            }
+        ),
         because="pytest cannot use a test as it is written.",
         category=Category.TEST_REGRESSION,
         confidence=0.75,

@@ -215,6 +215,7 @@ def _kind_in_product(case: Case) -> Hit | None:
 BOUNDARY_RULES: tuple[Rule, ...] = (
     Rule(
         id="call-does-not-fit-signature",
+        about=frozenset({"builtins.TypeError"}),
         because="The test calls a product function with arguments that it does not take.",
         category=Category.SPEC_MISMATCH,
         confidence=0.95,
@@ -223,6 +224,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="call-does-not-fit-probably",
+        about=frozenset({"builtins.TypeError"}),
         because="The test calls something, probably of the product, with arguments that it does not take.",
         category=Category.SPEC_MISMATCH,
         confidence=0.85,
@@ -231,6 +233,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="call-of-own-helper",
+        about=frozenset({"builtins.TypeError"}),
         because="The test calls a function of the tests or of a library with arguments that it does "
         "not take.",
         category=Category.TEST_REGRESSION,
@@ -241,6 +244,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="callback-called-otherwise",
+        about=frozenset({"builtins.TypeError"}),
         because="The product calls what the test gave it in another way than the test expects.",
         category=Category.SPEC_MISMATCH,
         confidence=0.8,
@@ -249,6 +253,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="call-inside-product",
+        about=frozenset({"builtins.TypeError"}),
         because="The product calls its own function with arguments that it does not take.",
         category=Category.TYPE_ERROR,
         confidence=0.75,
@@ -257,6 +262,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="abstract-method-missing",
+        about=frozenset({"builtins.TypeError"}),
         because="The test creates a product class that leaves abstract methods out.",
         category=Category.SPEC_MISMATCH,
         confidence=0.85,
@@ -265,6 +271,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="promised-attribute-missing",
+        about=frozenset({"builtins.AttributeError"}),
         because="The test uses an attribute that a product module or class lacks.",
         category=Category.SPEC_MISMATCH,
         confidence=0.93,
@@ -273,6 +280,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="patched-attribute-missing",
+        about=frozenset({"builtins.AttributeError"}),
         because="The test replaces an attribute that a product module or class lacks.",
         category=Category.SPEC_MISMATCH,
         confidence=0.9,
@@ -280,6 +288,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="attribute-of-tests-missing",
+        about=frozenset({"builtins.AttributeError"}),
         because="The test uses an attribute that a helper of the tests lacks.",
         category=Category.TEST_REGRESSION,
         confidence=0.75,
@@ -288,6 +297,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="attribute-of-library-missing",
+        about=frozenset({"builtins.AttributeError"}),
         because="An installed module lacks an attribute that is used.",
         category=Category.IMPORT_ERROR,
         confidence=0.65,
@@ -296,6 +306,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="none-at-boundary",
+        about=frozenset({"builtins.AttributeError", "builtins.TypeError"}),
         because="The test uses a result, and the product gave None.",
         category=Category.TEST_REGRESSION,
         confidence=0.8,
@@ -304,6 +315,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="wrong-kind-at-boundary",
+        about=frozenset({"builtins.AttributeError"}),
         because="The test uses an attribute that the kind of value it was given does not have.",
         category=Category.SPEC_MISMATCH,
         confidence=0.6,
@@ -312,6 +324,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="value-unusable-in-test",
+        about=frozenset({"builtins.TypeError"}),
         because="The test cannot use the value that it was given.",
         category=Category.TEST_REGRESSION,
         confidence=0.65,
@@ -320,6 +333,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="none-inside-product",
+        about=frozenset({"builtins.AttributeError", "builtins.TypeError"}),
         because="Product code meets None where it needs a value.",
         category=Category.TYPE_ERROR,
         confidence=0.92,
@@ -328,6 +342,7 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="wrong-kind-inside-product",
+        about=frozenset({"builtins.AttributeError", "builtins.TypeError"}),
         because="Product code meets a value of the wrong kind.",
         category=Category.TYPE_ERROR,
         confidence=0.88,

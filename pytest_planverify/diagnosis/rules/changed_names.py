@@ -219,6 +219,7 @@ CHANGED_NAME_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="refused-to-changed-code",
+        about=frozenset({"builtins.OSError"}),
         because="The system refuses something to product code that was changed, in a test that was not.",
         category=Category.TEST_REGRESSION,
         confidence=0.65,
@@ -227,6 +228,7 @@ CHANGED_NAME_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="product-misled-by-tests",
+        about=frozenset({"builtins.TypeError", "builtins.AttributeError"}),
         because="Unchanged product code cannot work with what changed tests hand to it.",
         category=Category.TEST_REGRESSION,
         owner=Owner.TEST,
@@ -236,6 +238,7 @@ CHANGED_NAME_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="variable-unusable",
+        about=frozenset({"builtins.ValueError"}),
         because="The value of an environment variable cannot be used by unchanged code.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.7,
@@ -244,6 +247,7 @@ CHANGED_NAME_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="fixture-lost",
+        about=frozenset({"_pytest.fixtures.FixtureLookupError"}),
         because="A fixture that is asked for is not there, and files of the tests were changed.",
         category=Category.TEST_REGRESSION,
         owner=Owner.TEST,
@@ -253,6 +257,7 @@ CHANGED_NAME_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="mark-of-change-unknown",
+        about=frozenset({"builtins.Failed", "_pytest.outcomes.Failed", "pytest.PytestUnknownMarkWarning"}),
         because="Tests that were changed use a mark that is neither registered nor a known plugin's.",
         category=Category.TEST_REGRESSION,
         owner=Owner.TEST,
@@ -262,6 +267,7 @@ CHANGED_NAME_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="coroutine-of-change",
+        about=frozenset({"builtins.Failed", "_pytest.outcomes.Failed"}),
         because="A test in a file that was changed is a coroutine, and nothing here runs those.",
         category=Category.TEST_REGRESSION,
         owner=Owner.TEST,
@@ -271,6 +277,7 @@ CHANGED_NAME_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="second-file-of-its-name",
+        about=frozenset({"_pytest.pathlib.ImportPathMismatchError"}),
         because="Test files were changed, and two of them have one base name and no package.",
         category=Category.TEST_REGRESSION,
         owner=Owner.TEST,
@@ -280,6 +287,7 @@ CHANGED_NAME_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="database-not-opened",
+        about=frozenset({"sqlite3.OperationalError"}),
         because="A database file that unchanged code opens cannot be opened or written.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.75,
@@ -288,6 +296,7 @@ CHANGED_NAME_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="program-fails-here",
+        about=frozenset({"subprocess.CalledProcessError"}),
         because="A program that unchanged code starts ends with an error.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.7,

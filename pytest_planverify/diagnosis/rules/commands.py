@@ -59,10 +59,9 @@ def _line(case: Case, pattern: re.Pattern[str]) -> str | None:
     command = _command(case)
     if command is None:
         return None
-    for text in (command.output_tail, case.evidence.stderr_tail, case.evidence.stdout_tail):
-        for line in text.splitlines():
-            if found := pattern.match(line.strip()):
-                return next((group for group in found.groups() if group), "")
+    for line in case.output_lines:
+        if found := pattern.match(line):
+            return next((group for group in found.groups() if group), "")
     return None
 
 

@@ -11,7 +11,6 @@ from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.known import CRASH_SIGNALS
 from pytest_planverify.diagnosis.reading import Case, last_frame_of, top_level
 from pytest_planverify.diagnosis.rule import Hit, Rule
-from pytest_planverify.diagnosis.rules.starting import STARTING_RULES
 from pytest_planverify.diagnosis.wording import place, quote, said
 
 if TYPE_CHECKING:
@@ -340,7 +339,9 @@ PROCESS_RULES: tuple[Rule, ...] = (
         runner_up=(Category.ENVIRONMENT_ERROR, 0.2),
         read=_closed_output,
     ),
-    *STARTING_RULES,
+)
+
+EARLY_END_RULES: tuple[Rule, ...] = (
     Rule(
         id="process-left-early",
         because="The process ended before its session said that it was over.",

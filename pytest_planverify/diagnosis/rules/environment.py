@@ -185,6 +185,7 @@ def _dependency_raised_at_import(case: Case) -> Hit | None:
 ENVIRONMENT_RULES: tuple[Rule, ...] = (
     Rule(
         id="disk-full",
+        about=frozenset({"builtins.OSError"}),
         because="The system said that a disk or a quota is full.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.97,
@@ -192,6 +193,7 @@ ENVIRONMENT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="permission-denied",
+        about=frozenset({"builtins.OSError"}),
         because="The system refused access.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.82,
@@ -200,6 +202,7 @@ ENVIRONMENT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="resources-exhausted",
+        about=frozenset({"builtins.OSError"}),
         because="The system has no more files, processes or memory to give.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.75,
@@ -223,6 +226,7 @@ ENVIRONMENT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="program-not-on-path",
+        about=frozenset({"builtins.FileNotFoundError"}),
         because="A program that was to be started by its bare name is not on PATH.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.94,
@@ -230,6 +234,7 @@ ENVIRONMENT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="shell-found-no-program",
+        about=frozenset({"subprocess.CalledProcessError"}),
         because="A shell said that a program does not exist.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.8,
@@ -237,6 +242,7 @@ ENVIRONMENT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="variable-not-set",
+        about=frozenset({"builtins.KeyError"}),
         because="An environment variable that is read is not set.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.82,
@@ -245,6 +251,7 @@ ENVIRONMENT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="out-of-memory",
+        about=frozenset({"builtins.MemoryError"}),
         because="Memory ran out.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.65,
@@ -253,6 +260,7 @@ ENVIRONMENT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="no-more-threads",
+        about=frozenset({"builtins.RuntimeError"}),
         because="The system allows no more threads.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.8,

@@ -89,6 +89,7 @@ def _other_import(case: Case) -> Hit | None:
 IMPORTED_NAME_RULES: tuple[Rule, ...] = (
     Rule(
         id="promised-name-missing",
+        about=frozenset({"builtins.ImportError"}),
         because="A test imports a name that an existing module of the project lacks.",
         category=Category.SPEC_MISMATCH,
         confidence=0.92,
@@ -97,6 +98,7 @@ IMPORTED_NAME_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="helper-of-tests-missing",
+        about=frozenset({"builtins.ImportError"}),
         because="A test imports a name that a helper module of the tests lacks.",
         category=Category.TEST_REGRESSION,
         confidence=0.85,
@@ -106,6 +108,7 @@ IMPORTED_NAME_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="own-name-missing",
+        about=frozenset({"builtins.ImportError"}),
         because="The project imports a name that its own module lacks.",
         category=Category.IMPORT_ERROR,
         confidence=0.8,
@@ -114,6 +117,7 @@ IMPORTED_NAME_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="name-missing-in-dependency",
+        about=frozenset({"builtins.ImportError"}),
         because="An installed package lacks a name that is imported from it.",
         category=Category.IMPORT_ERROR,
         confidence=0.87,
@@ -122,6 +126,7 @@ IMPORTED_NAME_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="import-failed",
+        about=frozenset({"builtins.ImportError"}),
         because="An import failed.",
         category=Category.IMPORT_ERROR,
         confidence=0.8,

@@ -244,6 +244,7 @@ def _dependency(case: Case) -> Hit | None:
 LOADING_RULES: tuple[Rule, ...] = (
     Rule(
         id="source-does-not-parse",
+        about=frozenset({"builtins.SyntaxError"}),
         because="A source file of the project is not Python.",
         category=Category.COMPILATION_ERROR,
         confidence=0.97,
@@ -251,6 +252,7 @@ LOADING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="dependency-does-not-parse",
+        about=frozenset({"builtins.SyntaxError"}),
         because="A source file of an installed package is not Python of this version.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.75,
@@ -259,6 +261,7 @@ LOADING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="circular-import",
+        about=frozenset({"builtins.ImportError", "builtins.AttributeError"}),
         because="A module was used while it was still being imported.",
         category=Category.TEST_REGRESSION,
         confidence=0.93,
@@ -267,6 +270,7 @@ LOADING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="tests-not-importable",
+        about=frozenset({"builtins.ImportError"}),
         because="What belongs to the tests cannot be imported from where they run.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.9,
@@ -275,6 +279,7 @@ LOADING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="own-module-not-importable",
+        about=frozenset({"builtins.ImportError"}),
         because="A module of the project is there, but not where the interpreter looks.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.85,
@@ -283,6 +288,7 @@ LOADING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="own-module-missing",
+        about=frozenset({"builtins.ImportError"}),
         because="A module of the project does not exist.",
         category=Category.ARTIFACT_MISSING,
         confidence=0.88,
@@ -291,6 +297,7 @@ LOADING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="native-library-missing",
+        about=frozenset({"builtins.ImportError", "builtins.OSError"}),
         because="A native library that a module needs is not on this machine.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.88,
@@ -298,6 +305,7 @@ LOADING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="part-of-python-missing",
+        about=frozenset({"builtins.ImportError"}),
         because="A module of the standard library is missing from this interpreter.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.8,
@@ -306,6 +314,7 @@ LOADING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="part-of-python-misspelt",
+        about=frozenset({"builtins.ImportError"}),
         because="A file that was changed imports a part of the standard library that never was.",
         category=Category.TEST_REGRESSION,
         confidence=0.75,
@@ -314,6 +323,7 @@ LOADING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="dependency-missing",
+        about=frozenset({"builtins.ImportError"}),
         because="A module that is not of the project cannot be found.",
         category=Category.IMPORT_ERROR,
         confidence=0.95,

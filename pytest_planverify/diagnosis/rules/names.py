@@ -61,6 +61,7 @@ def _undefined_in_product(case: Case) -> Hit | None:
 NAME_RULES: tuple[Rule, ...] = (
     Rule(
         id="unbound-name-in-test",
+        about=frozenset({"builtins.NameError"}),
         because="The test uses a local name before it has a value.",
         category=Category.TEST_REGRESSION,
         confidence=0.8,
@@ -69,6 +70,7 @@ NAME_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="name-lost-in-test",
+        about=frozenset({"builtins.NameError"}),
         because="An unchanged test uses a name that nothing defines any more.",
         category=Category.SPEC_MISMATCH,
         confidence=0.7,
@@ -77,6 +79,7 @@ NAME_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="undefined-name-in-test",
+        about=frozenset({"builtins.NameError"}),
         because="The test uses a name that nothing defines.",
         category=Category.TEST_REGRESSION,
         confidence=0.75,
@@ -86,6 +89,7 @@ NAME_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="undefined-name-in-product",
+        about=frozenset({"builtins.NameError"}),
         because="The product uses a name that is not defined.",
         category=Category.TEST_REGRESSION,
         confidence=0.93,

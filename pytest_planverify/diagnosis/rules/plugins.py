@@ -126,6 +126,7 @@ def _two_files_one_name(case: Case) -> Hit | None:
 PLUGIN_RULES: tuple[Rule, ...] = (
     Rule(
         id="fixture-of-absent-plugin",
+        about=frozenset({"_pytest.fixtures.FixtureLookupError"}),
         because="A fixture that a well-known plugin brings is not there.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.95,
@@ -133,6 +134,7 @@ PLUGIN_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="fixture-recursion",
+        about=frozenset({"_pytest.fixtures.FixtureLookupError"}),
         because="A fixture depends on itself.",
         category=Category.TEST_REGRESSION,
         confidence=0.85,
@@ -141,6 +143,7 @@ PLUGIN_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="fixture-misspelt",
+        about=frozenset({"_pytest.fixtures.FixtureLookupError"}),
         because="An unknown fixture looks like one that exists.",
         category=Category.TEST_REGRESSION,
         confidence=0.7,
@@ -150,6 +153,7 @@ PLUGIN_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="fixture-unknown",
+        about=frozenset({"_pytest.fixtures.FixtureLookupError"}),
         because="Nothing here gives a fixture that is asked for.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.75,
@@ -158,6 +162,7 @@ PLUGIN_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="async-plugin-absent",
+        about=frozenset({"builtins.Failed", "_pytest.outcomes.Failed"}),
         because="An async test needs a plugin that is not installed.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.95,
@@ -165,6 +170,7 @@ PLUGIN_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="mark-unknown",
+        about=frozenset({"builtins.Failed", "_pytest.outcomes.Failed", "pytest.PytestUnknownMarkWarning"}),
         because="A mark that no plugin and no configuration registers is an error here.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.9,
@@ -173,6 +179,7 @@ PLUGIN_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="two-files-one-name",
+        about=frozenset({"_pytest.pathlib.ImportPathMismatchError"}),
         because="Two test files of one base name cannot be imported together.",
         category=Category.ENVIRONMENT_ERROR,
         confidence=0.9,

@@ -120,6 +120,7 @@ def _raised_by_nobody(case: Case) -> Hit | None:
 RAISING_RULES: tuple[Rule, ...] = (
     Rule(
         id="file-of-project-missing",
+        about=frozenset({"builtins.FileNotFoundError"}),
         because="A test reads a file of the project that does not exist.",
         category=Category.ARTIFACT_MISSING,
         confidence=0.75,
@@ -128,6 +129,7 @@ RAISING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="output-not-written",
+        about=frozenset({"builtins.FileNotFoundError"}),
         because="A test reads a file elsewhere that the product did not write.",
         category=Category.TEST_REGRESSION,
         confidence=0.7,
@@ -136,6 +138,7 @@ RAISING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="file-missing-in-product",
+        about=frozenset({"builtins.FileNotFoundError"}),
         because="Product code opens a file that does not exist.",
         category=Category.TEST_REGRESSION,
         confidence=0.75,
@@ -144,6 +147,7 @@ RAISING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="endless-recursion",
+        about=frozenset({"builtins.RecursionError"}),
         because="The code calls itself without end.",
         category=Category.TEST_REGRESSION,
         confidence=0.93,
@@ -151,6 +155,7 @@ RAISING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="warning-is-an-error",
+        about=frozenset({"builtins.Warning"}),
         because="A warning was turned into an error.",
         category=Category.TEST_REGRESSION,
         confidence=0.7,

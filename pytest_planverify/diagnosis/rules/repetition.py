@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from planner.model.taxonomy import Category, Owner, Repeatability
 from pytest_planverify.diagnosis.reading import Case, raises_by_hand
-from pytest_planverify.diagnosis.repeating import repeatability
 from pytest_planverify.diagnosis.rule import Hit, Rule
 from pytest_planverify.diagnosis.wording import place, quote
 
@@ -30,7 +29,7 @@ def _counts(case: Case) -> str:
 
 def _order(case: Case) -> Hit | None:
     evidence = case.evidence
-    if repeatability(evidence.confirmations) is not Repeatability.ORDER_DEPENDENT:
+    if case.repeatability is not Repeatability.ORDER_DEPENDENT:
         return None
     polluters = evidence.polluters
     after = f"after {_listed(polluters)}" if polluters else "after the tests that run before it"
@@ -47,7 +46,7 @@ def _listed(nodeids: tuple[str, ...]) -> str:
 
 
 def _hash_order(case: Case) -> Hit | None:
-    if repeatability(case.evidence.confirmations) is not Repeatability.HASH_ORDER:
+    if case.repeatability is not Repeatability.HASH_ORDER:
         return None
     seeded = [run for run in case.evidence.confirmations if run.where == "hash_seed"]
     said = "passes" if seeded[0].passed else "fails"
@@ -60,7 +59,7 @@ def _hash_order(case: Case) -> Hit | None:
 
 
 def _both_answers(case: Case) -> Hit | None:
-    if repeatability(case.evidence.confirmations) is not Repeatability.FLAKY:
+    if case.repeatability is not Repeatability.FLAKY:
         return None
     clear = len(case.evidence.confirmations) >= _PROOF_AT
     by_product = case.in_product and not case.is_error("builtins.AssertionError")

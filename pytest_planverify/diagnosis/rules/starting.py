@@ -53,7 +53,7 @@ def _absent_plugin(case: Case) -> Hit | None:
 
 
 def _required_plugin(case: Case) -> Hit | None:
-    found = _line(case, _REQUIRED_PLUGINS)
+    found = _line(case, _REQUIRED_PLUGINS) if case.evidence.kind is EvidenceKind.SESSION else None
     return (
         Hit(suggestion=f"The project requires plugins that are not here: {found['plugins']}.")
         if found
