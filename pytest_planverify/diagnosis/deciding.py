@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LONGEST_SUGGESTION = 600
 _EXPECTATIONS = (Category.TEST_REGRESSION, Category.SPEC_MISMATCH)
-_BY_TESTS = (EvidenceKind.TEST, EvidenceKind.COLLECTION)
+_BY_TESTS = (EvidenceKind.TEST, EvidenceKind.COLLECTION, EvidenceKind.COMMAND)
 _ONLY_TESTS = 0.85
 """How much is left of a rule's confidence when what was changed decides whose fault it is."""
 _SURE = 0.8
@@ -45,6 +45,11 @@ class Judged(NamedTuple):
         """Whose fault it is; the tests', where no other code was changed."""
         owner = self.hit.owner or self.rule.owner or self.rule.category.facts.usual_owner
         return Owner.TEST if owner is Owner.PRODUCT and self.is_of_changed_tests else owner
+
+    @property
+    def category(self) -> Category:
+        """What kind of failure: a promise that only changed tests know of was made by nobody."""
+        return Category.TEST_REGRESSION if self.is_of_changed_tests else self.rule.category
 
     @property
     def is_of_changed_tests(self) -> bool:
@@ -117,13 +122,13 @@ def _diagnosis(judged: Judged) -> Diagnosis:
     if judged.broken:
         because += f" Rules that could not read the evidence: {', '.join(judged.broken)}."
     return Diagnosis(
-        category=rule.category,
+        category=judged.category,
         owner=judged.owner,
         repeatability=case.repeatability,
         confidence=confidence,
         rule=rule.id,
         because=because,
-        signature=signature_of(case, rule.category),
+        signature=signature_of(case, judged.category),
         runner_up=_runner_up(judged, confidence),
         location=_location(hit, case),
         suggestion=_clipped(hit.suggestion),
@@ -132,7 +137,9 @@ def _diagnosis(judged: Judged) -> Diagnosis:
 
 def _runner_up(judged: Judged, confidence: float) -> RunnerUp | None:
     """The second reading: as the rule tells it, or as the next rule does. It never outweighs the first."""
-    if judged.rule.runner_up is not None:
+    if judged.category is not judged.rule.category:
+        category, weight = judged.rule.category, _ONLY_TESTS / 2
+    elif judged.rule.runner_up is not None:
         category, weight = judged.rule.runner_up
     elif judged.second is not None:
         category, weight = judged.second.category, judged.second.confidence

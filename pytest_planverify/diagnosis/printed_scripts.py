@@ -25,6 +25,17 @@ _DEATH = re.compile(
     r"^#? ?-----? Native stack trace -----$",
     re.MULTILINE,
 )
+_ABSENT_HEADER = re.compile(
+    r"^(?P<path>[^\s:]+):(?P<line>\d+):\d+: fatal error: (?P<header>\S+): No such file or directory\n"
+    r"[^\n]*#\s*include\s*(?P<quote>[\"<])",
+    re.MULTILINE,
+)
+_ABSENT_PREREQUISITE = re.compile(
+    r"^g?make(?:\[\d+\])?: \*\*\* No rule to make target [`'](?P<name>[^']+)', "
+    r"needed by [`'](?P<by>[^']+)'",
+    re.MULTILINE,
+)
+_ARROW = re.compile(r"^ *--> (?P<path>[^\s:]+):(?P<line>\d+)(?::\d+)?$", re.MULTILINE)
 _COMPILER = re.compile(
     r"^(?P<path>[^\s:]+\.(?:c|cc|cpp|cxx|h|hh|hpp|m|f90)):(?P<line>\d+):\d+: "
     r"(?:fatal )?error: (?P<message>.+)$",
@@ -33,7 +44,8 @@ _COMPILER = re.compile(
 _LINKER = re.compile(r"undefined reference to [`'](?P<name>[^'`]+)'")
 _NO_TOOL = re.compile(
     r"^(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: (?P<shell>[\w./+-]+): (?:command )?not found$|"
-    r"^g?make(?:\[\d+\])?: (?P<make>[\w+-]+): (?:No such file or directory|Command not found)$",
+    r"^g?make(?:\[\d+\])?: (?P<make>[\w+-]+): (?:No such file or directory|Command not found)$|"
+    r"^npm error npx canceled due to missing packages .*\[\"(?P<npx>[^\"@]+)",
     re.MULTILINE,
 )
 _LIBRARY = re.compile(r"(?:^|/)node_modules/|^node:")
@@ -94,6 +106,26 @@ def read_compiler_error(text: str) -> tuple[Place, str] | None:
     """The first error of a compiler, and what it says."""
     found = _COMPILER.search(text)
     return None if found is None else (Place(found["path"], int(found["line"])), found["message"])
+
+
+def read_absent_header(text: str) -> tuple[Place, str, bool] | None:
+    """Where a header that is not there is included, its name, and whether it is one of the project."""
+    found = _ABSENT_HEADER.search(text)
+    if found is None:
+        return None
+    return Place(found["path"], int(found["line"])), found["header"], found["quote"] == '"'
+
+
+def read_absent_prerequisite(text: str) -> tuple[str, str] | None:
+    """A file that make needs and cannot make, and what needs it."""
+    found = _ABSENT_PREREQUISITE.search(text)
+    return None if found is None else (found["name"], found["by"])
+
+
+def read_arrow(text: str) -> Place | None:
+    """The first place that a tool points to with an arrow of its own."""
+    found = _ARROW.search(text)
+    return None if found is None else Place(found["path"], int(found["line"]))
 
 
 def read_linker_error(text: str) -> str | None:

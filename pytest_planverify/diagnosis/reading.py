@@ -212,6 +212,8 @@ class Case:
         own = {(self.evidence.nodeid or "").partition("::")[0], *(frame.path for frame in self.frames)}
         if self.error is not None and self.error.path:
             own.add(self.error.path)
+        if self.evidence.command is not None:
+            own |= {finding.path or "" for finding in self.evidence.command.findings}
         helpers = (
             file.path
             for file in self.evidence.changed or ()

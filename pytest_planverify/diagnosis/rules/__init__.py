@@ -28,7 +28,7 @@ from pytest_planverify.diagnosis.rules.plugins import PLUGIN_RULES
 from pytest_planverify.diagnosis.rules.raising import LAST_RULES, RAISING_RULES
 from pytest_planverify.diagnosis.rules.repetition import REPETITION_RULES
 from pytest_planverify.diagnosis.rules.rust import RUST_RULES
-from pytest_planverify.diagnosis.rules.scripts import SCRIPT_RULES
+from pytest_planverify.diagnosis.rules.scripts import EARLY_SCRIPT_RULES, SCRIPT_RULES
 from pytest_planverify.diagnosis.rules.selection import SELECTION_RULES
 from pytest_planverify.diagnosis.rules.starting import STARTING_RULES
 from pytest_planverify.diagnosis.wording import quote
@@ -160,6 +160,7 @@ def _always(case: Case) -> bool:
 SECTIONS: tuple[Section, ...] = (
     Section(_is_guard, GUARD_RULES),
     Section(_is_check, CHECK_RULES),
+    Section(_is_command, EARLY_SCRIPT_RULES),
     Section(_is_command, RUST_RULES),
     Section(_is_command, COMMAND_RULES),
     Section(_is_selection, SELECTION_RULES),

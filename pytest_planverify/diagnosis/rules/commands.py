@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
-from pytest_planverify.diagnosis.printed_scripts import is_test_path
+from pytest_planverify.diagnosis.printed_scripts import is_test_path, read_arrow
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
 from pytest_planverify.diagnosis.wording import quote
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SYNTAX_CODES = frozenset({"invalid-syntax", "syntax-error", "syntax", "E999", "E0001", "E902"})
 _TYPESCRIPT_SYNTAX = re.compile(r"^TS1\d{3}$")
-_PARSING = ("Parsing error:", "SyntaxError:")
+_PARSING = ("Parsing error:", "SyntaxError:", "expected \u2018", "expected '", "expected expression")
 _IMPORT_CODES = frozenset(
     {
         "import",
@@ -132,13 +132,15 @@ def _findings(
         if command is None or command.purpose not in purposes:
             return None
         chosen = tuple(choose(errors_of(command.findings)))
-        return _complaint(command.tool, chosen) if chosen else None
+        return _complaint(command, chosen) if chosen else None
 
     return read
 
 
-def _complaint(tool: str, findings: tuple[Finding, ...]) -> Hit:
-    first = findings[0]
+def _complaint(command: CommandFact, findings: tuple[Finding, ...]) -> Hit:
+    tool, first = command.tool, findings[0]
+    if (first.path or "").endswith("Makefile") and (place := read_arrow(command.output_tail)):
+        first = first.model_copy(update={"path": place.path, "line": place.line})
     position = f"{first.path}:{first.line}" if first.path and first.line else first.path
     where = f" at {position}" if position else ""
     code = f" [{first.code}]" if first.code else ""

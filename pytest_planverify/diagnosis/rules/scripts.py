@@ -11,6 +11,8 @@ from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.printed_scripts import (
     ScriptError,
     is_test_path,
+    read_absent_header,
+    read_absent_prerequisite,
     read_compiler_error,
     read_death,
     read_linker_error,
@@ -23,6 +25,7 @@ from pytest_planverify.diagnosis.wording import quote
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from planner.model.evidence import CommandFact
     from pytest_planverify.diagnosis.printed_scripts import Place
     from pytest_planverify.diagnosis.reading import Case
 
@@ -30,6 +33,12 @@ _SCRIPTS = frozenset({"test", "validate", "build", "other"})
 _DEADLY_STATUS = {128 + number: name for number, name in ((4, "SIGILL"), (6, "SIGABRT"), (7, "SIGBUS"),
                                                            (8, "SIGFPE"), (11, "SIGSEGV"))}  # fmt: skip
 _NO_MODULE = re.compile(r"^Cannot find (?:module|package) '(?P<name>[^']+)'")
+_CHECKERS = frozenset({"lint", "type_check"})
+_CONFIG = re.compile(
+    r"^(?:Error: )?(?:Cannot find (?:module|package) '|Error importing plugin|Failed to load plugin|"
+    r"ESLint couldn't find the (?:plugin|config)|Oops! Something went wrong)",
+    re.MULTILINE,
+)
 _NO_FUNCTION = re.compile(r"is not a (?:function|constructor)\b")
 _NO_EXPORT = re.compile(r"does not provide an export named '(?P<name>[^']+)'")
 
@@ -39,6 +48,10 @@ def _output(case: Case) -> str | None:
     if case.evidence.kind is not EvidenceKind.COMMAND or command is None or command.purpose not in _SCRIPTS:
         return None
     return command.output_tail
+
+
+def _any_command(case: Case) -> CommandFact | None:
+    return case.evidence.command if case.evidence.kind is EvidenceKind.COMMAND else None
 
 
 def _owner(place: Place | None) -> Owner | None:
@@ -84,8 +97,8 @@ def _linker(case: Case) -> Hit | None:
 
 
 def _missing_tool(case: Case) -> Hit | None:
-    text = _output(case)
-    tool = read_missing_tool(text) if text else None
+    command = _any_command(case)
+    tool = read_missing_tool(command.output_tail) if command else None
     if tool is None:
         return None
     return Hit(
@@ -127,6 +140,87 @@ def _misses_promise(error: ScriptError) -> bool:
     return error.type == "TypeError" and bool(_NO_FUNCTION.search(error.message)) and _in_test(error)
 
 
+def _absent_prerequisite(case: Case) -> Hit | None:
+    command = _any_command(case)
+    found = read_absent_prerequisite(command.output_tail) if command else None
+    if found is None:
+        return None
+    name, by = found
+    return Hit(
+        suggestion=f"make needs {quote(name, 80)} for {quote(by, 80)}, and nothing makes it: a file of the "
+        "project is gone, or a rule names another."
+    )
+
+
+def _absent_header(own: bool) -> Reader:
+    def read(case: Case) -> Hit | None:
+        command = _any_command(case)
+        found = read_absent_header(command.output_tail) if command else None
+        if found is None or found[2] is not own:
+            return None
+        place, header, _ = found
+        remedy = "write it, or correct the name" if own else "install the library that brings it"
+        return Hit(
+            suggestion=f"{place.path}:{place.line} includes {quote(header, 80)}, which is not there: "
+            f"{remedy}.",
+            location=Location(path=place.path, line=place.line),
+        )
+
+    return read
+
+
+def _misconfigured(case: Case) -> Hit | None:
+    command = _any_command(case)
+    if command is None or command.purpose not in _CHECKERS or not _CONFIG.search(command.output_tail):
+        return None
+    return Hit(
+        suggestion=f"{command.tool} cannot load its own set-up: install what its configuration asks for."
+    )
+
+
+EARLY_SCRIPT_RULES: tuple[Rule, ...] = (
+    Rule(
+        id="tool-missing-in-command",
+        because="A program that the command starts is not installed here.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.9,
+        read=_missing_tool,
+    ),
+    Rule(
+        id="tool-cannot-load-its-setup",
+        because="A linter or type checker cannot load a plugin that its configuration asks for.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.75,
+        runner_up=(Category.LINT_ERROR, 0.2),
+        read=_misconfigured,
+    ),
+    Rule(
+        id="header-of-project-missing",
+        because="A source file includes a header of the project that does not exist.",
+        category=Category.ARTIFACT_MISSING,
+        confidence=0.85,
+        runner_up=(Category.COMPILATION_ERROR, 0.15),
+        read=_absent_header(own=True),
+    ),
+    Rule(
+        id="header-of-system-missing",
+        because="A source file includes a header of a library that is not installed.",
+        category=Category.ENVIRONMENT_ERROR,
+        confidence=0.75,
+        runner_up=(Category.IMPORT_ERROR, 0.25),
+        read=_absent_header(own=False),
+    ),
+    Rule(
+        id="prerequisite-missing",
+        because="make needs a file that does not exist, and has no rule for it.",
+        category=Category.ARTIFACT_MISSING,
+        confidence=0.8,
+        runner_up=(Category.TEST_NOT_FOUND, 0.15),
+        read=_absent_prerequisite,
+    ),
+)
+"""What is asked before the findings of a command are looked at."""
+
 SCRIPT_RULES: tuple[Rule, ...] = (
     Rule(
         id="program-died-in-command",
@@ -150,13 +244,6 @@ SCRIPT_RULES: tuple[Rule, ...] = (
         category=Category.COMPILATION_ERROR,
         confidence=0.88,
         read=_linker,
-    ),
-    Rule(
-        id="tool-missing-in-command",
-        because="A program that the command starts is not installed here.",
-        category=Category.ENVIRONMENT_ERROR,
-        confidence=0.9,
-        read=_missing_tool,
     ),
     Rule(
         id="script-misses-promise",
