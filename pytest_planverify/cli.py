@@ -39,11 +39,20 @@ class Entry(NamedTuple):
 
     module: str
     help: str
+    is_group: bool = False
+    """It has commands of its own: the module holds an ``app``."""
 
 
 COMMANDS: dict[str, Entry] = {
     "baseline": Entry(
-        "pytest_planverify.baseline.command", "Record what holds now; bless changes of what judges."
+        "pytest_planverify.baseline.command",
+        "Record what holds now; bless changes of what judges.",
+        is_group=True,
+    ),
+    "corpus": Entry(
+        "pytest_planverify.corpus.command",
+        "How well failures are diagnosed, on a labelled corpus of real ones.",
+        is_group=True,
     ),
     "qualify": Entry("pytest_planverify.qualification", "Check the checks: are they red before the work?"),
     "recover": Entry("pytest_planverify.recovery", "Render the outcomes of a run that was killed."),
@@ -62,7 +71,7 @@ class LazyGroup(TyperGroup):
         """Import the command of that name."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        if cmd_name == "baseline":
+        if COMMANDS[cmd_name].is_group:
             command = typer.main.get_command(import_module(COMMANDS[cmd_name].module).app)
             command.name, command.short_help = cmd_name, COMMANDS[cmd_name].help
             return command

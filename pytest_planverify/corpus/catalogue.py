@@ -1,6 +1,6 @@
 """Writes down what every rule of the diagnosis says, for programs that may not import the rules.
 
-``python -m pytest_planverify.diagnosis.catalogue`` writes ``planner/edges/data/diagnosis_rules.json``.
+``python -m pytest_planverify.corpus.catalogue`` writes ``planner/edges/data/diagnosis_rules.json``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import planner.edges
 from planner.edges.rule_advice import base_rule
+from pytest_planverify.corpus.files import read_cases
+from pytest_planverify.corpus.splitting import Part
 from pytest_planverify.diagnosis.confidence import calibrated
 from pytest_planverify.diagnosis.deciding import diagnose
 from pytest_planverify.diagnosis.rules import RULES
@@ -48,9 +50,6 @@ def examples_of(cases: Iterable[Case]) -> Mapping[str, list[str]]:
 
 def render(corpus: Path = CORPUS) -> str:
     """The text of the file: every rule in the order in which they are asked."""
-    from pytest_planverify.corpus.files import read_cases
-    from pytest_planverify.corpus.splitting import Part
-
     cases = read_cases(corpus, Part.DEVELOP) if (corpus / Part.DEVELOP).is_dir() else ()
     examples = examples_of(cases)
     rules = [

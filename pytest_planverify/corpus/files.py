@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from planner.errors import PlannerError
 from pytest_planverify.corpus.case import Case, FaultyRun
 from pytest_planverify.corpus.splitting import Part, part_of
 
@@ -20,7 +22,7 @@ RUNS = "runs"
 """The folder of the runs with several faults, in the folder of each part."""
 
 
-class CorpusError(Exception):
+class CorpusError(PlannerError):
     """The corpus cannot be read; the message names the file, the line and the remedy."""
 
 
@@ -29,10 +31,24 @@ def read_cases(corpus: Path, part: Part) -> tuple[Case, ...]:
     return tuple(_read(corpus / part.value, Case))
 
 
+def read_file(file: Path) -> tuple[Case, ...]:
+    """Every case of one file. Raises :class:`CorpusError`."""
+    return tuple(_read_file(file, Case))
+
+
 def read_runs(corpus: Path, part: Part) -> tuple[FaultyRun, ...]:
     """Every run of a part with several faults. Raises :class:`CorpusError`."""
     folder = corpus / part.value / RUNS
     return tuple(_read(folder, FaultyRun)) if folder.is_dir() else ()
+
+
+def digest_of(corpus: Path, *parts: Part) -> str:
+    """What the cases of these parts are, in one short digest of their files."""
+    found = hashlib.sha256()
+    for part in parts:
+        for file in sorted((corpus / part.value).glob("*.jsonl")):
+            found.update(f"{part.value}/{file.name}\0".encode() + file.read_bytes())
+    return f"sha256:{found.hexdigest()[:16]}"
 
 
 def write_cases(corpus: Path, name: str, cases: Iterable[Case]) -> None:
@@ -72,13 +88,17 @@ def _read(folder: Path, kind: type[T]) -> Iterator[T]:
     if not folder.is_dir():
         raise CorpusError(f"{folder}: there is no corpus; name its folder with --corpus")
     for file in sorted(folder.glob("*.jsonl")):
-        try:
-            lines = file.read_text(encoding="utf-8").split("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise CorpusError(f"{file}: the corpus cannot be read: {error}") from error
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                yield _case(file, number, line, kind)
+        yield from _read_file(file, kind)
+
+
+def _read_file(file: Path, kind: type[T]) -> Iterator[T]:
+    try:
+        lines = file.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"{file}: the corpus cannot be read: {error}") from error
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield _case(file, number, line, kind)
 
 
 def _case(file: Path, number: int, line: str, kind: type[T]) -> T:

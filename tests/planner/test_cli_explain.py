@@ -19,7 +19,9 @@ from planner.rules.deciding import DECISION_RULES
 from planner.rules.reviewing import REVIEW_FIGURES
 from planner.rules.revision import REVISION_RULES
 from planner.rules.validation import VALIDATION_RULES
-from pytest_planverify.diagnosis import RULES, catalogue
+from pytest_planverify.corpus import catalogue
+from pytest_planverify.diagnosis import RULES
+from pytest_planverify.diagnosis.learning import RULE as LEARNED
 from pytest_planverify.supervision.exit_status import ExitStatus
 
 
@@ -50,7 +52,7 @@ KINDS = load_explanations().kinds()
         ("rule of the engine", ENGINE_RULES.keys() - DECISION_RULES.keys() - REVISION_RULES.keys()),
         ("figure of the review", REVIEW_FIGURES),
         ("rule of planner validate", VALIDATION_RULES),
-        ("rule of the diagnosis", {rule.id for rule in RULES}),
+        ("rule of the diagnosis", {LEARNED, *(rule.id for rule in RULES)}),
         ("exit status", {str(int(each)) for each in (*Status, *ExitStatus, INTERRUPTED)}),
         ("edit", {model.model_fields["edit"].default for model in Edit.__args__[0].__args__}),  # type: ignore[attr-defined]
     ],
@@ -72,7 +74,7 @@ def test_every_explanation_says_something() -> None:
 
 def test_the_data_file_of_the_diagnosis_is_current() -> None:
     assert catalogue.FILE.read_text(encoding="utf-8") == catalogue.render(), (
-        "run: python -m pytest_planverify.diagnosis.catalogue"
+        "run: python -m pytest_planverify.corpus.catalogue"
     )
 
 

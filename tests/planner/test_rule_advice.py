@@ -9,11 +9,12 @@ import pytest
 from planner.edges.explanations import load_explanations
 from planner.edges.rule_advice import PAGE, advice_for, base_rule, page_of
 from pytest_planverify.diagnosis import RULES
+from pytest_planverify.diagnosis.learning import RULE as LEARNED
 
 PAGES = Path(__file__).parents[2] / PAGE
 
 
-@pytest.mark.parametrize("rule", [rule.id for rule in RULES])
+@pytest.mark.parametrize("rule", [LEARNED, *(rule.id for rule in RULES)])
 def test_every_rule_of_the_diagnosis_says_what_to_do_and_where_it_is_documented(rule: str):
     steps = advice_for(rule)
 
