@@ -212,7 +212,7 @@ EARLY_SCRIPT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="prerequisite-missing",
-        because="make needs a file that does not exist, and has no rule for it.",
+        because="A file that make needs does not exist, and make has no rule for it.",
         category=Category.ARTIFACT_MISSING,
         confidence=0.8,
         runner_up=(Category.TEST_NOT_FOUND, 0.15),
