@@ -23,6 +23,7 @@ from pytest_planverify.diagnosis.rules.environment import ENVIRONMENT_RULES
 from pytest_planverify.diagnosis.rules.guards import GUARD_RULES
 from pytest_planverify.diagnosis.rules.imported_names import IMPORTED_NAME_RULES
 from pytest_planverify.diagnosis.rules.loading import LOADING_RULES
+from pytest_planverify.diagnosis.rules.machine import MACHINE_RULES
 from pytest_planverify.diagnosis.rules.names import NAME_RULES
 from pytest_planverify.diagnosis.rules.plugins import PLUGIN_RULES
 from pytest_planverify.diagnosis.rules.raising import LAST_RULES, RAISING_RULES
@@ -63,7 +64,14 @@ UNKNOWN_RULE = Rule(
     read=_anything,
 )
 
-_HARD = CHANGED_NAME_RULES + ENVIRONMENT_RULES + PLUGIN_RULES + LOADING_RULES + IMPORTED_NAME_RULES
+_HARD = (
+    CHANGED_NAME_RULES
+    + ENVIRONMENT_RULES
+    + MACHINE_RULES
+    + PLUGIN_RULES
+    + LOADING_RULES
+    + IMPORTED_NAME_RULES
+)
 _SOFT = BOUNDARY_RULES + NAME_RULES + BEHAVIOUR_RULES + RAISING_RULES
 
 

@@ -49,7 +49,9 @@ _MACHINE_WORDS = re.compile(
     r"no such program|"
     r"(?:cannot|could not|can't|unable to) (?:connect|reach|find the (?:program|tool))|unreachable|"
     r"to be (?:in|on) (?:the )?PATH|no display|too many connections|held by (?:another )?(?:process|pid)|"
-    r"another (?:process|instance)|not mounted|no such device|out of (?:disk )?space|"
+    r"another (?:process|instance)|executable (?:doesn't|does not) exist|environment variable|"
+    r"no (?:usable|recommended) \w+|no CUDA|no GPU|must be set|"
+    r"not mounted|no such device|out of (?:disk )?space|"
     r"connection refused)\b",
     re.IGNORECASE,
 )

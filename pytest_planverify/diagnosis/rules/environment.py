@@ -33,7 +33,7 @@ _CLIENT_ERROR = re.compile(
 _NO_THREAD = "can't start new thread"
 
 
-def _meant(case: Case) -> bool:
+def was_meant(case: Case) -> bool:
     """The project raised it on purpose, or a mock did."""
     last = case.innermost
     if last is None:
@@ -54,7 +54,7 @@ def _system_error(numbers: Collection[int], sentence: str) -> Reader:
             error is None
             or error.errno not in numbers
             or not case.is_error("builtins.OSError")
-            or _meant(case)
+            or was_meant(case)
         ):
             return None
         return Hit(suggestion=sentence.format(said=said(error), at=_at(case), path=error.path or "a file"))
@@ -84,7 +84,7 @@ def _is_absent_socket(case: Case) -> bool:
 
 def _unreachable(case: Case) -> Hit | None:
     error = case.error
-    if error is None or _meant(case):
+    if error is None or was_meant(case):
         return None
     service = SERVICE_ERRORS.get(error.qualified) or _client_that_gave_up(case)
     by_number = error.errno in UNREACHABLE and case.is_error("builtins.OSError")
@@ -101,7 +101,7 @@ def _unreachable(case: Case) -> Hit | None:
 
 def _machine(case: Case) -> Hit | None:
     error = case.error
-    if error is None or _meant(case) or not (phrase := MACHINE_ERRORS.get(error.qualified)):
+    if error is None or was_meant(case) or not (phrase := MACHINE_ERRORS.get(error.qualified)):
         return None
     return Hit(suggestion=f"{phrase[0].upper()}{phrase[1:]}{_at(case)}: {said(error)}.")
 
@@ -153,7 +153,7 @@ def _variable(case: Case) -> Hit | None:
 
 
 def _memory(case: Case) -> Hit | None:
-    if not case.is_error("builtins.MemoryError") or _meant(case):
+    if not case.is_error("builtins.MemoryError") or was_meant(case):
         return None
     return Hit(suggestion=f"Memory ran out{_at(case)}: give the run more, or make it ask for less.")
 

@@ -157,6 +157,19 @@ def _own_module_elsewhere(case: Case) -> Hit | None:
     )
 
 
+def _import_of_changed_tests(case: Case) -> Hit | None:
+    """Of all code only tests were changed, and they import what is not there; no contract promises it."""
+    module = _missing_module(case)
+    if module is None or not case.in_test or not case.raised_in_changed or not case.only_tests_changed:
+        return None
+    if case.evidence.contract_path or _was_removed(case, module):
+        return None
+    return Hit(
+        suggestion=f"{place(case.raised_at) if case.raised_at else 'A test'}, which was changed, imports "
+        f"{module}, which is not there; nothing else was changed: is the name right?"
+    )
+
+
 def _own_module_missing(case: Case) -> Hit | None:
     module = _missing_module(case)
     if module is None or not (case.is_first_party(module) or _was_removed(case, module)):
@@ -285,6 +298,16 @@ LOADING_RULES: tuple[Rule, ...] = (
         confidence=0.85,
         runner_up=(Category.IMPORT_ERROR, 0.2),
         read=_own_module_elsewhere,
+    ),
+    Rule(
+        id="import-of-changed-tests",
+        about=frozenset({"builtins.ImportError"}),
+        because="Only tests were changed, and they import a module that is not there.",
+        category=Category.TEST_REGRESSION,
+        owner=Owner.TEST,
+        confidence=0.65,
+        runner_up=(Category.IMPORT_ERROR, 0.3),
+        read=_import_of_changed_tests,
     ),
     Rule(
         id="own-module-missing",
