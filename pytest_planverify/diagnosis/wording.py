@@ -15,7 +15,11 @@ _COMPARISON = re.compile(
     r"^assert (?P<left>.+?) (?P<operator>==|!=|<=|>=|<|>|is not|is|not in|in) (?P<right>.+)$"
 )
 _UNITTEST = re.compile(r"^(?P<left>.+?) (?P<operator>!=) (?P<right>.+?)(?: : .*)?$")
-_WHERE = re.compile(r"^ \+ +where (?P<value>.+?) = (?P<call>[^\n]+)$", re.MULTILINE)
+_WHERE = re.compile(r"^ \+ +(?:where|and) +(?P<value>.+?) = (?P<call>[^\n]+)$", re.MULTILINE)
+_FUNCTION = re.compile(
+    r"<(?:function|bound method|built-in function|class) '?(?P<name>[\w.<>]+?)'?"
+    r"(?: (?:at|of) [^<>]*(?:<[^<>]*>[^<>]*)*)?>"
+)
 
 
 def place(frame: Frame) -> str:
@@ -54,7 +58,14 @@ def comparison(error: ExceptionFact) -> tuple[str, str, str] | None:
     return None
 
 
+def origins_of_values(error: ExceptionFact) -> tuple[tuple[str, str], ...]:
+    """Values of an assertion and the calls that gave them, as pytest tells: ``32.1``, ``rsi([1, 2])``."""
+    found = (
+        (each["value"], _FUNCTION.sub(r"\g<name>", each["call"])) for each in _WHERE.finditer(error.message)
+    )
+    return tuple((value, quote(call, 80)) for value, call in found)
+
+
 def origin_of_value(error: ExceptionFact) -> str | None:
-    """The call that gave an assertion its first value, as pytest explains it: ``compute_rsi([1, 2])``."""
-    found = _WHERE.search(error.message)
-    return quote(found["call"], 80) if found else None
+    """The call that gave an assertion its first value."""
+    return next((call for _, call in origins_of_values(error)), None)

@@ -5,6 +5,7 @@ At ``-v`` every check follows with its verdict, at ``-vv`` every test.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import Isolation, Verdict
@@ -65,8 +66,8 @@ def write_details(outcome: Outcome, screen: Screen, how: Detailing) -> bool:
         _write_failure(failures[0], screen, how.verbosity)
     _write_notes(outcome, screen, how)
     _write_waiting(outcome, screen, how, {failure.check_id for failure in failures})
-    for failure in failures[1:]:
-        write_label("also", headline(failure), screen, most=1)
+    for text, count in Counter(map(headline, failures[1:])).items():
+        write_label("also", text if count == 1 else f"{count} times {text}", screen, most=1)
     if failures and failures[0].rerun:
         screen.line(Span("rerun", Style.QUIET), indent=INDENT)
         screen.whole(Span(screen.text(failures[0].rerun), Style.COMMAND), indent=INDENT)

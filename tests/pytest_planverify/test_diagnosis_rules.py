@@ -274,8 +274,8 @@ def test_a_flaky_error_inside_the_product_is_the_products() -> None:
     [
         ((), PRODUCT, C.ENVIRONMENT_ERROR, "out-of-memory"),
         ((False,), PRODUCT, C.ENVIRONMENT_ERROR, "out-of-memory"),
-        ((False, False), PRODUCT, C.TEST_CRASH, "memory-each-time"),
-        ((False, False), TEST, C.TEST_CRASH, "memory-each-time"),
+        ((False, False), PRODUCT, C.TEST_REGRESSION, "memory-each-time"),
+        ((False, False), TEST, C.TEST_REGRESSION, "memory-each-time"),
         ((False, True), PRODUCT, C.FLAKY_TEST, "both-answers"),
         (
             (False, False),

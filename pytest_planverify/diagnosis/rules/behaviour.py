@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.kinds import Phase, Side
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.reading import Case, raises_by_hand
 from pytest_planverify.diagnosis.rule import Hit, Rule
-from pytest_planverify.diagnosis.wording import comparison, origin_of_value, place, quote, said
+from pytest_planverify.diagnosis.wording import comparison, origins_of_values, place, quote, said
 
 if TYPE_CHECKING:
     from planner.model.evidence import Frame
@@ -84,30 +84,43 @@ def _comparison(case: Case) -> str | None:
     if compared is None:
         return None
     left, operator, right = compared
+    given = _giving(case)
+    if given is not None and operator in ("==", "is") and given.value == right != left:
+        left, right = right, left  # the test wrote the expected value first
     expects = right if operator in ("==", "is") else f"{operator} {right}"
     if operator == "!=":
         expects = (
             right if case.error and not case.error.message.startswith("assert") else f"anything but {right}"
         )
-    return f"{_giver(case)} gave {left} where {_name_of_test(case)} expects {expects}."
+    giver = place(given.frame) if given and given.frame else (given.call if given else None)
+    return f"{giver or 'The product'} gave {left} where {_name_of_test(case)} expects {expects}."
 
 
-def _giver(case: Case) -> str:
-    """The product function behind the value: defined where, if only one can be meant."""
-    frame = _giving_frame(case)
-    if frame is not None:
-        return place(frame)
-    return (origin_of_value(case.error) if case.error else None) or "The product"
+class _Given(NamedTuple):
+    """Which call gave which value of an assertion, and the product's function that was called."""
+
+    frame: Frame | None
+    value: str | None = None
+    call: str | None = None
+
+
+def _giving(case: Case) -> _Given | None:
+    """The product's function that gave a value, if only one can be meant; else the first call."""
+    origins = origins_of_values(case.error) if case.error else ()
+    subjects = case.evidence.subjects
+    for value, call in origins:
+        callee = call.partition("(")[0].rpartition(".")[2]
+        for frame in subjects:
+            if frame.function.rpartition(".")[2] == callee:
+                return _Given(frame, value, call)
+    if origins:
+        return _Given(None, *origins[0])
+    return _Given(subjects[0]) if len(subjects) == 1 else None
 
 
 def _giving_frame(case: Case) -> Frame | None:
-    """Where the function is defined that gave the value in question, if only one can be meant."""
-    call = origin_of_value(case.error) if case.error else None
-    subjects = case.evidence.subjects
-    if call is not None:
-        callee = call.partition("(")[0].rpartition(".")[2]
-        return next((frame for frame in subjects if frame.function.rpartition(".")[2] == callee), None)
-    return subjects[0] if len(subjects) == 1 else None
+    given = _giving(case)
+    return given.frame if given else None
 
 
 def _assertion_in_product(case: Case) -> Hit | None:

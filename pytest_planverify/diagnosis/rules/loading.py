@@ -120,7 +120,7 @@ def _test_package(case: Case) -> Hit | None:
     error, module = case.error, _missing_module(case)
     if error is None:
         return None
-    if module is not None and case.is_test_package(module):
+    if module is not None and (case.is_test_package(module) or _is_folder_of_tests(case, module)):
         there = error.path is not None
         state = f"stands in {error.path} but" if there else "belongs to the tests and"
         return Hit(
@@ -128,6 +128,7 @@ def _test_package(case: Case) -> Hit | None:
             f"folder, add the "
             "missing __init__.py, or put it on the path.",
             weight=1.0 if there else 0.75,
+            owner=_owner_of_packages(case),
         )
     name = imported_name(case)
     if name is None or not case.is_test_package(name[0]) or is_own_file(error):
@@ -137,6 +138,20 @@ def _test_package(case: Case) -> Hit | None:
         f"{name[1]}{_at(case)}: "
         "an __init__.py is missing, or the path is wrong."
     )
+
+
+def _is_folder_of_tests(case: Case, module: str) -> bool:
+    """Whether the module is a folder on the way to the test itself."""
+    folders = (case.evidence.nodeid or "").partition("::")[0].split("/")[:-1]
+    return top_level(module) in folders and not case.is_first_party(module)
+
+
+def _owner_of_packages(case: Case) -> Owner | None:
+    """The tests', where a change of theirs made a folder no package any more."""
+    gone = (
+        file.side is Side.TEST and file.path.endswith("__init__.py") for file in case.evidence.changed or ()
+    )
+    return Owner.TEST if any(gone) else None
 
 
 def is_own_file(error: ExceptionFact) -> bool:
@@ -153,7 +168,8 @@ def _own_module_elsewhere(case: Case) -> Hit | None:
     return Hit(
         suggestion=f"{module} stands in {case.error.path}, but the interpreter does not find "
         f"it{_at(case)}: install the "
-        "project, or set pythonpath."
+        "project, or set pythonpath.",
+        owner=_owner_of_packages(case),
     )
 
 
@@ -162,7 +178,7 @@ def _import_of_changed_tests(case: Case) -> Hit | None:
     module = _missing_module(case)
     if module is None or not case.in_test or not case.raised_in_changed or not case.only_tests_changed:
         return None
-    if case.evidence.contract_path or _was_removed(case, module):
+    if case.evidence.contract_path or _was_removed(case, module) or not case.is_first_party(module):
         return None
     return Hit(
         suggestion=f"{place(case.raised_at) if case.raised_at else 'A test'}, which was changed, imports "
@@ -171,12 +187,19 @@ def _import_of_changed_tests(case: Case) -> Hit | None:
 
 
 def _own_module_missing(case: Case) -> Hit | None:
-    module = _missing_module(case)
+    module = _missing_module(case) or _removed_submodule(case)
     if module is None or not (case.is_first_party(module) or _was_removed(case, module)):
         return None
     path = module.replace(".", "/") + ".py"
     promised = f"; {case.evidence.contract_path} describes it" if case.evidence.contract_path else ""
     return Hit(suggestion=f"The module {module} does not exist{_at(case)}: write {path}{promised}.")
+
+
+def _removed_submodule(case: Case) -> str | None:
+    """The module that ``from package import module`` asked for, where its file was removed."""
+    found = imported_name(case)
+    module = f"{found[0]}.{found[1]}" if found else ""
+    return module if module and _was_removed(case, module) else None
 
 
 def _was_removed(case: Case, module: str) -> bool:

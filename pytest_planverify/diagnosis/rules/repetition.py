@@ -139,8 +139,8 @@ REPETITION_RULES: tuple[Rule, ...] = (
     Rule(
         id="memory-each-time",
         because="Memory ran out each time that it was run, alone as well.",
-        category=Category.TEST_CRASH,
-        confidence=0.75,
+        category=Category.TEST_REGRESSION,
+        confidence=0.7,
         runner_up=(Category.ENVIRONMENT_ERROR, 0.25),
         read=_memory_again,
     ),
