@@ -97,9 +97,13 @@ def failed_callee(case: Case) -> str | None:
 def definition_of(case: Case, name: str) -> Frame | None:
     """Where the named product function is defined, or the class that holds it, if that is known."""
     owner, _, bare = name.rpartition(".")
-    for names in ({name}, {bare}, {owner}):
-        for frame in case.evidence.subjects:
-            if frame.function in names or frame.function.rpartition(".")[2] in names:
+    subjects = case.evidence.subjects
+    for frame in subjects:
+        if frame.function == name:
+            return frame
+    for wanted in (owner, "" if owner else bare):  # a function of that name in no class is another
+        for frame in subjects:
+            if wanted and frame.function.rpartition(".")[2] == wanted:
                 return frame
     return None
 

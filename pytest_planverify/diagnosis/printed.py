@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from planner.model.evidence import ExceptionFact, Frame
 from planner.model.kinds import Side
+from pytest_planverify.diagnosis.printed_tests import PrintedFrame, read_report
 
 _HEADER = "Traceback (most recent call last):"
 _FILE_MARK = ' File "'
@@ -34,8 +35,33 @@ _SYNTAX_ERRORS = frozenset({"SyntaxError", "IndentationError", "TabError"})
 def read_traceback(text: str, first_party: frozenset[str] = frozenset()) -> ExceptionFact | None:
     """The last traceback that a Python process printed, or a compiler's syntax error, or ``None``.
 
-    The sides of its frames are judged by their paths alone.
+    Where there is none: the first failure that pytest reports. The sides of the frames are judged by
+    their paths alone.
     """
+    return _read_traceback(text, first_party) or _read_report(text, first_party)
+
+
+def _read_report(text: str, first_party: frozenset[str]) -> ExceptionFact | None:
+    found = read_report(text)
+    if found is None:
+        return None
+    frames = tuple(_reported(frame, first_party) for frame in found.frames)
+    syntax = _reported(found.syntax, first_party) if found.syntax else None
+    return _exception(found.type, found.message, frames, syntax, first_party)
+
+
+def _reported(frame: PrintedFrame, first_party: frozenset[str]) -> Frame:
+    path = frame.path.removeprefix("./")
+    return Frame(
+        path=path,
+        line=frame.line,
+        function=frame.function,
+        side=_side(path, first_party),
+        source=frame.source,
+    )
+
+
+def _read_traceback(text: str, first_party: frozenset[str]) -> ExceptionFact | None:
     if _FILE_MARK not in text:
         return None  # most of what is printed holds no traceback
     lines = [line.removeprefix(_INTERNAL).rstrip() for line in text.splitlines()]
@@ -76,7 +102,10 @@ def _read_from(lines: list[str], first_party: frozenset[str]) -> ExceptionFact |
 
 
 def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Frame, ...]:
-    """The frames of a faulthandler stack, outermost call first; of several threads the current one's."""
+    """The frames of a faulthandler stack, outermost call first.
+
+    Of several threads the current one's, unless it only waits for another in which the product stands.
+    """
     if _FILE_MARK not in text:
         return ()
     frames: list[Frame] = []
@@ -93,7 +122,13 @@ def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Fr
     if not stacks:
         return ()
     current = next((frames for header, frames in stacks if header.startswith("Current")), stacks[0][1])
+    if not _has_product(current):
+        current = next((frames for _, frames in stacks if _has_product(frames)), current)
     return tuple(reversed(current))
+
+
+def _has_product(frames: list[Frame]) -> bool:
+    return any(frame.side is Side.PRODUCT for frame in frames)
 
 
 def _frame(found: re.Match[str], source: str | None, first_party: frozenset[str]) -> Frame:

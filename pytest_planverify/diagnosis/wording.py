@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 _COMPARISON = re.compile(
     r"^assert (?P<left>.+?) (?P<operator>==|!=|<=|>=|<|>|is not|is|not in|in) (?P<right>.+)$"
 )
-_UNITTEST = re.compile(r"^(?P<left>.+?) (?P<operator>!=) (?P<right>.+?)(?: : .*)?$")
+_UNITTEST = re.compile(
+    r"^(?:(?:First )?\w+ differ: )?(?P<left>.+?) (?P<operator>!=) (?P<right>.+?)(?: : .*)?$"
+)
 _WHERE = re.compile(r"^ \+ +(?:where|and) +(?P<value>.+?) = (?P<call>[^\n]+)$", re.MULTILINE)
 _FUNCTION = re.compile(
     r"<(?:function|bound method|built-in function|class) '?(?P<name>[\w.<>]+?)'?"

@@ -12,8 +12,16 @@ from pathlib import Path
 
 from real_command import unmeasured
 
+CONFIDENCES = (
+    (re.compile(r"\b\d{1,3}%(,?) sure\b"), r"SO\1 sure"),
+    (re.compile(r'("confidence": )[01]\.\d+'), r"\1SO"),
+    (re.compile(r"\b([A-Z]+_[A-Z]+) \(\d{1,3}%\)"), r"\1 (SO)"),
+)
+"""How sure a diagnosis is: fitted anew whenever the corpus grows."""
+
 VOLATILE = (
     (re.compile(r"\d+(\.\d+)? ?(ms|s)\b"), "TIME"),
+    *CONFIDENCES,
     (re.compile(r"\b\d{8}T\d{6}[\w-]*"), "RUN"),
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"), "WHEN"),
     (re.compile(r"sha256:[0-9a-f]{12}\b"), "DIGEST"),

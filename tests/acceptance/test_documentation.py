@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from documented_commands import environment_of_a_reader
+from documented_commands import CONFIDENCES, environment_of_a_reader
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
@@ -30,6 +30,7 @@ PAGES = {page.relative_to(REPOSITORY).as_posix(): page for page in (REPOSITORY /
 PAGES["README.md"] = REPOSITORY / "README.md"
 
 VOLATILE = (
+    *CONFIDENCES,
     (re.compile(r"\d+(\.\d+)? ?(ms|s)\b"), "TIME"),
     (re.compile(r"\b\d{8}[T-]\d{6}[\w-]*"), "RUN"),
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"), "WHEN"),

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
-from documented_commands import environment_of_a_reader
+from documented_commands import CONFIDENCES, environment_of_a_reader
 from example_project import Example, Verified
 
 from planner.edges.plan_file import load_plan
@@ -179,6 +179,7 @@ def decided_about(todo_id: str, decisions: dict[str, Any]) -> dict[str, Any]:
 # -- the story ---------------------------------------------------------------------------------------
 
 VOLATILE = (
+    *CONFIDENCES,
     (re.compile(r"\d+(\.\d+)?m?s\b"), "TIME"),
     (re.compile(r"(?<=shop/reorder\.py:)\d+"), "LINE"),  # an endless loop is ended wherever it stands
     (re.compile(r"\d{4}-\d\d-\d\d"), "DAY"),

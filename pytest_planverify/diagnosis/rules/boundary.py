@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from planner.model.kinds import Side
+from planner.model.kinds import Phase, Side
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.boundaries import (
     LONGEST,
@@ -40,13 +40,19 @@ def _subject(case: Case, name: str) -> str:
     return name if frame is None else place(frame)
 
 
+_FOREIGN = (Side.STDLIB, Side.FRAMEWORK)
+"""A callee of these may be called by way of a wrapper of theirs."""
+
+
 def _call_of(*sides: Side | None) -> Reader:
     """Reads a call from the test that does not fit the signature of a callee of these sides."""
 
     def read(case: Case) -> Hit | None:
         callee = failed_callee(case)
         error, frame = case.error, case.raised_at
-        if callee is None or error is None or frame is None or not case.in_test or not _raised_here(case):
+        if callee is None or error is None or frame is None or not case.in_test:
+            return None
+        if not _raised_here(case) and error.object_side not in _FOREIGN:
             return None
         if error.object_side not in sides:
             return None
@@ -163,9 +169,14 @@ def _none_at_test(case: Case) -> Hit | None:
     return Hit(suggestion=f"{source} gave None where {_at(case)} uses the result: {said(case.error)}.")
 
 
-def _subjects(case: Case) -> str:
+def _subjects(case: Case, *, within: bool = False) -> str:
+    """The function of the product that is meant, at the beginning of a sentence or within one."""
     subjects = case.evidence.subjects
-    return place(subjects[0]) if len(subjects) == 1 else "The product"
+    return place(subjects[0]) if len(subjects) == 1 else ("the product" if within else "The product")
+
+
+def _with_article(kind: str) -> str:
+    return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
 
 
 def _wrong_kind_at_test(case: Case) -> Hit | None:
@@ -175,7 +186,7 @@ def _wrong_kind_at_test(case: Case) -> Hit | None:
     if error.object_side not in (Side.STDLIB, Side.THIRD_PARTY):
         return None
     return Hit(
-        suggestion=f"{_subjects(case)} gave a {found[0].removeprefix('builtins.')}, of which "
+        suggestion=f"{_subjects(case)} gave {_with_article(found[0].removeprefix('builtins.'))}, of which "
         f"{_at(case)} uses "
         f"{found[1]}: settle what it returns."
     )
@@ -187,7 +198,8 @@ def _unusable_value_at_test(case: Case) -> Hit | None:
     if raises_by_hand(case.raised_at):
         return None
     return Hit(
-        suggestion=f"{_at(case)} cannot use the value that {_subjects(case)} gave: {said(case.error)}."
+        suggestion=f"{_at(case)} cannot use the value that {_subjects(case, within=True)} gave: "
+        f"{said(case.error)}."
     )
 
 
@@ -210,6 +222,19 @@ def _kind_in_product(case: Case) -> Hit | None:
         return Hit(suggestion=f"{_at(case)} refuses the kind of a value: {said(error)}.", weight=0.7)
     weight = 1.0 if _raised_here(case) else 0.85
     return Hit(suggestion=f"{_at(case)} meets a value of the wrong kind: {said(error)}.", weight=weight)
+
+
+def _own_module_lacks(case: Case) -> Hit | None:
+    """A module of the project, asked by another of its modules while they are imported."""
+    found, error = _missing_attribute(case), case.error
+    if found is None or error is None or not case.in_product or case.evidence.phase is not Phase.COLLECT:
+        return None
+    if not found[0].startswith(_MODULE) or error.object_side is not Side.PRODUCT:
+        return None
+    return Hit(
+        suggestion=f"{found[0].removeprefix(_MODULE)} has no {found[1]}, which {_at(case)} imports or "
+        "lists in __all__: put the name back, or take it out there."
+    )
 
 
 BOUNDARY_RULES: tuple[Rule, ...] = (
@@ -268,6 +293,15 @@ BOUNDARY_RULES: tuple[Rule, ...] = (
         confidence=0.85,
         runner_up=(Category.TYPE_ERROR, 0.15),
         read=telling_changes(_abstract),
+    ),
+    Rule(
+        id="own-module-lacks-name",
+        about=frozenset({"builtins.AttributeError"}),
+        because="A module of the project lacks a name that another of its modules imports.",
+        category=Category.IMPORT_ERROR,
+        confidence=0.75,
+        runner_up=(Category.SPEC_MISMATCH, 0.25),
+        read=_own_module_lacks,
     ),
     Rule(
         id="promised-attribute-missing",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,11 @@ def _unreachable(case: Case) -> Hit | None:
     by_number = error.errno in UNREACHABLE and case.is_error("builtins.OSError")
     if not (service or by_number or case.is_error(*NAME_RESOLUTION) or _is_absent_socket(case)):
         return None
+    if error.errno == errno.EADDRINUSE:
+        return Hit(
+            suggestion=f"The address is in use already{_at(case)}: {said(error)}. End what listens there, "
+            "or let the test take any free port."
+        )
     early = case.evidence.phase in (Phase.SETUP, Phase.COLLECT, Phase.SESSION, None)
     return Hit(
         suggestion=f"{(service or 'a service or the network').capitalize()} could not be "

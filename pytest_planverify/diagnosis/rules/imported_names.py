@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING
 
 from planner.model.kinds import Side
@@ -68,6 +69,12 @@ def _foreign_name(case: Case) -> Hit | None:
     if found is None:
         return None
     module, name = found
+    if top_level(module) in sys.stdlib_module_names:
+        return Hit(
+            suggestion=f"{module} of this Python has no {name}{_at(case)}: it came, or went, with another "
+            "version of Python.",
+            owner=None if case.raised_in_changed else Owner.ENVIRONMENT,
+        )
     return Hit(
         suggestion=f"The installed {top_level(module)} has no {name} in {module}{_at(case)}: pin a "
         f"version that has it.",

@@ -65,7 +65,8 @@ def _recursion(case: Case) -> Hit | None:
 def _warning(case: Case) -> Hit | None:
     if not case.is_error("builtins.Warning") or case.error is None:
         return None
-    owner = Owner.ENVIRONMENT if case.in_nobody else (Owner.TEST if case.in_test else Owner.PRODUCT)
+    by_test = case.in_test and not case.only_product_changed
+    owner = Owner.ENVIRONMENT if case.in_nobody else (Owner.TEST if by_test else Owner.PRODUCT)
     return Hit(suggestion=f"A warning is an error "
     f"here{f', in {_at(case)}' if case.raised_at else ''}: {said(case.error)}.",
                owner=owner)  # fmt: skip
@@ -102,6 +103,12 @@ def _raised_in_test_alone(case: Case) -> Hit | None:
 def _raised_in_test(case: Case) -> Hit | None:
     if not case.in_test or case.error is None:
         return None
+    deeper = next((each.raised_at for each in case.deeper_cases if each.in_product), None)
+    if deeper is not None:
+        return Hit(
+            suggestion=f"{place(deeper)} raises, and {_at(case)} gets to see {said(case.error)}.",
+            frame=deeper,
+        )
     giver = place(case.evidence.subjects[0]) if len(case.evidence.subjects) == 1 else "the product"
     return Hit(suggestion=f"{_at(case)} cannot work with what {giver} gave: {said(case.error)}.")
 
