@@ -17,6 +17,7 @@ _COMPARISON = re.compile(
 _UNITTEST = re.compile(
     r"^(?:(?:First )?\w+ differ: )?(?P<left>.+?) (?P<operator>!=) (?P<right>.+?)(?: : .*)?$"
 )
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{4,}")
 _WHERE = re.compile(r"^ \+ +(?:where|and) +(?P<value>.+?) = (?P<call>[^\n]+)$", re.MULTILINE)
 _FUNCTION = re.compile(
     r"<(?:function|bound method|built-in function|class) '?(?P<name>[\w.<>]+?)'?"
@@ -32,7 +33,7 @@ def place(frame: Frame) -> str:
 
 def quote(text: str, limit: int = 160) -> str:
     """The first line of a text, clipped."""
-    line = text.strip().partition("\n")[0].strip()
+    line = _ADDRESS.sub("", text.strip().partition("\n")[0].strip())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 

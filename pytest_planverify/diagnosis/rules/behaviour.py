@@ -93,7 +93,8 @@ def _comparison(case: Case) -> str | None:
             right if case.error and not case.error.message.startswith("assert") else f"anything but {right}"
         )
     giver = place(given.frame) if given and given.frame else (given.call if given else None)
-    return f"{giver or 'The product'} gave {left} where {_name_of_test(case)} expects {expects}."
+    awaited = ", which nobody awaited," if left.startswith("<coroutine object") else ""
+    return f"{giver or 'The product'} gave {left}{awaited} where {_name_of_test(case)} expects {expects}."
 
 
 class _Given(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from planner.model.taxonomy import Category, Owner
@@ -13,10 +14,14 @@ if TYPE_CHECKING:
     from pytest_planverify.diagnosis.reading import Case
 
 
+_LOCAL = re.compile(r"variable '(?P<name>\w+)'")
+
+
 def _name(case: Case) -> str | None:
     if case.error is None or case.raised_at is None or not case.is_error("builtins.NameError"):
         return None
-    return case.error.name or quote(case.error.message)
+    found = _LOCAL.search(case.error.message)
+    return case.error.name or (found["name"] if found else quote(case.error.message))
 
 
 def _at(case: Case) -> str:
@@ -55,6 +60,8 @@ def _undefined_in_product(case: Case) -> Hit | None:
     name = _name(case)
     if name is None or not case.in_product:
         return None
+    if case.is_error("builtins.UnboundLocalError"):
+        return Hit(suggestion=f"{_at(case)} uses {name} before it has a value.")
     return Hit(suggestion=f"{_at(case)} uses {name}, which is not defined there.")
 
 
