@@ -1,0 +1,125 @@
+"""The published packages that faults are put into: release, digest, and what their suites need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """One pinned source distribution and where things are in it."""
+
+    name: str
+    """As the registry spells it; the unit of the split."""
+    version: str
+    sha256: str
+    """Of the source distribution."""
+    sources: str
+    """The folder of the product's modules."""
+    tests: str
+    """The folder of its tests."""
+    import_path: str = "."
+    """The folder that the product is imported from."""
+    cases: int
+    """How many cases to make of it at most."""
+
+    @property
+    def module(self) -> str:
+        """The name that the product is imported by."""
+        return self.sources.rsplit("/", 1)[-1]
+
+
+DEPENDENCIES = (
+    "pytest==9.2.0",
+    "coverage==7.17.3",
+    "more-itertools==11.2.1",
+    "typeguard==4.6.0",
+    "trio==0.35.0",
+    "markupsafe==3.0.4",
+    "text-unidecode==1.3",
+    "mdurl==0.1.2",
+    "linkify-it-py==2.2.0",
+    "wcwidth==0.9.4",
+    "whatever==0.7",
+    "jaraco.functools==4.6.0",
+)
+"""What the suites need besides the packages themselves."""
+
+PYTEST = DEPENDENCIES[0].partition("==")[2]
+"""The version of pytest that the cases are recorded with."""
+
+PACKAGES = (
+    Package(
+        name="inflect",
+        version="7.6.0",
+        sha256="b46875b50534a7cd5fcfb5a7c971bb93fe68948c43ca53e9833bd1e1a69221bd",
+        sources="inflect",
+        tests="tests",
+        cases=120,
+    ),
+    Package(
+        name="jinja2",
+        version="3.1.6",
+        sha256="0137fb05990d35f1275a587e9aee6d56da821fc83491a0fb838183be43f66d6d",
+        sources="src/jinja2",
+        tests="tests",
+        import_path="src",
+        cases=130,
+    ),
+    Package(
+        name="cachetools",
+        version="8.0.1",
+        sha256="deb1d376d4d28c2f33f3e3058043b005e0af75c35c094bd54053e27d2906ad95",
+        sources="src/cachetools",
+        tests="tests",
+        import_path="src",
+        cases=110,
+    ),
+    Package(
+        name="markdown-it-py",
+        version="4.3.0",
+        sha256="91a58fa5b72c71a40cf7177250fd767480d7a2bb3ac426ccfb76fb90305fdaaa",
+        sources="markdown_it",
+        tests="tests",
+        cases=120,
+    ),
+    Package(
+        name="funcy",
+        version="2.1",
+        sha256="8979feb3de7120afd1d00e5a8eae810c1942e4bfbc91697151e9ee1e49f79284",
+        sources="funcy",
+        tests="tests",
+        cases=110,
+    ),
+    Package(
+        name="tabulate",
+        version="0.10.0",
+        sha256="e2cfde8f79420f6deeffdeda9aaec3b6bc5abce947655d17ac662b126e48a60d",
+        sources="tabulate",
+        tests="test",
+        cases=80,
+    ),
+    Package(
+        name="python-slugify",
+        version="9.2.0",
+        sha256="cee32948083476013804de1667724fb1362dacb71e47b1d5d92adf8db6ee3298",
+        sources="slugify",
+        tests="tests",
+        cases=70,
+    ),
+    Package(
+        name="markupsafe",
+        version="3.0.4",
+        sha256="2e9ad7dd851bf45fab9f75cbff4cb493fee9979e8d8c7c9c3ee119022518edd6",
+        sources="src/markupsafe",
+        tests="tests",
+        import_path="src",
+        cases=60,
+    ),
+)
+"""Pinned, in the order in which cases are made of them."""
+
+
+def package_named(name: str) -> Package:
+    """The package of this name. Raises ``KeyError``."""
+    return {each.name: each for each in PACKAGES}[name]
