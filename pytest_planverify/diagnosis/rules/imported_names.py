@@ -73,7 +73,7 @@ def _foreign_name(case: Case) -> Hit | None:
         return Hit(
             suggestion=f"{module} of this Python has no {name}{_at(case)}: it came, or went, with another "
             "version of Python.",
-            owner=None if case.raised_in_changed else Owner.ENVIRONMENT,
+            owner=Owner.ENVIRONMENT if case.way_unchanged else None,
         )
     return Hit(
         suggestion=f"The installed {top_level(module)} has no {name} in {module}{_at(case)}: pin a "

@@ -1,0 +1,205 @@
+# ruff: noqa: E501 (a case is one line)
+"""Who is blamed depends on what was changed, and on what the machine says of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame
+from planner.model.kinds import EvidenceKind, Phase, Side
+from planner.model.taxonomy import Category as C
+from planner.model.taxonomy import Owner
+from pytest_planverify.diagnosis import diagnose
+
+TEST = Frame(path="tests/test_cart.py", line=9, function="test_total", side=Side.TEST, source="total(x)")
+PRODUCT = Frame(
+    path="shop/cart.py",
+    line=3,
+    function="total",
+    side=Side.PRODUCT,
+    source="return work(x)",
+    module="shop.cart",
+)
+RAISES = PRODUCT.model_copy(update={"source": "raise Refused('so')"})
+LIBRARY = Frame(
+    path="/venv/lib/python3/site-packages/client/api.py",
+    line=7,
+    function="call",
+    side=Side.THIRD_PARTY,
+    module="client.api",
+    source="raise ClientError(text)",
+)
+
+
+def stdlib(module: str) -> Frame:
+    return Frame(
+        path=f"/usr/lib/python3.11/{module.replace('.', '/')}.py",
+        line=5,
+        function="f",
+        module=module,
+        side=Side.STDLIB,
+    )
+
+
+def error(kind: str, message: str, *frames: Frame, bases: str = "", **more: Any) -> ExceptionFact:
+    """``OSError`` is a builtin; a dotted name is another module's."""
+    qualified = kind if "." in kind else f"builtins.{kind}"
+    parents = tuple(f"builtins.{base}" for base in bases.split())
+    return ExceptionFact(
+        type=kind.rpartition(".")[2],
+        qualified=qualified,
+        bases=parents,
+        message=message,
+        frames=frames,
+        **more,
+    )
+
+
+def changed(*paths: str) -> tuple[ChangedFile, ...]:
+    sides = {"shop": Side.PRODUCT, "tests": Side.TEST}
+    return tuple(ChangedFile(path=path, side=sides.get(path.partition("/")[0])) for path in paths)
+
+
+def seen(*chain: ExceptionFact, files: tuple[str, ...] | None = (), **more: Any) -> Evidence:
+    fields: dict[str, Any] = {
+        "kind": EvidenceKind.TEST,
+        "phase": Phase.CALL,
+        "nodeid": "tests/test_cart.py::test_total",
+        "first_party": ("shop",),
+        "test_packages": ("tests", "helpers"),
+        "changed": None if files is None else changed(*files),
+    }
+    return Evidence(exceptions=chain, **(fields | more))
+
+
+OS = "OSError Exception"
+MISSING = error(
+    "FileNotFoundError", "no such", TEST, PRODUCT, stdlib("subprocess"), bases=OS, errno=2, path="dot"
+)
+VARIABLE = error(
+    "KeyError",
+    "'PORT'",
+    TEST,
+    PRODUCT,
+    stdlib("os").model_copy(update={"function": "_Environ.__getitem__"}),
+)
+ASSERTION = error("AssertionError", "assert 1 == 2", TEST)
+LOOKUP = error("_pytest.fixtures.FixtureLookupError", "fixture 'full' not found", TEST, name="full")
+MARK = error("Failed", "'slwo' not found in `markers` configuration option", TEST)
+ASYNC = error("Failed", "async def functions are not natively supported.", bases="Exception")
+DENIED = error("PermissionError", "[Errno 13] no", TEST, PRODUCT, bases=OS, errno=13, path="/srv/x")
+KIND = error("TypeError", "'int' object is not iterable", TEST, PRODUCT)
+GIT = error("subprocess.CalledProcessError", "Command '['git', 'log']' returned non-zero exit status 128.", TEST, PRODUCT, stdlib("subprocess"))  # fmt: skip
+
+CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
+    ("program, unchanged", seen(MISSING, files=("shop/other.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "program-not-on-path"),
+    ("program, named by the change", seen(MISSING, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "name-of-change-not-found"),
+    ("variable, unchanged", seen(VARIABLE), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "variable-not-set"),
+    ("variable, read by the change", seen(VARIABLE, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "name-of-change-not-found"),
+    ("expectation, only tests changed", seen(ASSERTION, files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "assertion-in-test"),
+    ("expectation, other tests changed", seen(ASSERTION, files=("tests/test_b.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
+    ("expectation, a helper of the tests changed", seen(ASSERTION, files=("tests/helpers.py",)), C.TEST_REGRESSION, Owner.TEST, "assertion-in-test"),
+    ("expectation, data changed too", seen(ASSERTION, files=("tests/test_cart.py", "rates.json")), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
+    ("expectation, product changed too", seen(ASSERTION, files=("tests/test_cart.py", "shop/b.py")), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
+    ("fixture, nothing known", seen(LOOKUP, files=None), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "fixture-unknown"),
+    ("fixture, tests changed", seen(LOOKUP, files=("tests/conftest.py",)), C.TEST_REGRESSION, Owner.TEST, "fixture-lost"),
+    ("mark, tests changed", seen(MARK, files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "mark-of-change-unknown"),
+    ("mark, unchanged", seen(MARK), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "mark-unknown"),
+    ("coroutine of the change", seen(ASYNC, files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "coroutine-of-change"),
+    ("coroutine, unchanged", seen(ASYNC), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "async-plugin-absent"),
+    ("denied, unchanged", seen(DENIED, files=("shop/b.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "permission-denied"),
+    ("denied to the change", seen(DENIED, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "refused-to-changed-code"),
+    ("denied to a new test", seen(DENIED, files=("shop/cart.py", "tests/test_cart.py")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "permission-denied"),
+    ("kind, product changed", seen(KIND, files=("shop/cart.py",)), C.TYPE_ERROR, Owner.PRODUCT, "wrong-kind-inside-product"),
+    ("kind, only tests changed", seen(KIND, files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "product-misled-by-tests"),
+    ("git, unchanged", seen(GIT, files=None), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "program-fails-here"),
+    ("git, started by the change", seen(GIT, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
+    ("name, unchanged test", seen(error("NameError", "name 'x' is not defined", TEST, name="x"), files=("shop/cart.py",)), C.SPEC_MISMATCH, Owner.PRODUCT, "name-lost-in-test"),
+    ("local name", seen(error("UnboundLocalError", "cannot access local variable 'y' where", TEST, PRODUCT, bases="NameError")), C.TEST_REGRESSION, Owner.PRODUCT, "undefined-name-in-product"),
+    ("memory of the change", seen(error("MemoryError", "", TEST, PRODUCT), files=("shop/cart.py",), confirmations=({"where": "alone", "passed": False},) * 2), C.TEST_REGRESSION, Owner.PRODUCT, "memory-asked-for-by-change"),
+    ("part of Python, misspelt", seen(error("ModuleNotFoundError", "No module named 'collections.acb'", TEST, bases="ImportError", name="collections.acb"), files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "part-of-python-misspelt"),
+    ("module, only tests changed", seen(error("ModuleNotFoundError", "No module named 'shop.crat'", TEST, bases="ImportError", name="shop.crat"), files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "import-of-changed-tests"),
+    ("module, removed", seen(error("ModuleNotFoundError", "No module named 'lists'", TEST, bases="ImportError", name="lists"), files=("shop/lists.py",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-missing"),
+    ("submodule, removed", seen(error("ImportError", "cannot import name 'lists' from 'shop' (/p/shop/__init__.py)", TEST, name="shop", path="shop/__init__.py", object_side=Side.PRODUCT), files=("shop/lists.py",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-missing"),
+    ("own class, whatever its base", seen(error("shop.cart.Refused", "so", TEST, RAISES, bases="ConnectionError OSError")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
+    ("import said by hand", seen(error("ImportError", "no column b", TEST, RAISES)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
+    ("second file of its name", seen(error("_pytest.pathlib.ImportPathMismatchError", "x", TEST), files=("tests/more/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "second-file-of-its-name"),
+    ("module lacks what it lists", seen(error("AttributeError", "module 'shop.cart' has no attribute 'x'", TEST, PRODUCT, name="x", object_type="module shop.cart", object_side=Side.PRODUCT), phase=Phase.COLLECT), C.IMPORT_ERROR, Owner.PRODUCT, "own-module-lacks-name"),
+    ("client gave up", seen(error("client.api.ConnectionError", "no", TEST, PRODUCT, LIBRARY)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable"),
+    ("service overloaded", seen(error("urllib.error.HTTPError", "HTTP Error 503: busy", TEST, PRODUCT, stdlib("urllib.request"), bases=OS)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable"),
+    ("library refuses for the machine", seen(error("client.api.DriverError", "no display name", TEST, PRODUCT, LIBRARY)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "refused-for-the-machine"),
+    ("value of a variable", seen(error("ValueError", "invalid literal", TEST, PRODUCT.model_copy(update={"source": "int(os.environ['N'])"}))), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "variable-unusable"),
+    ("database", seen(error("sqlite3.OperationalError", "unable to open database file", TEST, PRODUCT)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "database-not-opened"),
+    ("peer too slow", seen(error("TimeoutError", "timed out", TEST, PRODUCT, stdlib("socket"), bases=OS)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "peer-fails"),
+    ("peer hung up", seen(error("http.client.RemoteDisconnected", "closed", TEST, PRODUCT, stdlib("http.client"), bases="ConnectionError OSError")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "peer-fails"),
+    ("no temporary folder", seen(error("FileNotFoundError", "No usable temporary directory found in ['/tmp']", TEST, PRODUCT, stdlib("tempfile"), bases=OS)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "no-temporary-folder"),
+    ("no home", seen(error("RuntimeError", "Could not determine home directory.", TEST, PRODUCT, stdlib("pathlib"))), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "no-home"),
+    ("no account", seen(error("KeyError", "'getpwuid(): uid not found: 77'", TEST, PRODUCT)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "account-unknown"),
+    ("device", seen(error("OSError", "[Errno 5] Input/output error", TEST, PRODUCT, errno=5)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-cannot"),
+    ("file of the machine", seen(error("FileNotFoundError", "no", TEST, PRODUCT, bases=OS, errno=2, path="/etc/shop.conf")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "file-of-machine-missing"),
+    ("socket of the machine", seen(error("FileNotFoundError", "[Errno 2] no", TEST, PRODUCT.model_copy(update={"source": "wire.connect(place)"}), bases=OS, errno=2)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable"),
+    ("program was none", seen(error("TypeError", "expected str, bytes or os.PathLike object, not NoneType", TEST, PRODUCT, stdlib("subprocess"))), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "program-was-none"),
+    ("sqlite", seen(error("sqlite3.OperationalError", "no such module: fts5", TEST, PRODUCT)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "sqlite-built-without"),
+    ("encoding", seen(error("UnicodeDecodeError", "'ascii' codec can't decode byte 0xc3", TEST, PRODUCT, bases="UnicodeError ValueError")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "encoding-of-machine"),
+    ("versions", seen(error("pkg_resources.VersionConflict", "x", TEST)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "versions-conflict"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("case"), CASES, ids=lambda case: case[0])
+def test_what_was_changed_and_what_the_machine_says_decide_who_is_blamed(
+    case: tuple[str, Evidence, C, Owner, str],
+):
+    _, evidence, category, owner, rule = case
+
+    diagnosis = diagnose(evidence)
+
+    assert (diagnosis.category, diagnosis.owner, diagnosis.rule) == (category, owner, rule)
+    assert diagnosis.suggestion
+
+
+def test_what_only_changed_tests_ask_for_was_promised_by_nobody():
+    asks = error("AttributeError", "module 'shop' has no attribute 'x'", TEST, name="x", object_type="module shop", object_side=Side.PRODUCT)  # fmt: skip
+
+    promised = diagnose(seen(asks, files=("shop/b.py", "tests/test_cart.py")))
+    invented = diagnose(seen(asks, files=("tests/test_cart.py",)))
+
+    assert (promised.category, promised.owner) == (C.SPEC_MISMATCH, Owner.PRODUCT)
+    assert (invented.category, invented.owner) == (C.TEST_REGRESSION, Owner.TEST)
+    assert invented.runner_up is not None
+    assert invented.runner_up.category is C.SPEC_MISMATCH
+    assert "only tests were changed" in invented.because
+
+
+def test_a_test_that_waits_for_a_thread_of_the_product_is_not_to_blame():
+    stack = (
+        "Current thread 0x1 (most recent call first):\n"
+        '  File "/usr/lib/python3.11/threading.py", line 1116 in join\n'
+        '  File "/project/tests/test_cart.py", line 9 in test_total\n\n'
+        "Thread 0x2 (most recent call first):\n"
+        '  File "/project/shop/cart.py", line 3 in total\n'
+        '  File "/usr/lib/python3.11/threading.py", line 982 in run\n'
+    )
+    evidence = seen(timed_out=True, limit_seconds=2, process={"stack": stack, "timed_out": True})
+
+    diagnosis = diagnose(evidence)
+
+    assert (diagnosis.category, diagnosis.owner) == (C.TEST_TIMEOUT, Owner.PRODUCT)
+    assert diagnosis.location is not None
+    assert diagnosis.location.path.endswith("shop/cart.py")
+
+
+def test_the_value_that_the_product_gave_may_stand_on_the_right():
+    subject = Frame(path="shop/cart.py", line=3, function="ceil", side=Side.PRODUCT)
+    told = error(
+        "AssertionError",
+        "assert 66 == None\n +  where 66 = min([66])\n +  and   None = <function ceil at 0x7f0000000000>(60)",
+        TEST,
+    )
+
+    diagnosis = diagnose(seen(told, subjects=(subject,)))
+
+    assert diagnosis.suggestion == (
+        "ceil (shop/cart.py:3) gave None where test_total (tests/test_cart.py:9) expects 66."
+    )
