@@ -70,12 +70,19 @@ def _not_implemented(case: Case) -> Hit | None:
 def _assertion_in_test(case: Case) -> Hit | None:
     if not case.is_error("builtins.AssertionError") or not case.in_test or case.error is None:
         return None
-    around = case.evidence.phase in _AROUND
     return Hit(
         suggestion=_comparison(case) or f"{_name_of_test(case)} fails: {said(case.error)}.",
-        weight=0.85 if around else 1.0,
+        weight=_assertion_weight(case),
         frame=_giving_frame(case),
     )
+
+
+def _assertion_weight(case: Case) -> float:
+    """Less in a fixture, and where nothing of the product is seen to take part."""
+    if case.evidence.phase in _AROUND:
+        return 0.85
+    product = case.evidence.subjects or any(frame.side is Side.PRODUCT for frame in case.frames)
+    return 1.0 if product or case.printed else 0.8
 
 
 def _comparison(case: Case) -> str | None:

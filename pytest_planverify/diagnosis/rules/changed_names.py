@@ -35,7 +35,7 @@ _BY_NAME = (
     "zoneinfo._common.ZoneInfoNotFoundError",
     "locale.Error",
 )
-_OWN_DOING = FORBIDDEN | EXHAUSTED | {errno.EADDRINUSE}
+_OWN_DOING = FORBIDDEN | EXHAUSTED | {errno.EADDRINUSE, errno.ECONNREFUSED}
 _READS_VARIABLE = re.compile(r"\b(?:environ\b|getenv\()")
 _RAN = re.compile(r"^Command '?\[?'?(?P<program>[^'\s,\]]+)")
 _PYTHON = re.compile(r"(?:^|/)python[\d.]*$|\.py$")
