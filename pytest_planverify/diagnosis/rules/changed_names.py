@@ -6,7 +6,6 @@ asks for it was changed: what was committed is presumed to have found it.
 
 from __future__ import annotations
 
-import errno
 import re
 
 from planner.model.kinds import Side
@@ -17,6 +16,7 @@ from pytest_planverify.diagnosis.known import (
     NAME_RESOLUTION,
     PLUGIN_OF_FIXTURE,
     PLUGIN_OF_MARK,
+    UNREACHABLE,
 )
 from pytest_planverify.diagnosis.reading import Case, raises_by_hand
 from pytest_planverify.diagnosis.rule import Hit, Rule
@@ -35,7 +35,7 @@ _BY_NAME = (
     "zoneinfo._common.ZoneInfoNotFoundError",
     "locale.Error",
 )
-_OWN_DOING = FORBIDDEN | EXHAUSTED | {errno.EADDRINUSE, errno.ECONNREFUSED}
+_OWN_DOING = FORBIDDEN | EXHAUSTED | UNREACHABLE
 _READS_VARIABLE = re.compile(r"\b(?:environ\b|getenv\()")
 _RAN = re.compile(r"^Command '?\[?'?(?P<program>[^'\s,\]]+)")
 _PYTHON = re.compile(r"(?:^|/)python[\d.]*$|\.py$")
@@ -157,7 +157,9 @@ def _refused_to_changed_code(case: Case) -> Hit | None:
     if error is None or not case.in_product or not case.raised_in_changed:
         return None
     own = error.errno in _OWN_DOING and case.is_error("builtins.OSError")
-    if not (own or case.is_error(*NAME_RESOLUTION)) or raises_by_hand(case.innermost):
+    if not (own or case.is_error("builtins.ConnectionError", *NAME_RESOLUTION)) or raises_by_hand(
+        case.innermost
+    ):
         return None
     if case.evidence.nodeid and case.is_changed(case.evidence.nodeid.partition("::")[0]):
         return None

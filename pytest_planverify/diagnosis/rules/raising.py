@@ -32,6 +32,8 @@ def _missing_file_of_project(case: Case) -> Hit | None:
         return None
     if not is_relative(error.path) or case.evidence.phase is Phase.TEARDOWN:
         return None
+    if case.only_product_changed and not case.is_changed(error.path):
+        return None  # the file is none that was removed: the product should have written it
     return Hit(suggestion=f"{error.path} does not exist, and {_at(case)} reads it.")
 
 
