@@ -81,6 +81,43 @@ _RUFF = (
     + _RUST_PLACE.replace(" +", " *"),
     _CODED,
 )
+_RUFF_FORMAT = (
+    r"^Would reformat: (?P<path>.+)$",
+    r"^(?P<code>unformatted): (?P<message>.+)" + _RUST_PLACE.replace(" +", " *"),
+)
+_BLACK = (
+    r"^would reformat (?P<path>.+)$",
+    r"^error: (?P<message>cannot (?:parse|format)):? (?P<path>[^:\n]+):(?: ?"
+    r"(?P<line>\d+):(?P<column>\d+))?",
+)
+_DIFF = r"^--- (?P<path>.+)\n\+\+\+ .+\n@@ -(?P<line>\d+)"
+_ISORT = (r"^ERROR: (?P<path>.+?) (?P<message>Imports are incorrectly sorted.*)$",)
+_PYLINT = (rf"^{_PLACE}: (?P<code>[A-Z]\d+): (?P<message>.+)$",)
+_PYRIGHT = (
+    r"^ *(?P<path>[^\s:][^:\n]*):(?P<line>\d+):(?P<column>\d+) - "
+    r"(?P<severity>error|warning|information): "
+    r"(?P<message>.*?(?:\n[ \u00a0]{4}.*?){0,20}?)(?: \((?P<code>report\w+)\))?$(?!\n[ \u00a0]{4})",
+)
+_CARGO = (
+    r"^(?P<severity>error|warning)(?:\[(?P<code>\w+)\])?: (?P<message>.+)" + _RUST_PLACE,
+    r"^thread '(?P<code>[^'\n]+)'(?: \(\d+\))? panicked at (?P<path>[^\n]+?):"
+    r"(?P<line>\d+):(?P<column>\d+):\n"
+    r"(?P<message>.+)$",
+    r"^(?P<severity>error): (?P<message>could not find .+|no such .+|failed to .+)$",
+)
+_CHECKERS = (
+    *_MYPY,
+    *_PYRIGHT,
+    *_RUFF,
+    *_RUFF_FORMAT,
+    *_BLACK,
+    *_ISORT,
+    *_PYLINT,
+    *_TSC,
+    r"^(?P<severity>error|warning)\[(?P<code>E\d+)\]: (?P<message>.+)" + _RUST_PLACE,
+    r"^Diff in (?P<path>.+?):(?P<line>\d+):$",
+)
+"""Of every checker that a target of make, tox or nox may start."""
 
 FORMATS: dict[str, tuple[str, ...]] = {
     "generic": (_COMPILER, _GENERIC),
@@ -96,35 +133,21 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "compileall": (_SYNTAX_ERROR, r"^(?P<message>Can't list) '(?P<path>[^'\n]+)'$"),
     "coverage": (r"^(?P<message>Coverage failure: .+|No data to report\.)$",),
     "ruff": _RUFF,
-    "ruff_format": (
-        r"^Would reformat: (?P<path>.+)$",
-        r"^(?P<code>unformatted): (?P<message>.+)" + _RUST_PLACE.replace(" +", " *"),
-        *_RUFF,
-    ),
-    "black": (
-        r"^would reformat (?P<path>.+)$",
-        r"^error: (?P<message>cannot (?:parse|format)):? (?P<path>[^:\n]+):(?: ?"
-        r"(?P<line>\d+):(?P<column>\d+))?",
-    ),
-    "isort": (r"^ERROR: (?P<path>.+?) (?P<message>Imports are incorrectly sorted.*)$",),
+    "ruff_format": (*_RUFF_FORMAT, *_RUFF, _DIFF),
+    "black": _BLACK,
+    "isort": _ISORT,
     "flake8": (_CODED,),
-    "pylint": (rf"^{_PLACE}: (?P<code>[A-Z]\d+): (?P<message>.+)$",),
+    "pylint": _PYLINT,
     "bandit": (
         r"^>> Issue: \[(?P<code>B\d+):\w+\] (?P<message>.+)\n(?:.*\n){0,4}?"
         r" +Location: (?P<path>.+?):(?P<line>\d+):(?P<column>\d+)$",
     ),
     "import_linter": (r"^(?P<message>.+) BROKEN(?: .*)?$", r"^(?P<message>(?:Could not|Module ').+)$"),
     "mypy": _MYPY,
-    "pyright": (
-        r"^ *(?P<path>[^\s:][^:\n]*):(?P<line>\d+):(?P<column>\d+) - "
-        r"(?P<severity>error|warning|information): "
-        r"(?P<message>.*?(?:\n {4}.*?){0,20}?)(?: \((?P<code>report\w+)\))?$(?!\n {4})",
-        r"^(?P<message>File or directory .+ does not exist)\.?$",
-    ),
+    "pyright": (*_PYRIGHT, r"^(?P<message>File or directory .+ does not exist)\.?$"),
     "make": (
         _COMPILER,
-        *_MYPY,
-        _CODED,
+        *_CHECKERS,
         _PYTEST,
         r"^g?make(?:\[\d+\])?: \*\*\* (?:\[(?:(?P<path>[^:\]\n]+):(?P<line>\d+): )?(?P<code>[^\]\n]+)\] )?"
         r"(?P<message>.+)$",
@@ -153,14 +176,11 @@ FORMATS: dict[str, tuple[str, ...]] = {
         *_JEST,
         r"^npm (?:error|ERR!) (?P<message>(?!A complete log|code |errno |path |command |\s)\S.+)$",
     ),
-    "cargo": (
-        r"^(?P<severity>error|warning)(?:\[(?P<code>\w+)\])?: (?P<message>.+)" + _RUST_PLACE,
-        r"^thread '(?P<code>[^'\n]+)'(?: \(\d+\))? panicked at (?P<path>[^\n]+?):"
-        r"(?P<line>\d+):(?P<column>\d+):\n"
-        r"(?P<message>.+)$",
-        r"^(?P<severity>error): (?P<message>could not find .+|no such .+|failed to .+)$",
+    "cargo": _CARGO,
+    "cargo_fmt": (
+        r"^Diff in (?P<path>.+?):(?P<line>\d+):$",
+        r"^(?P<severity>error)(?:\[(?P<code>\w+)\])?: (?P<message>.+)" + _RUST_PLACE,
     ),
-    "cargo_fmt": (r"^Diff in (?P<path>.+?):(?P<line>\d+):$",),
     "go": (
         r"^[ \t]*(?:vet: )?(?P<path>[^\s:]+\.go):(?P<line>\d+):(?:(?P<column>\d+):)? (?P<message>.+)$",
         r"^[ \t]*--- FAIL: (?P<code>\S+)(?P<message> .*)$",
@@ -182,24 +202,26 @@ FORMATS: dict[str, tuple[str, ...]] = {
         r"(?P<code>\w+): (?P<message>.+?)(?: \[.+\])?$",
         r"^[ \t]*Failed (?P<code>\S+) \[.*\]\n[ \t]*Error Message:\n[ \t]*(?P<message>.+)$",
     ),
-    "pre_commit": (_COMPILER, *_MYPY, _CODED, r"^(?P<code>.+?)\.{3,}.*(?P<message>Failed)$"),
+    "pre_commit": (_COMPILER, *_CHECKERS, r"^(?P<code>.+?)\.{3,}.*(?P<message>Failed)$"),
     "git_diff": (r"^(?P<path>[^:\n]+):(?P<line>\d+): (?P<message>.+)\.$",),
     "git_status": (r"^(?P<code>[ MADRCU?!]{2}) (?P<path>\S.*)$",),
     "tox": (
         _PYTEST,
-        *_MYPY,
-        _CODED,
+        *_CHECKERS,
         r"^ *(?P<code>[\w.-]+): FAIL (?P<message>.+)$",
         r"^ROOT: HandledError\| (?P<message>.+)$",
     ),
-    "nox": (_PYTEST, *_MYPY, _CODED, r"^nox > (?P<message>Command .+ failed with exit code .+)$"),
+    "nox": (_PYTEST, *_CHECKERS, r"^nox > (?P<message>Command .+ failed with exit code .+)$"),
 }
 """How each format of :attr:`planner.catalog.tools.Tool.output` is read."""
 
+_NAMES_FILES = frozenset({_BLACK[0], _RUFF_FORMAT[0]})
+_REFORMAT = "would be reformatted"
+"""What a formatter says that only names files."""
 _DEFAULT_MESSAGES = {
-    "ruff_format": "would be reformatted",
-    "black": "would be reformatted",
-    "prettier": "would be reformatted",
+    "ruff_format": _REFORMAT,
+    "black": _REFORMAT,
+    "prettier": _REFORMAT,
     "cargo_fmt": "is not formatted",
     "gofmt": "is not formatted",
     "git_status": "is changed",
@@ -214,8 +236,8 @@ def _read(output: str, text: str) -> Iterator[Finding]:
     function = _FUNCTIONS.get(output)
     if function:
         yield from function(text)
-    default = _DEFAULT_MESSAGES.get(output, "failed")
     for pattern in _PATTERNS[output]:
+        default = _DEFAULT_MESSAGES.get(output, _REFORMAT if pattern.pattern in _NAMES_FILES else "failed")
         for match in pattern.finditer(text):
             groups = match.groupdict()
             yield _finding(

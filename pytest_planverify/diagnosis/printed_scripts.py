@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 _SYNTAX_PLACE = re.compile(r"^(?:.*\s)?(?:file://)?(?P<path>/?[^\s:()]+\.[cm]?[jt]sx?):(?P<line>\d+)$")
 _ERROR = re.compile(
-    r"^[#\s]*(?:Uncaught )?(?P<type>[A-Z]\w*Error)(?: \[\w+\])?: (?P<message>.+?)\s*$", re.MULTILINE
+    r"^[#\s]*(?:Uncaught |Exception during run: )?(?P<type>(?:[A-Z]\w*)?Error)(?: \[\w+\])?: "
+    r"(?P<message>.+?)\s*$",
+    re.MULTILINE,
 )
 _YAML_ERROR = re.compile(
-    r"^ +error: (?P<quote>[\"'])(?P<message>.+?)(?P=quote)\n(?: +code: .+\n)? +name: '(?P<type>\w+Error)'",
+    r"^ +error: (?P<quote>[\"'])(?P<message>.+?)(?P=quote)\n(?: +code: .+\n)? +name: '(?P<type>\w*Error)'",
     re.MULTILINE,
 )
 _FRAME = re.compile(
@@ -21,6 +24,9 @@ _DEATH = re.compile(
     r"^(?:(?:/bin/)?(?:ba)?sh: line \d+: +\d+ )?(?P<what>Segmentation fault|Aborted|Bus error|"
     r"Illegal instruction|Floating point exception|Killed)(?: .*)?$|^ +signal: '(?P<signal>SIG[A-Z]+)'$|"
     r"\(signal: \d+, (?P<rust>SIG[A-Z]+): |"
+    r"^\S*make(?:\[\d+\])?: \*\*\* \[[^\]]+\] (?P<make>Segmentation fault|Aborted|Bus error|"
+    r"Illegal instruction|Floating point exception|Killed)(?: .*)?$|"
+    r"^[\w.-]+: exit (?P<tox>-\d+) \(|^Fatal Python error: (?P<python>\S.*)$|"
     r"didn't exit successfully: .+ \((?P<status>exit status: (?!101\b)\d+)\)$|"
     r"^#? ?-----? Native stack trace -----$",
     re.MULTILINE,
@@ -41,9 +47,32 @@ _COMPILER = re.compile(
     r"(?:fatal )?error: (?P<message>.+)$",
     re.MULTILINE,
 )
+_ASSERTED = re.compile(
+    r"^\S+: (?P<path>[^\s:]+):(?P<line>\d+): .*: Assertion [`'](?P<message>.+)' failed\.$", re.MULTILINE
+)
+_SHELL = r"(?:/\S+/)?(?:ba|da|z|k)?sh"
+_SHELL_SYNTAX = re.compile(
+    r"^(?P<path>[^\s:]+): (?:line )?(?P<line>\d+): (?P<message>[Ss]yntax error\b.*)$", re.MULTILINE
+)
+_SHELL_ABSENT = re.compile(
+    rf"^{_SHELL}: (?:\d+: |line \d+: )?(?:cannot open |can't open )?"
+    r"[`']?(?P<path>[\w./-]+\.\w+|[\w.-]*/[\w./-]+)'?: "
+    r"(?:No such file(?: or directory)?|not found)$",
+    re.MULTILINE,
+)
+_MAKEFILE = re.compile(
+    r"^(?P<path>[^\s:*]+):(?P<line>\d+): \*\*\* (?P<message>.+?)\.?(?:  Stop\.)?$", re.MULTILINE
+)
+_COVERAGE = re.compile(
+    r"^(?:Coverage failure: (?P<total>total of .+ is less than .+)|"
+    r"(?:ERROR: |FAIL )(?:Coverage failure: |Required test coverage of )(?P<required>.+)|"
+    r"(?:Jest: |ERROR: )(?P<jest>.*[Cc]overage .*(?:threshold|does not meet).+))$",
+    re.MULTILINE,
+)
 _LINKER = re.compile(r"undefined reference to [`'](?P<name>[^'`]+)'")
 _NO_TOOL = re.compile(
-    r"^(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: (?P<shell>[\w./+-]+): (?:command )?not found$|"
+    r"^(?:(?:/bin/)?(?:ba|da)?sh|[^\s:]+): (?:line )?\d+: (?P<shell>[\w.+-]+|/[\w./+-]+): "
+    r"(?:command )?not found$|"
     r"^g?make(?:\[\d+\])?: (?P<make>[\w+-]+): (?:No such file or directory|Command not found)$|"
     r"^npm error npx canceled due to missing packages .*\[\"(?P<npx>[^\"@]+)",
     re.MULTILINE,
@@ -70,6 +99,7 @@ class ScriptError(NamedTuple):
     """The project's frames, the one that raised first."""
 
 
+@lru_cache(maxsize=1024)
 def is_test_path(path: str) -> bool:
     """Whether a file belongs to the tests, by what files of tests are called in any language."""
     pure = PurePosixPath(path.replace("\\", "/"))
@@ -98,7 +128,7 @@ def read_death(text: str) -> str | None:
     found = _DEATH.search(text)
     if found is None:
         return None
-    told = found["signal"] or found["rust"] or found["what"] or found["status"]
+    told = next((group for group in found.groups() if group), None)
     return told or "a crash in native code"
 
 
@@ -120,6 +150,37 @@ def read_absent_prerequisite(text: str) -> tuple[str, str] | None:
     """A file that make needs and cannot make, and what needs it."""
     found = _ABSENT_PREREQUISITE.search(text)
     return None if found is None else (found["name"], found["by"])
+
+
+def read_failed_assertion(text: str) -> tuple[Place, str] | None:
+    """An assertion of C that did not hold, after which the program ends itself."""
+    return _placed(_ASSERTED.search(text))
+
+
+def read_shell_syntax(text: str) -> tuple[Place, str] | None:
+    """Where a shell script does not parse."""
+    return _placed(_SHELL_SYNTAX.search(text))
+
+
+def read_makefile_error(text: str) -> tuple[Place, str] | None:
+    """Where make cannot read its own file."""
+    return _placed(_MAKEFILE.search(text))
+
+
+def _placed(found: re.Match[str] | None) -> tuple[Place, str] | None:
+    return None if found is None else (Place(found["path"], int(found["line"])), found["message"])
+
+
+def read_absent_script(text: str) -> str | None:
+    """A script that a shell was to run and did not find."""
+    found = _SHELL_ABSENT.search(text)
+    return None if found is None else found["path"]
+
+
+def read_coverage(text: str) -> str | None:
+    """What a tool says of a coverage that is below its limit."""
+    found = _COVERAGE.search(text)
+    return None if found is None else next(group for group in found.groups() if group)
 
 
 def read_arrow(text: str) -> Place | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from planner.model.evidence import Evidence, ExceptionFact, Frame, ProcessEnd
 from planner.model.kinds import EvidenceKind, Side
 from pytest_planverify.diagnosis.printed import read_stack, read_traceback
+from pytest_planverify.diagnosis.project_files import own_names, sides_of, within_project
 from pytest_planverify.diagnosis.repeating import repeatability
 
 if TYPE_CHECKING:
@@ -66,14 +67,14 @@ class Case:
 
     @cached_property
     def output_lines(self) -> tuple[str, ...]:
-        """What the command and its streams printed, line by line, without blanks around."""
+        """What the command and its streams printed, line by line, each once, without blanks around."""
         evidence = self.evidence
         texts = (
             evidence.command.output_tail if evidence.command else "",
             evidence.stderr_tail,
             evidence.stdout_tail,
         )
-        return tuple(line.strip() for text in texts for line in text.splitlines())
+        return tuple(dict.fromkeys(line.strip() for text in texts for line in text.splitlines()))
 
     @cached_property
     def repeatability(self) -> Repeatability:
@@ -127,7 +128,7 @@ class Case:
 
     @cached_property
     def first_party(self) -> frozenset[str]:
-        return frozenset(self.evidence.first_party)
+        return _first_party(self.evidence)
 
     def is_error(self, *names: str) -> bool:
         """Whether the exception in focus is of one of these qualified types, or derives from one."""
@@ -174,21 +175,24 @@ class Case:
         )
 
     @cached_property
+    def _sides(self) -> tuple[tuple[str, Side | None], ...]:
+        """The changed files with their sides."""
+        return sides_of(self.evidence)
+
+    @cached_property
     def tests_changed(self) -> bool:
         """Files of the tests are known to have been changed."""
-        return any(file.side is Side.TEST for file in self.evidence.changed or ())
+        return any(side is Side.TEST for _, side in self._sides)
 
     @cached_property
     def product_changed(self) -> bool:
         """Files of the product are known to have been changed."""
-        return any(file.side is Side.PRODUCT for file in self.evidence.changed or ())
+        return any(side is Side.PRODUCT for _, side in self._sides)
 
     @property
     def only_tests_changed(self) -> bool:
         """Of all that runs only tests were changed: no change of the product can have brought this."""
-        data = any(
-            file.side is None and not file.path.endswith(_PROSE) for file in self.evidence.changed or ()
-        )
+        data = any(side is None and not path.endswith(_PROSE) for path, side in self._sides)
         return self.tests_changed and not self.product_changed and not data
 
     @property
@@ -215,9 +219,9 @@ class Case:
         if self.evidence.command is not None:
             own |= {finding.path or "" for finding in self.evidence.command.findings}
         helpers = (
-            file.path
-            for file in self.evidence.changed or ()
-            if file.side is Side.TEST and not _TEST_MODULE.match(file.path.rpartition("/")[2])
+            path
+            for path, side in self._sides
+            if side is Side.TEST and not _TEST_MODULE.match(path.rpartition("/")[2])
         )
         return any(self.is_changed(path) for path in own) or next(helpers, None) is not None
 
@@ -260,7 +264,25 @@ def raises_by_hand(frame: Frame | None) -> bool:
 
 def _printed_error(evidence: Evidence) -> ExceptionFact | None:
     text = evidence.command.output_tail if evidence.command else ""
+    first_party = _first_party(evidence)
     for candidate in (evidence.stderr_tail, text, evidence.stdout_tail, evidence.longrepr):
-        if error := read_traceback(candidate, frozenset(evidence.first_party)):
-            return error
+        if error := read_traceback(candidate, first_party):
+            return _within_project(error, evidence) if evidence.command else error
     return None
+
+
+def _first_party(evidence: Evidence) -> frozenset[str]:
+    return own_names(evidence) if evidence.command else frozenset(evidence.first_party)
+
+
+def _within_project(error: ExceptionFact, evidence: Evidence) -> ExceptionFact:
+    """The same with the paths of its frames as they are below the project's root."""
+    frames = tuple(
+        frame.model_copy(update={"path": within_project(frame.path, evidence)})
+        if frame.side in PROJECT_SIDES
+        else frame
+        for frame in error.frames
+    )
+    does_not_parse = error.line is not None and error.path is not None
+    path = within_project(error.path, evidence) if does_not_parse and error.path else error.path
+    return error.model_copy(update={"frames": frames, "path": path})

@@ -35,6 +35,36 @@ def many_tests(folder: Path, *, todos: int, files: int, tests: int) -> int:
     return todos * files * tests
 
 
+_RED_BODIES = (
+    "assert total([{n}]) == {n} + 1",
+    "assert price('{n}') == {n}",
+    "total(None)",
+    "assert names()['{n}']",
+    "assert total([{n}, 'x'])",
+)
+
+
+def red_tests(folder: Path, *, tests: int, red: int) -> None:
+    """A small shop with so many tests, of which so many fail, in several ways; a plan of four todos."""
+    _settings(folder)
+    _write(
+        folder / "shop.py",
+        "def total(values):\n    return sum(values)\n\n\n"
+        "def price(text):\n    raise ValueError(f'no price: {text}')\n\n\n"
+        "def names():\n    return {}\n",
+    )
+    every = tests // red
+    for todo in range(4):
+        bodies: list[str] = []
+        for number in range(todo * tests // 4, (todo + 1) * tests // 4):
+            which = number // every % len(_RED_BODIES)
+            body = "assert total([1]) == 1" if number % every else _RED_BODIES[which].format(n=number)
+            bodies.append(f"def test_{number:05}():\n    {body}\n")
+        head = "from shop import names, price, total\n\n\n"
+        _write(folder / f"tests/test_part_{todo}.py", head + "\n\n".join(bodies))
+    _plan(folder, {f"part_{todo}": f"pytest tests/test_part_{todo}.py" for todo in range(4)})
+
+
 def expect_done(folder: Path, *, todos: int, tests: int) -> None:
     """Raises AssertionError unless the outcome file says that everything was run and holds."""
     path = folder / ".planverify" / "outcomes.json"
@@ -49,7 +79,7 @@ def expect_done(folder: Path, *, todos: int, tests: int) -> None:
 
 def _settings(folder: Path) -> None:
     # An ini file of its own, so that the root directory is this folder whatever lies above it.
-    _write(folder / "pytest.ini", "[pytest]\ntestpaths = tests\n")
+    _write(folder / "pytest.ini", "[pytest]\ntestpaths = tests\npythonpath = .\n")
 
 
 def _plan(folder: Path, commands: dict[str, str]) -> None:

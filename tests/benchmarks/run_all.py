@@ -20,6 +20,7 @@ from table import Row, render
 BENCHMARKS = (
     "supervision",
     "commands",
+    "diagnosis",
     "many_tests",
     "unused",
     "plan_loading",
@@ -27,6 +28,7 @@ BENCHMARKS = (
     "engine",
     "memory",
     "waves",
+    "learning",
 )
 """Each is a module ``bench_NAME`` with a function ``rows(folder, rounds)``."""
 

@@ -12,7 +12,8 @@ from pytest_planverify.diagnosis.rules.behaviour import BEHAVIOUR_RULES
 from pytest_planverify.diagnosis.rules.boundary import BOUNDARY_RULES
 from pytest_planverify.diagnosis.rules.changed_names import CHANGED_NAME_RULES
 from pytest_planverify.diagnosis.rules.checks import CHECK_RULES
-from pytest_planverify.diagnosis.rules.commands import COMMAND_FALLBACKS, COMMAND_RULES
+from pytest_planverify.diagnosis.rules.command_ends import COMMAND_FALLBACKS
+from pytest_planverify.diagnosis.rules.commands import COMMAND_RULES
 from pytest_planverify.diagnosis.rules.endings import (
     EARLY_END_RULES,
     PROCESS_RULES,
@@ -32,6 +33,7 @@ from pytest_planverify.diagnosis.rules.rust import RUST_RULES
 from pytest_planverify.diagnosis.rules.scripts import EARLY_SCRIPT_RULES, SCRIPT_RULES
 from pytest_planverify.diagnosis.rules.selection import SELECTION_RULES
 from pytest_planverify.diagnosis.rules.starting import STARTING_RULES
+from pytest_planverify.diagnosis.rules.tool_use import TOOL_USE_RULES
 from pytest_planverify.diagnosis.wording import quote
 
 if TYPE_CHECKING:
@@ -168,6 +170,7 @@ def _always(case: Case) -> bool:
 SECTIONS: tuple[Section, ...] = (
     Section(_is_guard, GUARD_RULES),
     Section(_is_check, CHECK_RULES),
+    Section(_is_command, TOOL_USE_RULES),
     Section(_is_command, EARLY_SCRIPT_RULES),
     Section(_is_command, RUST_RULES),
     Section(_is_command, COMMAND_RULES),

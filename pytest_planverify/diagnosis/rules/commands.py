@@ -3,41 +3,34 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import lru_cache
 
+from planner.catalog.findings import read_findings
+from planner.catalog.tools import TOOLS
+from planner.model.evidence import CommandFact, Finding
 from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
-from pytest_planverify.diagnosis.printed_scripts import is_test_path, read_arrow
+from pytest_planverify.diagnosis.printed_scripts import is_test_path
+from pytest_planverify.diagnosis.project_files import within_project
+from pytest_planverify.diagnosis.reading import Case
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
+from pytest_planverify.diagnosis.rules.complaints import (
+    errors_of,
+    is_compilers,
+    is_import,
+    is_own_module,
+    is_promise,
+    is_runners,
+    is_style,
+    is_syntax,
+    is_type,
+    is_unchanged_test,
+)
 from pytest_planverify.diagnosis.wording import quote
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from planner.model.evidence import CommandFact, Finding
-    from pytest_planverify.diagnosis.reading import Case
-
-_SYNTAX_CODES = frozenset({"invalid-syntax", "syntax-error", "syntax", "E999", "E0001", "E902"})
-_TYPESCRIPT_SYNTAX = re.compile(r"^TS1\d{3}$")
-_PARSING = ("Parsing error:", "SyntaxError:", "expected \u2018", "expected '", "expected expression")
-_IMPORT_CODES = frozenset(
-    {
-        "import",
-        "import-not-found",
-        "import-untyped",
-        "import-error",
-        "reportMissingImports",
-        "reportMissingModuleSource",
-        "unresolved-import",
-        "E0401",
-        "TS2307",
-        "TS7016",
-    }
-)
-_RUNNER_REMARK = re.compile(r"^(?:g?make(?:\[\d+\])?: |npm (?:ERR!|error)|error: script )")
 _NOT_STARTED = (126, 127)
-_USAGE = 2
 
 _RUNPY = re.compile(r"^\S*python[\w.\-]*(?:\.exe)?: (?:Error while finding module specification for .*|"
                     r"No module named '?(?P<module>[\w.]+)'?(?:;.*)?)$")  # fmt: skip
@@ -102,100 +95,80 @@ def _target_not_there(case: Case) -> Hit | None:
     return Hit(suggestion=f"The command asks for {target}, which the project does not define.")
 
 
-def errors_of(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings that make a tool fail: its errors where it tells errors from lesser complaints."""
-    findings = tuple(findings)
-    errors = tuple(finding for finding in findings if (finding.severity or "error").lower() == "error")
-    return errors or findings
+def findings_of(command: CommandFact) -> tuple[Finding, ...]:
+    """The tool's findings; of a runner that tells only that a recipe failed, what its output holds."""
+    if command.tool not in RUNNERS or not all(map(is_runners, command.findings)):
+        return command.findings
+    return _read_again(command.tool, command.output_tail) or command.findings
 
 
-def is_syntax(finding: Finding) -> bool:
-    """Whether the tool says that it could not parse a file."""
-    code = finding.code or ""
-    return (
-        code in _SYNTAX_CODES
-        or bool(_TYPESCRIPT_SYNTAX.match(code))
-        or finding.message.startswith(_PARSING)
-    )
+@lru_cache(maxsize=64)
+def _read_again(name: str, output: str) -> tuple[Finding, ...]:
+    tool = next((each for each in TOOLS if each.name == name), None)
+    return read_findings(tool, output, "") if tool else ()
 
 
-def is_import(finding: Finding) -> bool:
-    """Whether the tool says that it could not find a module."""
-    return (finding.code or "") in _IMPORT_CODES
+_Choice = Callable[[Case, Finding], bool]
+RUNNERS = frozenset({"make", "tox", "nox", "npm", "pnpm", "yarn", "pre-commit"})
+"""Tools that only start others: what they were asked for does not tell whose complaint it is."""
 
 
-def _findings(
-    purposes: frozenset[str], choose: Callable[[tuple[Finding, ...]], Iterable[Finding]]
-) -> Reader:
+def _findings(purposes: frozenset[str], wanted: _Choice, *, promise: bool = False) -> Reader:
+    """Reads the first complaint that is wanted, of a tool for one of the purposes, or under a runner."""
+
     def read(case: Case) -> Hit | None:
         command = _command(case)
-        if command is None or command.purpose not in purposes:
+        if command is None or not command.findings or _was_ended(case):
             return None
-        chosen = tuple(choose(errors_of(command.findings)))
-        return _complaint(command, chosen) if chosen else None
+        if command.purpose not in purposes and command.tool not in RUNNERS:
+            return None
+        chosen = tuple(each for each in errors_of(findings_of(command)) if wanted(case, each))
+        return _complaint(case, command, chosen, promise=promise) if chosen else None
 
     return read
 
 
-def _complaint(command: CommandFact, findings: tuple[Finding, ...]) -> Hit:
+def _was_ended(case: Case) -> bool:
+    """What a tool said before it was ended is not why it failed."""
+    return case.evidence.timed_out or case.process.timed_out or case.process.signal is not None
+
+
+def _complaint(case: Case, command: CommandFact, findings: tuple[Finding, ...], *, promise: bool) -> Hit:
     tool, first = command.tool, findings[0]
-    if (first.path or "").endswith("Makefile") and (place := read_arrow(command.output_tail)):
-        first = first.model_copy(update={"path": place.path, "line": place.line})
+    if first.path:
+        first = first.model_copy(update={"path": within_project(first.path, case.evidence)})
     position = f"{first.path}:{first.line}" if first.path and first.line else first.path
     where = f" at {position}" if position else ""
     code = f" [{first.code}]" if first.code else ""
     rest = f" It has {len(findings) - 1} more complaints." if len(findings) > 1 else ""
+    in_test = bool(first.path) and is_test_path(first.path or "")
     return Hit(
         suggestion=f"{tool}{where}: {quote(first.message).rstrip('.')}{code}.{rest}",
         location=Location(path=first.path, line=first.line) if first.path else None,
-        owner=Owner.TEST if first.path and is_test_path(first.path) else None,
+        owner=Owner.TEST if in_test and not (promise or is_unchanged_test(case, first.path)) else None,
     )
 
 
-def _silent(purposes: frozenset[str], *, exit_code: int | None = None) -> Reader:
-    def read(case: Case) -> Hit | None:
-        command = _command(case)
-        if command is None or command.purpose not in purposes:
-            return None
-        if exit_code is not None and (case.process.exit_code != exit_code or command.findings):
-            return None
-        return Hit(suggestion=_how_it_ended(case, command))
+def _by_kind(purpose: str, manner: Callable[[Finding], bool]) -> _Choice:
+    """Complaints of a tool for the purpose; under a runner those that are made in such a tool's manner."""
 
-    return read
+    def wanted(case: Case, finding: Finding) -> bool:
+        command = case.evidence.command
+        if command is None:
+            return False
+        if command.tool in RUNNERS:
+            return manner(finding)
+        return command.purpose == purpose
 
-
-def _says_something(command: CommandFact) -> bool:
-    """Whether the output holds more than a runner's own remark that something in it failed."""
-    lines = [line.strip() for line in command.output_tail.splitlines()]
-    return any(line and not _RUNNER_REMARK.match(line) for line in lines)
+    return wanted
 
 
-def _failed_audibly(case: Case) -> Hit | None:
-    command = _command(case)
-    if command is None or not _says_something(command):
-        return None
-    return Hit(suggestion=_how_it_ended(case, command))
-
-
-def _refused(case: Case) -> Hit | None:
-    command = _command(case)
-    return _silent(_VALIDATORS)(case) if command and _says_something(command) else None
-
-
-def _how_it_ended(case: Case, command: CommandFact) -> str:
-    shown = quote(" ".join(command.argv) or command.tool)
-    lines = [line for line in command.output_tail.splitlines() if line.strip()]
-    last = f"; its last line was: {quote(lines[-1])}" if lines else " and said nothing"
-    return f"{shown} ended with exit code {case.process.exit_code}{last}."
-
-
-def _all_imports(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    return findings if findings and all(map(is_import, findings)) else ()
+def _no_such_module(*, own: bool) -> _Choice:
+    return lambda case, finding: is_import(finding) and is_own_module(case, finding) is own
 
 
 _ANY = frozenset({"test", "lint", "type_check", "build", "validate"})
-_VALIDATORS = frozenset({"validate"})
-_CHECKERS = frozenset({"type_check", "build"})
+_CHECKED = frozenset({"lint", "type_check", "build"})
 
 COMMAND_RULES: tuple[Rule, ...] = (
     Rule(
@@ -239,95 +212,60 @@ COMMAND_RULES: tuple[Rule, ...] = (
         because="The tool could not parse the source.",
         category=Category.COMPILATION_ERROR,
         confidence=0.96,
-        read=_findings(_ANY, lambda findings: filter(is_syntax, findings)),
+        read=_findings(_ANY, lambda case, finding: is_syntax(finding)),
+    ),
+    Rule(
+        id="tool-misses-own-module",
+        because="The tool does not find a module of the project: its file is gone.",
+        category=Category.ARTIFACT_MISSING,
+        confidence=0.88,
+        runner_up=(Category.IMPORT_ERROR, 0.1),
+        read=_findings(_CHECKED, _no_such_module(own=True), promise=True),
     ),
     Rule(
         id="type-checker-found-no-module",
-        because="All that the type checker complains of are modules that it cannot find.",
+        because="The tool does not find a module that is not the project's.",
         category=Category.IMPORT_ERROR,
+        confidence=0.88,
+        runner_up=(Category.TYPE_ERROR, 0.1),
+        read=_findings(_CHECKED, _no_such_module(own=False), promise=True),
+    ),
+    Rule(
+        id="tool-misses-promise",
+        because="A test that was not changed uses a name or a signature that the changed product lacks.",
+        category=Category.SPEC_MISMATCH,
         confidence=0.85,
-        runner_up=(Category.TYPE_ERROR, 0.3),
-        read=_findings(_CHECKERS, _all_imports),
+        runner_up=(Category.TYPE_ERROR, 0.15),
+        read=_findings(_CHECKED, is_promise, promise=True),
     ),
     Rule(
         id="type-checker-complained",
         because="A type checker found errors.",
         category=Category.TYPE_ERROR,
         confidence=0.97,
-        read=_findings(frozenset({"type_check"}), lambda findings: findings),
+        read=_findings(frozenset({"type_check"}), _by_kind("type_check", is_type)),
+    ),
+    Rule(
+        id="compiler-complained-of-types",
+        because="A compiler refused the type of a value.",
+        category=Category.TYPE_ERROR,
+        confidence=0.85,
+        runner_up=(Category.COMPILATION_ERROR, 0.15),
+        read=_findings(frozenset({"build"}), lambda case, finding: is_type(finding)),
     ),
     Rule(
         id="linter-complained",
         because="A linter found errors.",
         category=Category.LINT_ERROR,
         confidence=0.97,
-        read=_findings(frozenset({"lint"}), lambda findings: findings),
+        read=_findings(frozenset({"lint"}), _by_kind("lint", is_style)),
     ),
     Rule(
         id="compiler-complained",
         because="A compiler or build tool found errors.",
         category=Category.COMPILATION_ERROR,
         confidence=0.93,
-        read=_findings(frozenset({"build"}), lambda findings: findings),
+        read=_findings(frozenset({"build"}), _by_kind("build", is_compilers)),
     ),
 )
 """What is asked of a command before its output is read for an exception."""
-
-COMMAND_FALLBACKS: tuple[Rule, ...] = (
-    Rule(
-        id="checker-misused",
-        because="A linter or type checker ended with its usage status and without a finding.",
-        category=Category.ENVIRONMENT_ERROR,
-        confidence=0.6,
-        runner_up=(Category.LINT_ERROR, 0.3),
-        read=_silent(frozenset({"lint", "type_check"}), exit_code=_USAGE),
-    ),
-    Rule(
-        id="linter-failed",
-        because="A linter or formatter failed.",
-        category=Category.LINT_ERROR,
-        confidence=0.88,
-        read=_silent(frozenset({"lint"})),
-    ),
-    Rule(
-        id="type-checker-failed",
-        because="A type checker failed.",
-        category=Category.TYPE_ERROR,
-        confidence=0.85,
-        read=_silent(frozenset({"type_check"})),
-    ),
-    Rule(
-        id="build-failed",
-        because="A build failed.",
-        category=Category.COMPILATION_ERROR,
-        confidence=0.75,
-        runner_up=(Category.ENVIRONMENT_ERROR, 0.2),
-        read=_silent(frozenset({"build"})),
-    ),
-    Rule(
-        id="validation-failed",
-        because="A validator refused what it was given.",
-        category=Category.SPEC_MISMATCH,
-        confidence=0.65,
-        runner_up=(Category.TEST_REGRESSION, 0.3),
-        read=_refused,
-    ),
-    Rule(
-        id="test-command-failed",
-        because="A test runner other than pytest failed.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.8,
-        runner_up=(Category.COMPILATION_ERROR, 0.1),
-        read=_silent(frozenset({"test"})),
-    ),
-    Rule(
-        id="command-failed",
-        because="A command of no known purpose failed.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.45,
-        owner=Owner.UNKNOWN,
-        runner_up=(Category.UNKNOWN, 0.4),
-        read=_failed_audibly,
-    ),
-)
-"""What is concluded from a command whose output tells no more."""

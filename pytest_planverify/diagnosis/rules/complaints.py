@@ -1,4 +1,4 @@
-"""What a tool's complaint is about: source that does not parse, a module, a promised name, a type, style."""
+"""What a tool's complaint is about: source that does not parse, a module, a name, a type, style."""
 
 from __future__ import annotations
 
@@ -26,6 +26,15 @@ _PARSING = (
     "expected '",
     "expected expression",
 )
+_ABOUT_TYPES = ("Argument ", "Type ", "No overloads for ", "Cannot ", "Operator ", "Object of type ",
+                "Could not ", "Method ", "Return type ", "Expression ", "\"__")  # fmt: skip
+"""How pyright begins what it says of types over several lines, the last of which holds the code."""
+_RUST = (".rs", "Cargo.toml")
+_RUST_SYNTAX = re.compile(
+    r"^(?:expected |this file contains an |mismatched closing |unexpected closing |"
+    r"un(?:closed|terminated) |"
+    r"unknown start of token|unexpected token|unexpected end of )"
+)
 _IMPORT_CODES = frozenset(
     {
         "import",
@@ -45,8 +54,8 @@ _IMPORT_CODES = frozenset(
     }
 )
 _MODULE = re.compile(
-    r"(?:module named |[Cc]annot find module |Unable to import |Import |stubs for (?:module )?|find the module |"
-    r"could not resolve |to module |path to module )[\"'`](?P<name>[^\"'`]+)[\"'`]"
+    r"(?:module named |[Cc]annot find module |Unable to import |Import |stubs for (?:module )?|"
+    r"find the module |could not resolve |to module |path to module )[\"'`](?P<name>[^\"'`]+)[\"'`]"
 )
 _PROMISE_CODES = frozenset(
     {
@@ -69,8 +78,12 @@ _PROMISE_CODES = frozenset(
     }
 )
 _NO_NAME = re.compile(r"^Module \"[\w.]+\" (?:has no attribute|does not explicitly export attribute) ")
+_NOT_DECLARED = re.compile(
+    r"^(?:too (?:few|many) arguments to |implicit declaration of function |unknown type name |"
+    r".* has no member named |'\w+' was not declared |no matching function for call )"
+)
 _TYPE_CODE = re.compile(r"^(?:TS\d+|report[A-Z]\w+)$")
-_MYPY_CODE = re.compile(r"^[a-z]+(?:-[a-z]+)*$")
+_KEBAB = re.compile(r"^[a-z]+(?:-[a-z]+)*$")
 _LINT_CODE = re.compile(r"^[A-Z]{1,6}\d{2,4}$")
 _LINT_SAYS = ("would be reformatted", "is not formatted", "Imports are incorrectly sorted", "unformatted")
 _WARNING_FLAG = re.compile(r"\[-W(?:error=)?(?P<flag>[\w+-]+)[^\]]*\]$")
@@ -78,9 +91,12 @@ _TYPE_FLAGS = frozenset(
     {"incompatible-pointer-types", "int-conversion", "incompatible-function-pointer-types",
      "discarded-qualifiers", "return-mismatch", "sign-conversion", "conversion"}
 )  # fmt: skip
+_HARD_FLAGS = _TYPE_FLAGS | {"implicit-function-declaration", "implicit-int"}
+"""What no compiler of today lets pass as a mere warning."""
+_SCRIPTS = (".js", ".jsx", ".cjs", ".mjs", ".ts", ".tsx", ".vue")
 _SOURCES = frozenset(
-    {".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".m", ".mm", ".f90", ".rs", ".go", ".java", ".kt", ".cs",
-     ".ts", ".tsx", ".swift", ".scala"}
+    {".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".m", ".mm", ".f90", ".rs", ".go", ".java", ".kt",
+     ".cs", ".ts", ".tsx", ".swift", ".scala"}
 )  # fmt: skip
 _RUNNER_SAYS = re.compile(
     r"^(?:Error \d+|Aborted|Killed|Segmentation fault|.* failed with exit code .+|Failed)"
@@ -114,12 +130,16 @@ def is_syntax(finding: Finding) -> bool:
     code = finding.code or ""
     if code in _SYNTAX_CODES or _TYPESCRIPT_SYNTAX.match(code) or finding.message.startswith(_PARSING):
         return True
-    return code in ("", "None") and finding.severity == "error" and _is_python(finding)
+    # of a file of Python only pyright complains without a code, and then it could not parse it
+    uncoded = not code and finding.severity == "error" and finding.column is not None
+    uncoded = uncoded and not finding.message.startswith(_ABOUT_TYPES)
+    return (uncoded and _is_python(finding.path)) or (
+        not code and bool(_RUST_SYNTAX.match(finding.message)) and (finding.path or "").endswith(_RUST)
+    )
 
 
-def _is_python(finding: Finding) -> bool:
-    """Of a file of Python only pyright complains without a code, and then it could not parse it."""
-    return (finding.path or "").endswith((".py", ".pyi")) and finding.column is not None
+def _is_python(path: str | None) -> bool:
+    return (path or "").endswith((".py", ".pyi"))
 
 
 def is_import(finding: Finding) -> bool:
@@ -141,35 +161,23 @@ def is_own_module(case: Case, finding: Finding) -> bool:
 def is_own_name(case: Case, module: str) -> bool:
     """Whether a dotted name belongs to the project, by what is known of it and by its files."""
     top = module.partition(".")[0].partition("/")[0]
-    if case.is_first_party(top) or case.is_test_package(top):
-        return True
-    return any(_provides(path, top) for path in paths_of(case))
-
-
-def paths_of(case: Case) -> Iterable[str]:
-    """Files of the project that the evidence names."""
-    yield from case.changed or ()
-    command = case.evidence.command
-    for finding in command.findings if command else ():
-        if finding.path and not finding.path.startswith("/") and "/" in finding.path:
-            yield finding.path
-
-
-def _provides(path: str, top: str) -> bool:
-    """Whether ``shop/cart.py`` or ``src/shop/cart.py`` is a file of the package ``shop``, or a module of it."""
-    parts = PurePosixPath(path).parts
-    parts = parts[1:] if len(parts) > 1 and parts[0] in ("src", "lib", "python") else parts
-    if not parts:
-        return False
-    return (len(parts) > 1 and parts[0] == top) or (len(parts) == 1 and parts[0] == f"{top}.py")
+    return case.is_first_party(top) or case.is_test_package(top)
 
 
 def is_promise(case: Case, finding: Finding) -> bool:
     """Whether a test that nobody changed uses a name or a signature that the changed product lacks."""
     if not is_unchanged_test(case, finding.path):
-        return False
+        in_test = bool(finding.path) and is_test_path(finding.path or "")
+        return in_test and case.only_tests_changed and _is_undeclared(finding)
     code = finding.code or ""
-    return code in _PROMISE_CODES or (code == "attr-defined" and bool(_NO_NAME.match(finding.message)))
+    if code in _PROMISE_CODES or (code == "attr-defined" and bool(_NO_NAME.match(finding.message))):
+        return True
+    return _is_undeclared(finding)
+
+
+def _is_undeclared(finding: Finding) -> bool:
+    """Whether a compiler without codes says that a name or a signature is another."""
+    return not finding.code and is_compilers(finding) and bool(_NOT_DECLARED.match(finding.message))
 
 
 def is_unchanged_test(case: Case, path: str | None) -> bool:
@@ -186,15 +194,22 @@ def is_type(finding: Finding) -> bool:
         return True
     if found := _WARNING_FLAG.search(finding.message):
         return found["flag"] in _TYPE_FLAGS
-    return bool(_MYPY_CODE.match(code)) and finding.severity == "error"
+    return bool(_KEBAB.match(code)) and finding.severity == "error" and _is_python(finding.path)
 
 
 def is_style(finding: Finding) -> bool:
     """Whether it is the complaint of a linter or formatter, by its manner."""
-    if finding.message.startswith(_LINT_SAYS) or _LINT_CODE.match(finding.code or ""):
+    code = finding.code or ""
+    if code == "unformatted" or finding.message.startswith(_LINT_SAYS) or _LINT_CODE.match(code):
+        return True
+    if (
+        finding.severity
+        and _KEBAB.match(code.rpartition("/")[2])
+        and (finding.path or "").endswith(_SCRIPTS)
+    ):
         return True
     found = _WARNING_FLAG.search(finding.message)
-    return found is not None and found["flag"] not in _TYPE_FLAGS and "error=" in found[0]
+    return found is not None and found["flag"] not in _HARD_FLAGS and "error=" in found[0]
 
 
 def is_compilers(finding: Finding) -> bool:

@@ -10,7 +10,7 @@ from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.printed_scripts import is_test_path
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
-from pytest_planverify.diagnosis.rules.commands import errors_of
+from pytest_planverify.diagnosis.rules.complaints import errors_of, is_syntax
 from pytest_planverify.diagnosis.wording import quote
 
 if TYPE_CHECKING:
@@ -38,6 +38,14 @@ _CRATE = re.compile(
     r"(?:unresolved import|(?:undeclared|unresolved) (?:crate or )?module(?: or unlinked crate)?) `\w+`$|"
     r"^can't find crate for `"
 )
+_NO_FILE = "E0583"
+_GONE = re.compile(
+    r"^error: (?:could not find `(?P<manifest>Cargo\.toml)` in |failed to get `(?P<package>[^`]+)` as "
+    r"a dependency(?=[\s\S]*\bNo such file or directory\b))|"
+    r"^Error writing files: failed to resolve mod `(?P<module>\w+)`: .* does not exist$|"
+    r"^error: couldn't read `(?P<file>[^`]+)`: No such file",
+    re.MULTILINE,
+)
 _NO_PACKAGE = re.compile(r"^error: no matching package named `(?P<name>[^`]+)` found", re.MULTILINE)
 
 
@@ -46,7 +54,7 @@ def _error(case: Case) -> Finding | None:
     command = case.evidence.command
     if case.evidence.kind is not EvidenceKind.COMMAND or command is None or command.tool not in _TOOLS:
         return None
-    if command.purpose == "lint" and not any(_CODE.match(each.code or "") for each in command.findings):
+    if command.purpose == "lint" and not any(map(_is_compilers, command.findings)):
         return None
     errors = (
         each
@@ -54,6 +62,11 @@ def _error(case: Case) -> Finding | None:
         if (each.severity or "error") == "error" and (each.code is None or _CODE.match(each.code))
     )
     return next(errors, None)
+
+
+def _is_compilers(finding: Finding) -> bool:
+    """What the linter under cargo would not say by itself: the source does not compile."""
+    return bool(_CODE.match(finding.code or "")) or is_syntax(finding)
 
 
 def _reading(wanted: Callable[[Finding], bool], owner: Owner | None = None) -> Reader:
@@ -93,7 +106,36 @@ def _no_package(case: Case) -> Hit | None:
     )
 
 
+def _gone(case: Case) -> Hit | None:
+    command = case.evidence.command
+    if case.evidence.kind is not EvidenceKind.COMMAND or command is None or command.tool not in _TOOLS:
+        return None
+    found = _GONE.search(command.output_tail)
+    if found is None:
+        return None
+    name = next(group for group in found.groups() if group)
+    return Hit(
+        suggestion=f"cargo does not find {quote(name, 80)}, which belongs to the project: put it back."
+    )
+
+
 RUST_RULES: tuple[Rule, ...] = (
+    Rule(
+        id="rust-file-missing",
+        because="Cargo does not find a file that belongs to the project.",
+        category=Category.ARTIFACT_MISSING,
+        confidence=0.88,
+        runner_up=(Category.COMPILATION_ERROR, 0.1),
+        read=_gone,
+    ),
+    Rule(
+        id="rust-module-missing",
+        because="A module is declared whose file does not exist.",
+        category=Category.ARTIFACT_MISSING,
+        confidence=0.9,
+        runner_up=(Category.COMPILATION_ERROR, 0.1),
+        read=_reading(lambda error: error.code == _NO_FILE),
+    ),
     Rule(
         id="rust-package-not-found",
         because="Cargo found no package of the name that the project declares.",

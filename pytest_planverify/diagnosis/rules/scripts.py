@@ -13,13 +13,20 @@ from pytest_planverify.diagnosis.printed_scripts import (
     is_test_path,
     read_absent_header,
     read_absent_prerequisite,
+    read_absent_script,
     read_compiler_error,
+    read_coverage,
     read_death,
+    read_failed_assertion,
     read_linker_error,
+    read_makefile_error,
     read_missing_tool,
     read_script_error,
+    read_shell_syntax,
 )
+from pytest_planverify.diagnosis.project_files import within_project
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
+from pytest_planverify.diagnosis.rules.complaints import is_unchanged_test
 from pytest_planverify.diagnosis.wording import quote
 
 if TYPE_CHECKING:
@@ -54,21 +61,26 @@ def _any_command(case: Case) -> CommandFact | None:
     return case.evidence.command if case.evidence.kind is EvidenceKind.COMMAND else None
 
 
-def _owner(place: Place | None) -> Owner | None:
-    return Owner.TEST if place is not None and is_test_path(place.path) else None
+def _owner(case: Case, place: Place | None) -> Owner | None:
+    """Of the file; a test that is as it was is not to blame for a product that was changed."""
+    if place is None or not is_test_path(place.path) or is_unchanged_test(case, place.path):
+        return None
+    return Owner.TEST
 
 
-def _hit(sentence: str, place: Place | None, owner: Owner | None = None) -> Hit:
+def _hit(case: Case, sentence: str, place: Place | None, owner: Owner | None = None) -> Hit:
+    if place is not None:
+        place = place._replace(path=within_project(place.path, case.evidence))
     where = f" at {place.path}:{place.line}" if place else ""
     location = (
         Location(path=place.path, line=place.line, function=place.function or None) if place else None
     )
-    return Hit(suggestion=sentence.format(at=where), location=location, owner=owner or _owner(place))
+    return Hit(suggestion=sentence.format(at=where), location=location, owner=owner or _owner(case, place))
 
 
 def _died(case: Case) -> Hit | None:
     text = _output(case)
-    if text is None:
+    if text is None or read_failed_assertion(text):
         return None
     death = _DEADLY_STATUS.get(case.process.exit_code or 0) or read_death(text)
     if death is None:
@@ -83,7 +95,7 @@ def _compiler(case: Case) -> Hit | None:
         return None
     place, message = found
     said = quote(message).replace("{", "(").replace("}", ")")
-    return _hit(f"The compiler{{at}} says: {said}.", place)
+    return _hit(case, f"The compiler{{at}} says: {said}.", place)
 
 
 def _linker(case: Case) -> Hit | None:
@@ -92,7 +104,10 @@ def _linker(case: Case) -> Hit | None:
     return (
         None
         if name is None
-        else Hit(suggestion=f"The linker finds no {quote(name, 80)}: define or link it.")
+        else Hit(
+            suggestion=f"The linker finds no {quote(name, 80)}: define or link it.",
+            owner=Owner.TEST if case.only_tests_changed else None,
+        )
     )
 
 
@@ -115,7 +130,7 @@ def _script(wanted: Callable[[ScriptError], bool], sentence: str, owner: Owner |
         if error is None or not wanted(error):
             return None
         said = quote(f"{error.type}: {error.message}").replace("{", "(").replace("}", ")")
-        return _hit(f"{sentence}: {said}.", error.places[0] if error.places else None, owner)
+        return _hit(case, f"{sentence}: {said}.", error.places[0] if error.places else None, owner)
 
     return read
 
@@ -178,6 +193,32 @@ def _misconfigured(case: Case) -> Hit | None:
     )
 
 
+def _told(read: Callable[[str], tuple[Place, str] | None], sentence: str) -> Reader:
+    """Reads a place and what is said of it, under whatever started the program."""
+
+    def reader(case: Case) -> Hit | None:
+        command = _any_command(case)
+        found = read(command.output_tail) if command else None
+        if found is None:
+            return None
+        said = quote(found[1]).replace("{", "(").replace("}", ")")
+        return _hit(case, f"{sentence}{{at}}: {said}.", found[0])
+
+    return reader
+
+
+def _absent_script(case: Case) -> Hit | None:
+    command = _any_command(case)
+    path = read_absent_script(command.output_tail) if command else None
+    return None if path is None else Hit(suggestion=f"A shell is to run {quote(path, 80)}, which is gone.")
+
+
+def _coverage(case: Case) -> Hit | None:
+    command = _any_command(case)
+    said = read_coverage(command.output_tail) if command and case.error is None else None
+    return None if said is None else Hit(suggestion=f"The tests cover too little: {quote(said)}.")
+
+
 EARLY_SCRIPT_RULES: tuple[Rule, ...] = (
     Rule(
         id="tool-missing-in-command",
@@ -217,6 +258,36 @@ EARLY_SCRIPT_RULES: tuple[Rule, ...] = (
         confidence=0.8,
         runner_up=(Category.TEST_NOT_FOUND, 0.15),
         read=_absent_prerequisite,
+    ),
+    Rule(
+        id="shell-script-missing",
+        because="A shell was to run a script of the project that does not exist.",
+        category=Category.ARTIFACT_MISSING,
+        confidence=0.85,
+        runner_up=(Category.TEST_NOT_FOUND, 0.1),
+        read=_absent_script,
+    ),
+    Rule(
+        id="shell-script-does-not-parse",
+        because="A shell script does not parse.",
+        category=Category.COMPILATION_ERROR,
+        confidence=0.9,
+        read=_told(read_shell_syntax, "The shell script does not parse"),
+    ),
+    Rule(
+        id="makefile-does-not-parse",
+        because="The file that make reads does not parse.",
+        category=Category.COMPILATION_ERROR,
+        confidence=0.88,
+        runner_up=(Category.ENVIRONMENT_ERROR, 0.1),
+        read=_told(read_makefile_error, "make cannot read its file"),
+    ),
+    Rule(
+        id="coverage-below-limit",
+        because="The tests cover less than the limit that was set.",
+        category=Category.METRIC_UNMET,
+        confidence=0.92,
+        read=_coverage,
     ),
 )
 """What is asked before the findings of a command are looked at."""
@@ -288,5 +359,20 @@ SCRIPT_RULES: tuple[Rule, ...] = (
             lambda error: error.type == "TypeError" and not _in_test(error),
             "The code{at} meets a value of the wrong kind",
         ),
+    ),
+    Rule(
+        id="native-assertion-failed",
+        because="An assertion of a program in C did not hold.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.88,
+        runner_up=(Category.TEST_CRASH, 0.1),
+        read=_told(read_failed_assertion, "An assertion does not hold"),
+    ),
+    Rule(
+        id="script-raised",
+        because="A script of the project raised an error.",
+        category=Category.TEST_REGRESSION,
+        confidence=0.85,
+        read=_script(lambda error: bool(error.places), "An error was raised{at}"),
     ),
 )

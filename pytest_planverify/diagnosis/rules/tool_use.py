@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from planner.model.kinds import EvidenceKind
@@ -62,6 +63,11 @@ def is_gone(case: Case, name: str) -> bool:
     )
 
 
+def _may_be_gone(case: Case, name: str) -> bool:
+    """A module of the project, where nothing is known of changes."""
+    return case.changed is None and case.is_first_party(name)
+
+
 def _not_there(case: Case, command: CommandFact) -> Iterator[str]:
     """The names that the tool says it does not know or find."""
     for finding in command.findings:
@@ -69,24 +75,30 @@ def _not_there(case: Case, command: CommandFact) -> Iterator[str]:
             finding.code in NEVER_LOOKED or finding.message.startswith("Cannot read file:")
         ):
             yield finding.path
-    lines = case.output_lines
+    for name in _unknown_names(case.output_lines):
+        yield name or command.argv[-1]
+
+
+@lru_cache(maxsize=64)
+def _unknown_names(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """The names that the lines complain of; an empty one where the tool does not tell."""
+    names: list[str] = []
     for at, line in enumerate(lines):
-        found = NOT_THERE.match(line)
+        found = NOT_THERE.match(line) if line else None
         if found is None:
             continue
-        names = [group for group in found.groups() if group]
-        if names:
-            yield ".".join(names)
-        elif at + 1 < len(lines):
-            yield lines[at + 1]
+        groups = [group for group in found.groups() if group]
+        follows = lines[at + 1] if line.endswith(":") and at + 1 < len(lines) else ""
+        names.append(".".join(groups) or follows)
+    return tuple(names)
 
 
 def _asked_for_nothing(case: Case) -> Hit | None:
     command = command_of(case)
-    if command is None or not case.process.exit_code:
+    if command is None or not command.found or not case.process.exit_code:
         return None
     for name in _not_there(case, command):
-        if is_asked(command, name) and not is_gone(case, name) and not case.is_first_party(name):
+        if is_asked(command, name) and not is_gone(case, name) and not _may_be_gone(case, name):
             return Hit(
                 suggestion=f"The plan's command names {quote(name, 80)}, which {command.tool} does not "
                 "know or find: correct the command."
@@ -96,10 +108,10 @@ def _asked_for_nothing(case: Case) -> Hit | None:
 
 def _names_what_is_gone(case: Case) -> Hit | None:
     command = command_of(case)
-    if command is None or not case.process.exit_code:
+    if command is None or not command.found or not case.process.exit_code:
         return None
     for name in _not_there(case, command):
-        if is_gone(case, name) or (is_asked(command, name) and case.is_first_party(name)):
+        if is_gone(case, name) or (is_asked(command, name) and _may_be_gone(case, name)):
             return Hit(
                 suggestion=f"{command.tool} is to look at {quote(name, 80)}, which was there and is gone: "
                 "put it back."
@@ -109,7 +121,7 @@ def _names_what_is_gone(case: Case) -> Hit | None:
 
 def _set_up_wrongly(case: Case) -> Hit | None:
     command = command_of(case)
-    if command is None or not case.process.exit_code:
+    if command is None or not command.found or not case.process.exit_code:
         return None
     for finding in command.findings[:3]:
         path = (finding.path or "").rpartition("/")[2]
@@ -118,7 +130,7 @@ def _set_up_wrongly(case: Case) -> Hit | None:
                 suggestion=f"{command.tool} is not set up rightly: {quote(finding.message)}",
                 location=Location(path=finding.path, line=finding.line) if finding.path else None,
             )
-    line = next((line for line in case.output_lines if SET_UP.match(line)), None)
+    line = next((line for line in case.output_lines if line and SET_UP.match(line)), None)
     if line is None:
         return None
     return Hit(suggestion=f"{command.tool} cannot work as it is set up here: {quote(line)}")

@@ -30,7 +30,8 @@ NOT_THERE = re.compile(
             r".*: error: Unrecognized option found: (\S+)",
             r".*: error: argument [\w/, \-]+: (?:can't open|invalid choice:) '([^']+)'.*",
             r"Error: No such (?:option|command):? '?([^'\s]+?)'?[.:]?(?: .*)?",
-            r"Error: Invalid value for .*: (?:Path|File|Directory|File or directory) '([^']+)' does not exist\.",
+            r"Error: Invalid value for .*: (?:Path|File|Directory|File or directory) '([^']+)' "
+            r"does not exist\.",
             r"error: (?:unexpected argument|unrecognized subcommand|invalid value) '([^']+)'.*",
             r"error: Found argument '([^']+)'.*",
             r".*: unrecognized option [`'\"]?([^'\"\s]+)['\"]?",
@@ -40,6 +41,7 @@ NOT_THERE = re.compile(
             r"Unexpected option (\S+?)\.?",
             r"File or directory \"([^\"]+)\" does not exist\.?",
             r"Cause: Unknown rule selector `([^`]+)` in `[\w-]+` from the CLI",
+            r"Broken \d+ paths",
             r"io: (\S+): No such file or directory .*",
             r"\[Errno 2\] No such file or directory: '([^']+)'",
             r"Can't list '([^']+)'",
@@ -96,24 +98,29 @@ SET_UP = re.compile(
             r"Error: Could not open file '[^']+': Error reading configuration.*",
             r"Error: Invalid (?:value for|config keys) .*",
             r"(?:Oh no! )?.*The required version `[^`]+` does not match the running version .*",
-            r"(?:No data to report\.|No source for code: .*|Couldn't (?:read|use) .*config.*|Can't read '.*' as .*)",
+            r"(?:No data to report\.|No source for code: .*)",
+            r"(?:Couldn't (?:read|use) .*config.*|Can't read '.*' as .*)",
             r"[\w.-]+: Exception running subprocess \[Errno \d+\] .*",
             r"[\w.-]+: exit \d+ \(.*\) .*> (?:\S*python\S* -I -m pip|pip|uv pip) install .*",
             r"ROOT: (?:HandledError\| .*|No tox\.ini .*)",
             # JavaScript
             r"npm (?:ERR!|error) code (?!ELIFECYCLE)E[A-Z]+",
-            r".*Error \[ERR_MODULE_NOT_FOUND\]: Cannot find package '[^']+' imported from .*/node_modules/.*",
+            r".*Error \[ERR_MODULE_NOT_FOUND\]: Cannot find package '[^']+' imported from "
+            r".*/node_modules/.*",
             r"Error: Unable to read/parse .*",
             r"Oops! Something went wrong! :\(",
-            r"(?:ESLint couldn't find .*|Failed to load (?:plugin|config) .*|\[error\] Invalid configuration .*)",
+            r"(?:ESLint couldn't find .*|Failed to load (?:plugin|config) .*)",
+            r"\[error\] Invalid configuration .*",
             # Rust and C
-            r"error: (?:toolchain '.*|could not download file .*|'[\w-]+' is not installed for .*|component '.*|"
+            r"error: (?:toolchain '.*|could not download file .*|'[\w-]+' is not installed for .*|"
+            r"component '.*|"
             r"no such (?:sub)?command: `.*|rustc [\d.]+ is not supported by .*|linker `.*` not found|"
             r"package `.*` cannot be built because it requires rustc .*|override toolchain '.*|"
             r"the 'cargo.*' (?:binary|component) .*)",
             r"error: custom toolchain '.*",
             r"The file `[^`]+` failed to parse\.",
-            r"\S*(?:cc|gcc|clang|g\+\+|cc1|cc1plus|clang\+\+)(?:-[\d.]+)?: (?:fatal )?error: (?:unrecognized command[- ]line option|"
+            r"\S*(?:cc|gcc|clang|g\+\+|cc1|cc1plus|clang\+\+)(?:-[\d.]+)?: (?:fatal )?error: "
+            r"(?:unrecognized command[- ]line option|"
             r"unknown argument|unsupported option).*",
             r"\S*ld(?:\.\w+)?: cannot find -l.*",
         )

@@ -1,0 +1,468 @@
+"""What a tool prints decides the category, the owner and the place: a table of tools and failures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from planner.catalog import parse_command
+from planner.catalog.findings import read_findings
+from planner.model.evidence import ChangedFile, CommandFact, Evidence, ProcessEnd
+from planner.model.kinds import EvidenceKind, Side
+from planner.model.taxonomy import Category, Owner
+from pytest_planverify.diagnosis import diagnose
+from pytest_planverify.diagnosis.printed import read_traceback
+from pytest_planverify.diagnosis.project_files import own_names, within_project
+
+if TYPE_CHECKING:
+    from planner.model.outcome import Diagnosis
+
+C, W = Category, Owner
+
+
+class Row(NamedTuple):
+    """A command, what it printed, what was changed, and what is true."""
+
+    cmd: str
+    output: str
+    category: Category
+    owner: Owner
+    place: tuple[str, int | None] | None = None
+    changed: tuple[str, ...] = ("kite/wind.py",)
+    exit_code: int = 1
+
+
+def evidence_of(row: Row) -> Evidence:
+    command = parse_command(row.cmd)
+    sides = {".py": lambda path: Side.TEST if path.startswith("tests/") else Side.PRODUCT}
+    changed = tuple(
+        ChangedFile(path=path, side=sides[".py"](path) if path.endswith(".py") else None)
+        for path in row.changed
+    )
+    return Evidence(
+        kind=EvidenceKind.COMMAND,
+        changed=changed,
+        process=ProcessEnd(exit_code=row.exit_code, complete=True),
+        command=CommandFact(
+            argv=command.argv,
+            tool=command.tool.name,
+            purpose=command.tool.purpose.value,
+            output_tail=row.output,
+            findings=read_findings(command.tool, row.output, ""),
+        ),
+    )
+
+
+def diagnosed(row: Row) -> Diagnosis:
+    return diagnose(evidence_of(row))
+
+
+NBSP = "\u00a0"
+TESTS = ("tests/test_wind.py",)
+NONE: tuple[str, ...] = ()
+
+COMPLAINTS = {
+    "mypy-type": Row(
+        "mypy kite",
+        'kite/wind.py:6: error: Incompatible return value type (got "str")  [return-value]',
+        C.TYPE_ERROR,
+        W.PRODUCT,
+        ("kite/wind.py", 6),
+    ),
+    "mypy-own-module": Row(
+        "mypy kite",
+        'kite/rope.py:3: error: Cannot find implementation or library stub for module named "kite.wind"  '
+        "[import-not-found]\nkite/rope.py:8: error: Returning Any  [no-any-return]",
+        C.ARTIFACT_MISSING,
+        W.PRODUCT,
+        ("kite/rope.py", 3),
+    ),
+    "mypy-package": Row(
+        "mypy kite",
+        'kite/wind.py:3: error: Cannot find implementation or library stub for module named "requestz"  '
+        "[import-not-found]",
+        C.IMPORT_ERROR,
+        W.PRODUCT,
+        ("kite/wind.py", 3),
+    ),
+    "mypy-promise": Row(
+        "mypy kite tests",
+        'tests/test_wind.py:6: error: Module "kite.wind" has no attribute "name"  [attr-defined]',
+        C.SPEC_MISMATCH,
+        W.PRODUCT,
+        ("tests/test_wind.py", 6),
+    ),
+    "mypy-of-a-changed-test": Row(
+        "mypy kite tests",
+        'tests/test_wind.py:6: error: Module "kite.wind" has no attribute "name"  [attr-defined]',
+        C.TYPE_ERROR,
+        W.TEST,
+        ("tests/test_wind.py", 6),
+        TESTS,
+    ),
+    "pyright-over-two-lines": Row(
+        "make typecheck",
+        f"pyright kite\n/p/kite/wind.py\n  /p/kite/wind.py:6:12 - error: Type is not assignable\n"
+        f'  {NBSP}{NBSP}"Literal" is not assignable to "float" (reportReturnType)\n'
+        "make: *** [Makefile:18: typecheck] Error 1",
+        C.TYPE_ERROR,
+        W.PRODUCT,
+        ("kite/wind.py", 6),
+    ),
+    "pyright-syntax": Row(
+        "pyright kite",
+        '/p/kite/wind.py\n  /p/kite/wind.py:6:17 - error: "(" was not closed',
+        C.COMPILATION_ERROR,
+        W.PRODUCT,
+        ("kite/wind.py", 6),
+    ),
+    "pylint-package": Row(
+        "pylint kite",
+        "kite/wind.py:3:0: E0401: Unable to import 'requestz' (import-error)",
+        C.IMPORT_ERROR,
+        W.PRODUCT,
+        ("kite/wind.py", 3),
+    ),
+    "black-cannot-parse": Row(
+        "black --check kite",
+        "error: cannot parse: kite/wind.py:9:0\nParseError: bad input",
+        C.COMPILATION_ERROR,
+        W.PRODUCT,
+        ("kite/wind.py", 9),
+        exit_code=123,
+    ),
+    "black-under-make": Row(
+        "make format",
+        "black --check\nwould reformat /p/tests/test_wind.py\nmake: *** [Makefile:10: format] Error 1",
+        C.LINT_ERROR,
+        W.TEST,
+        ("tests/test_wind.py", None),
+        TESTS,
+    ),
+    "isort-under-a-target-of-any-name": Row(
+        "make imports",
+        "ERROR: /p/kite/wind.py Imports are incorrectly sorted and/or formatted.\n"
+        "make: *** [Makefile:12: imports] Error 1",
+        C.LINT_ERROR,
+        W.PRODUCT,
+        ("kite/wind.py", None),
+    ),
+    "ruff-format-diff": Row(
+        "ruff format --diff kite",
+        "--- kite/wind.py\n+++ kite/wind.py\n@@ -3,7 +3,7 @@\n",
+        C.LINT_ERROR,
+        W.PRODUCT,
+        ("kite/wind.py", 3),
+    ),
+    "eslint-under-npm": Row(
+        "npm run lint",
+        "\n/p/lib/bulb.js\n  3:7  error  'zz' is assigned a value but never used  no-unused-vars\n",
+        C.LINT_ERROR,
+        W.PRODUCT,
+        ("lib/bulb.js", 3),
+        ("lib/bulb.js",),
+    ),
+    "tsc-own-file": Row(
+        "tsc -p .",
+        "src/lamp.ts(1,21): error TS2307: Cannot find module './wire' or its types.",
+        C.ARTIFACT_MISSING,
+        W.PRODUCT,
+        ("src/lamp.ts", 1),
+        ("src/wire.ts",),
+    ),
+    "tsc-promise": Row(
+        "tsc -p .",
+        "tests/lamp.test.ts(1,10): error TS2305: Module '\"../src/lamp\"' has no exported member 'volts'.",
+        C.SPEC_MISMATCH,
+        W.PRODUCT,
+        ("tests/lamp.test.ts", 1),
+        ("src/lamp.ts",),
+    ),
+    "gcc-name-in-test": Row(
+        "make test",
+        "tests/test_sum.c:6:12: error: implicit declaration of function 'sun' "
+        "[-Werror=implicit-function-declaration]\nmake: *** [Makefile:7: build/test] Error 1",
+        C.TEST_REGRESSION,
+        W.TEST,
+        ("tests/test_sum.c", 6),
+        ("tests/test_sum.c",),
+    ),
+    "gcc-warning-as-error": Row(
+        "make all",
+        "src/sum.c:4:9: error: unused variable 'z' [-Werror=unused-variable]",
+        C.LINT_ERROR,
+        W.PRODUCT,
+        ("src/sum.c", 4),
+        ("src/sum.c",),
+    ),
+    "clippy-does-not-parse": Row(
+        "cargo clippy",
+        "error: this file contains an unclosed delimiter\n --> tests/outer.rs:5:3\n",
+        C.COMPILATION_ERROR,
+        W.TEST,
+        ("tests/outer.rs", 5),
+        ("tests/outer.rs",),
+        101,
+    ),
+    "cargo-module-gone": Row(
+        "cargo build",
+        "error[E0583]: file not found for module `leaf`\n --> src/lib.rs:1:1\n",
+        C.ARTIFACT_MISSING,
+        W.PRODUCT,
+        ("src/lib.rs", 1),
+        ("src/leaf.rs",),
+        101,
+    ),
+    "cargo-manifest-gone": Row(
+        "cargo build",
+        "error: could not find `Cargo.toml` in `/p` or any parent directory",
+        C.ARTIFACT_MISSING,
+        W.PRODUCT,
+        changed=("Cargo.toml",),
+        exit_code=101,
+    ),
+}
+
+NOT_LOOKED_AT = {
+    "mypy": Row(
+        "mypy kites",
+        "mypy: can't read\nkites: error: Cannot read file: No such file",
+        C.TEST_NOT_FOUND,
+        W.PLAN,
+    ),
+    "mypy-option": Row(
+        "mypy --nosuch k", "mypy: error: unrecognized arguments: --nosuch", C.TEST_NOT_FOUND, W.PLAN
+    ),
+    "ruff": Row(
+        "ruff check kites",
+        "kites:1:1: E902 No such file or directory (os error 2)",
+        C.TEST_NOT_FOUND,
+        W.PLAN,
+    ),
+    "ruff-gone": Row(
+        "ruff check kite/wind.py",
+        "kite/wind.py:1:1: E902 No such file or directory",
+        C.ARTIFACT_MISSING,
+        W.PRODUCT,
+    ),
+    "isort": Row("isort --check kites", "Broken 1 paths", C.TEST_NOT_FOUND, W.PLAN),
+    "python": Row(
+        "python check.py",
+        "/usr/bin/python: can't open file '/p/check.py': [Errno 2] No such file or directory",
+        C.TEST_NOT_FOUND,
+        W.PLAN,
+        exit_code=2,
+    ),
+    "module": Row("python -m kytes", "/usr/bin/python: No module named kytes", C.TEST_NOT_FOUND, W.PLAN),
+    "module-gone": Row(
+        "python -m kite",
+        "/usr/bin/python: No module named kite.__main__; 'kite' is a package",
+        C.ARTIFACT_MISSING,
+        W.PRODUCT,
+        changed=("kite/__main__.py",),
+    ),
+    "unittest-class": Row(
+        "python -m unittest tests.test_wind.Winds",
+        "ERROR: Winds (unittest.loader._FailedTest.Winds)\n" + "-" * 70 + "\n"
+        "AttributeError: module 'tests.test_wind' has no attribute 'Winds'\n",
+        C.TEST_NOT_FOUND,
+        W.PLAN,
+    ),
+    "tox": Row(
+        "tox -e nosuch",
+        "ROOT: HandledError| provided environments not found in configuration file:\nnosuch",
+        C.TEST_NOT_FOUND,
+        W.PLAN,
+        exit_code=254,
+    ),
+    "node": Row("node --test test/a.js", "Could not find '/p/test/a.js'", C.TEST_NOT_FOUND, W.PLAN),
+    "tsc": Row("tsc src/a.ts", "error TS6053: File 'src/a.ts' not found.", C.TEST_NOT_FOUND, W.PLAN),
+    "cargo": Row(
+        "cargo build -p oak",
+        "error: package ID specification `oak` did not match any packages",
+        C.TEST_NOT_FOUND,
+        W.PLAN,
+        exit_code=101,
+    ),
+    "mypy-plugin": Row(
+        "mypy kite",
+        "pyproject.toml:1: error: Error importing plugin \"p\": No module named 'p'  [misc]",
+        C.ENVIRONMENT_ERROR,
+        W.ENVIRONMENT,
+    ),
+    "ruff-configuration": Row(
+        "ruff check kite",
+        "ruff failed\n  Cause: Failed to parse /p/pyproject.toml",
+        C.ENVIRONMENT_ERROR,
+        W.ENVIRONMENT,
+    ),
+    "tsc-configuration": Row(
+        "tsc -p .",
+        "tsconfig.json(1,21): error TS5023: Unknown compiler option 'stricty'.",
+        C.ENVIRONMENT_ERROR,
+        W.ENVIRONMENT,
+    ),
+    "rustup": Row(
+        "cargo build", "error: toolchain '1.20' is not installed", C.ENVIRONMENT_ERROR, W.ENVIRONMENT
+    ),
+    "flake8-traceback": Row(
+        "flake8 kite",
+        'Traceback (most recent call last):\n  File "/v/lib/python3.11/packages/flake8/cli.py", line 2, '
+        "in main\n    app.run(argv)\nValueError: bad option",
+        C.ENVIRONMENT_ERROR,
+        W.ENVIRONMENT,
+    ),
+}
+
+PROGRAMS = {
+    "coverage": Row(
+        "coverage report --fail-under=99",
+        "TOTAL 7 3 57%\nCoverage failure: total of 57 is less than fail-under=99",
+        C.METRIC_UNMET,
+        W.PRODUCT,
+        exit_code=2,
+    ),
+    "make-abort": Row("make test", "make: *** [Makefile:2: test] Aborted", C.TEST_CRASH, W.PRODUCT),
+    "tox-abort": Row(
+        "tox -e unit", "unit: exit -6 (0.1 seconds) /p> python -m unittest", C.TEST_CRASH, W.PRODUCT
+    ),
+    "assert-of-c": Row(
+        "make shell",
+        "test: tests/test_sum.c:6: main: Assertion `sum(1, 2) == 3' failed.\nAborted",
+        C.TEST_REGRESSION,
+        W.PRODUCT,
+        ("tests/test_sum.c", 6),
+        ("src/sum.c",),
+    ),
+    "shell-gone": Row(
+        "make shell", "sh: 0: cannot open scripts/run.sh: No such file", C.ARTIFACT_MISSING, W.PRODUCT
+    ),
+    "shell-syntax": Row(
+        "make shell",
+        "scripts/run.sh: 4: Syntax error: end of file unexpected",
+        C.COMPILATION_ERROR,
+        W.PRODUCT,
+        ("scripts/run.sh", 4),
+    ),
+    "shell-tool": Row(
+        "make shell", "scripts/run.sh: 3: nosuch: not found", C.ENVIRONMENT_ERROR, W.ENVIRONMENT
+    ),
+    "shell-says-no": Row(
+        "make shell",
+        "sh scripts/run.sh\nthe count is wrong\nmake: *** [Makefile:26: shell] Error 1",
+        C.TEST_REGRESSION,
+        W.PRODUCT,
+    ),
+    "makefile": Row(
+        "make test",
+        "Makefile:2: *** missing separator.  Stop.",
+        C.COMPILATION_ERROR,
+        W.PRODUCT,
+        ("Makefile", 2),
+    ),
+    "node-package": Row(
+        "npm test",
+        "# Error: Cannot find module 'leftpadz'\n# Require stack:\n# - /p/lib/bulb.js\n"
+        "#     at Object.<anonymous> (/p/lib/bulb.js:2:11)\n",
+        C.IMPORT_ERROR,
+        W.PRODUCT,
+        ("lib/bulb.js", 2),
+        ("lib/bulb.js",),
+    ),
+    "node-own-file": Row(
+        "mocha spec",
+        " Exception during run: Error: Cannot find module '../lib/bulb'\n"
+        "    at Object.<anonymous> (/p/spec/bulb.spec.js:3:15)\n",
+        C.ARTIFACT_MISSING,
+        W.PRODUCT,
+        changed=("lib/bulb.js",),
+    ),
+    "pytest-in-a-child": Row(
+        "make test",
+        "=== FAILURES ===\n_______ TestWind.test_knots _______\n\n    def test_knots(self):\n"
+        ">       self.assertEqual(knotz(1), 1.94)\nE       NameError: name 'knotz' is not defined\n\n"
+        "tests/test_wind.py:14: NameError\n=== short test summary info ===\n",
+        C.TEST_REGRESSION,
+        W.TEST,
+        ("tests/test_wind.py", 14),
+        TESTS,
+    ),
+    "python-under-make": Row(
+        "make script",
+        'Traceback (most recent call last):\n  File "/p/kite/wind.py", line 6, in knots\n'
+        "    return None + metres\nTypeError: unsupported operand type(s) for +: 'NoneType' and 'int'\n",
+        C.TYPE_ERROR,
+        W.PRODUCT,
+        ("kite/wind.py", 6),
+    ),
+}
+
+ROWS = COMPLAINTS | NOT_LOOKED_AT | PROGRAMS
+
+
+@pytest.mark.parametrize("name", list(ROWS))
+def test_what_a_tool_prints_decides(name: str) -> None:
+    row = ROWS[name]
+    found = diagnosed(row)
+    assert (found.category, found.owner) == (row.category, row.owner), found.rule
+    if row.place is not None:
+        assert found.location is not None
+        assert (found.location.path, found.location.line) == row.place
+
+
+def test_what_a_tool_said_before_its_limit_is_not_why_it_failed() -> None:
+    evidence = evidence_of(COMPLAINTS["mypy-type"]).model_copy(update={"timed_out": True})
+    assert diagnose(evidence).category is C.TEST_TIMEOUT
+
+
+def test_a_report_of_pytest_is_read_like_a_traceback() -> None:
+    error = read_traceback(
+        "=== ERRORS ===\n____ ERROR collecting tests/test_wind.py ____\ntests/test_wind.py:5: in <module>\n"
+        "    from kite.rope import length\nkite/rope.py:3: in <module>\n    import requestz\n"
+        "E   ModuleNotFoundError: No module named 'requestz'\n"
+    )
+    assert error is not None
+    assert (error.type, error.name) == ("ModuleNotFoundError", "requestz")
+    assert [(frame.path, frame.line) for frame in error.frames] == [
+        ("tests/test_wind.py", 5),
+        ("kite/rope.py", 3),
+    ]
+
+
+def test_a_report_of_pytest_names_the_file_that_does_not_parse() -> None:
+    error = read_traceback(
+        '____ ERROR collecting tests/test_wind.py ____\nE     File "/p/kite/wind.py", line 6\n'
+        "E       return round(1\nE   SyntaxError: '(' was never closed\n"
+    )
+    assert error is not None
+    assert (error.path, error.line) == ("/p/kite/wind.py", 6)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\nE  nothing", "____ a ____\nE  \n", "____ a ____\nE   assert 1 == 2\n"]
+)
+def test_what_is_no_report_of_pytest_is_no_error(text: str) -> None:
+    assert read_traceback(text) is None
+
+
+def test_own_names_are_those_told_or_else_those_of_the_files() -> None:
+    evidence = evidence_of(
+        Row("make x", "", C.UNKNOWN, W.UNKNOWN, changed=("src/kite/a.py", "run.py", "a.md", *TESTS))
+    )
+    assert own_names(evidence) == {"kite", "run"}
+    assert own_names(evidence.model_copy(update={"first_party": ("shop",)})) == {"shop"}
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/p/kite/wind.py", "kite/wind.py"),
+        ("/p/kite/rope.py", "kite/rope.py"),
+        ("/usr/a.py", "/usr/a.py"),
+        ("./a.py", "a.py"),
+    ],
+)
+def test_a_printed_path_is_told_below_the_root(path: str, shown: str) -> None:
+    row = Row("make x", 'File "/p/kite/wind.py", line 1', C.UNKNOWN, W.UNKNOWN)
+    assert within_project(path, evidence_of(row)) == shown
