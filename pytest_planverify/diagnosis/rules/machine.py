@@ -45,6 +45,7 @@ _NO_ACCOUNT = re.compile(r"^['\"]?get(?:pwuid|grgid|pwnam|grnam)\(\)")
 _NOT_A_PATH = "expected str, bytes or os.PathLike object, not NoneType"
 _SQLITE_BUILD = re.compile(r"^(?:no such (?:module|function|collation sequence): |not authorized$)")
 _ASCII = re.compile(r"^'(?:ascii|latin-1|charmap|cp125\d)' codec can't (?:en|de)code ")
+_NAMES_CODEC = re.compile(r"\b(?:ascii|latin|encoding=|encode\(|decode\()", re.IGNORECASE)
 _VERSIONS = ("pkg_resources.VersionConflict", "pkg_resources.ContextualVersionConflict")
 
 
@@ -142,7 +143,12 @@ def _encoding(case: Case) -> Hit | None:
     error = case.error
     if error is None or not case.is_error("builtins.UnicodeError") or not case.way_unchanged:
         return None
-    if not _ASCII.match(error.message) or was_meant(case):
+    frame = case.raised_at
+    if (
+        not _ASCII.match(error.message)
+        or was_meant(case)
+        or (frame and _NAMES_CODEC.search(frame.source or ""))
+    ):
         return None
     return Hit(suggestion=f"The encoding of this machine does not hold the text{_at(case)}: {said(error)}.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from planner.model.kinds import Phase
@@ -13,6 +14,9 @@ from pytest_planverify.diagnosis.wording import place, quote, said
 if TYPE_CHECKING:
     from pytest_planverify.diagnosis.reading import Case
 
+_WRITES = re.compile(
+    r"\.(?:unlink|rmdir|remove|write_\w+|mkdir|touch|rename|replace)\(|[\"'][wax]b?\+?[\"']"
+)
 _AROUND_NAMES = {
     Phase.SETUP: "The set-up",
     Phase.TEARDOWN: "The teardown",
@@ -41,6 +45,10 @@ def _missing_output(case: Case) -> Hit | None:
     error = case.error
     if error is None or not case.is_error("builtins.FileNotFoundError") or not case.in_test:
         return None
+    if case.evidence.phase in _AROUND_NAMES or _WRITES.search(
+        (case.raised_at and case.raised_at.source) or ""
+    ):
+        return None  # it is not read there
     return Hit(suggestion=f"{error.path or 'A file'} was not written, and {_at(case)} reads it.")
 
 

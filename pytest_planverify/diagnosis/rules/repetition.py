@@ -36,8 +36,14 @@ def _order(case: Case) -> Hit | None:
     who = "that test leaves" if len(polluters) == 1 else "they leave"
     return Hit(
         suggestion=f"{_name(case)} passes alone and fails {after}: find what {who} behind (module state, "
-        "environment, files) and undo it in a fixture."
+        "environment, files) and undo it in a fixture.",
+        owner=_owner_by_change(case),
     )
+
+
+def _owner_by_change(case: Case) -> Owner | None:
+    """The product's, where it was changed and no test was: it brought the chance or the state."""
+    return Owner.PRODUCT if case.product_changed and not case.tests_changed else None
 
 
 def _listed(nodeids: tuple[str, ...]) -> str:
@@ -54,7 +60,7 @@ def _hash_order(case: Case) -> Hit | None:
     return Hit(
         suggestion=f"{_name(case)} {said} with PYTHONHASHSEED={seeded[0].hash_seed} and not with the seed "
         "of this run: the order of a set, or a hash, shows in the result. Sort it there.",
-        owner=Owner.PRODUCT if by_product else None,
+        owner=Owner.PRODUCT if by_product else _owner_by_change(case),
     )
 
 
@@ -70,7 +76,9 @@ def _both_answers(case: Case) -> Hit | None:
         suggestion=f"{_name(case)} {_counts(case)}{by_chance}. Look for time, randomness, order of "
         f"sets, threads "
         f"or the network in it.{order}",
-        owner=None if not by_product or raises_by_hand(case.raised_at) else Owner.PRODUCT,
+        owner=Owner.PRODUCT
+        if by_product and not raises_by_hand(case.raised_at)
+        else _owner_by_change(case),
         weight=1.0 if clear else 0.9,
     )
 
