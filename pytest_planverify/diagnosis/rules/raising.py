@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_planverify.diagnosis.reading import Case
 
 _WRITES = re.compile(
-    r"\.(?:unlink|rmdir|remove|write_\w+|mkdir|touch|rename|replace)\(|[\"'][wax]b?\+?[\"']"
+    r"\.(?:unlink|rmdir|remove|write_\w+|mkdir|touch|rename)\(|\bopen\([^)]*[\"'][wax]b?\+?[\"']"
 )
 _AROUND_NAMES = {
     Phase.SETUP: "The set-up",
