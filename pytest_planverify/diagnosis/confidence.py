@@ -19,6 +19,9 @@ FILE = Path(__file__).parent / "data" / "confidence.json"
 SUREST = 0.999
 """No confidence is nearer to one than this, or nearer to zero than what is left."""
 
+MOST = 0.99
+"""What is said at most: that all cases of a rule were right proves no certainty."""
+
 
 class Fit(NamedTuple):
     """What was fitted."""
@@ -43,8 +46,8 @@ def earned(fitted: Fit, rule_id: str, raw: float) -> float:
     """The same by another fit."""
     shift = fitted.shifts.get(rule_id)
     if shift is None:
-        return (on_curve(fitted.curve, raw) + min(max(raw, 0.0), 1.0)) / 2
-    return on_curve(fitted.curve, shifted(raw, shift))
+        return min((on_curve(fitted.curve, raw) + min(max(raw, 0.0), 1.0)) / 2, MOST)
+    return min(on_curve(fitted.curve, shifted(raw, shift)), MOST)
 
 
 @cache
