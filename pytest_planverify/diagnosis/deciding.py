@@ -39,6 +39,8 @@ class Judged(NamedTuple):
     """Rules that could not read the evidence."""
     second: Rule | None
     """The next rule that speaks and says something else, where the first is not sure."""
+    is_of_changed_tests: bool
+    """A test does not get what it expects, and of all code only tests were changed."""
 
     @property
     def owner(self) -> Owner:
@@ -50,16 +52,6 @@ class Judged(NamedTuple):
     def category(self) -> Category:
         """What kind of failure: a promise that only changed tests know of was made by nobody."""
         return Category.TEST_REGRESSION if self.is_of_changed_tests else self.rule.category
-
-    @property
-    def is_of_changed_tests(self) -> bool:
-        """A test does not get what it expects, and of all code only tests were changed."""
-        return (
-            self.rule.category in _EXPECTATIONS
-            and self.case.only_tests_changed
-            and self.case.tests_on_way_changed
-            and self.case.evidence.kind in _BY_TESTS
-        )
 
 
 def diagnose(evidence: Evidence) -> Diagnosis:
@@ -86,8 +78,19 @@ def _judge(rules: Iterator[Rule], case: Case) -> Judged:
     second = None
     if rule.runner_up is None and rule is not UNKNOWN_RULE and raw < _SURE:
         second = _next_other(rules, case, rule.category, broken)
-    judged = Judged(rule, hit, raw, case, tuple(broken), second)
-    return judged._replace(raw=round(raw * _ONLY_TESTS, 3)) if judged.is_of_changed_tests else judged
+    by_tests = _is_of_changed_tests(rule, case)
+    if by_tests:
+        raw = round(raw * _ONLY_TESTS, 3)
+    return Judged(rule, hit, raw, case, tuple(broken), second, by_tests)
+
+
+def _is_of_changed_tests(rule: Rule, case: Case) -> bool:
+    return (
+        rule.category in _EXPECTATIONS
+        and case.only_tests_changed
+        and case.tests_on_way_changed
+        and case.evidence.kind in _BY_TESTS
+    )
 
 
 def _first(rules: Iterator[Rule], case: Case, broken: list[str]) -> tuple[Rule, Hit] | None:

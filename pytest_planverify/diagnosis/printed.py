@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import re
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from planner.model.evidence import ExceptionFact, Frame
@@ -108,27 +109,27 @@ def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Fr
     """
     if _FILE_MARK not in text:
         return ()
-    frames: list[Frame] = []
-    stacks: list[tuple[str, list[Frame]]] = [("", frames)]
+    calls: list[re.Match[str]] = []
+    stacks: list[tuple[str, list[re.Match[str]]]] = [("", calls)]
     for line in text.splitlines():
         if _STACK_HEADER.match(line):
-            frames = []
-            stacks.append((line, frames))
+            calls = []
+            stacks.append((line, calls))
         elif (found := _FILE.match(line)) and found["function"]:
             if _SESSION_START.search(found["path"]):
-                frames = []  # it and its callers are the verifier, not the code under test
-            frames.append(_frame(found, None, first_party))
-    stacks = [(header, frames) for header, frames in stacks if frames]
+                calls = []  # it and its callers are the verifier, not the code under test
+            calls.append(found)
+    stacks = [(header, calls) for header, calls in stacks if calls]
     if not stacks:
         return ()
-    current = next((frames for header, frames in stacks if header.startswith("Current")), stacks[0][1])
-    if not _has_product(current):
-        current = next((frames for _, frames in stacks if _has_product(frames)), current)
-    return tuple(reversed(current))
+    current = next((calls for header, calls in stacks if header.startswith("Current")), stacks[0][1])
+    if not _has_product(current, first_party):
+        current = next((calls for _, calls in stacks if _has_product(calls, first_party)), current)
+    return tuple(_frame(found, None, first_party) for found in reversed(current))
 
 
-def _has_product(frames: list[Frame]) -> bool:
-    return any(frame.side is Side.PRODUCT for frame in frames)
+def _has_product(calls: list[re.Match[str]], first_party: frozenset[str]) -> bool:
+    return any(_side(found["path"].removeprefix("./"), first_party) is Side.PRODUCT for found in calls)
 
 
 def _frame(found: re.Match[str], source: str | None, first_party: frozenset[str]) -> Frame:
@@ -142,6 +143,7 @@ def _frame(found: re.Match[str], source: str | None, first_party: frozenset[str]
     )
 
 
+@lru_cache(maxsize=4096)
 def _side(path: str, first_party: frozenset[str]) -> Side:
     plain = path.replace("\\", "/")
     if library := _LIBRARY.search(plain):

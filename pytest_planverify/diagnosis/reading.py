@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from planner.model.evidence import Evidence, ExceptionFact, Frame, ProcessEnd
 from planner.model.kinds import EvidenceKind, Side
@@ -14,7 +13,11 @@ from pytest_planverify.diagnosis.project_files import own_names, sides_of, withi
 from pytest_planverify.diagnosis.repeating import repeatability
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from planner.model.taxonomy import Repeatability
+
+T = TypeVar("T")
 
 PROJECT_SIDES = (Side.TEST, Side.PRODUCT)
 """The sides that the people of the project can change."""
@@ -25,6 +28,21 @@ _ASSERTION = "builtins.AssertionError"
 _NO_PROCESS = ProcessEnd()
 _TEST_MODULE = re.compile(r"^(?:test_.*|.*_test)\.py$")
 _DELEGATING = (".__getattr__", ".__getattribute__")
+
+
+class lazy(Generic[T]):
+    """A property that is worked out once: ``functools.cached_property`` without its lock."""
+
+    def __init__(self, work_out: Callable[[Any], T]) -> None:
+        self._work_out = work_out
+        self.__doc__ = work_out.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type | None = None) -> T:
+        value = instance.__dict__[self._name] = self._work_out(instance)
+        return value
 
 
 @dataclass(frozen=True)
@@ -55,17 +73,17 @@ class Case:
         """Causes and contexts of the surfacing exception, then the leaves of its group."""
         return self.evidence.exceptions[1:] + self.evidence.exceptions_in_group
 
-    @cached_property
+    @lazy
     def deeper_cases(self) -> tuple[Case, ...]:
         """The case with each of these in focus; they are asked by many rules."""
         return tuple(self.at(error) for error in self.deeper)
 
-    @cached_property
+    @lazy
     def leaves(self) -> tuple[Case, ...]:
         """The case with each member of the surfacing group in focus."""
         return tuple(self.at(error) for error in self.evidence.exceptions_in_group)
 
-    @cached_property
+    @lazy
     def output_lines(self) -> tuple[str, ...]:
         """What the command and its streams printed, line by line, each once, without blanks around."""
         evidence = self.evidence
@@ -76,7 +94,7 @@ class Case:
         )
         return tuple(dict.fromkeys(line.strip() for text in texts for line in text.splitlines()))
 
-    @cached_property
+    @lazy
     def repeatability(self) -> Repeatability:
         """What the repeated runs say together."""
         return repeatability(self.evidence.confirmations)
@@ -85,7 +103,7 @@ class Case:
     def process(self) -> ProcessEnd:
         return self.evidence.process or _NO_PROCESS
 
-    @cached_property
+    @lazy
     def frames(self) -> tuple[Frame, ...]:
         """Frames of the exception in focus; a ``__getattr__`` that only reports a miss is left out."""
         frames = self.error.frames if self.error else ()
@@ -95,12 +113,12 @@ class Case:
             frames = frames[:-1]
         return frames
 
-    @cached_property
+    @lazy
     def raised_at(self) -> Frame | None:
         """The project's frame nearest to the raise: product or test."""
         return last_project_frame(self.frames)
 
-    @cached_property
+    @lazy
     def stuck_at(self) -> Frame | None:
         """Where a process that was ended stood, by the stack that it left."""
         stack = read_stack(self.process.stack or self.evidence.stderr_tail, self.first_party)
@@ -126,7 +144,7 @@ class Case:
         """No frame of the project was on the way."""
         return self.raised_at is None
 
-    @cached_property
+    @lazy
     def first_party(self) -> frozenset[str]:
         return _first_party(self.evidence)
 
@@ -134,7 +152,7 @@ class Case:
         """Whether the exception in focus is of one of these qualified types, or derives from one."""
         return not self.classes.isdisjoint(names)
 
-    @cached_property
+    @lazy
     def classes(self) -> frozenset[str]:
         """The class of the exception in focus and its base classes, by qualified names.
 
@@ -147,7 +165,7 @@ class Case:
             return frozenset((self.error.qualified, *self.error.bases))
         return frozenset((self.error.qualified,))
 
-    @cached_property
+    @lazy
     def is_own_class(self) -> bool:
         """Whether the project itself defines the class of the exception in focus."""
         if self.error is None:
@@ -155,13 +173,13 @@ class Case:
         module = top_level(self.error.qualified)
         return module in self.first_party or module in self.evidence.test_packages
 
-    @cached_property
+    @lazy
     def changed(self) -> frozenset[str] | None:
         """The files that are not as they were at the baseline or the last commit; ``None`` if unknown."""
         files = self.evidence.changed
         return None if files is None else frozenset(file.path for file in files)
 
-    @cached_property
+    @lazy
     def raised_in_changed(self) -> bool:
         """The file of the project that raised is known to have been changed."""
         return self.raised_at is not None and self.is_changed(self.raised_at.path)
@@ -174,17 +192,17 @@ class Case:
             not is_relative(path) and any(path.endswith(f"/{name}") for name in self.changed)
         )
 
-    @cached_property
+    @lazy
     def _sides(self) -> tuple[tuple[str, Side | None], ...]:
         """The changed files with their sides."""
         return sides_of(self.evidence)
 
-    @cached_property
+    @lazy
     def tests_changed(self) -> bool:
         """Files of the tests are known to have been changed."""
         return any(side is Side.TEST for _, side in self._sides)
 
-    @cached_property
+    @lazy
     def product_changed(self) -> bool:
         """Files of the product are known to have been changed."""
         return any(side is Side.PRODUCT for _, side in self._sides)
@@ -200,7 +218,7 @@ class Case:
         """The product was changed, and the file of the tests that raised was not."""
         return self.product_changed and not self.raised_in_changed
 
-    @cached_property
+    @lazy
     def way_unchanged(self) -> bool:
         """No file on the way of the failure was changed, as far as is known, and something is known."""
         if self.changed is None:
@@ -208,7 +226,7 @@ class Case:
         frames = [frame for error in self.evidence.exceptions for frame in error.frames]
         return not any(self.is_changed(frame.path) for frame in (*frames, *self.evidence.subjects))
 
-    @cached_property
+    @lazy
     def tests_on_way_changed(self) -> bool:
         """A file of the tests that takes part in the failure was changed; a helper always may."""
         if not self.tests_changed:

@@ -19,25 +19,25 @@ _DIGITS = 12
 _CLIP = 2_000
 _ROUNDS = 8
 
-_DECIMALS = "0123456789"
+_DECIMALS = frozenset("0123456789")
 
-_MASKS: tuple[tuple[re.Pattern[str], str, str], ...] = (
+_MASKS: tuple[tuple[re.Pattern[str], str, frozenset[str]], ...] = (
     (
         re.compile(r"(?<!\w)(?:[rRbBfFuU]{0,2})(?:'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")"),
         "S",
-        "'\"",
+        frozenset("'\""),
     ),
-    (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "ID", "-"),
+    (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "ID", frozenset("-")),
     (
         re.compile(
             r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
         ),
         "T",
-        "-",
+        frozenset("-"),
     ),
-    (re.compile(r"\b\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\b"), "T", ":"),
-    (re.compile(r"(?:\b[A-Za-z]:)?(?:[\w.~@+-]*[/\\])+[\w.~@+-]*(?::\d+)*"), "P", "/\\"),
-    (re.compile(r"\b0[xX][0-9a-fA-F]+\b"), "ID", "xX"),
+    (re.compile(r"\b\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\b"), "T", frozenset(":")),
+    (re.compile(r"(?:\b[A-Za-z]:)?(?:[\w.~@+-]*[/\\])+[\w.~@+-]*(?::\d+)*"), "P", frozenset("/\\")),
+    (re.compile(r"\b0[xX][0-9a-fA-F]+\b"), "ID", frozenset("xX")),
     (
         re.compile(
             r"(?<![\w.])[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?:[a-zA-Zµ]{1,3})?(?!\w)"
@@ -45,7 +45,7 @@ _MASKS: tuple[tuple[re.Pattern[str], str, str], ...] = (
         "N",
         _DECIMALS,
     ),
-    (re.compile(r"(?<![\w.])[-+]?(?:nan|inf)\b"), "N", "n"),
+    (re.compile(r"(?<![\w.])[-+]?(?:nan|inf)\b"), "N", frozenset("n")),
     (re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"), "ID", _DECIMALS),
 )
 """What a message's literals look like, what stands for them, and characters of which they hold one."""
@@ -57,8 +57,9 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 def mask(message: str) -> str:
     """The message without numbers, quoted strings, ids, paths and moments; members of sets are sorted."""
     text = message[:_CLIP]
+    characters = set(text)
     for pattern, name, marks in _MASKS:
-        if any(mark in text for mark in marks):
+        if not marks.isdisjoint(characters):
             text = pattern.sub(name, text)
     for _ in range(_ROUNDS):
         sorted_once = _BRACES.sub(_sorted_members, text)

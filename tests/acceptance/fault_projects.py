@@ -72,6 +72,7 @@ FAULTS: dict[str, Fault] = {
         "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20),) * 2)\n"
         "kept = [bytearray(8 << 20) for _ in range(100)]",
+        category="TEST_REGRESSION",
     ),
     "c_stack": Fault(
         code="import ctypes, sys\nsys.setrecursionlimit(10**8)\n"

@@ -139,3 +139,14 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 )
 def test_a_traceback_that_says_nothing_is_none(text: str) -> None:
     assert read_traceback(text) is None
+
+
+def test_the_verifier_at_the_bottom_of_a_stack_is_left_out_and_what_it_called_stays():
+    stack = (
+        "Current thread 0x1 (most recent call first):\n"
+        '  File "/project/tests/test_cart.py", line 9 in test_total\n'
+        '  File "/venv/lib/python3.11/site-packages/pytest_planverify/observing/session.py", line 5 in run\n'
+        '  File "/project/plan_runner.py", line 1 in main\n'
+    )
+
+    assert [frame.function for frame in read_stack(stack)] == ["test_total"]

@@ -167,6 +167,14 @@ def _always(case: Case) -> bool:
     return True
 
 
+_KINDS_OF: dict[Callable[[Case], bool], frozenset[EvidenceKind]] = {
+    _is_guard: _GUARDS,
+    _is_check: _CHECKS,
+    _is_command: frozenset({EvidenceKind.COMMAND}),
+    _is_session: frozenset({EvidenceKind.SESSION}),
+}
+"""Of questions that ask for nothing but the kind of evidence: which they say yes to."""
+
 SECTIONS: tuple[Section, ...] = (
     Section(_is_guard, GUARD_RULES),
     Section(_is_check, CHECK_RULES),
@@ -199,12 +207,22 @@ RULES: tuple[Rule, ...] = tuple(rule for section in SECTIONS for rule in section
 
 def rules_for(case: Case) -> Iterator[Rule]:
     """The rules that may speak of a case, in their order."""
-    for number, section in enumerate(SECTIONS):
+    for number, section in _sections_for(case.evidence.kind):
         if section.concerns(case):
             if section.classes is None:
                 yield from section.rules
             else:
                 yield from _about(number, section.classes(case))
+
+
+@cache
+def _sections_for(kind: EvidenceKind) -> tuple[tuple[int, Section], ...]:
+    """Without those that speak of other kinds of evidence only."""
+    return tuple(
+        (number, section)
+        for number, section in enumerate(SECTIONS)
+        if kind in _KINDS_OF.get(section.concerns, EvidenceKind)
+    )
 
 
 @cache
