@@ -18,7 +18,7 @@ from pytest_planverify.corpus.splitting import Part
 from pytest_planverify.diagnosis import diagnose
 
 CORPUS = Path(__file__).parents[2] / "fixtures" / "corpus"
-TESTS, RED = 5_000, 250
+TESTS, RED = 2_000, 100
 FEW_TESTS, FEW_RED = 200, 10
 ONCE = ("--planverify-confirm-seconds", "0.001")
 """No time is left for confirming."""
