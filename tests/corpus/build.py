@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import json
 import sys
 import tempfile
@@ -38,6 +39,9 @@ from pytest_planverify.corpus.splitting import (
 )
 
 HERE = Path(__file__).parent
+PLUGINS = {"pytest_asyncio": "pytest-asyncio", "xdist": "pytest-xdist", "pytest_cov": "pytest-cov"}
+"""What has to be installed beside the project, by the module that tells it."""
+
 USUAL_CORPUS = HERE.parents[1] / "fixtures" / "corpus"
 
 SPLIT = "split.json"
@@ -225,6 +229,19 @@ def _module(name: str) -> ModuleType | None:
     return importlib.import_module(name) if (HERE / f"{name}.py").exists() else None
 
 
+def _require_plugins() -> None:
+    """Without them the small projects are not green, and their recorded cases would be lost.
+
+    Raises :class:`CorpusError`.
+    """
+    absent = [name for module, name in PLUGINS.items() if importlib.util.find_spec(module) is None]
+    if absent:
+        raise CorpusError(
+            f"{sys.executable} lacks {', '.join(absent)}, which the projects of the corpus use; nothing "
+            f"was built: pip install {' '.join(absent)}"
+        )
+
+
 def main(words: list[str] | None = None) -> int:
     """The command; returns its exit status."""
     parser = argparse.ArgumentParser(prog="build.py", description="Build the corpus of failures.")
@@ -247,6 +264,7 @@ def main(words: list[str] | None = None) -> int:
         if asked.split_only:
             write_split(asked.corpus)
             return 0
+        _require_plugins()
         with tempfile.TemporaryDirectory(prefix="corpus-") as scratch:
             made = build(asked.corpus, asked.work or Path(scratch), only=asked.only, seed=asked.seed)
     except CorpusError as error:
