@@ -1,0 +1,288 @@
+"""The one writer of whole files: beside their place and renamed, so that no reader sees a part.
+
+``write_file`` is for a file that the user names: it follows symbolic links, streams to devices and pipes,
+and takes ``-`` for standard output. ``replace_file`` is for a record of this program, in whose place code
+under test may have put a link or a pipe: whatever stands there is replaced, and nothing is followed.
+``create_file`` replaces nothing.
+
+Each takes a text, written as UTF-8, or bytes, makes the folder where it is missing, and raises
+:class:`planner.errors.FileWriteError`. A new file has the permissions ``mode`` whatever the umask is, one
+that is replaced keeps its own; ``None`` leaves a new one to the umask.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import select
+import stat
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from planner.errors import FileWriteError
+from planner.text.sanitizing import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+STANDARD_OUTPUT = Path("-")
+OWNER_ONLY = 0o600
+"""For what holds captured output, in which there may be secrets."""
+
+READABLE = 0o644
+PIPE_SECONDS = 5.0
+"""How long a named pipe is given to be opened by a reader."""
+
+_MOST_LINKS = 40
+_NAME_KEPT = 40
+"""Characters of the name in that of the file beside it, which may have 255 bytes."""
+
+_DESCRIPTORS = ("/dev/fd", "/proc/self/fd", "/proc/thread-self/fd")
+"""Folders whose entries are the open files of this process."""
+
+_PERMISSIONS = 0o777
+
+
+def write_file(
+    path: Path, content: str | bytes, *, mode: int | None = OWNER_ONLY, durable: bool = False
+) -> None:
+    """Write to where the path leads: a file is replaced, a link followed, a device or pipe streamed to."""
+    with _told(path):
+        place = _place(path)
+        if isinstance(place, int):
+            if place == 1 and _apart is not None:
+                place = _apart
+            _stream(os.dup(place), _encoded(content), after={1: sys.stdout, 2: sys.stderr}.get(place))
+        elif _is_streamed_to(place):
+            _stream(_opened(place), _encoded(content))
+        else:
+            _replace(place, content, mode, durable=durable)
+
+
+def replace_file(
+    path: Path, content: str | bytes, *, mode: int | None = OWNER_ONLY, durable: bool = False
+) -> None:
+    """Put a regular file in that very place, instead of what is there, be it a link or a pipe."""
+    with _told(path):
+        _replace(path, content, mode, durable=durable)
+
+
+def create_file(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
+    """Write a file that is not there yet; one that appears meanwhile is not replaced either."""
+    with _told(path):
+        beside = _written_beside(path, content, mode, durable=True)
+        try:
+            _give_name(beside, path)
+        finally:
+            with suppress(OSError):
+                os.unlink(beside)
+
+
+def prepare_place(path: Path) -> None:
+    """See to it, before a long run, that ``write_file`` can write there: make its folder, refuse a folder.
+
+    Raises :class:`planner.errors.FileWriteError`.
+    """
+    with _told(path):
+        place = _place(path)
+        if isinstance(place, int):
+            os.fstat(place)
+        elif place.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        elif not _is_streamed_to(place):
+            _make_folder(place.parent)
+            if not os.access(place.parent, os.W_OK):
+                raise PermissionError(errno.EACCES, "not permitted")
+
+
+@contextmanager
+def screen_apart(path: Path | None) -> Generator[None]:
+    """Print on standard error meanwhile, if the file that the user names is standard output.
+
+    Processes that are started do so, too; ``write_file`` alone still reaches standard output.
+    """
+    global _apart
+    try:
+        is_output = path is not None and _apart is None and _place(path) == 1
+    except (OSError, ValueError):
+        is_output = False
+    if not is_output:
+        yield
+        return
+    sys.stdout.flush()
+    _apart = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(_apart, 1)
+        os.close(_apart)
+        _apart = None
+
+
+_apart: int | None = None
+"""The descriptor of standard output, while what is printed goes elsewhere."""
+
+
+# -- where a path leads --------------------------------------------------------------------------------
+
+
+def _place(path: Path) -> Path | int:
+    """The path without links, or the number of the open file that it stands for.
+
+    A link is followed by hand: what ``/dev/stdout`` leads to in the end may be a file that a shell has
+    opened, and replacing that would lose what was printed to it.
+    """
+    if path == STANDARD_OUTPUT:
+        return 1
+    descriptors = {os.path.realpath(folder) for folder in _DESCRIPTORS}
+    for _ in range(_MOST_LINKS):
+        folder = os.path.realpath(path.parent)
+        if folder in descriptors and path.name.isdecimal():
+            return int(path.name)
+        path = Path(folder, path.name)
+        try:
+            path = Path(folder, os.readlink(path))
+        except OSError:
+            return path
+    raise OSError(errno.ELOOP, "the path is a circle of symbolic links")
+
+
+def _is_streamed_to(place: Path) -> bool:
+    try:
+        mode = place.stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+# -- streams -------------------------------------------------------------------------------------------
+
+
+def _opened(place: Path) -> int:
+    """A device or pipe, opened for writing; a pipe that nobody reads would be waited for without end."""
+    deadline = time.monotonic() + PIPE_SECONDS
+    while True:
+        try:
+            handle = os.open(place, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        except OSError as error:
+            if error.errno != errno.ENXIO or time.monotonic() >= deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            os.set_blocking(handle, True)
+            return handle
+
+
+def _stream(handle: int, data: bytes, *, after: TextIO | None = None) -> None:
+    """Write all of it and close; what was printed to the stream ``after`` comes first."""
+    with open(handle, "wb", buffering=0) as file:
+        if after is not None:
+            after.flush()
+        rest = memoryview(data)
+        while rest:
+            written = file.write(rest)
+            if written is None:  # another program has made it non-blocking, and it is full
+                select.select([], [file], [])
+            rest = rest[written or 0 :]
+
+
+# -- files ---------------------------------------------------------------------------------------------
+
+
+def _replace(place: Path, content: str | bytes, mode: int | None, *, durable: bool) -> None:
+    with suppress(OSError):
+        facts = place.lstat()
+        if stat.S_ISREG(facts.st_mode):
+            mode = facts.st_mode & _PERMISSIONS
+    beside = _written_beside(place, content, mode, durable=durable)
+    try:
+        os.replace(beside, place)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside)
+        raise
+
+
+def _written_beside(place: Path, content: str | bytes, mode: int | None, *, durable: bool) -> Path:
+    """A new file in the folder of its place. Its name ends so that nobody takes it for the file itself."""
+    _make_folder(place.parent)
+    beside = place.with_name(f".{place.name[:_NAME_KEPT]}.{secrets.token_hex(8)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    handle = os.open(beside, flags, 0o666 if mode is None else OWNER_ONLY)
+    try:
+        with open(handle, "wb") as file:
+            file.write(_encoded(content))
+            file.flush()
+            if durable:
+                os.fsync(handle)
+        if mode is not None:
+            os.chmod(beside, mode)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside)
+        raise
+    return beside
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(errno.ENOTDIR, "a file stands where the folder belongs") from None
+
+
+def _give_name(beside: Path, target: Path) -> None:
+    try:
+        os.link(beside, target)
+    except FileExistsError:
+        raise
+    except OSError:
+        # Not every file system has hard links; there a file may be lost that appears at this very moment.
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, "there is such a file already") from None
+        os.rename(beside, target)
+
+
+def _encoded(content: str | bytes) -> bytes:
+    # Text of a run may hold half of a surrogate pair.
+    return content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+
+
+# -- errors --------------------------------------------------------------------------------------------
+
+_CAUSES = {
+    errno.ENOENT: "a part of its path is not there; check the path",
+    errno.ENOTDIR: "a part of its path is no folder; remove it, or name another file",
+    errno.EISDIR: "it is a folder; name a file in it",
+    errno.EEXIST: "there is such a file already, and none is replaced; name a new one, or remove it",
+    errno.EACCES: "it may not be written to; change its permissions, or name another file",
+    errno.EPERM: "it may not be written to; change its permissions, or name another file",
+    errno.EROFS: "its file system can only be read; name a file elsewhere",
+    errno.ENOSPC: "no space is left; make room, or name a file elsewhere",
+    errno.EDQUOT: "no space is left; make room, or name a file elsewhere",
+    errno.ELOOP: "its path is a circle of symbolic links; name the file itself",
+    errno.ENAMETOOLONG: "its name is too long; name another file",
+    errno.EBADF: "no such descriptor is open; open it, or name a file",
+    errno.EPIPE: "its reader has gone; keep it reading, or name a file",
+    errno.ENXIO: f"nobody reads this pipe, {PIPE_SECONDS:g} s long; start its reader, or name a file",
+}
+
+
+@contextmanager
+def _told(path: Path) -> Generator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        cause = _CAUSES.get(error.errno or 0) if isinstance(error, OSError) else None
+        if cause is None:
+            said = error.strerror if isinstance(error, OSError) else str(error)
+            cause = f"{said}; name another file"
+        shown = "standard output" if path == STANDARD_OUTPUT else str(path)
+        line = " ".join(clean(f"{shown}: cannot be written: {cause}", limit=600).split())
+        raise FileWriteError(line) from error

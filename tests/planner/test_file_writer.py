@@ -1,0 +1,259 @@
+"""Whole files: seen whole or not at all, links and devices stay what they are, errors are one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from planner.edges import file_writer
+from planner.edges.file_writer import (
+    READABLE,
+    STANDARD_OUTPUT,
+    create_file,
+    prepare_place,
+    replace_file,
+    screen_apart,
+    write_file,
+)
+from planner.errors import FileWriteError
+
+
+def mode_of(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_a_new_file_is_for_its_owner_alone_unless_told_otherwise(tmp_path: Path) -> None:
+    umask = os.umask(0o077)
+    try:
+        write_file(tmp_path / "a", "x")
+        write_file(tmp_path / "b", "x", mode=READABLE)
+        write_file(tmp_path / "c", "x", mode=None)
+    finally:
+        os.umask(umask)
+    write_file(tmp_path / "d", "x", mode=None)
+
+    assert [mode_of(tmp_path / name) for name in "abc"] == [0o600, 0o644, 0o600]
+    assert mode_of(tmp_path / "d") == 0o666 & ~umask
+
+
+@pytest.mark.parametrize("write", [write_file, replace_file])
+def test_a_file_is_replaced_as_a_whole_and_keeps_its_permissions(tmp_path: Path, write) -> None:
+    target = tmp_path / "file"
+    target.write_text("old")
+    target.chmod(0o640)
+    with target.open() as reader:
+        write(target, "new é \udcff", durable=True)
+        assert reader.read() == "old"
+
+    assert target.read_bytes() == "new é \\udcff".encode()
+    assert mode_of(target) == 0o640
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_link_that_the_user_names_stays_and_its_target_is_written(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("other")
+    (tmp_path / "other").symlink_to("there/file")
+    write_file(tmp_path / "link", "one")
+    write_file(tmp_path / "link", b"two")
+
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "other").is_symlink()
+    assert (tmp_path / "there" / "file").read_text() == "two"
+    assert os.listdir(tmp_path / "there") == ["file"]
+
+
+def test_a_record_is_never_written_through_what_stands_in_its_place(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "link").symlink_to("mine")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "pipe"):
+        replace_file(tmp_path / name, "record")
+        assert (tmp_path / name).read_text() == "record"
+        assert not (tmp_path / name).is_symlink()
+
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_a_missing_folder_is_made(tmp_path: Path) -> None:
+    write_file(tmp_path / "a" / "b" / "file", "x")
+    prepare_place(tmp_path / "c" / "d" / "file")
+
+    assert (tmp_path / "a" / "b" / "file").read_text() == "x"
+    assert (tmp_path / "c" / "d").is_dir()
+
+
+def test_names_may_be_as_long_and_as_odd_as_the_file_system_allows(tmp_path: Path) -> None:
+    for name in ("n" * 255, "ж" * 127, "🂡" * 63, os.fsdecode(b"\xff\xfe"), "-"):
+        write_file(tmp_path / name, "x")
+        assert (tmp_path / name).read_text() == "x"
+
+
+def test_a_pipe_is_streamed_to_and_stays_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    write_file(pipe, "x" * 1_000_000)
+    reader.join(10)
+
+    assert read == ["x" * 1_000_000]
+    assert pipe.is_fifo()
+
+
+def test_a_pipe_without_a_reader_is_an_error_after_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_writer, "PIPE_SECONDS", 0.1)
+    os.mkfifo(tmp_path / "pipe")
+    prepare_place(tmp_path / "pipe")
+
+    assert refusal(tmp_path / "pipe").startswith("nobody reads this pipe, 5 s long; start its reader")
+
+
+def test_devices_are_written_to_and_stay_devices() -> None:
+    write_file(Path("/dev/null"), "x")
+    assert Path("/dev/null").is_char_device()
+    assert refusal(Path("/dev/full")) == "no space is left; make room, or name a file elsewhere"
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
+@pytest.mark.parametrize("is_piped", [True, False])
+def test_standard_output_gets_the_text_after_what_was_printed(
+    tmp_path: Path, name: str, is_piped: bool
+) -> None:
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    code = (
+        "import sys; from pathlib import Path; from planner.edges.file_writer import write_file\n"
+        "print('before'); write_file(Path(sys.argv[1]), 'text\\n'); print('after')"
+    )
+    out = tmp_path / "out"
+    with out.open("wb") as file:
+        done = subprocess.run(
+            [sys.executable, "-c", code, name],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            stdout=subprocess.PIPE if is_piped else file,
+            check=True,
+        )
+    assert (done.stdout if is_piped else out.read_bytes()) == b"before\ntext\nafter\n"
+    assert sorted(os.listdir(tmp_path)) == ["link", "out"]
+
+
+def test_the_screen_goes_to_standard_error_while_the_file_is_standard_output(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for path in (STANDARD_OUTPUT, Path("/dev/stdout")):
+        with screen_apart(path):
+            os.write(1, b"screen\n")
+            write_file(path, "document\n")
+        os.write(1, b"later\n")
+        assert capfd.readouterr() == ("document\nlater\n", "screen\n")
+    for path in (None, tmp_path / "file", Path("a\0b")):
+        with screen_apart(path):
+            os.write(1, b"screen\n")
+        assert capfd.readouterr() == ("screen\n", "")
+
+
+def test_a_descriptor_that_is_not_open_is_named() -> None:
+    remedy = "no such descriptor is open; open it, or name a file"
+    assert refusal(Path("/dev/fd/987")) == remedy
+    assert refusal(Path("/dev/fd/987"), prepare_place) == remedy
+
+
+def test_a_reader_that_goes_away_is_an_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        assert refusal(Path(f"/dev/fd/{writing}")) == "its reader has gone; keep it reading, or name a file"
+    finally:
+        os.close(writing)
+
+
+@pytest.mark.parametrize("write", [write_file, replace_file, create_file, prepare_place])
+def test_what_cannot_be_written_is_told_in_one_line_with_a_remedy(tmp_path: Path, write) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("x")
+    taken = "there is such a file already, and none is replaced; name a new one, or remove it"
+    folder = "it is a folder; name a file in it"
+    assert refusal(tmp_path / "folder", write) == (taken if write is create_file else folder)
+    assert (
+        refusal(tmp_path / "file" / "x", write)
+        == "a part of its path is no folder; remove it, or name another file"
+    )
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+    if write is not prepare_place:
+        assert refusal(tmp_path / ("n" * 300), write) == "its name is too long; name another file"
+        assert refusal(tmp_path / "a\0\nb", write).endswith("; name another file")
+
+
+def test_a_circle_of_links_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    assert refusal(tmp_path / "a") == "its path is a circle of symbolic links; name the file itself"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written_to_is_told_before_and_after(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir(mode=0o500)
+    remedy = "it may not be written to; change its permissions, or name another file"
+    for write in (write_file, prepare_place):
+        assert refusal(tmp_path / "folder" / "file", write) == remedy
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+@pytest.mark.parametrize("failing", ["fsync", "chmod", "replace"])
+def test_what_goes_wrong_while_writing_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str, error: BaseException
+) -> None:
+    def fails(*_: object) -> None:
+        raise error
+
+    (tmp_path / "file").write_text("old")
+    monkeypatch.setattr(os, failing, fails)
+    with pytest.raises((FileWriteError, KeyboardInterrupt)):
+        write_file(tmp_path / "file", "new", durable=True)
+    assert os.listdir(tmp_path) == ["file"]
+    assert (tmp_path / "file").read_text() == "old"
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_file_that_appears_meanwhile_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_links: bool
+) -> None:
+    target, link = tmp_path / "new", os.link
+
+    def late(source: Path, to: Path) -> None:
+        target.write_text("mine")
+        if not has_links:
+            raise PermissionError(1, "Operation not permitted")
+        link(source, to)
+
+    monkeypatch.setattr(os, "link", late)
+    assert refusal(target, create_file).startswith("there is such a file already")
+    assert target.read_text() == "mine"
+    assert os.listdir(tmp_path) == ["new"]
+
+
+def test_without_hard_links_a_new_file_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", unknown)
+    create_file(tmp_path / "new", "x")
+    assert (tmp_path / "new").read_text() == "x"
+    assert os.listdir(tmp_path) == ["new"]
+
+
+def refusal(path: Path, write=write_file) -> str:
+    with pytest.raises(FileWriteError) as caught:
+        write(path) if write is prepare_place else write(path, "text")
+    said = str(caught.value)
+    assert said.isprintable()
+    return said.partition(": cannot be written: ")[2]
