@@ -22,7 +22,7 @@ NOISE = 1.02
 
 def rows(folder: Path, rounds: int) -> list[Row]:
     """Measures in that folder, each variant so many times."""
-    count = many_tests(folder, todos=10, files=10, tests=100)
+    count = many_tests(folder, files=100, tests=100)
     passed = partial(_expect_in, text=f"{count} passed")
     runs = paired(
         {

@@ -1,6 +1,6 @@
 """Runs as they are: plans of any size, whose driver passes most todos, fails some and repairs them.
 
-``python tests/benchmarks/engine_logs.py EVENTS`` folds so many events, which are made on the way and read
+``python tools/bench/engine_logs.py EVENTS`` folds so many events, which are made on the way and read
 as text, and prints how many there were and the peak of the memory that it took, in MiB.
 """
 
@@ -255,7 +255,7 @@ def _check(name: str, number: int, red: bool) -> Check:
         verdict=Verdict.FAILED if red else Verdict.PASSED,
         duration_ms=160,
         cmd=f"pytest tests/test_{name}.py -k values_{number} -q --json-report",
-        isolation=Isolation.SESSION,
+        isolation=Isolation.WORKER,
         timeout_seconds=20.0,
         exit_code=1 if red else 0,
         tests=tests,

@@ -1,8 +1,9 @@
-"""Runs the benchmarks and prints one table, each figure beside its target.
+"""Run the benchmarks and print one table, each figure beside its target.
 
-``python tests/benchmarks/run_all.py [--rounds N] [NAME …]``; exits with 1 when a target is missed.
+``python tools/bench/run_all.py [--rounds N] [NAME …]``; exits with 1 when a target is missed.
 All figures are ratios or differences within one run, over interleaved rounds: medians of pairs where what
 is compared is short. Where nothing else is said, the time is processor time of all processes of a command.
+``packages`` needs a package index; pip's own settings, as ``PIP_FIND_LINKS``, name another one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import pytest
 from table import Row, render
 
 BENCHMARKS = (
-    "supervision",
+    "packages",
     "commands",
     "diagnosis",
     "many_tests",

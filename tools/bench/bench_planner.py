@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 from planner.edges.outcome_file import read_outcomes
 from planner.edges.plan_file import load_plan
+from planner.edges.plan_folder import PlanFolder
 load_plan(Path(sys.argv[1])); read_outcomes(Path(sys.argv[2])); print("loaded")
 """
 
@@ -60,6 +61,7 @@ def _row(name: str, seconds: dict[str, float], ours: str, theirs: str, at_most: 
 def _write(folder: Path) -> tuple[Path, Path]:
     from planner.edges.outcome_file import write_outcomes
     from planner.edges.plan_file import load_plan
+    from planner.edges.plan_folder import PlanFolder
     from planner.testing import sample_document, simulate_failure, simulate_success
 
     path = folder / "plan.yaml"
@@ -74,8 +76,7 @@ def _write(folder: Path) -> tuple[Path, Path]:
     ]
     document = sample_document(loaded.plan, found)
     ref = document.plans[0].model_copy(update={"digest": loaded.digest})
-    outcomes = folder / ".planverify" / "outcomes.json"
-    outcomes.parent.mkdir()
+    outcomes = PlanFolder(folder, loaded.plan.todo_list_id).outcomes
     write_outcomes(document.model_copy(update={"plans": (ref,)}), outcomes)
     assert json.loads(outcomes.read_text(encoding="utf-8"))["schema_version"] == 1
     return path, outcomes

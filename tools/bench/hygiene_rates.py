@@ -1,6 +1,6 @@
 """Prints how many cheats of the corpus are found, and how many honest changes are flagged.
 
-``python tests/benchmarks/hygiene_rates.py --split dev``
+``python tools/bench/hygiene_rates.py --split dev``
 """
 
 from __future__ import annotations

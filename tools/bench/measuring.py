@@ -142,7 +142,7 @@ def peak_memory(command: Command) -> Memory:
     with subprocess.Popen(
         command.argv,
         cwd=command.cwd,
-        env=_environment(command),
+        env=environment(command.env),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -164,6 +164,22 @@ def peak_memory(command: Command) -> Memory:
 def python(*args: str) -> list[str]:
     """An argument vector that starts the running interpreter."""
     return [sys.executable, *args]
+
+
+def environment(added: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without what would make one command cheaper or dearer than another."""
+    unwanted = ("PYTEST_", "COVERAGE_", "COV_", "PYTHONDONTWRITEBYTECODE")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
+    return {**inherited, "NO_COLOR": "1", **added}
+
+
+def expect_in(text: str, output: str) -> None:
+    """Raise AssertionError unless a command's output holds the text."""
+    assert text in output, output[-2000:]
+
+
+def expect_nothing(output: str) -> None:
+    """Accept any output of a command whose exit status says enough."""
 
 
 class _TreeWatch(threading.Thread):
@@ -212,7 +228,7 @@ def _run(command: Command, argv: Sequence[str]) -> str:
     done = subprocess.run(
         argv,
         cwd=command.cwd,
-        env=_environment(command),
+        env=environment(command.env),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -225,10 +241,3 @@ def _run(command: Command, argv: Sequence[str]) -> str:
 
 def _expect(command: Command, code: int, output: str) -> None:
     assert code == command.exit_code, f"{' '.join(command.argv)} ended with {code}:\n{output[-3000:]}"
-
-
-def _environment(command: Command) -> dict[str, str]:
-    """The environment without what would make one command cheaper or dearer than another."""
-    unwanted = ("PYTEST_", "COVERAGE_", "COV_", "PYTHONDONTWRITEBYTECODE")
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
-    return {**inherited, "NO_COLOR": "1", **command.env}

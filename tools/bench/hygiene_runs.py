@@ -1,6 +1,6 @@
 """Prints what the real command says of each cheat and honest change of the corpus.
 
-``python tests/benchmarks/hygiene_runs.py --split dev [--label cheat] [ID …]``
+``python tools/bench/hygiene_runs.py --split dev [--label cheat] [ID …]``
 """
 
 from __future__ import annotations
