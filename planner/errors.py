@@ -9,6 +9,7 @@
     ├── ContractFileError  the contract file cannot be used; carries every fault of the file
     ├── ModuleSourceError  the interface of a module cannot be told from its source
     ├── EditConflictError  an edit does not fit the plan that it should change
+    ├── FileWriteError     a file cannot be written
     ├── BaselineError      the baseline cannot be made, read or trusted
     ├── QualificationError the qualification cannot be read
     ├── OutcomeFileError   the outcome file cannot be read
@@ -94,6 +95,10 @@ class EditConflictError(PlannerError):
         self.todo_id = todo_id
         self.problem = problem
         self.remedy = remedy
+
+
+class FileWriteError(PlannerError):
+    """A file cannot be written; the line names it, and what to do. What stood there is as it was."""
 
 
 class BaselineError(PlannerError):

@@ -132,7 +132,8 @@ def qualify(
         typer.Option(
             "--output",
             metavar="PATH",
-            help="Where the file goes. Default: .planverify/qualification.json below the plan's root.",
+            help="Where the file goes. Default: qualification.json in the plan's folder."
+            " below .planverify.",
         ),
     ] = None,
 ) -> int:
@@ -157,7 +158,7 @@ def recover(
         typer.Option(
             "--outcomes",
             metavar="PATH",
-            help="Where the outcomes go. Default: .planverify/outcomes.json below the plan's root.",
+            help="Where the outcomes go, - is standard output. Default: where the run itself writes them.",
         ),
     ] = None,
 ) -> int:

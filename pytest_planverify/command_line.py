@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+MOST_WORKERS = 64
 PLAN_SUFFIXES = (".yaml", ".yml", ".json")
 
 _OWN_FLAGS = frozenset(
@@ -31,26 +33,35 @@ _DROPPED_FLAGS = frozenset(
 )
 _PATH_VALUES = frozenset(
     {"--rootdir", "-c", "--config-file", "--confcutdir", "--basetemp", "--ignore", "--log-file"}
-    | {"--cov-config", "--html", "--report-log", "--json-report-file", "--resultlog"}
 )
-_SHARED_ONLY = ("--cov", "-n", "--numprocesses", "--dist", "--maxprocesses", "--tx", "--no-cov")
 _DEBUGGER_FLAGS = frozenset({"--pdb", "--trace"})
-_SELECTION_VALUES = frozenset({"-k", "-m", "--deselect", "--maxfail", "--junitxml", "--junit-xml"})
+_SELECTION_VALUES = frozenset({"-k", "-m", "--deselect", "--maxfail"})
 _SPACED_VALUES = frozenset(
     {"-p", "-o", "-W", "-r", "--tb", "--dist", "-n", "--numprocesses", "--maxprocesses", "--cov-report"}
     | {"--cov-fail-under", "--timeout", "--durations", "--color", "--capture", "--pdbcls", "--tx", "--cov"}
 )
-_REFUSED_DIST = {
-    "loadscope": "it loses tests when a worker dies",
-    "loadfile": "it loses tests when a worker dies",
-    "loadgroup": "a group may be spread over several workers",
-    "each": "it runs every test once a worker",
-}
+_OF_XDIST = frozenset(
+    {"--dist", "--maxprocesses", "--max-worker-restart", "--maxschedchunk", "--testrunuid"}
+)
+"""Options of pytest-xdist that say how it hands out tests; here criteria are handed out."""
+_OTHER_MACHINES = frozenset({"--tx", "--px", "-d", "--rsyncdir", "-f", "--looponfail"})
 
 
 def looks_like_plan(word: str) -> bool:
     """Whether a word of the command line names a plan, or a todo of one."""
     return word.partition("::")[0].endswith(PLAN_SUFFIXES)
+
+
+def worker_count(text: str) -> int:
+    """Return how many workers ``-n`` asks for. Raises :class:`pytest.UsageError`."""
+    if text in ("auto", "logical"):
+        return min(
+            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+            MOST_WORKERS,
+        )
+    if not text.isdecimal() or int(text) > MOST_WORKERS:
+        raise pytest.UsageError(f"-n {text}: it is no number from 0 to {MOST_WORKERS}, nor auto")
+    return max(int(text), 1)
 
 
 class CommandLine:
@@ -63,16 +74,14 @@ class CommandLine:
         self._positional = frozenset(positional)
         self.plans: list[str] = []
         self.every: list[str] = []
-        """Passed on to every session."""
-        self.shared: list[str] = []
-        """Passed on to shared sessions only."""
+        """Passed on to every worker."""
         self.collect_only = self.last_failed = False
-        self.distributed = self.interactive = self.debugger = False
+        self.interactive = self.debugger = False
+        self.workers = 1
         self.maxfail = 0
         self.keyword: str | None = None
         self.markexpr: str | None = None
         self.deselect: list[str] = []
-        self.junit: str | None = None
 
     def sort(self) -> CommandLine:
         """Walk the words. Raises :class:`pytest.UsageError` for what cannot be meant."""
@@ -110,7 +119,7 @@ class CommandLine:
             self.collect_only = True
         elif name in _DEBUGGER_FLAGS:
             self.debugger = self.interactive = True
-            self.shared.append(word)
+            self.every.append(word)
         elif name in _PATH_VALUES:
             self.every += self._absolute(name, value if equals else self._value(name))
         elif name not in _DROPPED_FLAGS:
@@ -123,14 +132,17 @@ class CommandLine:
         value = words[-1].partition("=")[2] if equals else words[-1]
         if name == "--capture" and value == "no":
             self.interactive = True
-        if name == "--dist" and value in _REFUSED_DIST:
-            raise pytest.UsageError(
-                f"--dist {value} cannot be used with --planverify: {_REFUSED_DIST[value]}; use --dist load "
-                "or worksteal"
-            )
-        shared = name.startswith(_SHARED_ONLY)
-        self.distributed = self.distributed or name in ("--numprocesses", "--dist", "--tx")
-        (self.shared if shared else self.every).extend(words)
+        if name in _OTHER_MACHINES:
+            self._refuse_other_machines(name)
+        if name == "--numprocesses":
+            self.workers = worker_count(value)
+        elif name not in _OF_XDIST:
+            self.every.extend(words)
+
+    def _refuse_other_machines(self, name: str) -> None:
+        raise pytest.UsageError(
+            f"{name}: --planverify runs criteria on this machine; say how many at once with -n N"
+        )
 
     def _takes_next(self, name: str) -> bool:
         """Whether the next word is this option's value, as pytest's own parser has understood it."""
@@ -152,12 +164,10 @@ class CommandLine:
             elif name in ("-k", "-m"):
                 self._select(name, rest.removeprefix("=") or self._value(name))
                 return
-            elif name == "-d":
-                self.distributed = True
-                self.shared.append(name)
+            elif name in _OTHER_MACHINES:
+                self._refuse_other_machines(name)
             elif name == "-n":
-                self.distributed = True
-                self.shared += ["-n", rest.removeprefix("=") or self._value(name)]
+                self.workers = worker_count(rest.removeprefix("=") or self._value(name))
                 return
             elif name == "-c":
                 self.every += self._absolute(name, rest.removeprefix("=") or self._value(name))
@@ -175,12 +185,10 @@ class CommandLine:
             self.markexpr = value
         elif name == "--deselect":
             self.deselect.append(value)
-        elif name == "--maxfail":
-            if not value.isdecimal():
-                raise pytest.UsageError(f"--maxfail: {value!r} is no number")
-            self.maxfail = int(value)
+        elif not value.isdecimal():
+            raise pytest.UsageError(f"--maxfail: {value!r} is no number")
         else:
-            self.junit = value
+            self.maxfail = int(value)
 
     def _absolute(self, name: str, value: str) -> list[str]:
         """Sessions run in the plan's root, so a path given here is made independent of the folder."""
@@ -191,7 +199,13 @@ class CommandLine:
         )
 
     def _positional_word(self, word: str) -> None:
-        if not looks_like_plan(word) and not (self._directory / word.partition("::")[0]).exists():
+        path = self._directory / word.partition("::")[0]
+        if not looks_like_plan(word) and (path.suffix == ".py" or path.is_dir()):
+            raise pytest.UsageError(
+                f"{word}: this is no plan, and --planverify runs what plans name; narrow a run to a todo "
+                "by PLAN::TODO, or by -k EXPRESSION"
+            )
+        if not looks_like_plan(word) and not path.exists():
             raise pytest.UsageError(
                 f"{word}: no such plan; --planverify takes plan files (.yaml, .yml, .json), or one todo "
                 "of a plan as plan.yaml::todo_id"

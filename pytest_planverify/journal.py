@@ -44,6 +44,8 @@ _HIGH = 200
 """The lowest number of the journal's descriptor, where the system grants so many."""
 _REMEMBERED = 64
 """So many of the bytes that were read last are compared when more is read."""
+_HEAD = 200
+"""So many bytes of a line hold its tag and the session that wrote it."""
 _SIGNATURE = b', "mac": "'
 _DECODE = json.JSONDecoder().decode
 
@@ -118,6 +120,8 @@ class JournalTail:
         """The file was cut off, or written over, after something had been read of it."""
         self.line = b""
         """The record that was yielded last, as it was written."""
+        self.only = b""
+        """Text that a line holds near its beginning, unless it is passed over unread."""
 
     def follow(self, *, create: bool = False) -> None:
         """Turn to the file that bears the name now, if it is another; ``create`` makes a missing one."""
@@ -156,6 +160,8 @@ class JournalTail:
         lines = (self._rest + data).split(b"\n")
         self._rest = lines.pop()
         for line in lines:
+            if self.only and self.only not in line[:_HEAD]:
+                continue
             record = _parse(line)
             if record is not None:
                 self.line = line

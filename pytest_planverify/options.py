@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Scope = Literal["claimed", "ready", "all"]
 DEFAULT_PLANS = ("planverify.yaml", "plan.yaml", "todo.yaml")
-DEFAULT_CONFIRMATIONS = 5
+DEFAULT_CONFIRMATIONS = 4
 DEFAULT_CONFIRMATION_SECONDS = 900.0
 MAX_CONFIRMATIONS = 1000
 
@@ -76,24 +76,24 @@ class Settings:
     keyword: str | None
     markexpr: str | None
     deselect: tuple[str, ...]
-    junit: Path | None
     verbosity: int
-    distributed: bool
+    workers: int
+    """How many workers run at once."""
     interactive: bool
-    """The sessions keep the terminal: output is not captured, or a debugger may take over."""
+    """The workers keep the terminal: output is not captured, or a debugger may take over."""
     debugger: bool
-    session_args: tuple[str, ...]
-    """Passed on to every session."""
-    shared_args: tuple[str, ...]
-    """Passed on to the shared sessions only: workers, coverage, debugger."""
+    worker_args: tuple[str, ...]
+    """Passed on to every worker."""
 
     @property
     def narrows(self) -> bool:
-        """Whether the user left something out, so that this run is no verification of the whole plan.
+        """Whether the user left tests out, so that no green of this run is one of a whole criterion."""
+        return bool(self.keyword or self.markexpr or self.deselect)
 
-        What ``-x`` stops is left out only if something fails.
-        """
-        return bool(self.keyword or self.markexpr or self.deselect or self.last_failed)
+    @property
+    def may_stop_or_narrow(self) -> bool:
+        """Whether criteria may be left without an answer of this run, and so keep the last one."""
+        return self.narrows or self.last_failed or bool(self.maxfail)
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -108,7 +108,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--planverify-isolate",
         action="store_true",
-        help="Give every command a session of its own instead of sharing one.",
+        help="Start every command cold, in a new interpreter, instead of in a forked worker.",
     )
     group.addoption(
         "--planverify-keep-going",
@@ -125,16 +125,16 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--planverify-outcomes",
         metavar="PATH",
-        help="Write the outcomes to PATH instead of .planverify/outcomes.json under the plan's root; "
-        "needed for several plans.",
+        help="Write the outcomes to PATH instead of .planverify/ under the plan's root; - is standard "
+        "output, and what is shown then goes to standard error.",
     )
     group.addoption(
         "--planverify-confirm",
         metavar="N",
         type=int,
         default=DEFAULT_CONFIRMATIONS,
-        help="Run a failing check that then passes alone up to N times to tell flaky from order-dependent "
-        f"(default: {DEFAULT_CONFIRMATIONS}).",
+        help="Run a failing check once more, or up to N times where chance is in its code, to tell flaky "
+        f"from deterministic; 0 runs nothing twice (default: {DEFAULT_CONFIRMATIONS}).",
     )
     group.addoption(
         "--planverify-confirm-seconds",
@@ -147,8 +147,8 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--planverify-resume",
         action="store_true",
-        help="Take over the final verdicts of the plan's last run, if it was killed or interrupted, and "
-        "run only what is missing; everything, where plan, files, interpreter or options are not the same.",
+        help="Go on with the plan's last run, if it was killed or interrupted: run only what it had not "
+        "judged, and what rests on files that have changed since.",
     )
     group.addoption(
         "--planverify-baseline",
@@ -164,9 +164,9 @@ def add_options(parser: pytest.Parser) -> None:
 
 def take_over(early_config: pytest.Config, args: list[str]) -> None:
     """Put the command line aside, so that the parent parses nothing that belongs to the repository."""
-    from pytest_planverify.observing.role import in_session
+    from pytest_planverify.observe import in_worker
 
-    if in_session():
+    if in_worker():
         early_config.known_args_namespace.planverify = False
         return
     known = early_config.known_args_namespace
@@ -208,31 +208,28 @@ def _prepare_nothing(*arguments: object) -> None:
 
 def read_settings(config: pytest.Config) -> Settings:
     """Sort the command line. Raises :class:`pytest.UsageError` for what cannot be meant."""
+    from pytest_planverify.intermediate_process import can_fork  # a run without a plan does without it
+
     given = config.stash[GIVEN]
     directory = config.invocation_params.dir
     sorted_args = CommandLine(config.invocation_params.args, directory, given.positional).sort()
     confirmations = given.options["planverify_confirm"]
-    if not 1 <= confirmations <= MAX_CONFIRMATIONS:
+    if not 0 <= confirmations <= MAX_CONFIRMATIONS:
         raise pytest.UsageError(
-            f"--planverify-confirm: {confirmations} is no number from 1 to {MAX_CONFIRMATIONS}"
+            f"--planverify-confirm: {confirmations} is no number from 0 to {MAX_CONFIRMATIONS}"
         )
     seconds = given.options["planverify_confirm_seconds"]
     if not 0 <= seconds < math.inf:
         raise pytest.UsageError(f"--planverify-confirm-seconds: {seconds} is no number of seconds")
     outcomes = given.options["planverify_outcomes"]
     plans = _plans(sorted_args.plans, config)
-    several = len({plan.path for plan in plans}) > 1
-    if several and outcomes is None and not sorted_args.collect_only:
-        raise pytest.UsageError(
-            "several plans share one outcome file: say which with --planverify-outcomes PATH"
-        )
     return Settings(
         plans=plans,
         invocation_dir=directory,
-        isolate=given.options["planverify_isolate"],
+        isolate=given.options["planverify_isolate"] or not can_fork(),
         keep_going=given.options["planverify_keep_going"],
         scope=given.options["planverify_scope"],
-        outcomes=None if outcomes is None else directory / outcomes,
+        outcomes=_named_file(directory, outcomes),
         confirmations=confirmations,
         confirmation_seconds=seconds,
         resume=given.options["planverify_resume"],
@@ -244,14 +241,70 @@ def read_settings(config: pytest.Config) -> Settings:
         keyword=_expression("-k", sorted_args.keyword),
         markexpr=_expression("-m", sorted_args.markexpr),
         deselect=tuple(sorted_args.deselect),
-        junit=None if sorted_args.junit is None else directory / sorted_args.junit,
         verbosity=int(given.options["verbose"]),
-        distributed=sorted_args.distributed,
+        workers=1 if sorted_args.interactive else sorted_args.workers,
         interactive=sorted_args.interactive,
         debugger=sorted_args.debugger,
-        session_args=tuple(sorted_args.every),
-        shared_args=tuple(sorted_args.shared),
+        worker_args=tuple(sorted_args.every),
     )
+
+
+def _named_file(directory: Path, name: str | None) -> Path | None:
+    """The file that an option names; ``-``, which is standard output, lies in no folder."""
+    if name is None:
+        return None
+    return Path(name) if name == "-" else directory / name
+
+
+def require_known_options(config: pytest.Config, settings: Settings, root: Path) -> None:
+    """Refuse options that no worker could know. Raises :class:`pytest.UsageError`.
+
+    An option may be one of a conftest, which only workers load: its text must name it.
+    """
+    import copy
+    import difflib
+
+    from planner.catalog.pytest_arguments import known_options, split_options
+
+    parser: Any = config._parser  # pyright: ignore[reportPrivateUsage]
+    words = list(settings.worker_args)
+    _, unknown = parser.parse_known_and_unknown_args(words, namespace=copy.copy(config.option))
+    conftests = [root / "conftest.py", *root.glob("test*/conftest.py"), *root.glob("*/test*/conftest.py")]
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in conftests if path.is_file()]
+    for option in split_options(unknown):
+        name = option.name
+        if not name.startswith("-") or any(name in text for text in texts):
+            continue
+        own = [f"--planverify{end}" for end in _OWN_ENDINGS]
+        alike = difflib.get_close_matches(name, [*own, *known_options()], n=1)
+        hint = f"; did you mean {alike[0]}?" if alike else ""
+        raise pytest.UsageError(
+            f"{name}: neither pytest, nor an installed plugin, nor a conftest of {root} knows this option"
+            f"{hint}"
+        )
+
+
+_OWN_ENDINGS = (
+    "",
+    "-isolate",
+    "-keep-going",
+    "-scope",
+    "-outcomes",
+    "-confirm",
+    "-confirm-seconds",
+    "-resume",
+    "-baseline",
+)
+
+
+def spare_required_plugins(config: pytest.Config | None) -> None:
+    """Leave it to the workers to find that a plugin is missing which the project requires.
+
+    pytest would stop the parent before it has read the plan, and nobody would be told whose fault it is.
+    """
+    words = () if config is None else config.invocation_params.args
+    if config is not None and "--planverify" in words:
+        config._validate_plugins = lambda: None  # type: ignore[method-assign]
 
 
 def _display_args(words: Sequence[object]) -> list[str]:
@@ -294,7 +347,9 @@ def _plan_argument(word: str, base: Path, config: pytest.Config) -> PlanArgument
     text, separator, todo_id = word.partition("::")
     path = Path(os.path.abspath(base / text))
     directory = config.invocation_params.dir
-    shown = os.path.relpath(path, directory)
+    from planner.text.sanitizing import without_surrogates
+
+    shown = without_surrogates(os.path.relpath(path, directory))
     return PlanArgument(
         path, shown, todo_id if separator else None, _boundary(path, config.rootpath, directory)
     )

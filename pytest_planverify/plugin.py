@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_planverify.observing.fixtures import planverify
+from pytest_planverify.observe.fixtures import planverify
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["planverify"]
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Declare the command line and ini options."""
-    from pytest_planverify.options import add_options
+    from pytest_planverify.observe import in_worker
+    from pytest_planverify.options import add_options, spare_required_plugins
 
     add_options(parser)
+    if not in_worker():
+        spare_required_plugins(pluginmanager.get_plugin("pytestconfig"))
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -39,7 +42,7 @@ def pytest_load_initial_conftests(
 ) -> Generator[None, object, object]:
     """Keep the parent from loading anything of the repository; watch a session's worker before it does."""
     if "PLANVERIFY_SESSION" in os.environ:
-        from pytest_planverify.observing.audit import watch_worker
+        from pytest_planverify.observe.audit import watch_worker
 
         watch_worker()
     if early_config.known_args_namespace.planverify:
@@ -58,7 +61,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
     if GIVEN not in config.stash:
         return None
-    from pytest_planverify.supervision.parent import supervise
+    from pytest_planverify.session.parent import supervise
 
     return supervise(config)
 
@@ -67,6 +70,6 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 def pytest_configure(config: pytest.Config) -> None:
     """Observe in the workers of a session that runs for a plan."""
     if "planverify" in getattr(config, "workerinput", ()):
-        from pytest_planverify.observing.session import register_in_worker
+        from pytest_planverify.observe.worker import register_in_xdist_worker
 
-        register_in_worker(config)
+        register_in_xdist_worker(config)

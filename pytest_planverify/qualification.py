@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.catalog import parse_command
+from planner.edges.plan_folder import PlanFolder, make_home
 from planner.edges.qualification_file import write_qualification
 from planner.errors import CommandSyntaxError
 from planner.model.plan import CommandSpec, TodoStatus
@@ -114,7 +115,9 @@ def qualify_command(plan: Path, *, runs: int, todo_ids: Sequence[str], output: P
     for todo_id in todo_ids:
         if todo_id not in known:
             raise UsageMistake(f"--todo {todo_id}: the plan has no such todo; it has {', '.join(known)}")
-    place = output or flat.loaded.root / ".planverify" / "qualification.json"
+    if output is None:
+        make_home(flat.loaded.root)
+    place = output or PlanFolder(flat.loaded.root, flat.loaded.plan.todo_list_id).qualification
     if place.is_dir():
         raise UsageMistake(f"--output {place}: it is a folder; name a file to write to")
     document = qualify(flat, directory=Path.cwd(), runs=runs, todo_ids=todo_ids, say=complain)

@@ -15,20 +15,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from planner.edges.file_writer import STANDARD_OUTPUT, screen_apart
 from planner.edges.outcome_file import write_outcomes
+from planner.edges.plan_folder import PlanFolder
 from planner.edges.plan_tree import FlatPlan, load_tree
 from planner.errors import PlannerError
 from planner.model.outcome import OutcomeDocument, RunInfo
-from pytest_planverify.supervision.assembling import Assembler, summary_of
-from pytest_planverify.supervision.check_runs import PlanResult, masked, unreached
-from pytest_planverify.supervision.documenting import write_reports
-from pytest_planverify.supervision.exit_status import ExitStatus
-from pytest_planverify.supervision.past_runs import PastRun, past_runs
-from pytest_planverify.supervision.resuming import failed_todos
-from pytest_planverify.supervision.root_causes import root_causes
-from pytest_planverify.supervision.run_folder import RunFolder
-from pytest_planverify.supervision.run_records import baseline_digest
-from pytest_planverify.supervision.schedule import run_order
+from pytest_planverify.session.assembling import Assembler, summary_of
+from pytest_planverify.session.check_runs import PlanResult, failed_todos, masked, unreached
+from pytest_planverify.session.documenting import write_reports
+from pytest_planverify.session.exit_status import ExitStatus
+from pytest_planverify.session.past_runs import PastRun, past_runs
+from pytest_planverify.session.root_causes import root_causes
+from pytest_planverify.session.run_folder import RunFolder, keep_outcomes
+from pytest_planverify.session.run_records import baseline_digest
+from pytest_planverify.session.schedule import run_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -98,29 +99,30 @@ def recover(plan: Path, *, run_id: str | None = None) -> Recovered:
 def recover_command(plan: Path, run: str | None = None, outcomes: Path | None = None) -> int:
     """Recover outcomes, write them, and show them. Returns the exit status; errors are printed.
 
-    They are written to ``outcomes``; without it to the plan's outcome file, or beside the journal where a
-    later run of the plan is kept.
+    They are written to ``outcomes``; without it to the plan's folder, and as the latest of the root if
+    it has no later run; or beside the journal where a later run of the plan is kept.
     """
+    try:
+        with screen_apart(outcomes):
+            return _recover(plan, run, outcomes)
+    except PlannerError as error:
+        print(error, file=sys.stderr)
+        return ExitStatus.USAGE_ERROR
+
+
+def _recover(plan: Path, run: str | None, outcomes: Path | None) -> int:
     from _pytest._io import TerminalWriter
 
     from pytest_planverify.reports.terminal import render_summary
 
-    try:
-        found = recover(plan, run_id=run)
-        target = outcomes or _target(found)
-        write_outcomes(found.document, target)
-        _write_reports(found)
-    except PlannerError as error:
-        print(error, file=sys.stderr)
-        return ExitStatus.USAGE_ERROR
-    except OSError as error:
-        print(f"{error.filename}: the outcomes cannot be written: {error.strerror}", file=sys.stderr)
-        return ExitStatus.USAGE_ERROR
+    found = recover(plan, run_id=run)
+    target = _write(found, outcomes)
+    _write_reports(found)
     render_summary(
         TerminalWriter(),
         found.document,
         plans=[found.flat.loaded],
-        outcomes_path=os.path.relpath(target),
+        outcomes_path="standard output" if target == STANDARD_OUTPUT else os.path.relpath(target),
         answers_path=os.path.relpath(RunFolder(found.flat.loaded.root, "").answers),
     )
     return found.document.run.exit_status
@@ -174,10 +176,10 @@ def _compared_with(run: PastRun, flat: FlatPlan) -> KeptBaseline | None:
 
 
 def _baselines(flat: FlatPlan) -> Iterator[KeptBaseline]:
-    """The plan's own baseline, and those of revisions and of other plans beside it."""
+    """The plan's own baseline, and those of revisions."""
     from planner.edges.baseline_file import read_baseline
     from pytest_planverify.baseline import load_baseline
-    from pytest_planverify.baseline.keeping import HOME, MORE, KeptBaseline
+    from pytest_planverify.baseline.keeping import KeptBaseline
     from pytest_planverify.repository import Repository
 
     root = flat.loaded.root
@@ -185,7 +187,7 @@ def _baselines(flat: FlatPlan) -> Iterator[KeptBaseline]:
         own = load_baseline(root, flat.loaded.plan.todo_list_id)
         if own is not None:
             yield own
-    for path in sorted((root / HOME / MORE).glob("*.json")):
+    for path in sorted(PlanFolder(root, flat.loaded.plan.todo_list_id).baselines.glob("*.json")):
         with suppress(PlannerError):
             document, _ = read_baseline(path)
             yield KeptBaseline(root, document, path=path, repository=Repository.around(root))
@@ -294,9 +296,22 @@ def _time(seconds: float) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _target(found: Recovered) -> Path:
-    folder = RunFolder(found.flat.loaded.root, "")
-    return folder.outcomes if found.latest else found.run.folder / folder.outcomes.name
+def _write(found: Recovered, given: Path | None) -> Path:
+    """Write the outcomes; returns where."""
+    if given is not None:
+        write_outcomes(found.document, given)
+        return given
+    loaded = found.flat.loaded
+    latest = RunFolder(loaded.root, "").outcomes
+    if not found.latest:
+        place = found.run.folder / latest.name
+    else:
+        place = PlanFolder(loaded.root, loaded.plan.todo_list_id).outcomes
+        runs = (each.name for each in found.run.folder.parent.iterdir() if each.is_dir())
+        if max(runs).partition(".")[0] == found.run.run_id:
+            keep_outcomes(found.document, latest)
+    keep_outcomes(found.document, place)
+    return place
 
 
 def _write_reports(found: Recovered) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import compileall
 import gc
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -22,7 +23,13 @@ hypothesis.settings.load_profile("repeatable")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Compile both packages once: the commands that the tests run are told to write no bytecode."""
+    """Restore signals, and compile both packages once: the tests' commands write no bytecode.
+
+    Under ``nohup``, or in the background of a script, signals are ignored, and so by all that is started.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if not hasattr(session.config, "workerinput"):
         for package in ("planner", "pytest_planverify"):
             compileall.compile_dir(Path(__file__).parents[1] / package, quiet=2)

@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
 
 from planner.errors import CommandSyntaxError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +35,12 @@ class PytestInvocation:
     markexpr: str | None = None
     """``-m``; the last one wins."""
     deselect: tuple[str, ...] = ()
-    session_options: tuple[str, ...] = ()
-    """Options that shape a whole session, each as one word, or a short option and its value."""
+    options: tuple[str, ...] = ()
+    """All others, each as one word, or a short option and its value, in their order."""
     option_paths: tuple[tuple[str, str], ...] = ()
     """Files and folders that options name, each with its option; the null device is not told."""
     alone: str | None = None
-    """One clause on why it can share no session, else ``None``."""
+    """One clause on why pytest cannot be configured ahead of it, else ``None``."""
     guessed: bool = False
     """An option is not known, so that what looks like a selection may be its value."""
 
@@ -67,20 +71,92 @@ def parse_pytest_arguments(
         keyword=reading.keyword,
         markexpr=reading.markexpr,
         deselect=tuple(reading.deselect),
-        session_options=tuple(reading.kept),
+        options=tuple(reading.kept),
         option_paths=tuple(reading.paths),
         alone=reading.alone,
         guessed=reading.guessed,
     )
 
 
+class GivenOption(NamedTuple):
+    """One option of a command line with its values, or one word that is no option."""
+
+    name: str
+    """As pytest declares it: ``--html``, ``-r``; empty for a word that is no option."""
+    words: tuple[str, ...]
+    """What to write on a command line to say the same."""
+    value: str | None = None
+    known: bool = True
+    """The words after an option that is not known cannot be told from paths."""
+
+
+def known_options() -> list[str]:
+    """Return the long options of pytest and of the plugins that are known here."""
+    return list(_LONG)
+
+
+def split_options(words: Iterable[str]) -> Iterator[GivenOption]:
+    """Split a pytest command line, in its order, into options with their values, and other words.
+
+    Clustered short options are taken apart: ``-qrA`` gives ``-q`` and ``-rA``. Raises
+    :class:`CommandSyntaxError` for a missing value.
+    """
+    rest = deque(words)
+    while rest:
+        word = rest.popleft()
+        if word == "--":
+            yield from (GivenOption("", (each,)) for each in ("--", *rest))
+            return
+        if word.startswith("--"):
+            yield _split_long(word, rest)
+        elif word.startswith("-") and len(word) > 1:
+            yield from _split_cluster(word, rest)
+        else:
+            yield GivenOption("", (word,))
+
+
+def _split_long(word: str, rest: deque[str]) -> GivenOption:
+    name, equals, value = word.partition("=")
+    option = _LONG.get(name)
+    if option is None:
+        return GivenOption(name, (word,), value if equals else None, known=False)
+    if equals:
+        return GivenOption(name, (word,), value)
+    values: list[str] = []
+    if option.value in (_Value.ONE, _Value.TWO, _Value.MANY):
+        values.append(_value(name, rest))
+    if option.value is _Value.TWO:
+        values.append(_value(name, rest))
+    while (
+        rest
+        and not rest[0].startswith("-")
+        and (option.value is _Value.MANY or (option.value is _Value.OPTIONAL and not values))
+    ):
+        values.append(rest.popleft())
+    return GivenOption(name, (name, *values), " ".join(values) if values else None)
+
+
+def _split_cluster(word: str, rest: deque[str]) -> Iterator[GivenOption]:
+    for position, letter in enumerate(word[1:], 1):
+        name = f"-{letter}"
+        option = _SHORT.get(letter)
+        if option is None:  # what follows may be its value
+            yield GivenOption(name, (f"-{word[position:]}",), known=False)
+            return
+        if option.value is _Value.ONE:
+            value = word[position + 1 :].removeprefix("=") or _value(name, rest)
+            yield GivenOption(name, (name, value), value)
+            return
+        yield GivenOption(name, (name,))
+
+
 class _Effect(Enum):
-    DISPLAY = "only changes what is shown or reported; left out of a shared session"
-    SESSION = "shapes the whole session; kept"
+    DISPLAY = "only changes what is shown or reported"
+    SESSION = "shapes the whole session"
     KEYWORD = "selects by keyword"
     MARK = "selects by mark"
     DESELECT = "deselects"
-    ALONE = "needs a session of its own"
+    ALONE = "cannot be configured before its own session begins"
 
 
 class _Value(Enum):
@@ -89,6 +165,8 @@ class _Value(Enum):
     """After ``=``, or as the next word if that is no option."""
     ONE = 2
     TWO = 3
+    MANY = 4
+    """One, and as many of the next words as are no options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +202,6 @@ _LONG: dict[str, _Option] = {
         _E.DISPLAY, "--full-trace --fulltrace --exitfirst --disable-warnings --disable-pytest-warnings"
     ),
     **_flags(_E.DISPLAY, "--json-report --json-report-summary --no-fold-skipped --force-short-summary"),
-    # Shared sessions run what can be collected in any case.
     **_flags(_E.DISPLAY, "--xfail-tb --rerun-show-tracebacks --continue-on-collection-errors"),
     **_valued(
         _E.DISPLAY, "--tb --color --code-highlight --durations --durations-min --maxfail --verbosity"
@@ -182,7 +259,12 @@ _LONG: dict[str, _Option] = {
     **_valued(_E.ALONE, "--max-warnings", _WHOLE_STATUS),
     **_flags(_E.ALONE, "--fail-on-flaky", _WHOLE_STATUS),
     **_flags(_E.ALONE, "--pyargs", "its arguments may be names of packages"),
-    **_valued(_E.ALONE, "--json-report-omit", "it takes any number of words"),
+    **_valued(_E.ALONE, "--json-report-omit", "it takes any number of words", value=_Value.MANY),
+    **_flags(_E.DISPLAY, "--report-log-exclude-logs-on-passed-tests --exclude-warning-annotations"),
+    **_valued(_E.ALONE, "--css --alluredir", _REPORT),
+    **_flags(_E.ALONE, "--clean-alluredir --allure-no-capture", _REPORT),
+    **_valued(_E.SESSION, "--inversion --allure-severities --allure-epics --allure-features"),
+    **_valued(_E.SESSION, "--allure-stories --allure-ids --allure-label --allure-link-pattern"),
     **_flags(
         _E.ALONE,
         "--collect-only --collectonly --co --version --help --fixtures --funcargs --markers",
@@ -216,7 +298,7 @@ _NULL_DEVICE = "/dev/null"
 _NAME_PATHS = frozenset(
     {"-c", "--config-file", "--rootdir", "--confcutdir", "--basetemp", "--ignore", "--junitxml"}
     | {"--junit-xml", "--log-file", "--report-log", "--html", "--csv", "--ctrf", "--json-report-file"}
-    | {"--cov-config", "--rsyncdir", "--debug", "--metadata-from-json-file"}
+    | {"--cov-config", "--rsyncdir", "--debug", "--metadata-from-json-file", "--css", "--alluredir"}
 )
 _PATH_SETTINGS = frozenset({"cache_dir", "log_file", "pythonpath", "testpaths"})
 """Ini options that hold paths, several apart by blanks."""
@@ -250,6 +332,7 @@ class _Reading:
         self.paths.extend((name, path) for path in _paths_of(name, value or "") if path != _NULL_DEVICE)
         match option.effect:
             case _Effect.DISPLAY:
+                self._keep(name, value)
                 if name == "--json-report-file" and value not in _DEFAULT_JSON_REPORT:
                     self.set_apart(f"{_REPORT}: {name}")
             case _Effect.SESSION:
@@ -308,7 +391,7 @@ def _read_long(word: str, words: deque[str], reading: _Reading) -> None:
     match option.value:
         case _Value.NONE:
             reading.take(option, name, None)
-        case _Value.ONE | _Value.TWO:
+        case _Value.ONE | _Value.TWO | _Value.MANY:
             reading.take(option, name, value if equals else _value(name, words))
             if option.value is _Value.TWO:
                 reading.kept.append(_value(name, words))

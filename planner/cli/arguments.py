@@ -32,7 +32,7 @@ OutcomesOption = Annotated[
     typer.Option(
         "--outcomes",
         metavar="FILE",
-        help="The outcomes of a run, or one outcome. Default: .planverify/outcomes.json below the root.",
+        help="The outcomes of a run, or one outcome. Default: those of the plan's last run.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,14 +68,11 @@ def write(
         return Status.OK
     if output.parent.exists() and not output.parent.is_dir():
         raise UsageMistake(f"{output.parent} is no folder; name a file in one")
-    try:
-        write_contract_file(written.contract, output, replace=force)
-    except FileExistsError as error:
-        if output.is_dir():
-            raise UsageMistake(f"{output} is a folder; name a file in it") from error
-        raise UsageMistake(
-            f"{output} is there already; replace it with --force, or name another file"
-        ) from None
+    if output.is_dir():
+        raise UsageMistake(f"{output} is a folder; name a file in it")
+    if os.path.lexists(output) and not force:
+        raise UsageMistake(f"{output} is there already; replace it with --force, or name another file")
+    write_contract_file(written.contract, output, replace=force)
     typer.echo(f"{output}: {_counted(written.contract)} of {module}")
     return Status.OK
 

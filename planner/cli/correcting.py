@@ -141,10 +141,10 @@ def _seen(store: Store, signature: str) -> tuple[_Known | None, tuple[str, ...]]
 
 def _outcomes_beside(place: str) -> Path:
     """The last outcomes of the project that the store belongs to, or of the one here."""
-    from planner.edges.latest_outcomes import FILE
+    from planner.edges.plan_folder import LATEST
 
-    beside = Path(place).parent / FILE.name
-    return beside if "://" not in place and beside.exists() else FILE
+    beside = Path(place).parent / Path(LATEST).name
+    return beside if "://" not in place and beside.exists() else Path(LATEST)
 
 
 def _told(signature: str, path: Path) -> _Known | None:

@@ -47,7 +47,8 @@ def metrics(
         typer.Option(
             "--textfile",
             metavar="FILE",
-            help="Write to this file, at once and whole, for the textfile collector of node_exporter.",
+            help="Write to this file, at once and whole, for the textfile collector of node_exporter; "
+            "- is standard output.",
         ),
     ] = None,
 ) -> int:
@@ -56,7 +57,8 @@ def metrics(
     Everything is counted from the logs of the runs; nothing is kept beside them.
     """
     from planner.cli.screen import write
-    from planner.edges.metrics import RunMetrics, exposition, write_textfile
+    from planner.edges.file_writer import READABLE, write_file
+    from planner.edges.metrics import RunMetrics, exposition
 
     counted = RunMetrics()
     plan_id, logs = _named(plan, log or [], is_stored=store is not None)
@@ -67,7 +69,7 @@ def metrics(
     if textfile is None:
         write(text)
     else:
-        write_textfile(text, textfile)
+        write_file(textfile, text, mode=READABLE)  # its collector is another user
     return Status.OK if is_complete else Status.UNREADABLE
 
 

@@ -19,8 +19,8 @@ NAMES = {
     "decision": "what planner next --json prints",
     "event": "a fact that planner step is told, one a line",
     "action": "what planner step asks for, one a line",
-    "baseline": "what held before the work began: .planverify/baseline.json",
-    "qualification": "what the checks of a plan are worth: .planverify/qualification.json",
+    "baseline": "what held before the work began: .planverify/plans/PLAN/baseline.json",
+    "qualification": "what the checks of a plan are worth: .planverify/plans/PLAN/qualification.json",
 }
 
 app = command_app()

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
 from planner.errors import BaselineError
 from planner.model.baseline import BASELINE_VERSION, Baseline
 from planner.text.sanitizing import clean
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MAX_BYTES = 256 << 20
 _MAX_LINE = 400
@@ -59,24 +58,9 @@ def baseline_bytes(document: Baseline) -> bytes:
     return (json.dumps(held, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that only its owner reads, and of which no reader sees a part. Raises ``OSError``."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    try:
-        with open(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(beside).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(beside).unlink()
-        raise
-
-
 def _error(shown: str, problem: str) -> BaselineError:
     line = (
-        f"{shown}: the baseline cannot be used: {problem}; make it anew: planverify baseline PLAN --force"
+        f"{shown}: the baseline cannot be used: {problem}; make it anew: planverify baseline PLAN --force "
+        "--reason TEXT"
     )
     return BaselineError(" ".join(clean(line, limit=_MAX_LINE).split()))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from planner.edges.outcome_file import read_any_outcomes
 from planner.edges.outcome_fitting import refuse_misfits
+from planner.edges.plan_folder import PlanFolder
 from planner.errors import ForeignOutcomesError, NoOutcomesError, OutcomeFileError, StaleOutcomesError
 from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
 from planner.text.sanitizing import clean
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from planner.edges.plan_file import LoadedPlan
-
-FILE = Path(".planverify", "outcomes.json")
-"""Where a run leaves its outcomes, below the plan's root."""
 
 _DIGITS = 12
 
@@ -37,7 +35,7 @@ class LatestOutcomes:
 def latest_outcomes(
     loaded: LoadedPlan, given: Path | None = None, subs: Mapping[str, LoadedPlan] | None = None
 ) -> LatestOutcomes:
-    """The outcomes in ``given``, by default those that the last run left below the plan's root.
+    """The outcomes in ``given``, by default those that the plan's last run left in its folder.
 
     A file may also hold one outcome by itself, as a controller reports it; it is taken to be of the plan as
     it is now.
@@ -46,7 +44,7 @@ def latest_outcomes(
     :class:`planner.errors.OutcomeFileError` for what cannot be read. Of a plan that has changed since, or
     one of whose sub-plans has (``subs``, by the qualified id of their parent), they are ``stale``.
     """
-    path = loaded.root / FILE if given is None else given
+    path = PlanFolder(loaded.root, loaded.plan.todo_list_id).outcomes if given is None else given
     if path.is_dir():
         raise OutcomeFileError(f"{shown(path)}: is a folder; name the outcome file in it")
     if not path.exists():

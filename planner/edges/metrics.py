@@ -6,12 +6,8 @@ counters add up; gauges tell of the latest. Nothing is told of this process.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -40,9 +36,6 @@ OTHER_PLANS = "_other_"
 
 BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 600.0, 1_800.0, 3_600.0, 14_400.0, 86_400.0)
 """Of times of repair, in seconds: a branch lives ten minutes, unless its plan says otherwise."""
-
-TEXTFILE_MODE = 0o644
-"""The collector that reads the file is another user."""
 
 _LONGEST_LABEL = 100
 _PERSON, _FAILURE = "person", "failure"
@@ -118,32 +111,6 @@ def exposition(metrics: RunMetrics) -> str:
     registry = CollectorRegistry()
     registry.register(metrics)
     return generate_latest(registry).decode()
-
-
-def write_textfile(text: str, path: Path) -> None:
-    """Write it so that a collector reads the old file or the new one, and nothing between.
-
-    Raises ``OSError``.
-    """
-    target = Path(os.path.realpath(path))
-    # The collector reads every file that ends with .prom: this one must not.
-    try:
-        handle, beside = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".tmp", dir=target.parent)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            os.fchmod(file.fileno(), TEXTFILE_MODE)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(beside).replace(target)
-    except BaseException as error:
-        with suppress(OSError):
-            Path(beside).unlink()
-        if isinstance(error, OSError):
-            raise OSError(error.errno, error.strerror, str(path)) from None
-        raise
 
 
 def label(text: str) -> str:

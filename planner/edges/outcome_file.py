@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import tempfile
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from pydantic import ValidationError
 
 from planner.edges.faults import Refused
+from planner.edges.file_writer import write_file
 from planner.edges.source import read_source
 from planner.errors import OutcomeFileError
 from planner.model.outcome import SCHEMA_VERSION, Outcome, OutcomeDocument
-from planner.text.sanitizing import clean
+from planner.text.sanitizing import clean, without_surrogates
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from planner.model.base import ReadValue
 
 _Model = TypeVar("_Model", bound="ReadValue")
@@ -49,21 +49,17 @@ def read_any_outcomes(path: Path) -> OutcomeDocument | Outcome:
 
 
 def write_outcomes(document: OutcomeDocument, path: Path) -> None:
-    """Write the file so that a reader sees the old one or the new one, never a part; only its owner may.
+    """Write the outcomes where the user wants them. Raises :class:`planner.errors.FileWriteError`."""
+    write_file(path, outcomes_text(document))
 
-    Raises ``OSError`` where the folder cannot be written.
-    """
-    text = document.model_dump_json(indent=2) + "\n"
-    # mkstemp creates the file 0600: it holds captured output, which may hold secrets.
-    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+
+def outcomes_text(document: OutcomeDocument) -> str:
+    """The text of an outcome file."""
     try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(beside).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(beside).unlink()
-        raise
+        return document.model_dump_json(indent=2) + "\n"
+    except ValueError:  # bytes of a path that the locale cannot decode, or half of a surrogate pair
+        data = document.model_dump(mode="json")
+        return without_surrogates(json.dumps(data, indent=2, ensure_ascii=False)) + "\n"
 
 
 def _of_this_version(path: Path, document: OutcomeDocument) -> OutcomeDocument:

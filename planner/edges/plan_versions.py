@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.edges.faults import Refused
+from planner.edges.file_writer import write_file
 from planner.edges.plan_file import dump_plan, plan_id_of, shown_path
 from planner.edges.plan_tree import PlanTree, load_tree
 from planner.edges.rewriting.new_plans import NewText, new_plan_texts
@@ -102,10 +102,9 @@ class PlanVersions:
         try:
             texts, more = self._texts()
             for each in texts.values():
-                _replace(each.path, each.text)
-        except (PlannerError, OSError) as error:
-            said = error.strerror if isinstance(error, OSError) else str(error)
-            more = [f"{shown_path(self._target)}: the newest plan could not be written: {said}"]
+                write_file(each.path, each.text, mode=None, durable=True)
+        except PlannerError as error:
+            more = [f"the newest plan could not be written: {error}"]
         else:
             self._changed = False
         news = [each for each in more if each not in self._told]
@@ -161,22 +160,6 @@ def _load(tree: PlanTree, within: str) -> None:
     with contextlib.suppress(KeyError, PlannerError):
         for parent in within.split("/"):
             tree = tree.child(parent)
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file so that nobody sees half of it."""
-    beside = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}")
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-    try:
-        with open(handle, "wb") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(beside)
-        raise
 
 
 def unchanged_source(event: Event) -> Path | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
-from planner.edges.baseline_file import write_whole
+from planner.edges.file_writer import write_file
 from planner.errors import QualificationError
 from planner.model.qualification import QUALIFICATION_VERSION, Qualification
 from planner.text.sanitizing import clean
@@ -41,9 +41,9 @@ def read_qualification(path: Path) -> Qualification:
 
 
 def write_qualification(document: Qualification, path: Path) -> None:
-    """Write it so that no reader sees a part. Raises ``OSError``."""
+    """Write it where the user wants it. Raises :class:`planner.errors.FileWriteError`."""
     text = json.dumps(document.model_dump(mode="json"), indent=1, ensure_ascii=False)
-    write_whole(path, (text + "\n").encode("utf-8", "backslashreplace"))
+    write_file(path, text + "\n", durable=True)
 
 
 def _error(path: Path, problem: str) -> QualificationError:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from planner.edges.plan_folder import HOME, file_name, make_home
 from planner.errors import LogError
 
 if TYPE_CHECKING:
@@ -14,9 +13,7 @@ if TYPE_CHECKING:
 
     from planner.edges.plan_file import LoadedPlan
 
-FOLDER = ".planverify/logs"
-_IGNORED = "# Written by pytest-planverify; nothing here needs to be kept.\n*\n"
-_LONGEST_NAME = 100
+FOLDER = f"{HOME}/logs"
 _TAIL_BYTES = 4 * 1024 * 1024
 _ENDS = ("finish", "halt")
 
@@ -42,7 +39,7 @@ def log_to_go_on(loaded: LoadedPlan, run_id: str | None = None) -> Path:
 
 def _numbered(loaded: LoadedPlan, run_id: str | None) -> list[Path]:
     """The first log, and those after it that are there."""
-    logs = [loaded.root / FOLDER / f"{as_file_name(run_id or loaded.plan.todo_list_id)}.jsonl"]
+    logs = [loaded.root / FOLDER / f"{file_name(run_id or loaded.plan.todo_list_id)}.jsonl"]
     while (later := _later(logs[0], len(logs) + 1)).is_file():
         logs.append(later)
     return logs
@@ -67,20 +64,10 @@ def make_room(log: Path) -> None:
     """Make the folder of such a log, out of version control. Raises :class:`planner.errors.LogError`."""
     folder = log.parent
     try:
-        folder.mkdir(parents=True, mode=0o700, exist_ok=True)
-        with contextlib.suppress(FileExistsError), (folder.parent / ".gitignore").open("x") as ignore:
-            ignore.write(_IGNORED)
+        make_home(folder.parent.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise LogError(
             f"{folder}: the folder for the log cannot be made ({error.strerror}); make its place writable, "
             "or name a file with --log"
         ) from None
-
-
-def as_file_name(name: str) -> str:
-    """The name, if a file may be called so; else what of it may be, and a digest."""
-    kept = "".join(char if char.isascii() and (char.isalnum() or char in "_.-") else "-" for char in name)
-    if kept == name and len(kept) <= _LONGEST_NAME and not kept.startswith("."):
-        return kept
-    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{kept[:60].lstrip('.')}-{digest[:12]}"

@@ -1,4 +1,4 @@
-"""The baseline: what held before the work began, as it is written to ``.planverify/baseline.json``."""
+"""The baseline: what held before the work began, ``baseline.json`` in the plan's folder."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Selector(ReadValue):
     text: str
     """As the command says it: ``tests/test_a.py::test_b``, ``-k expression``."""
     problem: str
-    """``missing_file``, ``missing_id``, ``no_match``, ``bad_expression`` or ``empty``."""
+    """``missing_file missing_id no_match bad_expression empty`` or ``unknown_option``."""
     nearest: tuple[str, ...] = ()
     """Existing names that look alike, the most alike first."""
 

@@ -66,6 +66,8 @@ class SessionStarted(_OfWorker):
 
     record: Literal["session_started"]
     pid: int
+    soft_limit: bool = False
+    """It listens to the signal that ends one test."""
 
 
 class StartupFailure(_OfWorker):
@@ -123,46 +125,38 @@ class NotFound(_OfWorker):
     arguments: tuple[str, ...]
 
 
-class SelectionProblem(ReadValue):
-    """A part of a command that selects nothing."""
-
-    text: str
-    problem: str
-    nearest: tuple[str, ...] = ()
-
-
-class CriterionSelection(ReadValue):
-    """What one criterion selects of the tests of a session."""
-
-    key: str
-    """The criterion: plan file, todo and check, apart by ``::``."""
-    nodeids: tuple[str, ...] = ()
-    narrowed: tuple[str, ...] = ()
-    """Selected by the command, left out by the user of the run."""
-    problems: tuple[SelectionProblem, ...] = ()
-
-
 class Collected(_OfWorker):
-    """What will run, and which criterion asked for what."""
+    """The tests that will run."""
 
     record: Literal["collected"]
-    planned: tuple[str, ...]
-    selections: tuple[CriterionSelection, ...]
+    check: str = ""
+    """The criterion: plan file, todo and check, apart by ``::``."""
+    nodeids: tuple[str, ...]
+    narrowed: tuple[str, ...] = ()
+    """Selected by the command, left out by the user of the run."""
 
 
-class FixtureConflict(_OfWorker):
-    """Criteria that name different data files for one test, and so run alone."""
+class Imported(JournalRecord):
+    """The installed modules that the worker had imported when it had its tests."""
 
-    record: Literal["fixture_conflict"]
-    keys: tuple[str, ...]
+    record: Literal["imported"]
+    modules: tuple[str, ...]
 
 
-class FixturesUsed(JournalRecord):
-    """The fixtures of a test, where one of them may have recorded a metric."""
+class ModuleHandedOut(JournalRecord):
+    """The worker was given an extension module that its server had imported."""
 
-    record: Literal["fixtures_used"]
-    nodeid: str
-    names: tuple[str, ...]
+    record: Literal["module_handed_out"]
+    name: str
+
+
+class Restart(JournalRecord):
+    """The worker asks to be replaced by one that starts earlier."""
+
+    record: Literal["restart"]
+    level: int | None = None
+    """How far its server may go; nothing for the same without modules imported ahead."""
+    reason: str
 
 
 class TestStarted(_OfWorker):
@@ -218,21 +212,6 @@ class MetricRecorded(_OfWorker):
     record: Literal["metric"]
     name: str
     value: Recorded
-    via: str | None = None
-    """The fixture that recorded it."""
-    nodeid: str | None = None
-    """The test that recorded it."""
-
-
-class Leak(_OfWorker):
-    """A test changed the process for those after it."""
-
-    record: Literal["leak"]
-    keys: tuple[str, ...]
-    """The criteria whose tests ran before."""
-    changed: tuple[str, ...]
-    from_start: bool = False
-    """Nobody knows since when: every test may have run after it."""
 
 
 class Stopped(_OfWorker):
@@ -249,18 +228,6 @@ class InternalError(_OfWorker):
 
     record: Literal["internal_error"]
     text: str
-
-
-class SummaryBegins(JournalRecord):
-    """Where the session's own summary begins in its log."""
-
-    record: Literal["summary_begins"]
-    offset: int
-
-
-class SummaryEnds(JournalRecord):
-    record: Literal["summary_ends"]
-    offset: int
 
 
 class SessionInventory(_OfWorker):
@@ -320,6 +287,25 @@ class AuditEventSeen(_OfWorker):
     """Of a fixture that several tests share: the criteria whose tests use it."""
 
 
+class FilesRead(JournalRecord):
+    """What a worker had read of the project, written at its end."""
+
+    record: Literal["files_read"]
+    files: tuple[str, ...] = ()
+    native: bool = False
+    unknown: str | None = None
+    """Why nobody knows what was read: by a process that it started, for one."""
+
+
+class RestsOn(ReadValue):
+    """The files that a verdict rests on; paths are relative to the plan's root."""
+
+    files: dict[str, str] = Field(default_factory=dict[str, str])
+    """Of each file that was read a digest, taken when the verdict was reached."""
+    native: bool = False
+    """Code that is not Python took part, which may have read any file of data."""
+
+
 class CheckJudged(JournalRecord):
     """A verdict, written when it was reached."""
 
@@ -331,6 +317,8 @@ class CheckJudged(JournalRecord):
     properties: tuple[tuple[str, Recorded], ...] = ()
     final: bool = False
     """Nothing is left to be found out: a red was confirmed, a green is not in doubt."""
+    rests_on: RestsOn | None = None
+    """``None``: on every file of the project, for nobody knows which of them were read."""
 
 
 class RunUnexplained(JournalRecord):
@@ -384,23 +372,22 @@ Record: TypeAlias = Annotated[
     | FileSkipped
     | NotFound
     | Collected
-    | FixtureConflict
-    | FixturesUsed
+    | Imported
+    | ModuleHandedOut
+    | Restart
     | TestStarted
     | TestFailure
     | HiddenFailure
     | TestFinished
     | MetricRecorded
-    | Leak
     | Stopped
     | InternalError
-    | SummaryBegins
-    | SummaryEnds
     | SessionInventory
     | ArtifactsWritten
     | SessionFinished
     | SessionEnded
     | AuditEventSeen
+    | FilesRead
     | CheckJudged
     | RunUnexplained
     | TodoFound

@@ -87,18 +87,22 @@ class Check(ReadValue):
     """What a person calls a check that is no command: a path, ``rows_min >= 10``, a question."""
     isolation: Isolation = Isolation.PARENT
     isolation_reason: str | None = None
-    """Why it did not share a session."""
+    """Why it was run as it stands, without this plugin inside."""
     reason: str | None = None
     """One sentence on why the verdict is not simply ``passed``."""
     timeout_seconds: float | None = None
     exit_code: int | None = None
+    runs: int | None = None
+    """How often its tests were run in this run, confirmation included."""
+    reds: int | None = None
+    """How many of these runs were red."""
     witness: Witness | None = None
     tests: tuple[TestResult, ...] = ()
     at_base: CheckAtBase | None = None
     """What it was worth at the baseline, as far as that is known."""
     fixture: FixtureUse | None = None
     taken_from: str | None = None
-    """The run that reached this verdict, where ``--planverify-resume`` took it over from there."""
+    """The earlier run that reached this verdict; it holds, as nothing that it rests on has changed."""
     events: tuple[AuditEvent, ...] = ()
     """What its tests reached for outside their process; at most 50."""
     quarantined: str | None = None
@@ -164,6 +168,10 @@ class Failure(ReadValue):
     tests: tuple[str, ...] = ()
     """Every test that fails in this way."""
     since: Since = Since.UNKNOWN
+    runs: int | None = None
+    """How often the criterion's tests were run in this run, confirmation included."""
+    reds: int | None = None
+    """How many of these runs were red."""
     stack_trace_head: str | None = None
     process: ProcessEnd | None = None
     """How the process ended, where the failure ended it or a limit did."""

@@ -1,4 +1,4 @@
-"""The qualification, is each check itself any good, as ``.planverify/qualification.json`` holds it."""
+"""The qualification, is each check itself any good, ``qualification.json`` in the plan's folder."""
 
 from __future__ import annotations
 

@@ -49,14 +49,14 @@ class CheckKind(StrEnum):
 
 
 class Isolation(StrEnum):
-    """In whose company a check was run."""
+    """The process that a check was run in."""
 
-    SESSION = "session"
-    """One session shared with other criteria."""
-    FORKED = "forked"
-    """A session of its own in a forked process."""
+    WORKER = "worker"
+    """A worker of its own, forked from a warm server."""
+    COLD = "cold"
+    """A worker of its own, in an interpreter that was started for it."""
     SPAWNED = "spawned"
-    """A process of its own, started anew."""
+    """A command as it stands, without this plugin inside."""
     PARENT = "parent"
     """Evaluated by the supervising process."""
 

@@ -19,16 +19,26 @@ def clean(text: str, *, limit: int | None = None) -> str:
     that are kept) the head and, twice as long, the tail stay, with a visible cut between them.
     """
     if not _NOTHING_TO_DO.fullmatch(text):
-        text = _SEQUENCES.sub("", text)
+        text = _SEQUENCES.sub("", without_surrogates(text))
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         text = _UNSAFE.sub("", text)
-        text = _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
     if limit is None or len(text) <= limit:
         return text
     head = limit // 3
     tail = limit - head
     cut = CUT.format(count=len(text) - limit)
     return f"{text[:head]}{cut}{text[len(text) - tail :]}"
+
+
+def without_surrogates(text: str) -> str:
+    """The text as UTF-8 can hold it.
+
+    Where the locale cannot decode a path, Python hides bytes in surrogates; here they are read as UTF-8.
+    """
+    text = _HIDDEN_BYTES.sub(
+        lambda found: found[0].encode("ascii", "surrogateescape").decode("utf-8", "replace"), text
+    )
+    return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 _NOTHING_TO_DO = re.compile(r"[\t\n -~]*")
@@ -57,3 +67,4 @@ _UNSAFE = re.compile(
     "]"
 )
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_HIDDEN_BYTES = re.compile("[\udc80-\udcff]+")

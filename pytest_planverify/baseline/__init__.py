@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from planner.edges.plan_folder import PLANS, PlanFolder
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BaselineFiles", "KeptBaseline", "load_baseline"]
 
-_PLACES = (".planverify/baseline.json", ".planverify/baselines")
 _REFS = ("refs/planverify", "refs/worktree/planverify")
 
 
@@ -27,7 +28,8 @@ def load_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
     """
     from pytest_planverify.repository import may_keep
 
-    there = any(os.path.lexists(root / place) for place in _PLACES)
+    there = os.path.lexists(PlanFolder(root, plan_id).baseline)
+    there = there or any((root / PLANS).glob("*/baseline.json"))  # of which it may be a sub-plan
     if not there and not any(may_keep(root, names) for names in _REFS):
         return None
     from pytest_planverify.baseline.keeping import find_baseline

@@ -8,7 +8,9 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from planner.edges.baseline_file import baseline_bytes, parse_baseline, read_baseline, write_whole
+from planner.edges.baseline_file import baseline_bytes, parse_baseline, read_baseline
+from planner.edges.file_writer import replace_file
+from planner.edges.plan_folder import HOME, PLANS, PlanFolder, file_name, make_home
 from planner.errors import BaselineError
 from pytest_planverify.baseline.kinds import Judges
 from pytest_planverify.repository import GitFailed, Repository, may_keep
@@ -18,11 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.model.baseline import Baseline, BaselineTest, JudgeKind
-
-HOME = ".planverify"
-FILE = "baseline.json"
-MORE = "baselines"
-"""The folder of the baselines of further plans of a root, and of those of revisions."""
 
 OBJECTS = "baseline/objects"
 """The folder of contents that no commit holds, each under its sha256."""
@@ -168,14 +165,12 @@ def find_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
     Where git keeps a copy that copy counts, and a file that differs from it is a doubt; the file may be
     gone. Raises :class:`planner.errors.BaselineError` for one that cannot be read or is of another plan.
     """
-    path = _file_of(root, plan_id)
-    there = path.exists() or path.is_symlink()
-    if not there and not _git_may_keep(root):
-        return None
+    path = PlanFolder(root, plan_id).baseline
+    there = os.path.lexists(path)
     repository = Repository.around(root) if _git_may_keep(root) else None
     ref, copy = _copy(repository, plan_id)
     if not there and copy is None:
-        return None
+        return _of_parent(root, plan_id)
     if not there:
         assert copy is not None
         return KeptBaseline(root, _of_plan(parse_baseline(copy, ref), plan_id, ref), path=path)
@@ -206,20 +201,12 @@ def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes])
     """Write a baseline and the contents by sha256 that no commit holds.
 
     Returns its path, and why git has no copy of it, where there is git. Raises
-    :class:`planner.errors.BaselineError` where it cannot be written.
+    :class:`planner.errors.FileWriteError`.
     """
-    path = _file_of(root, document.plan, making=True)
-    if path.is_dir():
-        raise BaselineError(f"{path}: it is a folder where the baseline belongs; remove it")
+    path = PlanFolder(root, document.plan).baseline
     data = baseline_bytes(document)
-    try:
-        keep_contents(root, contents)
-        write_whole(path, data)
-    except OSError as error:
-        raise BaselineError(
-            f"{error.filename or path}: the baseline cannot be written: {error.strerror}; make the plan's "
-            "root writable"
-        ) from None
+    keep_contents(root, contents)
+    replace_file(path, data, durable=True)
     repository = Repository.around(root)
     if repository is None:
         return path, None
@@ -236,52 +223,40 @@ def replace_document(kept: KeptBaseline, document: Baseline) -> str | None:
 
 
 def keep_contents(root: Path, contents: Mapping[str, bytes]) -> None:
-    """Keep contents that no commit holds, each under its sha256. Raises ``OSError``."""
-    home = root / HOME
-    home.mkdir(exist_ok=True, mode=0o700)
-    ignore = home / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("# Written by pytest-planverify; nothing here needs to be kept.\n*\n")
-    folder = home / OBJECTS
+    """Keep contents that no commit holds, each under its sha256. Raises ``FileWriteError``."""
+    folder = make_home(root) / OBJECTS
     for digest, content in contents.items():
         place = folder / digest
         if not place.exists() or hashlib.sha256(place.read_bytes()).hexdigest() != digest:
-            write_whole(place, content)
-
-
-def _file_of(root: Path, plan_id: str, *, making: bool = False) -> Path:
-    """Where the baseline of a plan is; the second plan of a root has a file of its own."""
-    first = root / HOME / FILE
-    own = root / HOME / MORE / f"{_safe(plan_id)}.json"
-    if own.exists():
-        return own
-    if making and first.exists():
-        with suppress(BaselineError):
-            document, _ = read_baseline(first)
-            if document.plan != plan_id:
-                return own
-    return first
+            replace_file(place, content)
 
 
 def _of_plan(document: Baseline, plan_id: str, shown: str) -> Baseline:
     if document.plan == plan_id:
         return document
-    if plan_id in document.sub_plans.values():
-        return _part_of(document, plan_id)
     raise BaselineError(
         f"{shown}: this is the baseline of the plan '{document.plan}', not of '{plan_id}'; make one of "
-        "this plan, too: planverify baseline PLAN"
+        "this plan: planverify baseline PLAN --force --reason TEXT"
     )
 
 
-def _part_of(document: Baseline, plan_id: str) -> Baseline:
-    """What the baseline of a plan tells of one of its sub-plans, when that is verified by itself."""
-    parent = next(name for name, held in document.sub_plans.items() if held == plan_id)
-    before = f"{parent}/"
-    todos = {
-        name.removeprefix(before): todo for name, todo in document.todos.items() if name.startswith(before)
-    }
-    return document.model_copy(update={"todos": todos})
+def _of_parent(root: Path, plan_id: str) -> KeptBaseline | None:
+    """What the baseline of another plan tells of this one, its sub-plan, which is verified by itself."""
+    for path in sorted((root / PLANS).glob("*/baseline.json")):
+        with suppress(BaselineError):  # of another plan, whose own run complains
+            parent, _ = read_baseline(path)
+            name = next((name for name, held in parent.sub_plans.items() if held == plan_id), None)
+            kept = None if name is None else find_baseline(root, parent.plan)
+            if kept is not None:
+                before = f"{name}/"
+                todos = {
+                    todo_id.removeprefix(before): todo
+                    for todo_id, todo in kept.document.todos.items()
+                    if todo_id.startswith(before)
+                }
+                part = kept.document.model_copy(update={"todos": todos})
+                return KeptBaseline(root, part, path=kept.path, doubts=kept.doubts)
+    return None
 
 
 def _git_may_keep(root: Path) -> bool:
@@ -305,12 +280,4 @@ def _ref(repository: Repository, plan_id: str) -> str:
     """One of its own for each plan and root; a linked work tree has its own baseline."""
     names = _OF_LINKED if repository.linked else REFS
     place = hashlib.sha256(os.fsencode(repository.prefix)).hexdigest()[:8]
-    return f"{names}/{_safe(plan_id)}" + (f"@{place}" if repository.prefix else "")
-
-
-def _safe(plan_id: str) -> str:
-    """The id as a name of files and refs; what it cannot hold makes it a name with a digest."""
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", plan_id).strip("-")[:100]
-    if plain == plan_id:
-        return plain
-    return f"{plain}-{hashlib.sha256(plan_id.encode('utf-8', 'replace')).hexdigest()[:12]}"
+    return f"{names}/{file_name(plan_id)}" + (f"@{place}" if repository.prefix else "")

@@ -9,12 +9,12 @@ import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from planner.edges.baseline_file import baseline_bytes, read_baseline, write_whole
+from planner.edges.baseline_file import baseline_bytes, read_baseline
+from planner.edges.file_writer import replace_file
+from planner.edges.plan_folder import PlanFolder
 from planner.edges.plan_tree import load_tree
-from planner.errors import BaselineError, PlannerError
+from planner.errors import BaselineError, FileWriteError, PlannerError
 from pytest_planverify.baseline.keeping import (
-    HOME,
-    MORE,
     REVISION_REFS,
     KeptBaseline,
     keep_contents,
@@ -60,7 +60,7 @@ def baseline_at(
             "commit, a tag or a branch"
         )
     name = f"{commit}-{_conditions(flat)}"
-    path = root / HOME / MORE / f"{name}.json"
+    path = PlanFolder(root, flat.loaded.plan.todo_list_id).baselines / f"{name}.json"
     ref = f"{REVISION_REFS}/{name}"
     known = _known(path, repository, ref, root)
     if known is not None and known.document.runs >= runs:
@@ -70,9 +70,9 @@ def baseline_at(
     except PlannerError as error:
         raise BaselineError(f"{option} {revision}: {error}") from None
     data = baseline_bytes(document)
-    with suppress(OSError, GitFailed):  # else it is made again next time
+    with suppress(FileWriteError, GitFailed):  # else it is made again next time
         keep_contents(root, texts)
-        write_whole(path, data)
+        replace_file(path, data)
         repository.keep(ref, data)
     return KeptBaseline(root, document, path=path, repository=repository)
 

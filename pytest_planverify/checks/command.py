@@ -47,7 +47,8 @@ def run_command(
         return _missing(command, f"{command.argv[0]} is not installed here", check_id)
     try:
         process = run_process(
-            (program, *command.argv[1:]),
+            # The words of a plan are UTF-8, whatever the locale can encode.
+            [os.fsdecode(word.encode("utf-8", "surrogateescape")) for word in (program, *command.argv[1:])],
             cwd=root,
             env=environment,
             timeout_seconds=timeout_seconds,

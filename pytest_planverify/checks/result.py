@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from planner.model.evidence import Evidence
+    from planner.model.evidence import AuditEvent, Evidence
+    from planner.model.outcome import TestResult
     from planner.model.verdicts import Verdict
 
 
@@ -22,3 +23,29 @@ class CheckResult:
     exit_code: int | None = None
     title: str | None = None
     """What a person calls a check that is no command."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Judgement:
+    """The verdict on one run of a criterion's tests, and what it rests on."""
+
+    verdict: Verdict
+    tests: tuple[TestResult, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    reason: str | None = None
+    duration_ms: int = 0
+    exit_code: int | None = None
+    events: tuple[AuditEvent, ...] = ()
+    """What its tests reached for outside their process."""
+    forgiven: bool = False
+    """What was red was so before the work began, and is not counted: the session's status says nothing."""
+    properties: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
+    runs: int = 1
+    """How often the tests were run, confirmation included."""
+    reds: int | None = None
+    """How often they were red; ``None`` as long as that follows from the verdict."""
+
+    @property
+    def is_red(self) -> bool:
+        """Whether it counts as failed."""
+        return self.verdict.is_red

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from pytest_planverify.diagnosis.todo_order import TodoOrder
 
 BECAUSE: Mapping[Stage, str] = {
-    Stage.STOPS: "work stops until a person has looked at it",
-    Stage.SURROUNDS: "most of what failed needs it, whatever the code is like",
-    Stage.UNLOADED: "what rests on it could not be loaded, which hides whatever else is wrong there",
-    Stage.UNPREPARED: "the tests behind this set-up have not run",
-    Stage.FOLLOWS: "it is a result that other work should have brought about",
-    Stage.REMARKED: "it is a remark about the code, and keeps nothing from running",
-    Stage.UNSTEADY: "it is not red every time, so it comes after what is",
+    Stage.STOPS: "a person has to decide before work goes on",
+    Stage.SURROUNDS: "most failures need it, whatever the code does",
+    Stage.UNLOADED: "what imports it cannot be loaded, which hides other failures there",
+    Stage.UNPREPARED: "the tests that use this set-up did not run",
+    Stage.FOLLOWS: "it should come out of other work",
+    Stage.REMARKED: "a remark about the code: it keeps no test from running",
+    Stage.UNSTEADY: "not reproducible, so it comes after what is",
 }
 """Why a cause of that stage comes where it does; what tests found is ordered among itself."""
 
@@ -70,15 +70,15 @@ def _entry(group: Group, order: TodoOrder, failing: int, consequences: int) -> O
 
 def _because(entry: Ordered, following: Ordered | None, places: Mapping[int, int]) -> str:
     if len(places) == 1:
-        return "all that failed shows it"
+        return "every failure shows it"
     if entry.explained_by:
-        return f"it is probably gone with cause {min(places[id(each)] for each in entry.explained_by)}"
+        return f"likely fixed by cause {min(places[id(each)] for each in entry.explained_by)}"
     if entry.stage in BECAUSE:
         return BECAUSE[entry.stage]
     if following is None or following.stage is not entry.stage or following.explained_by:
-        return "nothing else is hidden behind it"
+        return "independent of the others"
     if following.depth > entry.depth:
-        return "it is in an earlier todo than the next"
+        return "in an earlier todo than the next"
     if following.group.consequences < entry.group.consequences:
-        return "more fails by it than by the next"
-    return "it comes before the next in the plan"
+        return "explains more failures than the next"
+    return "before the next in the plan"

@@ -28,7 +28,7 @@ _NO_ATTRIBUTE = re.compile(
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/(?P<package>[^/.]+)")
 _STDLIB = re.compile(r"/lib/python\d\.\d+/|\\Lib\\|^<frozen ")
 _TEST_NAME = re.compile(r"^(?:test_.*|.*_test|conftest)\.py$")
-_SESSION_START = re.compile(r"pytest_planverify[\/\\]observing[\/\\]session\.py$")
+_SESSION_START = re.compile(r"pytest_planverify[\/\\](?:observing[\/\\]session|observe[\/\\]worker)\.py$")
 _FRAMEWORK = frozenset({"pytest", "_pytest", "pluggy", "xdist", "execnet"})
 _SYNTAX_ERRORS = frozenset({"SyntaxError", "IndentationError", "TabError"})
 

@@ -59,7 +59,7 @@ class Artifacts:
                 continue
             runs = [run.check for todo_id in todo_ids for run in checks.get(todo_id, {}).values()]
             commands = [check for check in runs if check.kind in (CheckKind.COMMAND, CheckKind.TEST)]
-            if not commands or any(check.verdict not in _RAN for check in commands):
+            if not commands or any(check.verdict not in _RAN or check.taken_from for check in commands):
                 continue
             yield HygieneSignal(
                 sign="artifact-not-made",

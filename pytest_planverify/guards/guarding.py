@@ -171,9 +171,9 @@ class Guards:
         assert self._hygiene is not None
         assert self._kept is not None
         assert self._tree is not None
-        records = [record for session in result.sessions for record in session.inventories]
+        records = [each for record in result.records for each in record.inventories]
         shown = Shown(
-            sessions=result.sessions,
+            sessions=result.records,
             checks={name: [run.check for run in runs.values()] for name, runs in result.checks.items()},
             inventory=inventory_of(records, self._flat.loaded.root),
             narrowed=narrowed,

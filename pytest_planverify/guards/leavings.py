@@ -42,10 +42,10 @@ def remember(home: Path, root: Path, before: Collection[str], after: Iterable[st
             kept[file] = digest
     if kept == known:
         return
-    from planner.edges.baseline_file import write_whole
+    from planner.edges.file_writer import replace_file
 
     found[str(root)] = kept
-    write_whole(home / FILE, json.dumps({"version": 1, "roots": found}, indent=1).encode())
+    replace_file(home / FILE, json.dumps({"version": 1, "roots": found}, indent=1))
 
 
 def _read(home: Path) -> dict[str, dict[str, str]]:

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 SIGN = "records-touched"
 
-_FILES = ("baseline.json", "qualification.json", "answers.json", "outcomes.json")
-_BASELINES = "baselines"
+_FILES = ("answers.json", "outcomes.json")
+_OF_PLANS = ("plans/*/*", "plans/*/baselines/*")
 _CONTENTS = "baseline/objects"
 """Their names are their digests, which are checked when they are read."""
 _OUTCOMES = "outcomes.json"
 _KNOWN = frozenset(
     {
-        *_FILES, "baselines", "baseline", "runs", "briefs", "reports", ".gitignore", "left_by_runs.json",
-        "planverify.db", "diagnostics", "decision.json", "qualifications",
+        *_FILES, "plans", "baseline", "runs", "briefs", "reports", ".gitignore",
+        "left_by_runs.json", "planverify.db", "logs", "decision.json",
     }
 )  # fmt: skip
 _LIKE_RECORDS = ("journal", "outcome", "baseline", "qualification", "answers")
@@ -48,7 +48,7 @@ class OwnFiles:
         after = self._digests()
         for path in sorted({*self._before, *after}):
             before, now = self._before.get(path, _GONE), after.get(path, _GONE)
-            if before == now or (path == f".planverify/{_OUTCOMES}" and self._is_of_another_run()):
+            if before == now or (path.endswith(f"/{_OUTCOMES}") and self._is_of_another_run(path)):
                 continue
             how = "was removed" if now == _GONE else "was made" if before == _GONE else "was changed"
             yield _signal(f"{path} {how} while the run was on", path)
@@ -66,8 +66,9 @@ class OwnFiles:
     def _all(self) -> Iterator[Path]:
         yield from self._plans
         yield from (self._home / name for name in _FILES)
-        with suppress(OSError):
-            yield from sorted((self._home / _BASELINES).iterdir())
+        for names in _OF_PLANS:
+            # Another run of another plan may be writing at this moment.
+            yield from (path for path in self._home.glob(names) if path.suffix != ".tmp")
 
     def _contents(self) -> Iterator[tuple[str, str]]:
         with suppress(OSError), os.scandir(self._home / _CONTENTS) as entries:
@@ -84,10 +85,10 @@ class OwnFiles:
             if name not in _KNOWN and name.lower().startswith(_LIKE_RECORDS):
                 yield f".planverify/{name}"
 
-    def _is_of_another_run(self) -> bool:
+    def _is_of_another_run(self, path: str) -> bool:
         """Two runs may be on at once; each has a folder of its own and writes the outcomes at its end."""
         try:
-            data: Any = json.loads((self._home / _OUTCOMES).read_bytes())
+            data: Any = json.loads((self._root / path).read_bytes())
             run = str(data["run"]["run_id"])
         except (OSError, ValueError, KeyError, TypeError):
             return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from typing import TYPE_CHECKING, Any
 
 from planner.model.evidence import AuditEvent, Evidence
@@ -10,10 +9,10 @@ from planner.model.kinds import EvidenceKind
 from planner.model.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from planner.model.kinds import Phase
-    from pytest_planverify.judgement import Judgement
+    from pytest_planverify.checks.result import Judgement
 
 MOST_EVENTS = 50
 """How many events a check tells of; those that were denied come first."""
@@ -26,39 +25,26 @@ _DENIED = {
 
 
 def hold(
-    judgement: Judgement,
-    records: Iterable[dict[str, Any]],
-    *,
-    key: str,
-    check_id: str,
-    nodeids: Collection[str],
-    names: Callable[[str], bool],
-    test_files: Collection[str],
+    judgement: Judgement, records: Iterable[dict[str, Any]], *, check_id: str, nodeids: Collection[str]
 ) -> Judgement:
-    """Add to a judgement what was reached for on the criterion's behalf; what was denied fails it.
+    """Add to a judgement what its worker reached for; what was denied fails it.
 
-    ``nodeids`` are its tests, ``names`` says whether its command names a file or what lies around it, and
-    ``test_files`` are all files of the session that hold tests.
+    ``nodeids`` are its tests.
     """
-    mine = [record for record in records if _concerns(record, key, nodeids, names, test_files)]
-    if not mine:
-        return judgement
-    events = merged(mine, nodeids)
+    events = merged(records, nodeids)
     judgement.events = events[:MOST_EVENTS]
     denied = [event for event in events if event.denied]
     if denied and judgement.verdict is not Verdict.NOT_RUN:
         judgement.verdict = Verdict.FAILED
         judgement.reason = said_of(denied)
         judgement.evidence = (_evidence(denied, check_id), *judgement.evidence)
-        judgement.doubt = None
     return judgement
 
 
 def merged(records: Iterable[dict[str, Any]], nodeids: Collection[str]) -> tuple[AuditEvent, ...]:
-    """The events, equal ones of several processes as one, those that were denied first.
+    """Return the events, equal ones of several processes as one, those that were denied first.
 
-    What a shared fixture reached for is no other criterion's test's doing, only its file's; and where it
-    was made once more, in another worker, for one of the criterion's own tests, that says it all.
+    An event outside of tests, such as one of a wide fixture, is told with the file that it came from.
     """
     found: dict[AuditEvent, int] = {}
     for record in records:
@@ -99,29 +85,3 @@ def _evidence(denied: Sequence[AuditEvent], check_id: str) -> Evidence:
         tests=tests,
         events=tuple(denied[:MOST_EVENTS]),
     )
-
-
-def _concerns(
-    record: dict[str, Any],
-    key: str,
-    nodeids: Collection[str],
-    names: Callable[[str], bool],
-    test_files: Collection[str],
-) -> bool:
-    """Whether the criterion would have seen it alone, too: in one of its tests, or in what those load."""
-    if key in record.get("keys", ()) or record.get("nodeid") in nodeids:
-        return True
-    path = record.get("path")
-    if record.get("nodeid") is not None:
-        return False
-    if path is None:
-        return True
-    files = {nodeid.partition("::")[0] for nodeid in nodeids}
-    if posixpath.basename(path) == "conftest.py":
-        folder = posixpath.dirname(path)
-        if not files:
-            return names(folder or ".")
-        return any(file.startswith(f"{folder}/") for file in files) if folder else True
-    if path in test_files or path in files:
-        return path in files or names(path)
-    return True  # whatever loads it: a plugin of the project, a thread, something at the end

@@ -33,11 +33,6 @@ class SessionSeen(Protocol):
     def forged(self) -> int: ...
 
     @property
-    def process(self) -> int:
-        """How many processes it took."""
-        ...
-
-    @property
     def journal_lost(self) -> bool: ...
 
     @property
@@ -61,11 +56,6 @@ class TestSeen(Protocol):
     @property
     def outcome(self) -> str: ...
 
-    @property
-    def process(self) -> int:
-        """Which of the session's processes ran it."""
-        ...
-
 
 class CheckSeen(Protocol):
     """A criterion that was looked at."""
@@ -78,7 +68,7 @@ class RunResult(Protocol):
     """What a run of a plan found."""
 
     @property
-    def sessions(self) -> Sequence[SessionSeen]: ...
+    def records(self) -> Sequence[SessionSeen]: ...
 
     @property
     def checks(self) -> Mapping[str, Mapping[str, CheckSeen]]:

@@ -9,7 +9,7 @@ from planner.model.baseline import JudgeKind
 from pytest_planverify.guards.hygiene.signs import Leave
 from pytest_planverify.guards.missed_tests import missed
 from pytest_planverify.guards.shown import HARD, SOFT, Ground, Shown, named, signal
-from pytest_planverify.observing.inventory import environment_files
+from pytest_planverify.observe.inventory import environment_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -123,18 +123,14 @@ def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]
     if any(each.journal_lost for each in shown.sessions) and not before.records_lost:
         yield signal("records-touched", "records of a session were taken out of the journal")
     for each in shown.sessions:
-        in_order = each.process > 0 and each.collected and each.exit_status is not None
+        in_order = each.collected and each.exit_status is not None
         if in_order and not any(not one.get("incomplete") for one in each.inventories):
             yield signal(
                 "witness-silenced", "a session came to its end and did not tell what it was made of"
             )
             break
     for each in shown.sessions:
-        red = [
-            name
-            for name, test in each.results.items()
-            if test.outcome in ("failed", "error") and test.process == each.process
-        ]
+        red = [name for name, test in each.results.items() if test.outcome in ("failed", "error")]
         if red and each.exit_status == 0 and not before.status_overturned:
             said = f"a session returned 0 in which {named(red)} failed"
             yield signal("exit-status-overturned", said, nodeid=red[0])

@@ -1,16 +1,27 @@
-"""What stands under the line of a todo: why it is red and what to do next, or what it is waiting for.
+"""What stands under the line of a todo (why it is red, what to do next), and the root causes of the run.
 
-At ``-v`` every check follows with its verdict, at ``-vv`` every test.
+At ``-v`` every check follows with its verdict, at ``-vv`` every test. Nothing is cut: prose is wrapped at
+words; node ids, commands, paths and JSON stand whole, so that they can be copied.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from planner.model.verdicts import Isolation, Verdict
-from pytest_planverify.reports.rows import GAP, INDENT, tests_of
-from pytest_planverify.reports.screen import Screen, Span, Style, cells, padded, widest
+from planner.rules.cause_words import consequences, is_worth_telling
+from planner.rules.cause_words import place as place_of_cause
+from pytest_planverify.reports.screen import (
+    GAP,
+    INDENT,
+    Screen,
+    Span,
+    Style,
+    cells,
+    padded,
+    widest,
+    wrapped,
+)
 from pytest_planverify.reports.words import (
     OWNERS,
     REPEATABILITY,
@@ -20,82 +31,287 @@ from pytest_planverify.reports.words import (
     counted,
     duration,
     standing,
+    tests_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from planner.model.outcome import Check, Failure, Location, Outcome, TestResult
+    from planner.model.outcome import Cause, Check, Failure, Location, Outcome, TestResult
 
 LABEL = 7
-"""The width of the column of labels, ``where`` and a gap."""
+"""The width of the column of labels under a todo: ``where`` and a gap."""
 
-HEAD_LINES = 3
-"""An assertion is quoted in at most this many lines."""
+CAUSE_LABEL = 10
+"""The width of the column of labels of the causes; that of the notes below them."""
 
-ADVICE_LINES = 4
-NODE_LINES = 3
-SHORTEST_TEXT = 32
-"""Before a command is cut to fewer cells than this, the facts beside it are left out; where there is room
-for not even half of it, it stands below."""
+MOST_LINES = 8
+"""More lines of one error message are shown at ``-v`` only."""
+
+MOST_OTHERS = 3
+MOST_CAUSES = 4
 
 ISOLATIONS: Mapping[Isolation, str] = {
-    Isolation.SESSION: "shared session",
-    Isolation.FORKED: "own session",
+    Isolation.WORKER: "worker",
+    Isolation.COLD: "worker, started cold",
     Isolation.SPAWNED: "own process",
-    Isolation.PARENT: "supervisor",
+    Isolation.PARENT: "parent process",
 }
 
 
-class Detailing(NamedTuple):
-    """How much is said under a todo, and where a person's answers go."""
+class Details:
+    """Writes the details of the todos of one run; what two todos share is written in full once."""
 
-    verbosity: int = 0
-    answers_path: str | None = None
+    def __init__(
+        self,
+        screen: Screen,
+        *,
+        verbosity: int = 0,
+        outcomes_path: str | None = None,
+        answers_path: str | None = None,
+        causes: Sequence[Cause] = (),
+    ) -> None:
+        self._screen = screen
+        self._is_verbose = verbosity > 0
+        self._verbosity = verbosity
+        self._outcomes_path = outcomes_path
+        self._answers_path = answers_path
+        self._ranks = {signature: cause.rank for cause in causes for signature in cause.signatures}
+        self._written: dict[tuple[object, ...], str] = {}
+        """What a failure says, to the todo under which it stands in full."""
 
+    def write(self, outcome: Outcome) -> bool:
+        """Write everything under the line of one todo. Return whether the todo needs attention."""
+        if self._is_verbose:
+            self._write_checks(outcome.checks)
+        if not standing(outcome).is_open:
+            self._write_notes(outcome)
+            return False
+        failures = distinct_failures(outcome)
+        if failures:
+            self._write_failure(failures[0], outcome.todo_id)
+        self._write_notes(outcome)
+        self._write_unexplained(outcome, failures)
+        if len(failures) > 1:
+            self._write_others(failures[0], failures[1:])
+        if failures and failures[0].rerun:
+            self._screen.line(Span("rerun", Style.QUIET), indent=INDENT)
+            self._write_pasted(failures[0].rerun)
+        return True
 
-def write_details(outcome: Outcome, screen: Screen, how: Detailing) -> bool:
-    """Everything under the line of one todo. Says whether the todo needs someone's attention."""
-    if how.verbosity > 0:
-        _write_checks(outcome.checks, screen, how.verbosity)
-    if not standing(outcome).is_open:
-        _write_notes(outcome, screen, how)
-        return False
-    failures = distinct_failures(outcome)
-    if failures:
-        _write_failure(failures[0], screen, how.verbosity)
-    _write_notes(outcome, screen, how)
-    _write_waiting(outcome, screen, how, {failure.check_id for failure in failures})
-    for text, count in Counter(map(headline, failures[1:])).items():
-        write_label("also", text if count == 1 else f"{count} times {text}", screen, most=1)
-    if failures and failures[0].rerun:
-        screen.line(Span("rerun", Style.QUIET), indent=INDENT)
-        screen.whole(Span(screen.text(failures[0].rerun), Style.COMMAND), indent=INDENT)
-    return True
+    # -- one failure -----------------------------------------------------------------------------
 
+    def _write_failure(self, failure: Failure, todo_id: str) -> None:
+        """Answer a reader's questions about a failure in their order."""
+        said = (failure.category, failure.stack_trace_head, failure.suggestion, failure.location)
+        first = self._written.setdefault(said, todo_id) if any(said[1:]) else todo_id
+        if first != todo_id:
+            self._label("why", f"{failure.category}: as under {first}", Style.WARN)
+            self._write_tests(failure)
+        else:
+            self._write_diagnosis(failure)
+            self._write_tests(failure)
+            self._write_message(failure.stack_trace_head or "")
+            if failure.location:
+                self._write_place(failure.location)
+            if failure.suggestion:
+                self._label("fix", failure.suggestion)
+        if failure.target_agent:
+            self._label("who", failure.target_agent, Style.STRONG)
 
-def _write_notes(outcome: Outcome, screen: Screen, how: Detailing) -> None:
-    """What there is to know about checks that pass, or whose answer changes."""
-    if how.verbosity > 0:
-        return  # it stands below the check itself
-    notable = (
-        check
-        for check in outcome.checks
-        if check.verdict is Verdict.PASSED or check.quarantined or check.quarantine_ended
-    )
-    for reason in dict.fromkeys(check.reason for check in notable if check.reason):
-        write_label("note", reason, screen)
+    def _write_diagnosis(self, failure: Failure) -> None:
+        parts = [
+            OWNERS[failure.owner] if failure.owner else "",
+            f"{failure.confidence:.0%} sure" if failure.confidence is not None else "",
+            "" if failure.runs is None else f"red {failure.reds or 0} of {failure.runs}",
+            REPEATABILITY.get(failure.repeatability, "") if failure.repeatability else "",
+            SINCE.get(failure.since, ""),
+        ]
+        said = ", ".join(part for part in parts if part)
+        self._label("why", f"{failure.category}" + (f": {said}" if said else ""), Style.WARN)
+        if self._is_verbose and failure.rule:
+            self._label("rule", failure.rule + (f": {failure.because}" if failure.because else ""))
+            self._whole("more", f"planner explain {failure.rule}")
+        if self._is_verbose and failure.runner_up:
+            self._label("or", f"{failure.runner_up.category} ({failure.runner_up.confidence:.0%})")
+
+    def _write_tests(self, failure: Failure) -> None:
+        tests = failure.tests or failure.top_failing_tests
+        first = (failure.top_failing_tests or tests)[:1]
+        if not first:
+            if failure.check_id:
+                self._label("check", failure.check_id)
+            return
+        more = max(len(set(tests)), len(set(failure.top_failing_tests))) - 1
+        self._whole("test", first[0], f"and {more} more" if more > 0 else "")
+
+    def _write_message(self, message: str) -> None:
+        screen = self._screen
+        width = screen.width - INDENT - LABEL
+        parts = [part for line in screen.texts(message) for part in wrapped(line, width)]
+        most = len(parts) if self._is_verbose or len(parts) == MOST_LINES + 1 else MOST_LINES
+        for position, part in enumerate(parts[:most]):
+            label = "" if position else "says"
+            screen.line(Span(label.ljust(LABEL), Style.QUIET), Span(part, Style.QUOTE), indent=INDENT)
+        if parts[most:]:
+            left = f"and {len(parts) - most} more lines; -v shows them"
+            screen.line(Span(left, Style.QUIET), indent=INDENT + LABEL)
+
+    def _write_place(self, location: Location) -> None:
+        self._whole("where", *place(location))
+
+    def _write_others(self, deciding: Failure, others: Sequence[Failure]) -> None:
+        """Write a few of the todo's other failures, those of other causes first, and count the rest."""
+
+        def is_same_cause(failure: Failure) -> bool:
+            rank = self._ranks.get(failure.signature or "")
+            return rank is not None and rank == self._ranks.get(deciding.signature or "")
+
+        alike: dict[str, list[Failure]] = {}
+        for failure in sorted(others, key=is_same_cause):
+            alike.setdefault(headline(failure), []).append(failure)
+        groups = list(alike.items())
+        for text, failures in groups[:MOST_OTHERS]:
+            self._label("also", text if len(failures) == 1 else f"{len(failures)} times {text}")
+        left = [failure for _, failures in groups[MOST_OTHERS:] for failure in failures]
+        if left:
+            count = sum(max(len(failure.tests), 1) for failure in left)
+            cause = ", same cause" if all(map(is_same_cause, left)) else ""
+            where = f"; every node id is in {self._outcomes_path}" if self._outcomes_path else ""
+            self._label("", f"and {count} more{cause}{where}")
+
+    # -- what no diagnosis explains ----------------------------------------------------------------
+
+    def _write_notes(self, outcome: Outcome) -> None:
+        """Write what there is to know about checks that pass, or whose answer changes."""
+        if self._is_verbose:
+            return  # it stands below the check itself
+        notable = (
+            check
+            for check in outcome.checks
+            if check.verdict is Verdict.PASSED or check.quarantined or check.quarantine_ended
+        )
+        for reason in dict.fromkeys(check.reason for check in notable if check.reason):
+            self._label("note", reason)
+
+    def _write_unexplained(self, outcome: Outcome, failures: Sequence[Failure]) -> None:
+        """Write for the checks without a diagnosis what they wait for, or why they prove nothing."""
+        explained = {failure.check_id for failure in failures}
+        written: set[str] = set()
+        for check in outcome.checks:
+            if check.verdict in (Verdict.PASSED, Verdict.BLOCKED) or check.id in explained:
+                continue
+            if check.verdict is Verdict.NEEDS_HUMAN:
+                self._write_question(check)
+                continue
+            said = f"{VERDICT_WORDS[check.verdict].text}: {check.reason or 'no reason was given'}"
+            if said not in written and not (check.reason and self._is_verbose):
+                written.add(said)
+                self._write_reason("why", f"{check.id} is {said}")
+        if not outcome.checks and not failures:
+            self._label("why", "nothing was checked: the todo has no criterion, or none was run")
+
+    def _write_question(self, check: Check) -> None:
+        question = check.title or check.cmd or check.id
+        self._label("asks", question, Style.STRONG)
+        said, opening, entry = (check.reason or "").partition(": {")
+        if not opening or self._answers_path is None:
+            self._write_reason("", check.reason or "")
+            if self._answers_path:
+                self._whole("answer", f"{check.id} in {self._answers_path}")
+            return
+        if trouble := said.partition(question)[0].rpartition("; ")[0]:
+            self._label("", trouble)
+        self._label("answer", f'"yes" or "no" under "answers" in {self._answers_path}:')
+        self._write_pasted("{" + entry)
+
+    def _write_reason(self, label: str, reason: str) -> None:
+        """Write a reason; the JSON object that it may end with is to be pasted, and stands whole."""
+        said, opening, entry = reason.partition(": {")
+        if said:
+            self._label(label, said + opening[:1])
+        if opening:
+            self._write_pasted("{" + entry)
+
+    # -- every check -------------------------------------------------------------------------------
+
+    def _write_checks(self, checks: Sequence[Check]) -> None:
+        screen = self._screen
+        words = widest([VERDICT_WORDS[check.verdict].shown(screen.glyphs) for check in checks])
+        ids = widest([screen.text(check.id) for check in checks])
+        for check in checks:
+            word = VERDICT_WORDS[check.verdict]
+            text = screen.text(check.title or check.cmd or "")
+            facts = "".join(GAP + fact for fact in _facts(check))
+            room = screen.width - INDENT - words - len(GAP) - ids - cells(facts)
+            is_beside = len(GAP) + cells(text) <= room
+            screen.line(
+                Span(padded(word.shown(screen.glyphs), words) + GAP, word.style),
+                Span(padded(screen.text(check.id), ids)),
+                Span(GAP + text if text and is_beside else ""),
+                Span(facts if room >= 0 else "", Style.QUIET),
+                indent=INDENT,
+            )
+            if not is_beside:
+                screen.line(Span(text), indent=INDENT * 2)
+            if room < 0:
+                screen.paragraph(facts.strip(), style=Style.QUIET, indent=INDENT * 2)
+            for remark in _remarks(check):
+                said, opening, entry = screen.text(remark).partition(": {")
+                screen.paragraph(said + opening[:1], style=Style.QUIET, indent=INDENT * 2)
+                if opening:
+                    self._write_pasted("{" + entry)
+            if self._verbosity > 1:
+                self._write_results(check.tests)
+
+    def _write_results(self, tests: Sequence[TestResult]) -> None:
+        words = widest([TEST_WORDS[test.outcome].text for test in tests])
+        times = widest([duration(test.duration_ms) for test in tests])
+        for test in tests:
+            word = TEST_WORDS[test.outcome]
+            self._screen.line(
+                Span(padded(word.text, words) + GAP, word.style),
+                Span(padded(duration(test.duration_ms), times, right=True) + GAP, Style.QUIET),
+                Span(self._screen.text(test.nodeid)),
+                Span(f" ({self._screen.text(test.reason)})" if test.reason else "", Style.QUIET),
+                indent=INDENT * 2,
+            )
+
+    # -- lines -------------------------------------------------------------------------------------
+
+    def _label(self, label: str, text: str, style: Style = Style.PLAIN) -> None:
+        """Write a label and its prose, wrapped."""
+        self._screen.labelled(label, self._screen.text(text), style=style, indent=INDENT, column=LABEL)
+
+    def _write_pasted(self, text: str) -> None:
+        """Write what a reader copies, on a line of its own."""
+        self._screen.line(Span(self._screen.text(text), Style.COMMAND), indent=INDENT)
+
+    def _whole(self, label: str, text: str, rest: str = "") -> None:
+        """Write a label, a text that is never broken, and what follows it, below where there is no room."""
+        text, rest = self._screen.text(text), self._screen.text(rest)
+        head = Span(label.ljust(LABEL), Style.QUIET)
+        room = self._screen.width - INDENT - LABEL - cells(text)
+        if room >= (1 + cells(rest) if rest else 0):
+            self._screen.line(head, Span(f"{text} {rest}"), indent=INDENT)
+            return
+        if room >= 0:
+            self._screen.line(head, Span(text), indent=INDENT)
+        else:
+            self._screen.line(head, indent=INDENT)
+            self._screen.line(Span(text), indent=INDENT)
+        self._screen.paragraph(rest, indent=INDENT + LABEL)
 
 
 def distinct_failures(outcome: Outcome) -> list[Failure]:
-    """The failures of the todo without repetition, the one that decides the route first."""
+    """Return the failures of the todo without repetition, the one that decides the route first."""
     deciding = outcome.failure_evidence
     rest = [failure for failure in outcome.failures if deciding is None or not _same(failure, deciding)]
     return rest if deciding is None else [deciding, *rest]
 
 
 def headline(failure: Failure) -> str:
-    """One line on one failure: category, what it says, who should act."""
+    """Return one line on one failure: category, who should act, what it says."""
     said = failure.stack_trace_head or failure.suggestion or failure.because or ""
     actor = f" ({failure.target_agent})" if failure.target_agent else ""
     first = said.strip().splitlines()
@@ -108,11 +324,44 @@ def place(location: Location) -> tuple[str, str]:
     return f"{location.path}{line}", f"in {location.function}" if location.function else ""
 
 
-def write_label(
-    label: str, text: str, screen: Screen, *, style: Style = Style.PLAIN, most: int | None = ADVICE_LINES
-) -> None:
-    """A labelled line under a todo, its text made printable."""
-    screen.labelled(label, screen.text(text), style=style, indent=INDENT, column=LABEL, most=most)
+def write_causes(causes: Sequence[Cause], screen: Screen, *, verbosity: int = 0) -> None:
+    """Write the root causes in the order of repair, where the todos alone do not show it."""
+    if not is_worth_telling(causes):
+        return
+    shown = causes if verbosity > 0 else causes[:MOST_CAUSES]
+    number = len(str(shown[-1].rank))
+    for cause in shown:
+        _write_cause(cause, screen, number)
+    if left := len(causes) - len(shown):
+        text = f"and {counted(left, 'cause')} more; -v shows {'it' if left == 1 else 'them'}"
+        screen.line(Span(text, Style.QUIET), indent=CAUSE_LABEL)
+    screen.blank()
+
+
+def _write_cause(cause: Cause, screen: Screen, number: int) -> None:
+    label = "fix first" if cause.rank == 1 else "then"
+    indent = CAUSE_LABEL + number + 2
+    head = [
+        Span(label.ljust(CAUSE_LABEL), Style.QUIET),
+        Span(str(cause.rank).rjust(number) + GAP, Style.STRONG),
+        Span(str(cause.category), Style.WARN),
+    ]
+    room = screen.width - indent - cells(str(cause.category))
+    below: list[Span] = []
+    for text, style in (
+        (screen.text(place_of_cause(cause)), Style.PLAIN),
+        (screen.text(consequences(cause)), Style.STRONG),
+    ):
+        room -= len(GAP) + cells(text)
+        if text:
+            (below if below or room < 0 else head).append(Span((GAP if room >= 0 else "") + text, style))
+    screen.line(*head)
+    for span in below:
+        screen.line(Span(span.text.strip(), span.style), indent=indent)
+    if cause.headline:
+        screen.paragraph(screen.text(cause.headline), style=Style.QUOTE, indent=indent)
+    if cause.because:
+        screen.paragraph(screen.text(cause.because), style=Style.QUIET, indent=indent)
 
 
 def _same(one: Failure, other: Failure) -> bool:
@@ -121,175 +370,25 @@ def _same(one: Failure, other: Failure) -> bool:
     return one == other
 
 
-def _write_failure(failure: Failure, screen: Screen, verbosity: int) -> None:
-    for write in _PARTS:
-        write(failure, screen, verbosity)
-
-
-def _write_diagnosis(failure: Failure, screen: Screen, verbosity: int) -> None:
-    parts = [
-        OWNERS[failure.owner] if failure.owner else "",
-        f"{failure.confidence:.0%} sure" if failure.confidence is not None else "",
-        REPEATABILITY[failure.repeatability] if failure.repeatability else "",
-        SINCE.get(failure.since, ""),
-    ]
-    said = ", ".join(part for part in parts if part)
-    write_label("why", f"{failure.category}" + (f": {said}" if said else ""), screen, style=Style.WARN)
-    if verbosity > 0 and failure.rule:
-        write_label("rule", failure.rule + (f": {failure.because}" if failure.because else ""), screen)
-        write_label("more", f"planner explain {failure.rule}", screen)
-    if verbosity > 0 and failure.runner_up:
-        other = failure.runner_up
-        write_label("or", f"{other.category} ({other.confidence:.0%})", screen)
-
-
-def _write_tests(failure: Failure, screen: Screen, verbosity: int) -> None:
-    tests = failure.tests or failure.top_failing_tests
-    first = (failure.top_failing_tests or tests)[:1]
-    if not first:
-        if failure.check_id:
-            write_label("check", failure.check_id, screen)
-        return
-    more = max(len(set(tests)), len(set(failure.top_failing_tests))) - 1
-    rest = f" and {more} more" if more > 0 else ""
-    write_label("test", first[0] + rest, screen, most=None if verbosity > 0 else NODE_LINES)
-
-
-def _write_head(failure: Failure, screen: Screen, verbosity: int) -> None:
-    if not failure.stack_trace_head:
-        return
-    most = HEAD_LINES if verbosity <= 0 else 12
-    width = screen.width - INDENT - LABEL
-    parts = [part for line in screen.texts(failure.stack_trace_head) for part in screen.wrap(line, width)]
-    if len(parts) > most:
-        parts = [*parts[: most - 1], screen.clip(parts[most - 1] + " " * width + ".", width)]
-    for position, part in enumerate(parts):
-        label = "says" if position == 0 else ""
-        screen.whole(Span(label.ljust(LABEL), Style.QUIET), Span(part, Style.QUOTE), indent=INDENT)
-
-
-def _write_place(failure: Failure, screen: Screen, verbosity: int) -> None:
-    if not failure.location:
-        return
-    path, function = (screen.text(part) for part in place(failure.location))
-    label = Span("where".ljust(LABEL), Style.QUIET)
-    if INDENT + LABEL + cells(path) + cells(function) + 1 <= screen.width:
-        screen.whole(label, Span(f"{path} {function}"), indent=INDENT)
-        return
-    screen.whole(label, Span(path), indent=INDENT)  # never cut: editors open it
-    screen.line(Span(function), indent=INDENT + LABEL)
-
-
-def _write_suggestion(failure: Failure, screen: Screen, verbosity: int) -> None:
-    if failure.suggestion:
-        write_label("fix", failure.suggestion, screen)
-
-
-def _write_actor(failure: Failure, screen: Screen, verbosity: int) -> None:
-    if failure.target_agent:
-        write_label("who", failure.target_agent, screen, style=Style.STRONG)
-
-
-_PARTS: tuple[Callable[[Failure, Screen, int], None], ...] = (
-    _write_diagnosis,
-    _write_tests,
-    _write_head,
-    _write_place,
-    _write_suggestion,
-    _write_actor,
-)
-"""What is said about the failure that decides, in the order of a reader's questions."""
-
-
-def _write_waiting(outcome: Outcome, screen: Screen, how: Detailing, explained: set[str | None]) -> None:
-    """The checks that no diagnosis explains: what they wait for, or why they prove nothing."""
-    told: set[str] = set()
-    for check in outcome.checks:
-        if check.verdict in (Verdict.PASSED, Verdict.BLOCKED) or check.id in explained:
-            continue
-        word = VERDICT_WORDS[check.verdict]
-        if check.verdict is Verdict.NEEDS_HUMAN:
-            write_label("asks", check.title or check.cmd or check.id, screen, style=Style.STRONG)
-            _write_how_to_answer(check, screen, how)
-            continue
-        said = f"{word.text}: {check.reason or 'no reason was given'}"
-        if said not in told and not (check.reason and how.verbosity > 0):
-            told.add(said)
-            write_label("why", f"{check.id} is {said}", screen)
-    if not outcome.checks and not distinct_failures(outcome):
-        write_label("why", "nothing was checked: the todo has no criterion, or none was run", screen)
-
-
-def _write_how_to_answer(check: Check, screen: Screen, how: Detailing) -> None:
-    if check.reason:
-        write_label("", check.reason, screen)
-    if how.answers_path:
-        path = screen.text(how.answers_path)
-        screen.whole(Span("answer".ljust(LABEL), Style.QUIET), Span(f"{check.id} in {path}"), indent=INDENT)
-
-
-def _write_checks(checks: Sequence[Check], screen: Screen, verbosity: int) -> None:
-    words = widest([VERDICT_WORDS[check.verdict].shown(screen.glyphs) for check in checks])
-    ids = widest([screen.text(check.id) for check in checks])
-    for check in checks:
-        word = VERDICT_WORDS[check.verdict]
-        text = screen.text(check.title or check.cmd or "")
-        beside = screen.width - INDENT - words - ids - 2 * len(GAP)
-        below = beside < min(cells(text), SHORTEST_TEXT // 2)
-        tail = _beside(list(_facts(check)), beside - (0 if below else min(cells(text), SHORTEST_TEXT)))
-        screen.line(
-            Span(padded(word.shown(screen.glyphs), words) + GAP, word.style),
-            Span(padded(screen.text(check.id), ids) + GAP),
-            Span("" if below else screen.clip(text, beside - cells(tail))),
-            Span(tail, Style.QUIET),
-            indent=INDENT,
-        )
-        if below:
-            screen.paragraph(text, indent=INDENT * 2, most=2)
-        for remark in _remarks(check):
-            screen.paragraph(screen.text(remark), style=Style.QUIET, indent=INDENT * 2, most=ADVICE_LINES)
-        if verbosity > 1:
-            _write_tests_of(check.tests, screen)
-
-
 def _facts(check: Check) -> Iterator[str]:
     good, of = tests_of(check)
     if of:
         yield counted(of, "test") if good == of else f"{good}/{counted(of, 'test')}"
+    if check.runs is not None and check.reds:
+        yield f"red {check.reds} of {check.runs}"
     if check.duration_ms:
         yield duration(check.duration_ms)
-    if check.isolation is not Isolation.PARENT and not check.isolation_reason:
+    if check.taken_from:
+        yield f"from run {check.taken_from}"
+    elif check.isolation is not Isolation.PARENT and not check.isolation_reason:
         yield ISOLATIONS[check.isolation]
 
 
-def _beside(facts: list[str], room: int) -> str:
-    """As many of the facts as there is room for, from the first."""
-    while facts and sum(len(GAP) + cells(fact) for fact in facts) > room:
-        facts.pop()
-    return "".join(GAP + fact for fact in facts)
-
-
 def _remarks(check: Check) -> Iterator[str]:
-    """Why the verdict is what it is and why the check was run as it was, as far as that needs saying."""
-    if check.reason:
+    """Say why the verdict is what it is and why the check was run as it was, where that needs saying."""
+    if check.reason and check.verdict is not Verdict.NEEDS_HUMAN:  # its question stands below
         yield check.reason
     if check.isolation_reason:
         yield f"{ISOLATIONS[check.isolation]}: {check.isolation_reason}"
-    if check.exit_code:
+    if check.exit_code and not check.reason:
         yield f"exit status {check.exit_code}"
-
-
-def _write_tests_of(tests: tuple[TestResult, ...], screen: Screen) -> None:
-    column = widest([TEST_WORDS[test.outcome].text for test in tests])
-    indent = INDENT * 2
-    for test in tests:
-        word = TEST_WORDS[test.outcome]
-        reason = f" ({screen.text(test.reason)})" if test.reason else ""
-        time = duration(test.duration_ms)
-        room = screen.width - indent - column - cells(time) - 2 * len(GAP)
-        screen.line(
-            Span(padded(word.text, column) + GAP, word.style),
-            Span(screen.clip_middle(screen.text(test.nodeid) + reason, room) + GAP),
-            Span(time, Style.QUIET),
-            indent=indent,
-        )

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from planner.edges.file_writer import replace_file
 from planner.edges.rule_advice import advice_for, page_of
 from planner.errors import PlannerError
 from planner.model.failure_report import (
@@ -29,12 +29,14 @@ from planner.model.kinds import Side
 from planner.model.plan import ID_PATTERN
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
+from pytest_planverify.checks.rooted import is_regular_file
 from pytest_planverify.reports.comparisons import comparison
 from pytest_planverify.reports.reported_causes import KnownCauses
 from pytest_planverify.reports.source_excerpts import SourceReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from planner.edges.plan_file import LoadedPlan
     from planner.model.evidence import Evidence, ExceptionFact, Frame
@@ -42,6 +44,12 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
 
 FOLDER = "diagnostics"
+SUFFIX = "_failure_report.json"
+IGNORED = f"""\
+# Written by pytest-planverify, with the reports of failed todos; other files are not ignored.
+/.gitignore
+/*{SUFFIX}
+"""
 MOST_OBSERVATIONS = 20
 """Of one failure; the tests that fail in the same way are named by its diagnosis all the same."""
 
@@ -96,11 +104,11 @@ def failure_report(
 
 
 def write_failure_report(report: Mapping[str, Any], *, root: Path, name: str | None = None) -> Path:
-    """Write the report beside its place and rename it there; only its owner may read it.
+    """Write the report, which only its owner may read; in a folder that is made for it, git ignores it.
 
     ``name`` stands for the todo's id in the name of the file, where that is not the id itself. Returns
-    the path, below ``root``. Raises ``PlannerError`` where that would lead out of the root, and
-    ``OSError`` where it cannot be written.
+    the path, below ``root``. Raises ``PlannerError`` where that would lead out of the root, or cannot be
+    written.
     """
     todo_id = str(report["todo"]["id"]) if name is None else name
     if not re.fullmatch(ID_PATTERN, todo_id):
@@ -113,18 +121,21 @@ def write_failure_report(report: Mapping[str, Any], *, root: Path, name: str | N
         raise PlannerError(
             f"{folder}: failure reports are not written through a symbolic link; make it a folder"
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    target = folder / f"{todo_id}_failure_report.json"
-    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
-    descriptor, beside = tempfile.mkstemp(dir=folder, prefix=".failure_report_")  # created 0600
-    try:
-        with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.write(text)
-        Path(beside).replace(target)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
+    if not folder.exists():
+        replace_file(folder / ".gitignore", IGNORED, mode=None)
+    target = folder / f"{todo_id}{SUFFIX}"
+    replace_file(target, json.dumps(report, indent=2, ensure_ascii=False) + "\n")
     return target
+
+
+def remove_failure_report(plan_id: str, outcome: Outcome, *, root: Path, name: str) -> None:
+    """Remove the report of a todo that is green now, if it is one of this plugin's and of this plan."""
+    path = root.resolve() / FOLDER / f"{name}{SUFFIX}"
+    with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
+        if not path.parent.is_symlink() and is_regular_file(path):
+            report: Any = json.loads(path.read_bytes())
+            if (report["plan"]["id"], report["todo"]["id"]) == (plan_id, outcome.todo_id):
+                path.unlink()
 
 
 def _deciding_first(outcome: Outcome) -> list[Failure]:

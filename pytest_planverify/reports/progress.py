@@ -1,247 +1,274 @@
-"""Progress while a run goes on: one rewritten line on a terminal, dots and letters elsewhere.
-
-It is told of every test, so nothing is measured, cleaned or written more often than ten times a second.
-"""
+"""Progress while a run goes on: a block of what runs now on a terminal, one line a todo elsewhere."""
 
 from __future__ import annotations
 
+import os
 import time
-from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from planner.model.verdicts import TestOutcome, Verdict
-from pytest_planverify.reports.screen import Screen, Span, Style, cells
-from pytest_planverify.reports.words import TEST_WORDS, VERDICT_WORDS, TestWord, counted
+from planner.model.verdicts import Verdict
+from pytest_planverify.reports.screen import GAP, UNSIZED, Screen, Span, Style, cells, cut, padded, widest
+from pytest_planverify.reports.words import TEST_WORDS, TestWord, counted, duration, word_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from _pytest._io import TerminalWriter
 
-REDRAW_SECONDS = 0.1
-PERCENT_CELLS = len(" [100%]")
+REDRAW_SECONDS = 0.5
 
-Manner = Literal["live", "dots", "lines", "bare"]
-"""A rewritten line; dots with a percentage a line; one line a test; dots alone."""
+ROOM_FOR_COUNTS = 48
+"""In fewer cells than this the name of the test is worth more than how many there are."""
 
-_UNKNOWN = "unknown"
-_LETTERS = {outcome.value: word for outcome, word in TEST_WORDS.items()} | {
-    "rerun": TestWord("R", "RERUN", Style.WARN),
-    _UNKNOWN: TestWord("?", "UNKNOWN", Style.WARN),
+_WORDS = {outcome.value: word for outcome, word in TEST_WORDS.items()} | {
+    "rerun": TestWord("RERUN", Style.WARN)
 }
-_RED = frozenset(outcome.value for outcome in TestOutcome if outcome.is_red)
+_UNKNOWN = TestWord("UNKNOWN", Style.WARN)
+
+
+@dataclass(slots=True)
+class _Worker:
+    """A process that runs a criterion now."""
+
+    todo_id: str
+    title: str
+    limit_seconds: float | None
+    confirming: bool
+    started: float
+    tests: int = 0
+    ended: int = 0
+    nodeid: str = ""
 
 
 class Progress:
-    """Shows how far the run has come. All methods may be called at any time and in any number."""
+    """Shows what runs now and how far the run has come.
+
+    All methods may be called at any time and in any number; keys of workers that are not known are ignored.
+    """
 
     def __init__(
         self,
         tw: TerminalWriter,
         *,
         verbosity: int = 0,
-        is_terminal: bool | None = None,
+        live: bool | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """``live`` says whether a block may be rewritten; by default the stream and the environment do.
+
+        It must be false where tests write to the terminal themselves, or a debugger does.
+        """
         self._screen = Screen(tw)
+        self._verbosity = verbosity
+        self._is_live = verbosity == 0 and (self._can_rewrite() if live is None else live)
         self._clock = clock
-        if is_terminal is None:
-            is_terminal = bool(getattr(tw._file, "isatty", lambda: False)())
-        self._manner: Manner = _manner(verbosity, is_terminal)
-        self._criteria = self._checks_done = 0
-        self._sessions = self._sessions_started = 0
-        self._expected = self._in_session = 0
-        self._done = self._red = 0
-        self._current = ""
-        self._confirming = False
-        self._check = ("", "")
-        """The todo and title of the check that has been started."""
-        self._pending: list[TestWord] = []
-        self._width = self._screen.width
-        self._marked = {
-            outcome: (tw.markup(word.text, **word.style.markup), len(word.text))
-            for outcome, word in _LETTERS.items()
-        }
-        self._column = 0
-        self._drawn = 0
+        self._criteria = self._passed = self._failed = self._other = 0
+        self._most = 1
+        """The most workers that are shown."""
+        self._workers: dict[str, _Worker] = {}
+        self._drawn: list[int] = []
+        """The cells of each line of the block on the screen."""
         self._started = self._due = clock()
 
-    def run_started(self, plans: int, criteria_count: int, sessions: int) -> None:
-        """``sessions`` is how many pytest sessions the run is going to have, as far as is known."""
-        self._criteria = criteria_count
-        self._sessions = sessions
+    def run_started(self, plans: int, criteria: int, workers: int) -> None:
+        """Say what is going to be verified, and by how many workers at once."""
+        self._criteria = criteria
+        self._most = max(workers, 1)
         self._started = self._clock()
-        if self._manner in ("dots", "lines"):
-            what = f"{counted(criteria_count, 'criterion')} of {counted(plans, 'plan')}"
-            self._screen.line(Span(f"verifying {what} in {counted(sessions, 'session')}"))
+        if self._verbosity >= 0:
+            company = f", {workers} at once" if workers > 1 else ""
+            what = f"{counted(criteria, 'criterion')} of {counted(plans, 'plan')}"
+            self._write(Span(f"verifying {what}{company}"))
 
-    def session_started(self, title: str, tests: int) -> None:
-        """``tests`` is how many are expected before anything is collected, 0 where that is not known."""
-        self._write_letters()
-        self._sessions_started += 1
-        self._sessions = max(self._sessions, self._sessions_started)
-        self._in_session = 0
-        self._confirming = False
-        self._expected = tests
-        self._current = title
-        self._tick(now=True)
+    def worker_started(
+        self, key: str, todo_id: str, title: str, limit_seconds: float | None, *, confirming: bool = False
+    ) -> None:
+        """A criterion begins to run; ``title`` is its command, path or question."""
+        self._workers[key] = _Worker(todo_id, title, limit_seconds, confirming, self._clock())
+        if confirming and self._verbosity > 0:
+            self._write(Span(self._screen.text(f"confirming {todo_id}: {title}"), Style.QUIET))
+        self.tick()
 
-    def collected(self, count: int) -> None:
-        """How many tests the session that has just started will run."""
-        self._expected = count
-        self._tick(now=True)
+    def collected(self, key: str, count: int) -> None:
+        """So many tests will run in that worker."""
+        if worker := self._workers.get(key):
+            worker.tests = count
+            self.tick()
 
-    def test_finished(self, nodeid: str, outcome: str, duration_ms: int) -> None:
-        """``outcome`` is a value of ``TestOutcome``, or ``rerun``. Confirming runs are not counted."""
-        if self._confirming:
-            if self._manner == "lines":
-                self._write_test(nodeid, outcome)
+    def test_started(self, key: str, nodeid: str) -> None:
+        """A test begins."""
+        if worker := self._workers.get(key):
+            worker.nodeid = nodeid
+            self.tick()
+
+    def test_finished(self, key: str, nodeid: str, outcome: str, duration_ms: int) -> None:
+        """A test came to an end. ``outcome`` is a value of ``TestOutcome``, or ``rerun``."""
+        worker = self._workers.get(key)
+        if worker is None:
             return
-        if outcome != "rerun":
-            self._done += 1
-            self._in_session += 1
-            if outcome in _RED:
-                self._red += 1
-        if self._manner == "live":
-            self._current = nodeid
-        elif self._manner == "lines":
-            self._write_test(nodeid, outcome)
-        else:
-            self._pending.append(_LETTERS.get(outcome) or _LETTERS[_UNKNOWN])
-        if self._clock() >= self._due:
-            self._tick(now=True)
+        worker.nodeid = ""
+        worker.ended += outcome != "rerun"
+        if self._verbosity > 0:
+            word = _WORDS.get(outcome, _UNKNOWN)
+            self._write(Span(f"{self._screen.text(nodeid)} "), Span(word.text, word.style))
+        self.tick()
 
-    def check_started(self, todo_id: str, title: str) -> None:
-        """A check that is no pytest test begins: a command, an artifact, a contract."""
-        self._confirming = False
-        self._check = (todo_id, f"{todo_id}: {title}")
-        self._current = self._check[1]
-        self._tick()
+    def worker_finished(self, key: str) -> None:
+        """A criterion runs no more."""
+        self._workers.pop(key, None)
+        self.tick()
 
-    def check_finished(self, todo_id: str, verdict: Verdict) -> None:
+    def check_decided(self, todo_id: str, check_id: str, verdict: Verdict) -> None:
         """A criterion has its verdict."""
-        self._checks_done += 1
-        started, label = self._check
-        if self._manner == "lines" and started == todo_id:  # of tests, every single one was shown
-            word = VERDICT_WORDS[verdict]
-            self._screen.line(Span(f"{self._screen.text(label)} "), Span(word.text.upper(), word.style))
-            self._check = ("", "")
-        self._tick()
+        if verdict is Verdict.PASSED:
+            self._passed += 1
+        elif verdict.is_red:
+            self._failed += 1
+        else:
+            self._other += 1
+        self.tick()
+
+    def todo_decided(
+        self,
+        todo_id: str,
+        title: str,
+        state: str,
+        *,
+        seconds: float | None = None,
+        passed: int = 0,
+        checks: int = 0,
+        taken_from: str | None = None,
+    ) -> None:
+        """Every criterion of a todo has its verdict.
+
+        ``state`` is a value of ``Standing``, ``TodoState`` or ``Verdict``, ``passed`` the number of its
+        ``checks`` that hold. ``taken_from`` is the earlier run that all its verdicts are from.
+        """
+        if self._is_live or self._verbosity < 0:
+            return
+        screen, word = self._screen, word_of(state)
+        total = counted(checks, "check")
+        if word.style is Style.QUIET:  # what it depends on failed, or it was left out: nothing counts
+            checks, seconds = 0, None
+        facts = [
+            "" if screen.text(title) == screen.text(todo_id) else screen.text(title),
+            (total if passed == checks else f"{passed}/{total}") if checks else "",
+            "" if seconds is None else duration(round(seconds * 1000)),
+            f"from run {taken_from}" if taken_from else "",
+        ]
+        self._write(
+            Span(word.mark(screen.glyphs) + " " + word.text.ljust(len("blocked")), word.style),
+            Span(GAP + screen.text(todo_id), Style.STRONG),
+            Span("".join(GAP + fact for fact in facts if fact)),
+        )
 
     def note(self, text: str) -> None:
-        """Something that a reader should know now; it stays on the screen."""
-        if self._manner == "bare":
-            return
-        self._clear()
-        self._screen.paragraph(self._screen.text(text), style=Style.WARN)
-        self._tick(now=True)
-
-    def confirming(self, nodeid_or_title: str, attempt: int, of: int) -> None:
-        """A red check is run again on its own, until the next session or check begins."""
-        self._confirming = True
-        self._current = f"confirming {attempt}/{of}: {nodeid_or_title}"
-        if self._manner == "lines":
-            self._screen.line(Span(self._screen.text(self._current), Style.QUIET))
-        self._tick()
+        """Write a line that a reader should see now, and that stays."""
+        if self._verbosity >= 0:
+            self._wipe()
+            self._screen.paragraph(self._screen.text(text), style=Style.WARN)
+            self._screen.tw.flush()
+            self.tick()
 
     def tick(self) -> None:
-        """To be called now and then while nothing happens, so that the time on the screen goes on."""
-        self._tick()
+        """Redraw the block where it is time to; to be called now and then while nothing happens."""
+        if self._is_live and (moment := self._clock()) >= self._due:
+            self._due = moment + REDRAW_SECONDS
+            self._draw(moment)
 
     def finished(self) -> None:
-        """Leaves the cursor at the beginning of a line, and nothing of the live line."""
-        self._clear()
+        """Wipe the block; the cursor is at the beginning of a line."""
+        self._wipe()
+        self._workers.clear()
 
-    def _tick(self, *, now: bool = False) -> None:
-        moment = self._clock()
-        if not now and moment < self._due:
-            return
-        self._due = moment + REDRAW_SECONDS
-        self._width = self._screen.width  # asking the terminal for its size costs a system call
-        if self._manner == "live":
-            self._draw(moment)
-            return
-        self._write_letters()
+    # -- lines -----------------------------------------------------------------------------------
+
+    def _write(self, *spans: Span) -> None:
+        """Write a line that stays, above the block. Readers of a pipe get it at once."""
+        self._wipe()
+        self._screen.line(*spans)
         self._screen.tw.flush()
+        self._due = self._clock()
 
-    def _clear(self) -> None:
-        """Wipes the live line, or ends the line of dots."""
-        tw = self._screen.tw
-        if self._drawn:
-            self._screen.raw("\r" + " " * min(self._drawn, tw.fullwidth - 1) + "\r", flush=True)
-            self._drawn = 0
-        self._write_letters()
-        if self._column:
-            self._end_of_dots()
+    # -- the block -------------------------------------------------------------------------------
+
+    def _can_rewrite(self) -> bool:
+        """Tell whether a person watches, at a terminal that can move its cursor."""
+        environment = os.environ
+        is_terminal = self._screen.terminal_size() is not None
+        return is_terminal and environment.get("TERM", "dumb") != "dumb" and not environment.get("CI")
 
     def _draw(self, moment: float) -> None:
-        """Rewrites the live line. No escape sequence, so that it also works where colour is off."""
-        screen = self._screen
-        room = screen.tw.fullwidth - 1  # the last column would make some terminals wrap
-        red = f"  {self._red} red" if self._red else ""
-        is_over = self._checks_done >= self._criteria
-        percent = min(self._percent(), 100 if is_over else 99)  # checks may last long after the tests
-        left = screen.clip(f"{percent:3}%  {self._counts()}", room)
-        red = screen.clip(red, room - cells(left))
+        size = self._screen.terminal_size() or UNSIZED
+        room = min(size.columns, self._screen.width) - 1  # the last column would make some terminals wrap
+        running = list(self._workers.values())[: self._most]
+        most = size.lines - 2  # what has scrolled away cannot be wiped
+        shown = running if len(running) <= most else running[: max(most - 1, 0)]
+        lines = [self._counts(moment), *self._rows(shown, moment, room)]
+        if len(shown) < len(running):
+            lines.append([Span(f"{GAP}and {len(running) - len(shown)} more", Style.QUIET)])
+        tw = self._screen.tw
+        text = self._wiping(size.columns)
+        drawn: list[int] = []
+        for line in lines:
+            left = room
+            text += "\n" if drawn else ""
+            for span in line:
+                part = cut(span.text, left)
+                left -= cells(part)
+                text += tw.markup(part, **span.style.markup) if part else ""
+            drawn.append(room - left)
+        self._drawn = drawn
+        self._screen.raw(text)
+
+    def _counts(self, moment: float) -> Sequence[Span]:
         minutes, seconds = divmod(int(moment - self._started), 60)
-        rest = f"  {minutes}:{seconds:02}  {screen.text(self._current)}"
-        rest = screen.clip(rest, room - cells(left) - cells(red))
-        used = cells(left) + cells(red) + cells(rest)
-        line = left + _marked(screen.tw, red, Style.BAD) + _marked(screen.tw, rest, Style.QUIET)
-        fill = min(max(self._drawn - used, 0), room - used)
-        screen.raw(f"\r{line}{' ' * fill}", flush=True)
-        self._drawn = used
+        decided = self._passed + self._failed + self._other
+        total = counted(max(self._criteria, decided), "criterion")
+        return [
+            Span(f"{self._passed} passed", Style.GOOD if self._passed else Style.QUIET),
+            *([Span(", "), Span(f"{self._failed} failed", Style.BAD)] if self._failed else []),
+            *([Span(", "), Span(f"{self._other} open", Style.WARN)] if self._other else []),
+            Span(f" of {total}{GAP}{minutes}:{seconds:02}"),
+        ]
 
-    def _counts(self) -> str:
-        left = max(self._expected - self._in_session, 0)
-        tests = f"{self._done}/{counted(self._done + left, 'test')}" if self._done or left else ""
-        checks = f"{self._checks_done}/{counted(self._criteria, 'check')}" if self._checks_done else ""
-        return "  ".join(part for part in (tests, checks) if part) or "starting"
+    def _rows(self, workers: Sequence[_Worker], moment: float, room: int) -> Sequence[Sequence[Span]]:
+        """The todo, the time against the limit, the tests that ended, and the test that runs."""
+        screen = self._screen
+        longest = max(room // 3, 8)
+        ids = [screen.clip_middle(screen.text(each.todo_id), longest) for each in workers]
+        times = [_time(each, moment) for each in workers]
+        counts = [f"{each.ended}/{each.tests}" if each.tests else "" for each in workers]
+        column = widest(counts) if room >= ROOM_FOR_COUNTS else 0
+        rows: list[list[Span]] = []
+        for worker, todo_id, spent, count in zip(workers, ids, times, counts, strict=True):
+            head = [
+                Span(GAP + padded(todo_id, widest(ids)), Style.STRONG),
+                Span(GAP + padded(spent, widest(times), right=True)),
+                Span(GAP + padded(count, column, right=True) if column else "", Style.QUIET),
+                Span(f"{GAP}again:" if worker.confirming else "", Style.WARN),
+            ]
+            left = room - sum(cells(span.text) for span in head)
+            gap = " " if worker.confirming else GAP
+            what = screen.clip_middle(screen.text(worker.nodeid or worker.title), max(left - len(gap), 0))
+            rows.append([*head, Span(gap + what, Style.QUIET)])
+        return rows
 
-    def _percent(self, ahead: int = 0) -> int:
-        """Of the tests, each session weighing the same, as those to come are not counted yet."""
-        if not self._sessions_started:
-            return min(100 * self._checks_done // max(self._criteria, 1), 100)
-        finished = max(self._in_session - ahead, 0)
-        share = min(finished / self._expected, 1.0) if self._expected else 0.0
-        return int(100 * (self._sessions_started - 1 + share) / max(self._sessions, 1))
+    def _wipe(self) -> None:
+        if self._drawn:
+            self._screen.raw(self._wiping((self._screen.terminal_size() or UNSIZED).columns))
+            self._drawn = []
 
-    def _write_test(self, nodeid: str, outcome: str) -> None:
-        marked, taken = self._marked.get(outcome, self._marked[_UNKNOWN])
-        node = self._screen.text(nodeid)
-        fill = self._width - cells(node) - 1 - taken - PERCENT_CELLS
-        end = f"{' ' * fill} [{self._percent():3}%]" if fill >= 0 else ""
-        self._screen.raw(f"{node} {marked}{end}\n")
+    def _wiping(self, columns: int) -> str:
+        """Return what moves the cursor to the beginning of the block and erases all below.
 
-    def _write_letters(self) -> None:
-        pending, self._pending = self._pending, []
-        while pending:
-            reserve = 0 if self._manner == "bare" else PERCENT_CELLS
-            room = max(self._width - reserve, 1) - self._column
-            for style, words in groupby(pending[:room], key=lambda word: word.style):
-                self._screen.tw.write("".join(word.letter for word in words), **style.markup)
-            self._column += len(pending[:room])
-            pending = pending[room:]
-            if pending:
-                self._end_of_dots(len(pending))
-
-    def _end_of_dots(self, ahead: int = 0) -> None:
-        """Ends the line; ``ahead`` tests have finished whose letters stand on the next ones."""
-        if self._manner == "bare":
-            self._screen.tw.line()
-        else:
-            fill = max(self._width - self._column - PERCENT_CELLS, 0)
-            self._screen.whole(Span(" " * fill + f" [{self._percent(ahead):3}%]", Style.QUIET))
-        self._column = 0
+        A terminal that has become narrower since has wrapped the lines of the block.
+        """
+        rows = sum(max(-(-taken // columns), 1) for taken in self._drawn)
+        return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + ("\x1b[J" if rows else "")
 
 
-def _marked(tw: TerminalWriter, text: str, style: Style) -> str:
-    return tw.markup(text, **style.markup) if text else ""
-
-
-def _manner(verbosity: int, is_terminal: bool) -> Manner:
-    if verbosity > 0:
-        return "lines"
-    if verbosity < 0:
-        return "bare"
-    return "live" if is_terminal else "dots"
+def _time(worker: _Worker, moment: float) -> str:
+    limit = "" if worker.limit_seconds is None else f" of {worker.limit_seconds:g}s"
+    return f"{int(moment - worker.started)}s{limit}"

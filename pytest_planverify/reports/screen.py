@@ -1,4 +1,4 @@
-"""The terminal as the reports see it: its width, what its encoding can show, and text cut to cells.
+"""The terminal as the reports see it: its size, what its encoding can show, and text wrapped at words.
 
 Everything that comes from outside passes :func:`one_line` or :func:`many_lines` before it is measured, so
 that no title, message or node id can move the cursor, colour the screen or break a column.
@@ -6,6 +6,7 @@ that no title, message or node id can move the cursor, colour the screen or brea
 
 from __future__ import annotations
 
+import os
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TextIO, cast
 
@@ -20,6 +21,16 @@ if TYPE_CHECKING:
 
 NARROWEST = 24
 """Fewer columns than this are treated as this many."""
+
+PIPED = 100
+"""The width of prose where there is no terminal; that of the command ``planner``."""
+
+UNSIZED = os.terminal_size((80, 24))
+"""A terminal that does not tell its size, as under some CI systems."""
+
+GAP = "  "
+INDENT = 4
+"""Where everything that belongs under a todo begins."""
 
 TAB_STOP = 4
 MESSAGE_LIMIT = 20_000
@@ -70,7 +81,7 @@ ASCII = Glyphs("+", "x", "-", ".", "...", "|", "-", "|- ", "`- ", "|  ")
 
 
 class Screen:
-    """Writes lines of styled spans that are never wider than the terminal."""
+    """Writes lines of styled spans. It wraps prose; it never cuts, for what is cut cannot be copied."""
 
     def __init__(self, tw: TerminalWriter) -> None:
         self.tw = tw
@@ -79,48 +90,47 @@ class Screen:
         self.glyphs = UNICODE if _can_show(self.encoding, "".join(UNICODE)) else ASCII
 
     @property
+    def columns(self) -> int | None:
+        """What COLUMNS says, else the columns of the terminal; ``None`` where there is neither.
+
+        pytest's own answer is 80 for a pipe and for every terminal of fewer than 40 columns.
+        """
+        given = os.environ.get("COLUMNS", "")
+        if given.isdecimal() and int(given):
+            return max(int(given), NARROWEST)
+        size = self.terminal_size()
+        return None if size is None else max(size.columns, NARROWEST)
+
+    @property
     def width(self) -> int:
-        return max(self.tw.fullwidth, NARROWEST)
+        """The columns that prose is wrapped at."""
+        return self.columns or PIPED
+
+    def terminal_size(self) -> os.terminal_size | None:
+        """Return the size of the terminal as it is now; ``None`` where the stream is none."""
+        try:
+            size = os.get_terminal_size(self._stream.fileno())
+        except (AttributeError, OSError, ValueError):
+            return None
+        return size if size.columns and size.lines else UNSIZED
 
     def line(self, *spans: Span, indent: int = 0) -> None:
-        """One line; what does not fit is cut off with an ellipsis."""
-        self._write(self._fitted(spans, self.width - indent), indent)
-
-    def whole(self, *spans: Span, indent: int = 0) -> None:
-        """One line that is never cut, because someone will copy it: a command, a path."""
+        """Write one line as it is, however wide."""
         self._write(spans, indent)
 
-    def paragraph(
-        self, text: str, *, style: Style = Style.PLAIN, indent: int = 0, most: int | None = None
-    ) -> None:
-        """Text wrapped at words, at most that many lines."""
-        for part in self.wrap(text, self.width - indent, most=most):
-            self.whole(Span(part, style), indent=indent)
-
-    def folded(self, text: str, *, style: Style = Style.PLAIN) -> None:
-        """Text cut into lines of the terminal's width with every space kept: source code, tracebacks."""
-        while True:
-            head = cut(text, self.width)
-            self.whole(Span(head, style))
-            text = text[len(head) :]
-            if not text or not head:
-                return
+    def paragraph(self, text: str, *, style: Style = Style.PLAIN, indent: int = 0) -> None:
+        """Write text wrapped at words."""
+        for part in wrapped(text, self.width - indent):
+            self.line(Span(part, style), indent=indent)
 
     def labelled(
-        self,
-        label: str,
-        text: str,
-        *,
-        style: Style = Style.PLAIN,
-        indent: int,
-        column: int,
-        most: int | None = None,
+        self, label: str, text: str, *, style: Style = Style.PLAIN, indent: int, column: int
     ) -> None:
-        """A label in a column of its own and its text wrapped beside it."""
-        parts = self.wrap(text, self.width - indent - column, most=most) or [""]
-        self.whole(Span(label.ljust(column), Style.QUIET), Span(parts[0], style), indent=indent)
-        for part in parts[1:]:
-            self.whole(Span(part, style), indent=indent + column)
+        """Write a label in a column of its own and its text wrapped beside it."""
+        first, *rest = wrapped(text, self.width - indent - column) or [""]
+        self.line(Span(label.ljust(column), Style.QUIET), Span(first, style), indent=indent)
+        for part in rest:
+            self.line(Span(part, style), indent=indent + column)
 
     def blank(self) -> None:
         self.tw.line()
@@ -132,13 +142,12 @@ class Screen:
             self.paragraph(text, style=style)
             return
         left = room // 2
-        self.whole(Span(f"{fill * left} {text} {fill * (room - left)}", style))
+        self.line(Span(f"{fill * left} {text} {fill * (room - left)}", style))
 
-    def raw(self, text: str, *, flush: bool = False) -> None:
-        """Characters as they are, past the terminal writer, which would keep all of a line in memory."""
+    def raw(self, text: str) -> None:
+        """Write characters and control sequences as they are, at once."""
         self._stream.write(text)
-        if flush:
-            self.tw.flush()
+        self.tw.flush()
 
     def text(self, raw: str) -> str:
         """One printable line of text from outside, in characters that the stream can show."""
@@ -153,10 +162,6 @@ class Screen:
             return text
         return text.encode(self.encoding, "backslashreplace").decode(self.encoding)
 
-    def clip(self, text: str, width: int) -> str:
-        """The text in at most that many cells, its end cut."""
-        return clip(text, width, self.glyphs.ellipsis)
-
     def clip_middle(self, text: str, width: int) -> str:
         """The text in at most that many cells, its middle cut: both ends of an id tell it apart."""
         if cells(text) <= width:
@@ -165,21 +170,6 @@ class Screen:
         head = cut(text, room - room // 2)
         tail = cut(text[::-1], room // 2)[::-1]
         return cut(head + self.glyphs.ellipsis + tail, width)
-
-    def wrap(self, text: str, width: int, *, most: int | None = None) -> list[str]:
-        """Lines of at most that many cells, broken at spaces where there are any."""
-        lines = wrapped(text, max(width, 4))
-        if most is not None and len(lines) > most:
-            rest = " ".join([lines[most - 1], lines[most]])
-            lines = [*lines[: most - 1], clip(rest + " " * width, max(width, 4), self.glyphs.ellipsis)]
-        return lines
-
-    def _fitted(self, spans: Iterable[Span], width: int) -> list[Span]:
-        fitted: list[Span] = []
-        for span in spans:
-            fitted.append(Span(self.clip(span.text, width), span.style))
-            width -= cells(fitted[-1].text)
-        return fitted
 
     def _write(self, spans: Iterable[Span], indent: int) -> None:
         kept = [span for span in spans if span.text]
@@ -221,31 +211,16 @@ def cut(text: str, width: int) -> str:
     return text
 
 
-def clip(text: str, width: int, ellipsis: str) -> str:
-    """The text in at most that many columns, with an ellipsis where something was cut off."""
-    if cells(text) <= width:
-        return text
-    if width <= len(ellipsis):
-        return cut(text, width)
-    return cut(text, width - len(ellipsis)).rstrip() + ellipsis
-
-
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of at most that many columns, broken at spaces, or within a word that is wider."""
+    """Break the text at spaces into lines of at most that many columns; a wider word has its own line."""
     lines: list[str] = []
     current = ""
     for word in text.split(" "):
         candidate = f"{current} {word}" if current else word
-        if cells(candidate) <= width:
-            current = candidate
-            continue
-        if current:
+        if current and cells(candidate) > width:
             lines.append(current)
-        while cells(word) > width:
-            head = cut(word, width) or word[0]
-            lines.append(head)
-            word = word[len(head) :]
-        current = word
+            candidate = word
+        current = candidate
     if current.strip():
         lines.append(current)
     return lines

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_planverify.reports.details import Detailing, distinct_failures, headline, write_details
-from pytest_planverify.reports.rows import fitted, ranks_of, row_of, write_row
-from pytest_planverify.reports.screen import Screen, Span, Style, cells
-from pytest_planverify.reports.words import TESTS_SINCE, WORDS, Standing, duration, standing
+from planner.model.verdicts import CheckKind, Verdict
+from pytest_planverify.reports.details import Details, distinct_failures, headline, write_causes
+from pytest_planverify.reports.screen import (
+    GAP,
+    INDENT,
+    Screen,
+    Span,
+    Style,
+    cells,
+    padded,
+    widest,
+    wrapped,
+)
+from pytest_planverify.reports.words import (
+    TESTS_SINCE,
+    UNCOUNTED,
+    WORDS,
+    Standing,
+    Word,
+    counted,
+    duration,
+    number,
+    standing,
+)
 
 if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
@@ -22,6 +43,9 @@ CheckKey = tuple[str, str, str]
 
 Longreprs = Mapping[CheckKey, Sequence[tuple[str, str]]]
 """For each check the node ids that failed, each with pytest's own rendering of the failure."""
+
+SHORTEST_TITLE = 16
+"""A column of fewer cells is no place for a title."""
 
 EXIT_WORDS: Mapping[int, tuple[str, Style]] = {
     0: ("", Style.GOOD),
@@ -60,12 +84,15 @@ def render_summary(
     else:
         if verbosity > 0 and longreprs:
             _write_tracebacks(longreprs, screen)
-        how = Detailing(verbosity=verbosity, answers_path=answers_path)
-        _write_plans(document, screen, how, {loaded.plan.todo_list_id: loaded for loaded in plans})
-        if document.causes:
-            from pytest_planverify.reports.causes import write_causes  # a green run has none
-
-            write_causes(document, screen, verbosity=verbosity)
+        details = Details(
+            screen,
+            verbosity=verbosity,
+            outcomes_path=outcomes_path,
+            answers_path=answers_path,
+            causes=document.causes,
+        )
+        _write_plans(document, screen, details, {loaded.plan.todo_list_id: loaded for loaded in plans})
+        write_causes(document.causes, screen, verbosity=verbosity)
         _write_comparison(document.summary, screen)
         _write_notes(document.run, screen, outcomes_path)
     text, style = final_line(document)
@@ -95,16 +122,20 @@ def _write_quietly(document: OutcomeDocument, screen: Screen) -> None:
             check.reason or check.title for check in outcome.checks if check.verdict.value != "passed"
         ]
         said = headline(failures[0]) if failures else next(filter(None, reasons), "")
-        word = WORDS[name]
+        word, said = WORDS[name], screen.text(said)
+        shown, todo_id = word.shown(screen.glyphs), screen.text(outcome.todo_id)
+        fits = cells(f"{shown} {todo_id}: {said}") <= (screen.columns or sys.maxsize)
         screen.line(
-            Span(word.shown(screen.glyphs) + " ", word.style),
-            Span(screen.text(outcome.todo_id), Style.STRONG),
-            Span(f": {screen.text(said)}" if said else ""),
+            Span(f"{shown} ", word.style),
+            Span(todo_id, Style.STRONG),
+            Span(f": {said}" if fits and said else ":" if said else ""),
         )
+        if not fits:
+            screen.paragraph(said, indent=INDENT)
 
 
 def _write_plans(
-    document: OutcomeDocument, screen: Screen, how: Detailing, loaded: Mapping[str, LoadedPlan]
+    document: OutcomeDocument, screen: Screen, details: Details, loaded: Mapping[str, LoadedPlan]
 ) -> None:
     """The todos of each plan under its name; one plan's name is shown where there is one to show."""
     screen.blank()
@@ -117,7 +148,7 @@ def _write_plans(
         named = loaded.get(plan_id)
         name = (named.plan.workflow_name if named else None) or plan_id
         _write_heading(screen.text(name), screen.text(path or ""), screen)
-        _write_todos(outcomes, screen, how)
+        _write_todos(outcomes, screen, details)
         screen.blank()
 
 
@@ -128,23 +159,223 @@ def _write_heading(name: str, path: str, screen: Screen) -> None:
         return
     screen.line(Span(name, Style.STRONG))
     if path:
-        screen.whole(Span(path, Style.QUIET))
+        screen.line(Span(path, Style.QUIET))
 
 
 def _only(known: Mapping[str, str]) -> str:
     return next(iter(known)) if len(known) == 1 else ""
 
 
-def _write_todos(outcomes: Sequence[Outcome], screen: Screen, how: Detailing) -> None:
+def _write_todos(outcomes: Sequence[Outcome], screen: Screen, details: Details) -> None:
     ranks = ranks_of(outcomes)
-    rows = [row_of(outcome, screen, ranks[outcome.todo_id]) for outcome in outcomes]
-    columns = fitted(rows, screen)
+    rows = [_row_of(outcome, screen, ranks[outcome.todo_id]) for outcome in outcomes]
+    columns = _fitted(rows, screen)
     detailed = False
     for outcome, row in zip(outcomes, rows, strict=True):
         if detailed:
             screen.blank()
-        write_row(row, columns, screen)
-        detailed = write_details(outcome, screen, how)
+        _write_row(row, columns, screen)
+        detailed = details.write(outcome)
+
+
+class Row(NamedTuple):
+    """The texts of a todo's line."""
+
+    word: Word
+    id: str
+    title: str
+    progress: str
+    """Of a parent, how many todos of its sub-plan are done: ``(2/3)``. It ends the title."""
+    checks: str
+    tests: str
+    time: str
+    tail: str
+    """Metric values, by whom the todo is blocked, or the run that its verdicts are from; below the line
+    where it does not fit."""
+    is_quiet: bool = False
+    """Nothing about the todo is news."""
+
+    @property
+    def whole_title(self) -> str:
+        return " ".join(part for part in (self.title, self.progress) if part)
+
+
+class Columns(NamedTuple):
+    """The width of each column; a column of none is left out."""
+
+    word: int
+    id: int
+    title: int
+    checks: int
+    tests: int
+    time: int
+
+    @property
+    def total(self) -> int:
+        shown = [self.word, self.id, self.title, self.checks, self.tests, self.time]
+        return sum(shown) + len(GAP) * (sum(1 for width in shown if width) - 1)
+
+
+class Rank(NamedTuple):
+    """The place of a todo among those that are shown."""
+
+    depth: int = 0
+    """How many of its parents are shown above it."""
+    children: tuple[Outcome, ...] = ()
+    """The todos of its sub-plan."""
+
+
+def ranks_of(outcomes: Sequence[Outcome]) -> dict[str, Rank]:
+    """Return the rank of each todo, by id."""
+    shown = {outcome.todo_id for outcome in outcomes}
+    children: dict[str, list[Outcome]] = {}
+    depths: dict[str, int] = {}
+    for outcome in outcomes:
+        parent, _, _ = outcome.todo_id.rpartition("/")
+        children.setdefault(parent, []).append(outcome)
+        depths[outcome.todo_id] = depths[parent] + 1 if parent in shown and parent in depths else 0
+    return {todo_id: Rank(depth, tuple(children.get(todo_id, ()))) for todo_id, depth in depths.items()}
+
+
+def _row_of(outcome: Outcome, screen: Screen, rank: Rank) -> Row:
+    """Return the row of one todo, every text in it made printable."""
+    name = standing(outcome)
+    is_quiet = name is Standing.DONE and bool(outcome.checks) and all(c.taken_from for c in outcome.checks)
+    is_counted = not is_quiet and name not in (Standing.BLOCKED, Standing.NOT_RUN)
+    title = screen.text(outcome.title or "")
+    spent = outcome.metrics.duration_ms
+    return Row(
+        word=WORDS[name],
+        id=GAP * rank.depth
+        + screen.text(outcome.todo_id.rpartition("/")[2] if rank.depth else outcome.todo_id),
+        title="" if title == outcome.todo_id else title,
+        progress=_progress(rank.children),
+        checks=_ratio(*_checks_that_hold(outcome), "check") if is_counted else "",
+        tests=_ratio(*_tests_that_hold(outcome), "test") if is_counted else "",
+        time=duration(spent) if is_counted and spent is not None else "",
+        tail=screen.text(_tail(outcome, name)),
+        is_quiet=is_quiet,
+    )
+
+
+def _fitted(rows: Sequence[Row], screen: Screen) -> Columns:
+    """Return the widths that show these rows best.
+
+    Without a terminal they are as wide as their content. On one the title gives way, which is then wrapped
+    in its column; then the count of tests goes; at last title and counts stand below.
+    """
+    columns = Columns(
+        word=widest([row.word.shown(screen.glyphs) for row in rows]),
+        id=widest([row.id for row in rows]),
+        title=widest([row.whole_title for row in rows]),
+        checks=widest([row.checks for row in rows]),
+        tests=widest([row.tests for row in rows]),
+        time=widest([row.time for row in rows]),
+    )
+    for fewer in (columns, columns._replace(tests=0)):
+        room = max(fewer.title - fewer.total + (screen.columns or fewer.total), 0)
+        if room >= min(fewer.title, SHORTEST_TITLE):
+            return fewer._replace(title=min(fewer.title, room))
+    return columns._replace(title=0, checks=0, tests=0)
+
+
+def _write_row(row: Row, columns: Columns, screen: Screen) -> None:
+    """Write the line of one todo, and below it what there is no room for beside."""
+    quiet = Style.QUIET if row.is_quiet else None
+    titles = wrapped(row.whole_title, columns.title) if columns.title else []
+    left = [
+        Span(padded(row.word.shown(screen.glyphs), columns.word), quiet or row.word.style),
+        Span(GAP + padded(row.id, columns.id), quiet or Style.STRONG),
+    ]
+    if columns.title:
+        left.append(Span(GAP + padded(titles[0] if titles else "", columns.title), quiet or Style.PLAIN))
+    counts = ((row.checks, columns.checks), (row.tests, columns.tests), (row.time, columns.time))
+    if any(text for text, _ in counts):
+        left += [Span(GAP + padded(text, width, right=True)) for text, width in counts if width]
+    below = [] if columns.title else [row.whole_title, row.checks.strip(), row.tests.strip()]
+    used = sum(cells(span.text) for span in left)
+    if not any(below) and used + len(GAP) + cells(row.tail) <= (screen.columns or sys.maxsize):
+        left.append(Span(GAP + row.tail, Style.QUIET))
+    else:
+        below.append(row.tail)
+    screen.line(*left)
+    for title in titles[1:]:
+        screen.line(Span(title, quiet or Style.PLAIN), indent=columns.word + columns.id + 2 * len(GAP))
+    screen.paragraph(", ".join(filter(None, below)), style=Style.QUIET, indent=INDENT)
+
+
+def _blocked_by(outcome: Outcome) -> str:
+    """``blocked by t2_indicators``: the nearest todos that failed, the rest counted."""
+    nearest, *rest = outcome.blocked_by or ("a dependency",)
+    return f"by {nearest}" + (f" and {len(rest)} more" if rest else "")
+
+
+def _metric_values(outcome: Outcome) -> str:
+    """``rows_min=250 (>= 10)`` for every metric that was recorded, the condition where the plan has one."""
+    conditions = {
+        name: condition.strip()
+        for check in outcome.checks
+        if check.kind is CheckKind.METRIC and check.title
+        for name, _, condition in [check.title.partition(" ")]
+    }
+    parts: list[str] = []
+    for name, values in outcome.recorded.items():
+        condition = f" ({conditions[name]})" if conditions.get(name) else ""
+        parts.append(f"{name}={_values(values)}{condition}")
+    return ", ".join(parts)
+
+
+def _checks_that_hold(outcome: Outcome) -> tuple[int, int]:
+    return sum(1 for check in outcome.checks if check.counts_as is Verdict.PASSED), len(outcome.checks)
+
+
+def _tests_that_hold(outcome: Outcome) -> tuple[int, int]:
+    """Over all checks; a test that two checks share counts once."""
+    seen = {
+        test.nodeid: not test.outcome.is_red
+        for check in outcome.checks
+        for test in check.tests
+        if test.outcome not in UNCOUNTED
+    }
+    return sum(seen.values()), len(seen)
+
+
+def _progress(children: Sequence[Outcome]) -> str:
+    done = sum(standing(child) is Standing.DONE for child in children)
+    return f"({done}/{len(children)})" if children else ""
+
+
+def _ratio(good: int, of: int, noun: str) -> str:
+    if not of:
+        return "" if noun == "test" else f"no {noun}s"
+    total = counted(of, noun).ljust(len(f"{of} {noun}s"))  # so that "1 check" ends where "2 checks" does
+    return total if good == of else f"{good}/{total}"
+
+
+def _tail(outcome: Outcome, name: Standing) -> str:
+    if name is Standing.BLOCKED:
+        return _blocked_by(outcome)
+    if name is Standing.NOT_RUN:
+        reasons = dict.fromkeys(check.reason for check in outcome.checks if check.reason)
+        return "; ".join(reason for reason in reasons if reason)
+    runs = [check.taken_from for check in outcome.checks if check.taken_from]
+    if name is Standing.DONE and runs and len(runs) == len(outcome.checks):
+        return f"from run {max(runs)} (unchanged since)"
+    is_parent = any(check.kind is CheckKind.SUB_PLAN for check in outcome.checks)
+    unproved = name is Standing.DONE and not outcome.verified and not is_parent
+    parts = (
+        "not verified" if unproved else "",
+        f"{counted(len(runs), 'check')} from run {max(runs)}" if runs else "",
+        _metric_values(outcome),
+    )
+    return ", ".join(filter(None, parts))
+
+
+def _values(values: Sequence[float | str]) -> str:
+    shown = [number(value) for value in dict.fromkeys(values)]
+    return (
+        shown[0] if len(shown) == 1 else "[" + ", ".join(shown[:4]) + (", ...]" if len(shown) > 4 else "]")
+    )
 
 
 def _write_tracebacks(longreprs: Longreprs, screen: Screen) -> None:
@@ -160,7 +391,7 @@ def _write_tracebacks(longreprs: Longreprs, screen: Screen) -> None:
             screen.rule(screen.text(f"{todo_id}: {nodeid}"), Style.BAD, fill="_")
             for line in screen.texts(longrepr):
                 style = Style.QUOTE if line.startswith(("E ", ">")) else Style.PLAIN
-                screen.folded(line, style=style)
+                screen.line(Span(line, style))
 
 
 def _write_comparison(summary: Summary, screen: Screen) -> None:
@@ -173,11 +404,11 @@ def _write_comparison(summary: Summary, screen: Screen) -> None:
         if (count := summary.tests_since.get(since, 0))
     ]
     spans = [part for each in parts for part in (Span(", "), each)][1:]
-    screen.whole(Span("baseline".ljust(10), Style.QUIET), *(spans or [Span("nothing is red that was not")]))
+    screen.line(Span("baseline".ljust(10), Style.QUIET), *(spans or [Span("nothing is red that was not")]))
 
 
 def _write_notes(run: RunInfo, screen: Screen, outcomes_path: str | None) -> None:
     for note in dict.fromkeys(run.notes):
         screen.labelled("note", screen.text(note), style=Style.WARN, indent=0, column=10)
     if outcomes_path:
-        screen.whole(Span("outcomes".ljust(10), Style.QUIET), Span(screen.text(outcomes_path)))
+        screen.line(Span("outcomes".ljust(10), Style.QUIET), Span(screen.text(outcomes_path)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
 from planner.model.verdicts import CheckKind
-from pytest_planverify.reports.screen import Screen, Span, Style, cells
+from pytest_planverify.reports.screen import Screen, Span, Style, cells, wrapped
 from pytest_planverify.reports.words import counted, number
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def render_tree(
     screen = Screen(tw)
     if verbosity < 0:
         for nodeid in dict.fromkeys(nodeid for nodeids in selected.values() for nodeid in nodeids):
-            screen.whole(Span(screen.text(nodeid)))
+            screen.line(Span(screen.text(nodeid)))
         return
     todos = [todo for todo in plan.plan.items if todo_ids is None or todo.id in todo_ids]
     name = plan.plan.workflow_name or plan.plan.todo_list_id
@@ -120,20 +120,17 @@ class _Tree:
         )
         below = stem + ("   " if is_last else glyphs.stem) + "  "
         for problem in self.problems.get((todo.id, criterion.id), ()):
-            for line in screen.wrap(screen.text(problem), screen.width - cells(below) - 2):
+            for line in wrapped(screen.text(problem), screen.width - cells(below) - 2):
                 screen.line(Span(below), Span("! ", Style.WARN), Span(line, Style.WARN))
         for nodeid in nodeids:
-            screen.whole(Span(below), Span(screen.text(nodeid), Style.QUIET))
+            screen.line(Span(below), Span(screen.text(nodeid), Style.QUIET))
 
 
 def _write_line(screen: Screen, text: str, counts: str, style: Style, prefix: str = "") -> None:
-    """A line whose counts are never what is cut off."""
-    tail = f"  ({counts})" if counts else ""
-    room = screen.width - cells(prefix) - cells(tail)
     screen.line(
         Span(prefix, Style.QUIET),
-        Span(screen.clip(screen.text(text), max(room, 4)), style),
-        Span(tail, Style.QUIET),
+        Span(screen.text(text), style),
+        Span(f"  ({counts})" if counts else "", Style.QUIET),
     )
 
 

@@ -12,7 +12,7 @@ from pytest_planverify.reports.screen import Glyphs, Style
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from planner.model.outcome import Outcome
+    from planner.model.outcome import Check, Outcome
 
 
 class Word(NamedTuple):
@@ -79,16 +79,14 @@ OWNERS: Mapping[Owner, str] = {
     Owner.PLAN: "the plan is at fault",
     Owner.ENVIRONMENT: "the environment is at fault",
     Owner.HARNESS: "the verifier is at fault",
-    Owner.UNKNOWN: "whose fault is not known",
+    Owner.UNKNOWN: "owner unknown",
 }
 
 REPEATABILITY: Mapping[Repeatability, str] = {
-    Repeatability.DETERMINISTIC: "red every time",
-    Repeatability.FLAKY: "now red, now green",
     Repeatability.ORDER_DEPENDENT: "red only after other tests",
     Repeatability.HASH_ORDER: "red with some hash seeds only",
-    Repeatability.UNCONFIRMED: "seen once",
 }
+"""What the number of red runs does not say."""
 
 SINCE: Mapping[Since, str] = {
     Since.NEW: "new since the baseline",
@@ -100,7 +98,7 @@ TESTS_SINCE: Mapping[Since, tuple[str, Style]] = {
     Since.NEW: ("newly red", Style.BAD),
     Since.PRE_EXISTING: ("red before", Style.WARN),
     Since.FLAKY_AT_BASE: ("flaky before", Style.WARN),
-    Since.FIXED: ("mended", Style.GOOD),
+    Since.FIXED: ("fixed", Style.GOOD),
 }
 """How the tests of a run are counted that are not as they were, or were not as they should be."""
 
@@ -110,22 +108,24 @@ class TestWord(NamedTuple):
 
     __test__ = False
 
-    letter: str
     text: str
     style: Style
 
 
 TEST_WORDS: Mapping[TestOutcome, TestWord] = {
-    TestOutcome.PASSED: TestWord(".", "PASSED", Style.GOOD),
-    TestOutcome.FAILED: TestWord("F", "FAILED", Style.BAD),
-    TestOutcome.ERROR: TestWord("E", "ERROR", Style.BAD),
-    TestOutcome.SKIPPED: TestWord("s", "SKIPPED", Style.WARN),
-    TestOutcome.XFAILED: TestWord("x", "XFAIL", Style.WARN),
-    TestOutcome.XPASSED: TestWord("X", "XPASS", Style.WARN),
-    TestOutcome.TIMEOUT: TestWord("T", "TIMEOUT", Style.BAD),
-    TestOutcome.CRASHED: TestWord("C", "CRASHED", Style.BAD),
-    TestOutcome.NOT_RUN: TestWord("-", "NOT RUN", Style.QUIET),
+    TestOutcome.PASSED: TestWord("PASSED", Style.GOOD),
+    TestOutcome.FAILED: TestWord("FAILED", Style.BAD),
+    TestOutcome.ERROR: TestWord("ERROR", Style.BAD),
+    TestOutcome.SKIPPED: TestWord("SKIPPED", Style.WARN),
+    TestOutcome.XFAILED: TestWord("XFAIL", Style.WARN),
+    TestOutcome.XPASSED: TestWord("XPASS", Style.WARN),
+    TestOutcome.TIMEOUT: TestWord("TIMEOUT", Style.BAD),
+    TestOutcome.CRASHED: TestWord("CRASHED", Style.BAD),
+    TestOutcome.NOT_RUN: TestWord("NOT RUN", Style.QUIET),
 }
+
+UNCOUNTED = (TestOutcome.SKIPPED, TestOutcome.NOT_RUN)
+"""Tests that prove nothing are not counted."""
 
 _WAITING = (
     (Verdict.INCONCLUSIVE, Standing.INCONCLUSIVE),
@@ -161,6 +161,20 @@ def _waits_for_its_todos(outcome: Outcome) -> bool:
     own = {check.counts_as for check in outcome.checks if check.kind is not CheckKind.SUB_PLAN}
     below = {check.counts_as for check in outcome.checks if check.kind is CheckKind.SUB_PLAN}
     return Verdict.FAILED in below or (bool(below - {Verdict.PASSED}) and own <= {Verdict.PASSED})
+
+
+def word_of(state: str) -> Word:
+    """Return the word of a :class:`Standing`, or of the state or verdict of a todo by its value."""
+    if state in _STANDINGS:
+        state = _STANDINGS[TodoState(state)]
+    words: Mapping[str, Word] = {**VERDICT_WORDS, **WORDS}
+    return words.get(state) or Word("?", state, Style.WARN)
+
+
+def tests_of(check: Check) -> tuple[int, int]:
+    """Return how many tests of the check hold, of how many that were run."""
+    run = [test for test in check.tests if test.outcome not in UNCOUNTED]
+    return sum(1 for test in run if not test.outcome.is_red), len(run)
 
 
 def duration(milliseconds: int) -> str:

@@ -1,7 +1,8 @@
-"""Makes projects whose tests reach each other, and compares what is said of them in company and alone.
+"""Makes projects whose tests would reach each other in one process, and compares what is said of each
+command.
 
 ``python tests/acceptance/crosstalk_generator.py --seeds 0:300`` generates that many projects, runs each
-command as a plain pytest process, each plan folded, and each plan isolated, and prints every disagreement.
+command as a plain pytest process, in a forked worker, and cold, and prints every disagreement.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import shutil
 import sys
 import tempfile
 import textwrap
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,7 +48,6 @@ def generated(seed: int) -> Crosstalk:
     rng = random.Random(seed)
     project = Crosstalk({"conftest.py": ""})
     names = sorted(CHANNELS)
-    # one channel by itself must be seen, too: a leak of another would put everything in doubt
     count = 1 if seed % 2 else rng.randint(2, 3)
     for number, name in enumerate(rng.sample(names, count)):
         _add_channel(project, CHANNELS[name], number, rng)
@@ -140,7 +141,7 @@ def run_alone(command: str, root: Path) -> str:
         env[variable] = value
     as_module = words[:3] == ["python", "-m", "pytest"]
     arguments = words[3 if as_module else 1 :]
-    run = run_pytest(*arguments, cwd=root, as_module=as_module, env=env, timeout_seconds=60)
+    run = run_pytest(*arguments, cwd=root, as_module=as_module, env=env, timeout_seconds=300)
     return "passed" if run.exit_code == 0 and SOMETHING_PASSED.search(run.output) else "failed"
 
 
@@ -153,15 +154,22 @@ def verified(project: Crosstalk, root: Path, *options: str) -> tuple[list[str], 
     return [PLAIN_READING.get(verdict, verdict) for verdict in verdicts], str(run)
 
 
-def disagreements(project: Crosstalk, folder: Path) -> list[str]:
-    """One line for each command of which the three ways say different things."""
-    plain = alone(project, folder / "alone")
-    folded, _ = verified(project, folder / "folded")
-    isolated, _ = verified(project, folder / "isolated", "--planverify-isolate")
+WAYS: dict[str, tuple[str, ...]] = {
+    "workers": (),
+    "two workers at once": ("-n2",),
+    "cold": ("--planverify-isolate", "-n2"),
+}
+
+
+def disagreements(project: Crosstalk, folder: Path, ways: Iterable[str] = WAYS) -> list[str]:
+    """Return one line for each command of which plain pytest and a plan say different things."""
+    said = {"plain": alone(project, folder / "plain")}
+    for number, way in enumerate(ways):
+        said[way], _ = verified(project, folder / str(number), *WAYS[way])
     return [
-        f"{command}: alone {one}, folded {two}, isolated {three}"
-        for command, one, two, three in zip(project.commands, plain, folded, isolated, strict=True)
-        if len({one, two, three}) > 1
+        f"{command}: {', '.join(f'{way} {each[index]}' for way, each in said.items())}"
+        for index, command in enumerate(project.commands)
+        if len({each[index] for each in said.values()}) > 1
     ]
 
 

@@ -95,7 +95,7 @@ class Example:
         cwd: Path | None = None,
         env: dict[str, str] | None = None,
         outcomes: Path | None = None,
-        timeout_seconds: float = 120,
+        timeout_seconds: float = 300,
         as_module: bool = False,
         measured: bool = True,
     ) -> Verified:

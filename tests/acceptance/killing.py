@@ -277,7 +277,7 @@ class Killing:
         self._hold(not again, f"ran again: {sorted(again)}")
 
     def _no_process_is_left(self, mark: str) -> None:
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while (left := processes_of(mark)) and time.monotonic() < deadline:
             time.sleep(0.05)
         self._hold(not left, f"still running: {left}")
@@ -299,7 +299,7 @@ class Killing:
 
     def _run(self, *options: str) -> int:
         process = self._start(uuid.uuid4().hex, *options)
-        self.output, _ = process.communicate(timeout=120)
+        self.output, _ = process.communicate(timeout=300)
         return process.returncode
 
     def _start(self, mark: str, *options: str) -> subprocess.Popen[str]:

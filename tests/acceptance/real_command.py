@@ -14,6 +14,9 @@ from typing import Any
 MEASURING = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
 """Variables through which what a measured process starts is measured, too: a third of a short run."""
 
+WORKER = "cold" if "PLANVERIFY_NO_FORK" in os.environ else "worker"
+"""How a worker is started; with ``PLANVERIFY_NO_FORK=1`` these tests are of platforms that cannot fork."""
+
 PLAIN_TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -33,7 +36,7 @@ def run_pytest(
     cwd: Path,
     as_module: bool = False,
     env: dict[str, str] | None = None,
-    timeout_seconds: float = 120,
+    timeout_seconds: float = 300,
     measured: bool = True,
 ) -> Finished:
     """Run `pytest ARGS` (or `python -m pytest ARGS`) in `cwd`, as in an activated environment.

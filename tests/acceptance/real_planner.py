@@ -65,7 +65,7 @@ def spawned(words: Sequence[str], cwd: Path, env: dict[str, str]) -> Ran:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=300,
         check=False,
     )
     return Ran(done.returncode, done.stdout, done.stderr)

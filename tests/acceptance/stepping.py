@@ -193,7 +193,7 @@ def told(folder: Path, events: Iterable[dict[str, Any] | str | bytes], *words: s
     return answers
 
 
-def wait_until(what: Any, seconds: float = 20) -> None:
+def wait_until(what: Any, seconds: float = 300) -> None:
     """Wait until it holds."""
     deadline = time.monotonic() + seconds
     while not what():

@@ -81,7 +81,7 @@ def test_what_is_no_plan_is_refused_too(kind: str, tmp_path: Path):
     example = Example(tmp_path)
     written(tmp_path, kind)
 
-    run = example.verify("plan.yaml", timeout_seconds=20)
+    run = example.verify("plan.yaml", timeout_seconds=120)
 
     assert run.exit_code == 4, str(run)
     assert "plan.yaml" in run.output

@@ -56,8 +56,8 @@ def spend(example: Example, middle: str, *options: str, **budget: Any):
 @pytest.mark.parametrize(
     ("middle", "options", "budget"),
     [
-        ("slow", (), {"wall_seconds": 4}),
-        (SLOW_COMMAND, (), {"wall_seconds": 4}),
+        ("slow", (), {"wall_seconds": 8}),
+        (SLOW_COMMAND, (), {"wall_seconds": 8}),
         ("large_child", ("--planverify-isolate",), {"memory_mb": 250}),
         ("large_child", ("-p", "xdist.plugin", "-n", "2"), {"memory_mb": 300}),
     ],

@@ -38,7 +38,7 @@ def test_the_report_tells_how_well_three_cases_are_diagnosed(tmp_path: Path) -> 
     start = "from pytest_planverify.cli import main; main()"
     command = [sys.executable, "-c", start, "corpus", "report", "--json", "figures.json"]
     variables = os.environ | {"PYTHONPATH": str(CHECKOUT)}
-    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "Part test of the corpus" in done.stdout
     assert max(len(line) for line in done.stdout.splitlines()) <= 100

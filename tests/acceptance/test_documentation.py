@@ -23,7 +23,7 @@ from planner.model import plan as plan_model
 from planner.model.answers import Answers
 from planner.model.outcome import OutcomeDocument, Verdict
 from planner.model.taxonomy import CATEGORIES
-from pytest_planverify.supervision.exit_status import ExitStatus
+from pytest_planverify.session.exit_status import ExitStatus
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = {page.relative_to(REPOSITORY).as_posix(): page for page in (REPOSITORY / "docs").rglob("*.md")}

@@ -15,7 +15,7 @@ from planner.cli.ending import INTERRUPTED, Status
 from planner.edges.explanations import load_explanations
 from planner.edges.validating import validate_plan
 from planner.rules.validation import VALIDATION_RULES
-from pytest_planverify.supervision.exit_status import ExitStatus
+from pytest_planverify.session.exit_status import ExitStatus
 
 DOCS = Path(__file__).parents[2] / "docs"
 STORIES = {"tutorial.md": 12, "how-to-ci.md": 5, "how-to-coding-agents.md": 10}

@@ -187,7 +187,7 @@ def test_an_interrupt_at_any_place_ends_the_run_with_what_is_known(mode: str, pl
     while not (tmp_path / "started").exists() and process.poll() is None:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=300)
 
     run = example.verified(Finished(exit_code=process.returncode, output=output), mark)
     assert run.exit_code == 2, str(run)

@@ -20,7 +20,7 @@ FILES = {
         import pathlib, subprocess, time
         def test_it():
             pathlib.Path("started").write_text("")
-            subprocess.run(["sleep", "50"])
+            subprocess.run(["sleep", "600"])
     """,
     "test_deaf.py": """\
         import pathlib, signal, time
@@ -28,16 +28,53 @@ FILES = {
             for each in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(each, signal.SIG_IGN)
             pathlib.Path("started").write_text("")
-            time.sleep(50)
+            time.sleep(600)
     """,
-    "slow.py": "import pathlib, time\npathlib.Path('started').write_text('')\ntime.sleep(50)\n",
+    "slow.py": "import pathlib, time\npathlib.Path('started').write_text('')\ntime.sleep(600)\n",
 }
+
+WAITS = """\
+import pathlib, time
+def test_first():
+    pathlib.Path("started").touch()
+    while not pathlib.Path("closed").exists(): time.sleep(0.01)
+def test_second(): pass
+"""
 
 PLANS = {
     "test": [todo("quick", "pytest test_quick.py"), todo("slow", "pytest test_slow.py")],
     "deaf": [todo("quick", "pytest test_quick.py"), todo("slow", "pytest test_deaf.py")],
     "command": [todo("quick", "pytest test_quick.py"), todo("slow", "python slow.py", after=("quick",))],
 }
+
+
+def _is_judged(example: Example, todo_id: str) -> bool:
+    journals = [run / "journal.jsonl" for run in example.runs]
+    lines = [line for path in journals if path.exists() for line in path.read_text().splitlines()]
+    return any('"check_judged"' in line and f'"{todo_id}"' in line for line in lines)
+
+
+def started(
+    example: Example, mark: str, *options: str, under: tuple[str, ...] = ()
+) -> subprocess.Popen[str]:
+    """Start the plan in a session of its own, and return once the test or command that waits runs."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    process = subprocess.Popen(
+        [*under, sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify", *options],
+        cwd=example.root,
+        env=env | PLAIN_TERMINAL | {RUN_MARK: mark, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 300
+    while not (example.root / "started").exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return process
 
 
 def interrupted(
@@ -50,26 +87,16 @@ def interrupted(
     example = Example(folder, FILES)
     example.plan(*PLANS[plan])
     mark = uuid.uuid4().hex
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify", *options],
-        cwd=folder,
-        env=env | PLAIN_TERMINAL | {RUN_MARK: mark, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 30
-    while not (folder / "started").exists() and time.monotonic() < deadline:
+    process = started(example, mark, *options)
+    deadline = time.monotonic() + 300
+    while not _is_judged(example, "quick"):
+        assert time.monotonic() < deadline
         time.sleep(0.05)
-    time.sleep(0.2)
     process.send_signal(sent)
     if again is not None:
         time.sleep(again)
         process.send_signal(sent)
-    output, _ = process.communicate(timeout=20)
+    output, _ = process.communicate(timeout=300)
     return example.verified(Finished(exit_code=process.returncode, output=output), mark)
 
 
@@ -104,4 +131,23 @@ def test_an_interrupted_run_writes_what_it_found_and_leaves_no_process(
     assert run.document["run"]["exit_status"] == 2
     assert run.verdicts == {"quick": "passed", "slow": "not_run"}, str(run)
     assert run.states["slow"] == "pending"
+    assert not run.left_running
+
+
+@pytest.mark.parametrize("options", [(), ("--planverify-isolate",)], ids=["forked", "isolated"])
+def test_a_run_under_nohup_outlives_its_terminal(options: tuple[str, ...], tmp_path: Path):
+    example = Example(tmp_path, {"test_it.py": WAITS})
+    example.plan(
+        todo("first", "pytest test_it.py::test_first"), todo("second", "pytest test_it.py::test_second")
+    )
+    mark = uuid.uuid4().hex
+    process = started(example, mark, *options, under=("nohup",))
+
+    os.killpg(process.pid, signal.SIGHUP)
+    (tmp_path / "closed").touch()
+    output, _ = process.communicate(timeout=300)
+
+    run = example.verified(Finished(exit_code=process.returncode, output=output), mark)
+    assert run.exit_code == 0, str(run)
+    assert run.verdicts == {"first": "passed", "second": "passed"}
     assert not run.left_running

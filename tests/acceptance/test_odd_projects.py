@@ -1,4 +1,4 @@
-"""Odd projects, each a way in which a shared session could differ: the folded plan says what is true."""
+"""Odd projects, each a way in which a worker could differ from the command alone: the plan says."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ MOST_TELLING = (
     "sys_path_at_import",
     "module_first_imported",
     "late_warning",
-    "cov_fail_under",
     "expressions_in_the_ini_file",
     "conftest_reads_k",
     "order_of_paths",
@@ -40,9 +39,7 @@ MOST_TELLING = (
 
 
 @pytest.mark.parametrize("project", ODD_PROJECTS, ids=lambda project: project.name)
-def test_a_shared_session_says_of_an_odd_project_what_its_commands_say_alone(
-    project: OddProject, tmp_path: Path
-):
+def test_a_plan_says_of_an_odd_project_what_its_commands_say_alone(project: OddProject, tmp_path: Path):
     example = Example(tmp_path, project.files)
     example.plan(*(todo(f"t{number}", command) for number, command in enumerate(project.verdicts)))
 

@@ -60,7 +60,7 @@ def foreign(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 def an_interpreter(folder: Path) -> None:
     """An environment of its own that has what this one has."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=300)
     (site,) = folder.glob("lib/python*/site-packages")
     ours = [entry for entry in sys.path if entry.endswith("-packages")]
     (site / "ours.pth").write_text("\n".join(ours) + "\n")

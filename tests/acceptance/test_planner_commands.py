@@ -39,7 +39,7 @@ def planner(*words: str, cwd: Path, env: dict[str, str] | None = None, command: 
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert "Traceback" not in done.stderr, done.stderr
@@ -164,7 +164,7 @@ def test_nothing_is_coloured_in_a_pipe(red_shop: Example) -> None:
         cwd=red_shop.root,
         env=env,
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 
@@ -181,7 +181,7 @@ def test_a_reader_that_goes_away_is_no_error(red_shop: Example) -> None:
         env={**os.environ, **PLAIN},
         stdout=write,
         stderr=subprocess.PIPE,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     os.close(write)
@@ -200,7 +200,7 @@ def test_a_disk_that_is_full_is_said(red_shop: Example) -> None:
             stdout=full,
             stderr=subprocess.PIPE,
             encoding="utf-8",
-            timeout=60,
+            timeout=300,
             check=False,
         )
 
@@ -221,7 +221,7 @@ def test_ctrl_c_ends_it_with_one_line() -> None:
     assert running.stdout is not None
     assert running.stdout.readline() == "working\n"
     running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=30)
+    _, err = running.communicate(timeout=300)
 
     assert (running.returncode, err) == (130, "planner: interrupted\n")
 

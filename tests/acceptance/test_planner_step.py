@@ -134,7 +134,7 @@ def test_without_standard_input_there_is_nothing_to_do(folder: Path) -> None:
         env={**environment_of_a_reader(), "LC_ALL": "C"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 
@@ -357,7 +357,7 @@ def drive(desk: Path, *words: str, env: dict[str, str] | None = None) -> str:
         env={**environment_of_a_reader(), **(env or {})},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -26,7 +26,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         input=files["monday.jsonl"],
         stdout=subprocess.DEVNULL,
         encoding="utf-8",
-        timeout=60,
+        timeout=300,
         check=True,
     )
     return folder

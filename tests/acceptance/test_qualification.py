@@ -130,7 +130,7 @@ class Qualified:
         subprocess.run(["git", "init", "-q"], cwd=root, check=True)
         self.before = self.files()
         self.done = planverify("qualify", "--runs", "2", cwd=root)
-        self.file = root / ".planverify" / "qualification.json"
+        self.file = root / ".planverify/plans/calc/qualification.json"
         self.document = json.loads(self.file.read_text())
 
     def files(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from example_project import Example, Verified, todo
+from real_command import WORKER
 
 FILES = {
     "test_green.py": "import pathlib\ndef test_it():\n"
@@ -94,9 +95,11 @@ def test_where_no_todo_is_in_scope_there_is_nothing_to_verify(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("options", "times"), [((), 1), (("--planverify-isolate",), 5)], ids=["shared", "isolated"]
+    ("options", "isolation"), [((), WORKER), (("--planverify-isolate",), "cold")], ids=["worker", "cold"]
 )
-def test_a_test_that_five_todos_need_runs_once(options: tuple[str, ...], times: int, tmp_path: Path):
+def test_a_test_that_five_todos_need_runs_in_the_worker_of_each(
+    options: tuple[str, ...], isolation: str, tmp_path: Path
+):
     example = Example(tmp_path, FILES)
     spellings = (
         GREEN,
@@ -110,6 +113,5 @@ def test_a_test_that_five_todos_need_runs_once(options: tuple[str, ...], times: 
     run = example.verify(*options)
 
     assert set(run.verdicts.values()) == {"passed"}, str(run)
-    assert (tmp_path / "ran").read_text().split() == ["green"] * times
-    expected = "forked" if options else "session"
-    assert {run.check(name)["isolation"] for name in run.outcomes} == {expected}
+    assert (tmp_path / "ran").read_text().split() == ["green"] * 5
+    assert {run.check(name)["isolation"] for name in run.outcomes} == {isolation}

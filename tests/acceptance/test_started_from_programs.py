@@ -44,7 +44,7 @@ def test_a_program_that_calls_pytest_gets_the_same_verdicts(name: str, tmp_path:
         env=environment_of_a_reader(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

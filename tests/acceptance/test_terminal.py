@@ -71,14 +71,53 @@ def test_colour_is_as_pytest_has_it(
     assert bool(ESCAPE.search(run.output)) is coloured, repr(run.output)
 
 
-def test_a_narrow_terminal_cuts_no_line_in_two(example: Example):
+def test_a_narrow_terminal_wraps_prose_and_leaves_whole_what_is_copied(example: Example):
     run = example.verify("-v", env={"COLUMNS": "40"})
 
-    too_long = [line for line in run.output.splitlines() if len(line) > 40]
-    # what is to be copied and pasted stays whole
-    assert not [
-        line for line in too_long if "pytest " not in line and "::" not in line and "/" not in line
+    _, _, summary = run.output.partition("example  plan.yaml\n")
+    too_long = [line.strip() for line in summary.splitlines() if len(line) > 40]
+    assert not [line for line in too_long if not line.startswith(("pytest ", "planner explain "))], str(run)
+
+
+def test_without_a_terminal_nothing_is_cut_and_each_todo_is_told_when_it_is_decided(tmp_path: Path):
+    name = "test_" + "_".join(["a_name_that_is_rather_long"] * 5)
+    title = "A title of many words that takes more than eighty columns, as some titles of todos do"
+    example = Example(tmp_path, {"test_it.py": f"def {name}():\n    assert not '{'x' * 60}'\n"})
+    after = todo("after", "pytest test_it.py", after=("red",))
+    example.plan(
+        todo("red", "pytest test_it.py", title=title),
+        todo("green", expected_artifacts=["test_it.py"]),
+        after,
+    )
+
+    run = example.verify(env={"COLUMNS": ""})
+
+    assert run.output.splitlines()[0] == "verifying 3 criteria of 1 plan"
+    told = run.output.splitlines()[1:4]
+    assert [line.split()[:3] for line in told] == [
+        ["✗", "failed", "red"],
+        ["✓", "passed", "green"],
+        ["–", "blocked", "after"],
     ], str(run)
+    assert title in told[0]
+    assert f"    test_it.py::{name}\n" in run.output, str(run)
+    assert "…" not in run.output, str(run)
+    assert "\r" not in run.output
+
+
+def test_a_terminal_shows_what_runs_now_and_keeps_nothing_of_it(tmp_path: Path):
+    waits = "import time\ndef test_waits():\n    time.sleep(1.5)\n"
+    example = Example(tmp_path, {"test_it.py": waits})
+    example.plan(todo("slow", {"cmd": "pytest test_it.py", "timeout_seconds": 30}))
+
+    output, exit_code = at_a_terminal(example, says=[], TERM="xterm", COLUMNS="")
+
+    assert exit_code == 0, output
+    assert re.search(r"slow  \d+s of 30s  0/1  test_it.py::test_waits", output), output
+    assert "%" not in output
+    head, _, rest = output.rpartition("\x1b[J")
+    assert "verifying 1 criterion of 1 plan" in head
+    assert "30s" not in rest
 
 
 def test_quiet_says_less_and_verbose_more(example: Example, plain: Verified):
@@ -115,10 +154,12 @@ def test_the_debugger_has_the_terminal(tmp_path: Path):
     assert "done" not in output.splitlines()[-1]
 
 
-def at_a_terminal(example: Example, *options: str, says: list[str]) -> tuple[str, int]:
+def at_a_terminal(example: Example, *options: str, says: list[str], **settings: str) -> tuple[str, int]:
     """Run the command at a terminal of its own, and type a line at each prompt."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     env |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    env |= settings
+    env.pop("CI", None)
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(example.root)
@@ -126,7 +167,7 @@ def at_a_terminal(example: Example, *options: str, says: list[str]) -> tuple[str
         os.execve(sys.executable, command, env)
     output = b""
     answers = list(says)
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         ready, _, _ = select.select([terminal], [], [], 1)
         if not ready:

@@ -212,7 +212,9 @@ def cheated(project: Project, honest: Told, request: pytest.FixtureRequest) -> T
 
 
 def test_the_baseline_knows_who_had_a_say(project: Project, honest: Told) -> None:
-    inventory = json.loads((project.root / ".planverify" / "baseline.json").read_text())["inventory"]
+    inventory = json.loads((project.root / ".planverify/plans/example/baseline.json").read_text())[
+        "inventory"
+    ]
     assert {"hook": "pytest_collection_modifyitems", "file": "tests/conftest.py"} in inventory["hooks"]
     assert {"runner", "python", "assertion"} <= set(inventory["plugins"])
     assert "patched" not in inventory

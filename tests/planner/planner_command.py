@@ -11,6 +11,7 @@ import pytest
 
 from planner.cli import main
 from planner.edges.plan_file import load_plan
+from planner.edges.plan_folder import PlanFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,10 @@ class Command:
         self,
         *outcomes: dict[str, Any],
         plan: str = "plan.yaml",
-        path: str = ".planverify/outcomes.json",
+        path: str | None = None,
         **keys: Any,
     ) -> Path:
-        """Write outcomes of the plan as it is now."""
+        """Write outcomes of the plan as it is now, where its last run would have left them."""
         loaded = load_plan(self.folder / plan)
         document = {
             "schema_version": 1,
@@ -81,7 +82,8 @@ class Command:
             "outcomes": list(outcomes),
             **keys,
         }
-        target = self.folder / path
+        own = PlanFolder(loaded.root, loaded.plan.todo_list_id).outcomes
+        target = own if path is None else self.folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(json.dumps(document), encoding="utf-8")
         return target

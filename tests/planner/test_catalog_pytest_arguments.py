@@ -83,10 +83,9 @@ def test_the_launcher_is_told_from_the_arguments(
         "--disable-warnings --show-capture no",
     ],
 )
-def test_options_that_only_change_the_display_leave_no_trace(arguments: str) -> None:
+def test_options_that_only_change_the_display_let_pytest_be_configured_ahead(arguments: str) -> None:
     found = read(f"{arguments} tests/a.py")
     assert found.selections == ("tests/a.py",)
-    assert found.session_options == ()
     assert found.alone is None
     assert found.args == (*arguments.split(), "tests/a.py")
 
@@ -95,7 +94,7 @@ def test_options_that_only_change_the_display_leave_no_trace(arguments: str) -> 
     ("arguments", "kept"),
     [
         ("-s", ("--capture=no",)),
-        ("-qs", ("--capture=no",)),
+        ("-qs", ("-q", "--capture=no")),
         ("--capture=sys", ("--capture=sys",)),
         ("--capture sys", ("--capture=sys",)),
         ("-p no:randomly", ("-p", "no:randomly")),
@@ -118,7 +117,7 @@ def test_options_that_shape_the_session_are_kept_in_one_spelling(
     arguments: str, kept: tuple[str, ...]
 ) -> None:
     found = read(f"{arguments} tests/a.py")
-    assert found.session_options == kept
+    assert found.options == kept
     assert found.selections == ("tests/a.py",)
     assert found.alone is None
 
@@ -249,7 +248,37 @@ def test_the_table_agrees_with_the_options_of_the_installed_pytest(pytestconfig:
                     wrong.append(f"{name} is not known")
                 continue
             words = {0: module._Value.NONE, None: module._Value.ONE, 2: module._Value.TWO}
-            expected = {**words, "?": module._Value.OPTIONAL, "+": module._Value.ONE}[action.nargs]
+            expected = {**words, "?": module._Value.OPTIONAL, "+": module._Value.MANY}[action.nargs]
             if known.value is not expected:
                 wrong.append(f"{name} takes {expected.name}, not {known.value.name}")
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("-qrA", [("-q", ("-q",)), ("-r", ("-r", "A"))]),
+        ("-n=2 -r fE", [("-n", ("-n", "2")), ("-r", ("-r", "fE"))]),
+        ("--html a.html --css=b", [("--html", ("--html", "a.html")), ("--css", ("--css=b",))]),
+        ("--cov pkg --cov -x", [("--cov", ("--cov", "pkg")), ("--cov", ("--cov",)), ("-x", ("-x",))]),
+        (
+            "--json-report-omit log streams -q",
+            [("--json-report-omit", ("--json-report-omit", "log", "streams")), ("-q", ("-q",))],
+        ),
+        ("--metadata a b t.py", [("--metadata", ("--metadata", "a", "b")), ("", ("t.py",))]),
+        ("--strange=1 -- -x", [("--strange", ("--strange=1",)), ("", ("--",)), ("", ("-x",))]),
+    ],
+)
+def test_a_command_line_is_split_into_options_with_their_values(
+    words: str, options: list[tuple[str, tuple[str, ...]]]
+) -> None:
+    assert [(each.name, each.words) for each in module.split_options(words.split())] == options
+
+
+def test_only_options_that_are_not_known_are_told_to_be_unknown() -> None:
+    assert [
+        each.name for each in module.split_options(["-q", "--strange", "t.py", "-Z"]) if not each.known
+    ] == [
+        "--strange",
+        "-Z",
+    ]

@@ -22,7 +22,7 @@ from planner.rules.validation import VALIDATION_RULES
 from pytest_planverify.corpus import catalogue
 from pytest_planverify.diagnosis import RULES
 from pytest_planverify.diagnosis.learning import RULE as LEARNED
-from pytest_planverify.supervision.exit_status import ExitStatus
+from pytest_planverify.session.exit_status import ExitStatus
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def test_stale_outcomes_are_shown_and_said_to_be_stale(verified: Command) -> Non
 
     assert ran.status == 0
     assert (
-        "! .planverify/outcomes.json: the outcomes are of another version of the plan: of plan.yaml with"
+        ".planverify/plans/shop/outcomes.json: the outcomes are of another version of the plan: of plan"
         in ran.out
     )
     assert "├─ a             ✗ failed" in ran.out

@@ -16,7 +16,7 @@ from planner.edges.contracts.file import (
     render_contract,
     write_contract_file,
 )
-from planner.errors import ContractFileError
+from planner.errors import ContractFileError, FileWriteError
 from planner.model.contract import Contract
 
 FULL = {
@@ -84,7 +84,7 @@ def test_a_parameter_stands_on_one_line() -> None:
 def test_a_file_that_is_there_is_replaced_only_on_demand(tmp_path: Path) -> None:
     contract, file = Contract.model_validate(FULL), tmp_path / "c.json"
     file.write_text("mine")
-    with pytest.raises(FileExistsError):
+    with pytest.raises(FileWriteError, match="none is replaced"):
         write_contract_file(contract, file)
     assert file.read_text() == "mine"
     write_contract_file(contract, file, replace=True)

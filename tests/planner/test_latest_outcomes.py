@@ -28,7 +28,7 @@ def test_the_outcomes_below_the_root_are_found(command: Command) -> None:
 
     assert found.stale is None
     assert found.document.outcome("a").success
-    assert found.path == command.folder / ".planverify/outcomes.json"
+    assert found.path == command.folder / ".planverify/plans/shop/outcomes.json"
 
 
 def test_without_a_run_the_command_to_run_is_named(command: Command) -> None:
@@ -52,12 +52,24 @@ def test_a_folder_is_no_outcome_file(command: Command) -> None:
 
 
 def test_outcomes_of_another_plan_name_both(command: Command) -> None:
-    command.outcomes(done("a"), plans=[{"todo_list_id": "other", "path": "o.yaml", "digest": "sha256:1"}])
+    other = [{"todo_list_id": "other", "path": "o.yaml", "digest": "sha256:1"}]
+    given = command.outcomes(done("a"), plans=other, path="other.json")
 
     with pytest.raises(
         ForeignOutcomesError, match=r"are of 'other' \(o\.yaml\), not of 'shop' \(plan\.yaml\)"
     ):
-        latest_outcomes(load_plan(Path("plan.yaml")))
+        latest_outcomes(load_plan(Path("plan.yaml")), given)
+
+
+def test_two_plans_of_a_folder_have_outcomes_each(command: Command) -> None:
+    command.plan(with_test("b"), path="other.yaml", todo_list_id="other")
+    command.outcomes(done("a"))
+
+    with pytest.raises(NoOutcomesError):
+        latest_outcomes(load_plan(Path("other.yaml")))
+    command.outcomes(done("b", plan="other"), plan="other.yaml")
+    assert latest_outcomes(load_plan(Path("other.yaml"))).document.outcome("b").success
+    assert latest_outcomes(load_plan(Path("plan.yaml"))).document.outcome("a").success
 
 
 def test_outcomes_of_no_plan_are_foreign(command: Command) -> None:
@@ -205,7 +217,7 @@ def test_the_todos_of_stale_outcomes_may_be_gone(command: Command) -> None:
 
 def test_outcomes_of_several_plans_may_name_the_same_todo(command: Command) -> None:
     command.outcomes(done("a"))
-    path = command.folder / ".planverify/outcomes.json"
+    path = command.folder / ".planverify/plans/shop/outcomes.json"
     document = json.loads(path.read_text())
     document["plans"].append({"todo_list_id": "other", "path": "o.yaml", "digest": "sha256:1"})
     document["outcomes"] += [done("a", plan="other"), done("z", plan="other")]

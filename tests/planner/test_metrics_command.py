@@ -90,10 +90,17 @@ def test_metrics_of_nothing_are_a_wrong_usage(run: Command) -> None:
 
 
 def test_a_textfile_that_cannot_be_written_is_named(run: Command) -> None:
-    ran = run("metrics", "run.jsonl", "--textfile", "no/x.prom")
+    ran = run("metrics", "run.jsonl", "--textfile", "run.jsonl/x.prom")
 
     assert ran.status == 4
-    assert ran.err.startswith("planner: no/x.prom: No such file")
+    assert ran.err.startswith(
+        "planner: run.jsonl/x.prom: cannot be written: a part of its path is no folder"
+    )
+
+
+def test_a_textfile_may_be_read_by_its_collector(run: Command) -> None:
+    assert run("metrics", "run.jsonl", "--textfile", "x.prom").status == 0
+    assert Path("x.prom").stat().st_mode & 0o777 == 0o644
 
 
 def test_the_story_of_a_log_is_told_in_order(run: Command) -> None:

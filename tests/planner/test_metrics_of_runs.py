@@ -15,7 +15,7 @@ from run_stories import PAUSE, START, Kept, Story, todo, write_log
 
 from planner.edges import metrics as metrics_module
 from planner.edges.log_lines import GENESIS, encode
-from planner.edges.metrics import OTHER_PLANS, RunMetrics, exposition, label, write_textfile
+from planner.edges.metrics import OTHER_PLANS, RunMetrics, exposition, label
 from planner.edges.told_runs import is_log, run_of_log, run_of_store
 from planner.errors import LogError
 from planner.model.events import Decision, RunResumed, StopRequested
@@ -365,58 +365,3 @@ def test_what_cannot_be_read_is_no_log(tmp_path: Path) -> None:
     assert not is_log(tmp_path / "nothing")
     os.mkfifo(tmp_path / "pipe")
     assert not is_log(tmp_path / "pipe")
-
-
-def test_a_textfile_is_replaced_at_once_and_readable_for_others(tmp_path: Path) -> None:
-    target = tmp_path / "planverify.prom"
-    target.write_text("old")
-    target.chmod(0o600)
-    earlier = target.stat().st_ino
-    os.umask(umask := os.umask(0o077))
-    os.umask(0o077)
-    try:
-        write_textfile("new 1\n", target)
-    finally:
-        os.umask(umask)
-
-    assert target.read_text() == "new 1\n"
-    assert target.stat().st_mode & 0o777 == 0o644
-    assert target.stat().st_ino != earlier, "a reader has the old file or the new one"
-    assert [each.name for each in tmp_path.iterdir()] == ["planverify.prom"]
-
-
-def test_a_textfile_behind_a_link_is_written_where_the_link_leads(tmp_path: Path) -> None:
-    (tmp_path / "there").mkdir()
-    link = tmp_path / "planverify.prom"
-    link.symlink_to(tmp_path / "there" / "real.prom")
-    write_textfile("x 1\n", link)
-
-    assert link.is_symlink()
-    assert (tmp_path / "there" / "real.prom").read_text() == "x 1\n"
-
-
-def test_a_textfile_that_cannot_be_written_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(OSError, match="No such file") as gone:
-        write_textfile("x 1\n", tmp_path / "no" / "x.prom")
-    assert gone.value.filename == str(tmp_path / "no" / "x.prom")
-
-    def full(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    (tmp_path / "x.prom").write_text("old")
-    with pytest.raises(OSError, match="No space") as failed:
-        write_textfile("x 1\n", tmp_path / "x.prom")
-    assert failed.value.filename == str(tmp_path / "x.prom")
-    assert [each.name for each in tmp_path.iterdir()] == ["x.prom"]
-    assert (tmp_path / "x.prom").read_text() == "old"
-
-    def interrupted(handle: int) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("os.fsync", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        write_textfile("x 1\n", tmp_path / "x.prom")
-    assert [each.name for each in tmp_path.iterdir()] == ["x.prom"]

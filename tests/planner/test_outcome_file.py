@@ -58,23 +58,6 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_rubbish(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "outcomes.json"
-    write_outcomes(DOCUMENT, path)
-    before = path.read_bytes()
-
-    def fail(*_: object) -> None:
-        raise OSError("the disk is full")
-
-    monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(OSError, match="disk is full"):
-        write_outcomes(DOCUMENT.model_copy(update={"outcomes": ()}), path)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_keys_of_a_newer_version_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "outcomes.json"
     values = json.loads(DOCUMENT.model_dump_json())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,7 @@ import pytest
 import yaml
 
 from planner.edges.plan_file import load_plan
-from planner.edges.rewriting import Rewritten, rewrite, write_new_plan
+from planner.edges.rewriting import Rewritten, rewrite
 from planner.errors import PlanFileError, PlannerError
 from planner.model.plan import (
     AcceptanceCriteria,
@@ -715,97 +713,6 @@ def test_a_root_with_an_odd_name_is_named_so_that_it_is_read(
     example = Example(tmp_path / "~plans", PLAN)
     found = rewrite(example.loaded, example.plan, target=tmp_path / "new.yaml")
     assert "root: ./~plans\n" in found.text
-
-
-def test_a_new_plan_is_written_with_the_mode_of_the_old(example: Example) -> None:
-    write_new_plan("", example.path.with_name("none.yaml"), old=example.path.with_name("gone.yaml"))
-    assert stat.S_IMODE(example.path.with_name("none.yaml").stat().st_mode) == 0o644
-    example.path.with_name("none.yaml").unlink()
-    for mode in (0o640, 0o4755):
-        example.path.chmod(mode)
-        target = example.path.with_name(f"new{mode}.yaml")
-        write_new_plan("a: é\r\n", target, old=example.path)
-        assert target.read_bytes() == "a: é\r\n".encode()
-        assert stat.S_IMODE(target.stat().st_mode) == mode & 0o777
-    assert sorted(path.name for path in example.path.parent.iterdir()) == [
-        "new2541.yaml",
-        "new416.yaml",
-        "plan.yaml",
-    ]
-
-
-def refusal(target: Path, old: Path) -> str:
-    before = sorted(target.parent.iterdir()) if target.parent.is_dir() else None
-    with pytest.raises(PlannerError) as caught:
-        write_new_plan("x: 1\n", target, old=old)
-    assert (sorted(target.parent.iterdir()) if target.parent.is_dir() else None) == before
-    assert "\n" not in str(caught.value)
-    return str(caught.value).removeprefix(f"{target}: ")
-
-
-def test_no_file_is_overwritten(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, old = example.path.parent, example.path
-    (folder / "link.yaml").symlink_to("plan.yaml")
-    (folder / "dangling.yaml").symlink_to("nowhere.yaml")
-    (folder / "hard.yaml").hardlink_to(old)
-    (folder / "other.yaml").write_text("mine")
-    (folder / "folder.yaml").mkdir()
-    itself = "this is the plan itself; name another file"
-    taken = "there is such a file already; name another file, or remove it"
-    assert refusal(old, old) == refusal(folder / "link.yaml", old) == itself
-    assert refusal(old, folder / "link.yaml") == refusal(folder / "hard.yaml", old) == itself
-    for name in ("other.yaml", "folder.yaml", "dangling.yaml"):
-        assert refusal(folder / name, old) == taken
-    assert old.read_text() == PLAN
-    assert (folder / "other.yaml").read_text() == "mine"
-
-
-@pytest.mark.parametrize("has_links", [True, False])
-def test_a_file_that_appears_meanwhile_is_not_overwritten(
-    example: Example, monkeypatch: pytest.MonkeyPatch, has_links: bool
-) -> None:
-    target = example.path.with_name("new.yaml")
-    link = os.link
-
-    def late(source: Path, to: Path) -> None:
-        target.write_text("mine")
-        if not has_links:
-            raise PermissionError(1, "Operation not permitted")
-        link(source, to)
-
-    monkeypatch.setattr(os, "link", late)
-    with pytest.raises(PlannerError, match="there is such a file already"):
-        write_new_plan("x: 1\n", target, old=example.path)
-    assert target.read_text() == "mine"
-
-
-def test_without_hard_links_the_file_is_renamed(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(*_: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", unknown)
-    target = example.path.with_name("new.yaml")
-    write_new_plan("x: 1\n", target, old=example.path)
-    assert target.read_text() == "x: 1\n"
-    assert len(list(target.parent.iterdir())) == 2
-
-
-def test_a_place_that_cannot_be_written_says_why(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, old = example.path.parent, example.path
-    assert refusal(folder / "none" / "new.yaml", old) == (
-        f"there is no folder {folder / 'none'}; make it, or name another file"
-    )
-    assert refusal(old / "new.yaml", old) == f"{old} is no folder; name another file"
-    assert "it cannot be written (" in refusal(folder / "a\0b", old)
-    assert "it cannot be written (File name too long)" in refusal(folder / ("n" * 300 + ".yaml"), old)
-
-    def denied(*_: object) -> int:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(os, "open", denied)
-    assert refusal(folder / "new.yaml", old) == (
-        f"nothing may be written into {folder}; change its permissions, or name another file"
-    )
 
 
 def test_questions_of_many_lines_stand_in_lists(example: Example) -> None:

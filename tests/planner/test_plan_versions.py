@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -193,14 +192,12 @@ def test_a_place_that_cannot_be_written_is_told(plan: Path, monkeypatch: pytest.
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        assert versions.write() == [
-            "newest.yaml: the newest plan could not be written: No space left on device"
-        ]
+        [told] = versions.write()
+        assert told.startswith("the newest plan could not be written: ")
         assert versions.write() == [], "it is told once"
     assert [each.name for each in plan.parent.iterdir() if each.is_file()] == ["plan.yaml"]
     assert versions.write() == []
     assert plan.with_name("newest.yaml").read_text() == PLAN
-    far = PlanVersions(plan.parent / "no/newest.yaml", None)
+    far = PlanVersions(plan / "newest.yaml", None)
     far.take(submitted(plan), ())
-    assert "No such file or directory" in " ".join(far.write())
-    assert stat.S_ISDIR(plan.parent.stat().st_mode)
+    assert "a part of its path is no folder" in " ".join(far.write())

@@ -12,12 +12,12 @@ import pytest
 from planner.edges import run_completing, store_log
 from planner.edges.event_lines import MAX_EVENT_BYTES, read_event
 from planner.edges.log_lines import event_text
+from planner.edges.plan_folder import IGNORED, file_name
 from planner.edges.plan_tree import load_tree
 from planner.edges.run_completing import EventCompleter
 from planner.edges.run_log import RunLog
 from planner.edges.run_session import RunSession, RunSettings
 from planner.edges.store import Store, StoreError
-from planner.edges.usual_log import as_file_name
 from planner.errors import LogError, RefusedEvent
 from planner.model.events import PlanSubmitted, SubPlanLoaded, Verified
 
@@ -226,20 +226,9 @@ def test_without_options_the_log_is_below_the_root(desk: Desk) -> None:
 
     logs = desk.folder / ".planverify/logs"
     assert (logs / "shop.jsonl").exists()
-    assert (logs / f"{as_file_name('night run')}.jsonl").exists()
-    assert (desk.folder / ".planverify/.gitignore").read_text().endswith("*\n")
+    assert (logs / f"{file_name('night run')}.jsonl").exists()
+    assert (desk.folder / ".planverify/.gitignore").read_text() == IGNORED
     assert (logs / "shop.jsonl").stat().st_mode & 0o777 == 0o600
-
-
-def test_any_name_of_a_plan_gives_the_name_of_a_file() -> None:
-    assert as_file_name("shop-2.x_y") == "shop-2.x_y"
-    odd = ["../shop", "shop 1", "shop/1", ".shop", "ß", "a" * 200, "\ud800"]
-    names = [as_file_name(each) for each in odd]
-    assert len(set(names)) == len(names)
-    for name in names:
-        assert "/" not in name
-        assert not name.startswith(".")
-        assert len(name) < 100
 
 
 def test_a_folder_for_the_log_that_cannot_be_made_is_said(desk: Desk) -> None:

@@ -76,7 +76,10 @@ def test_what_is_done_is_left_out_unless_the_plan_has_changed_since(planner: Com
     found = planner("waves", "--json").json
     assert (len(named(found)), found["done"]) == (2, [])
     assert "another version of the plan" in found["remarks"][0]
-    assert "! .planverify/outcomes.json: the outcomes are of another version" in planner("waves").out
+    assert (
+        "! .planverify/plans/shop/outcomes.json: the outcomes are of another version"
+        in planner("waves").out
+    )
     assert planner("waves", "--outcomes", "missing.json").status == 4
 
 

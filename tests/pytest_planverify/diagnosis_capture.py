@@ -11,7 +11,7 @@ import pytest
 
 from planner.model.evidence import Evidence
 from planner.model.taxonomy import Category, Owner
-from pytest_planverify.observing.evidence import (
+from pytest_planverify.observe.evidence import (
     ProjectMap,
     collection_evidence,
     startup_evidence,

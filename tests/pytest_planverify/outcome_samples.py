@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from _pytest._io import TerminalWriter
 
@@ -92,7 +94,7 @@ def data_todo() -> Outcome:
             "tests[0]",
             cmd="pytest tests/test_adapter.py -q",
             duration_ms=190,
-            isolation=Isolation.SESSION,
+            isolation=Isolation.WORKER,
             tests=results("tests/test_adapter.py", "test_rows", "test_types", "test_order"),
         ),
         check("expected_artifacts[0]", CheckKind.ARTIFACT, title="data/ohlcv.csv", duration_ms=1),
@@ -151,7 +153,7 @@ def indicator_todo() -> Outcome:
             verdict=Verdict.FAILED,
             cmd="pytest tests/test_indicators.py -q --json-report",
             duration_ms=41,
-            isolation=Isolation.SESSION,
+            isolation=Isolation.WORKER,
             tests=results(path, "test_engulfing", "test_hammer")
             + results(
                 path,
@@ -266,17 +268,17 @@ def mixed_document() -> OutcomeDocument:
 def screen_text(
     write: Callable[[TerminalWriter], object],
     *,
-    width: int = 80,
+    width: int | None = 80,
     color: bool = False,
     encoding: str = "utf-8",
 ) -> str:
-    """What ``write`` puts on a terminal of that width."""
+    """What ``write`` puts on a terminal of that width, or into a pipe."""
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding, newline="\n", write_through=True)
     tw = TerminalWriter(stream)
-    tw.fullwidth = width
     tw.hasmarkup = color
-    write(tw)
+    with mock.patch.dict(os.environ, {"COLUMNS": "" if width is None else str(width)}):
+        write(tw)
     stream.flush()
     return raw.getvalue().decode(encoding)
 

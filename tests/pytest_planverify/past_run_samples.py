@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from planner.model.evidence import Evidence, EvidenceKind
+from planner.model.journal import RestsOn
 from planner.model.outcome import Check, CheckKind, Verdict
 from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.options import PlanArgument, Settings
-from pytest_planverify.supervision.check_runs import CheckRun
-from pytest_planverify.supervision.chosen import ChosenPlan, load_plans
-from pytest_planverify.supervision.prepared import reference_of
-from pytest_planverify.supervision.run_folder import RunFolder
-from pytest_planverify.supervision.run_records import RunJournal, open_journal
-from pytest_planverify.supervision.tree_state import TreeWatch
+from pytest_planverify.session.check_runs import CheckRun
+from pytest_planverify.session.chosen import ChosenPlan, load_plans
+from pytest_planverify.session.prepare import reference_of
+from pytest_planverify.session.run_folder import RunFolder
+from pytest_planverify.session.run_records import RunJournal, open_journal
+from pytest_planverify.session.tree_state import TreeWatch
 
 PLAN = "killed"
 ITEMS = (
@@ -45,8 +46,8 @@ def settings(**given: Any) -> Settings:
         "scope": "all",
         "confirmations": 5,
         "deselect": (),
-        "session_args": (),
-        "shared_args": (),
+        "maxfail": 0,
+        "worker_args": (),
     }
     fields = dataclasses.fields(Settings)
     usual |= {field.name: False for field in fields if field.type == "bool"}
@@ -90,7 +91,13 @@ class Killed:
         )
 
     def judged(
-        self, todo_id: str, check_id: str = "tests[0]", verdict: str = "passed", *, final: bool = True
+        self,
+        todo_id: str,
+        check_id: str = "tests[0]",
+        verdict: str = "passed",
+        *,
+        final: bool = True,
+        rests_on: RestsOn | None = None,
     ) -> Killed:
         """Write down a verdict."""
         evidence = (Evidence(kind=EvidenceKind.TEST, check_id=check_id, headline="assert 1 == 2"),) * (
@@ -102,9 +109,8 @@ class Killed:
             verdict=Verdict(verdict),
             cmd="pytest",
         )
-        self.journal.check_judged(
-            todo_id, CheckRun(check=check, evidence=evidence, properties=[("rows", 3)]), final=final
-        )
+        run = CheckRun(check=check, evidence=evidence, properties=[("rows", 3)], rests_on=rests_on)
+        self.journal.check_judged(todo_id, run, final=final)
         return self
 
     def forged(self, line: str) -> Killed:

@@ -16,10 +16,10 @@ from planner.model.outcome import Check, CheckKind, Diagnosis, TodoState, Verdic
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Owner, Role
 from pytest_planverify.options import PlanArgument
-from pytest_planverify.supervision.assembling import Assembler, summary_of, todo_state
-from pytest_planverify.supervision.changes import Changes
-from pytest_planverify.supervision.check_runs import CheckRun, PlanResult, masked, title_of
-from pytest_planverify.supervision.chosen import ChosenPlan, last_failed, load_plans, todos_in_scope
+from pytest_planverify.session.assembling import Assembler, summary_of, todo_state
+from pytest_planverify.session.changes import Changes
+from pytest_planverify.session.check_runs import CheckRun, PlanResult, masked, title_of
+from pytest_planverify.session.chosen import ChosenPlan, load_plans, todos_in_scope
 
 PASSED, FAILED, FLAKY = Verdict.PASSED, Verdict.FAILED, Verdict.FLAKY
 INCONCLUSIVE, NOT_RUN, HUMAN = Verdict.INCONCLUSIVE, Verdict.NOT_RUN, Verdict.NEEDS_HUMAN
@@ -287,12 +287,3 @@ def test_claimed_todos_bring_what_they_depend_on(tmp_path: Path):
 
     assert [each.id for each in todos_in_scope(chosen, "claimed")] == ["a", "b", "c"]
     assert len(todos_in_scope(chosen, "ready")) == 4
-
-
-def test_an_outcome_file_that_cannot_be_read_is_a_usage_error(tmp_path: Path):
-    plan = plan_of(tmp_path, todo("a", "pytest x.py"))
-    assert last_failed(tmp_path / "none.json", FlatPlan(loaded=plan)) == {}
-
-    (tmp_path / "bad.json").write_text("{")
-    with pytest.raises(pytest.UsageError, match="--lf: "):
-        last_failed(tmp_path / "bad.json", FlatPlan(loaded=plan))

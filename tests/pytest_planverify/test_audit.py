@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from forked import in_fork
 
-from pytest_planverify.observing import audit
-from pytest_planverify.observing.granting import denies_anything, judge_of
-from pytest_planverify.observing.origins import origin_finder
-from pytest_planverify.observing.reaching import (
+from pytest_planverify.observe import audit
+from pytest_planverify.observe.granting import denies_anything, judge_of
+from pytest_planverify.observe.origins import origin_finder
+from pytest_planverify.observe.reaching import (
     CONNECT,
     PROCESS,
     WRITE,
@@ -30,7 +30,7 @@ from pytest_planverify.observing.reaching import (
     readers,
     stamp_of,
 )
-from pytest_planverify.observing.spec import Sandbox, SessionSpec
+from pytest_planverify.observe.spec import Sandbox, Start, WorkerSpec
 
 # -- what was reached for --------------------------------------------------------------------------
 
@@ -322,15 +322,16 @@ def test_the_fixture_of_a_wider_scope_is_told():
 # -- the hook --------------------------------------------------------------------------------------
 
 
-def spec(folder: Path, **sandbox: Any) -> SessionSpec:
-    return SessionSpec(
-        session_id="s1",
-        root=str(folder),
+def spec(folder: Path, **sandbox: Any) -> WorkerSpec:
+    return WorkerSpec(
+        worker_id="w1",
+        check="plan::t::tests[0]",
+        start=Start(root=str(folder)),
         args=("--basetemp", str(folder / "base")),
-        wanted=(),
         journal=str(folder / "journal.jsonl"),
         log=None,
         stacks=str(folder / "stacks"),
+        board=str(folder / "phases"),
         sandbox=(Sandbox(root=str(folder), **sandbox),) if sandbox else (),
     )
 
@@ -385,7 +386,7 @@ def test_the_hook_refuses_what_is_denied_and_counts_what_is_recorded(tmp_path: P
         ("write", "/also-not-granted", True): 1,
     }
     assert {each["path"] for each in records} == {"conftest.py"}
-    assert {each["session"] for each in records} == {"s1"}
+    assert {each["session"] for each in records} == {"w1"}
 
 
 def test_a_file_that_is_opened_through_a_folder_is_told_of_once_it_was_written(tmp_path: Path):

@@ -18,10 +18,10 @@ from planner.model.outcome import Check, CheckKind, TestOutcome, TestResult, Ver
 from planner.model.plan import CommandSpec, Todo
 from planner.rules.criteria import STAY_GREEN, TURN_GREEN, command_criterion
 from pytest_planverify.baseline import KeptBaseline
-from pytest_planverify.judgement import Judgement
-from pytest_planverify.supervision.check_runs import CheckRun
-from pytest_planverify.supervision.demands import NO_BASELINE, Demands
-from pytest_planverify.supervision.schedule import Job
+from pytest_planverify.checks.result import Judgement
+from pytest_planverify.session.check_runs import CheckRun
+from pytest_planverify.session.demands import NO_BASELINE, Demands
+from pytest_planverify.session.schedule import Job
 
 AT_BASE = {
     "t.py::green": {"outcome": "passed"},
@@ -78,8 +78,6 @@ def job(flat: FlatPlan, wanted: Todo, check_id: str = STAY_GREEN) -> Job:
         todo=wanted,
         criterion=command_criterion(check_id, CommandSpec(cmd="pytest t.py")),
         plan=flat.loaded,
-        stage=0,
-        own_session=None,
     )
 
 

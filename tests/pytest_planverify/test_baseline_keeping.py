@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 from pathlib import Path
 
@@ -12,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.edges.baseline_file import baseline_bytes, parse_baseline, read_baseline
-from planner.errors import BaselineError
+from planner.edges.plan_folder import PlanFolder
+from planner.errors import BaselineError, FileWriteError
 from planner.model.baseline import (
     Acceptance,
     Baseline,
@@ -146,7 +146,7 @@ def test_only_the_owner_reads_the_file_and_git_ignores_it(repository: Path) -> N
 def test_any_name_of_a_plan_is_kept_by_git(repository: Path, plan: str) -> None:
     _, unkept = keep_baseline(repository, document(plan), {})
     assert unkept is None
-    (repository / ".planverify" / "baseline.json").unlink()
+    PlanFolder(repository, plan).baseline.unlink()
     assert loaded(repository, plan).document.plan == plan
 
 
@@ -155,8 +155,10 @@ def test_the_plans_of_one_root_have_a_baseline_each(tmp_path: Path) -> None:
     keep_baseline(tmp_path, document("two"), {})
     assert loaded(tmp_path, "one").document.plan == "one"
     assert loaded(tmp_path, "two").document.plan == "two"
-    with pytest.raises(BaselineError, match="of the plan 'one', not of 'three'"):
-        load_baseline(tmp_path, "three")
+    assert load_baseline(tmp_path, "three") is None
+    PlanFolder(tmp_path, "one").baseline.replace(PlanFolder(tmp_path, "two").baseline)
+    with pytest.raises(BaselineError, match="of the plan 'one', not of 'two'"):
+        load_baseline(tmp_path, "two")
 
 
 def test_a_sub_plan_by_itself_has_its_part_of_the_parents_baseline(tmp_path: Path) -> None:
@@ -313,15 +315,16 @@ def test_what_is_no_baseline_is_refused_in_one_line(tmp_path: Path, data: bytes,
 
 
 def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / ".planverify").mkdir()
-    (tmp_path / ".planverify" / "baseline.json").symlink_to(tmp_path / "nowhere")
+    path = PlanFolder(tmp_path, "shop").baseline
+    path.parent.mkdir(parents=True)
+    path.symlink_to(tmp_path / "nowhere")
     with pytest.raises(BaselineError, match="cannot be read"):
         load_baseline(tmp_path, "shop")
-    os.remove(tmp_path / ".planverify" / "baseline.json")
-    (tmp_path / ".planverify" / "baseline.json").mkdir()
-    with pytest.raises(BaselineError, match="it is a folder where the baseline belongs"):
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(FileWriteError, match="it is a folder"):
         keep_baseline(tmp_path, document(), {})
-    (tmp_path / ".planverify" / "baseline.json").rmdir()
+    path.rmdir()
     (tmp_path / ".planverify" / "baseline").write_text("")
-    with pytest.raises(BaselineError, match="cannot be written"):
+    with pytest.raises(FileWriteError, match="cannot be written"):
         keep_baseline(tmp_path, document(), {"0" * 64: b"x"})

@@ -421,7 +421,7 @@ def test_of_two_causes_the_one_with_more_consequences_goes_first() -> None:
     many = [seen("a", raised(f"test_b.py::test_{n}", ("shop/cart.py", "add"))) for n in range(3)]
     causes = find_causes([*few, *many], PLAN)
     assert [cause.tests for cause in causes] == [3, 1]
-    assert causes[0].because == "more fails by it than by the next"
+    assert causes[0].because == "explains more failures than the next"
 
 
 def test_the_environment_of_a_part_does_not_come_before_what_cannot_be_imported() -> None:
@@ -498,7 +498,7 @@ def test_a_cause_names_those_that_it_probably_explains(
     first, second = find_causes([late, early], PLAN)
     assert first.signatures == (early.diagnosis.signature,)
     assert first.explains == second.signatures == (late.diagnosis.signature,)
-    assert second.because == "it is probably gone with cause 1"
+    assert second.because == "likely fixed by cause 1"
 
 
 NOT_EXPLAINED: dict[str, tuple[Seen, Seen]] = {
@@ -552,5 +552,5 @@ def test_a_long_chain_of_todos_is_ordered() -> None:
     found = [seen(f"t{n}", wrong(f"test_{n}.py::test_it")) for n in (2_999, 0)]
     causes = find_causes(found, chain)
     assert [cause.todos[0].todo_id for cause in causes] == ["t0", "t2999"]
-    assert causes[0].because == "it is in an earlier todo than the next"
+    assert causes[0].because == "in an earlier todo than the next"
     assert causes[0].owner is not Owner.PLAN

@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 from planner.model.kinds import Side
-from pytest_planverify.supervision.changed_files import MOST, changed_files
-from pytest_planverify.supervision.changes import Changes
+from pytest_planverify.session.changed_files import MOST, changed_files
+from pytest_planverify.session.changes import Changes
 
 
 def _repository(root: Path) -> None:

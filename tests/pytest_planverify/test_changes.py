@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_planverify.supervision import changes
-from pytest_planverify.supervision.changes import Changes
+from pytest_planverify.session import changes
+from pytest_planverify.session.changes import Changes
 
 
 def git(folder: Path, *args: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_planverify.command_line import CommandLine, looks_like_plan
+from pytest_planverify.command_line import MOST_WORKERS, CommandLine, looks_like_plan
 
 HERE = Path("/here")
 
@@ -49,8 +49,6 @@ def told(line: CommandLine) -> dict[str, Any]:
         ("--last-failed", {"last_failed": True}),
         ("--co", {"collect_only": True}),
         ("--collect-only", {"collect_only": True}),
-        ("--junitxml=j.xml", {"junit": "j.xml"}),
-        ("--junit-xml j.xml", {"junit": "j.xml"}),
         ("--ff --nf --sw --stepwise-skip --cache-clear --continue-on-collection-errors", {}),
         ("-v", {"every": ["-v"]}),
         ("-vvq", {"every": ["-v", "-v", "-q"]}),
@@ -60,8 +58,8 @@ def told(line: CommandLine) -> dict[str, Any]:
         ("--capture=no", {"every": ["--capture=no"], "interactive": True}),
         ("--capture no", {"every": ["--capture", "no"], "interactive": True}),
         ("--capture=fd", {"every": ["--capture=fd"]}),
-        ("--pdb", {"shared": ["--pdb"], "interactive": True, "debugger": True}),
-        ("--trace", {"shared": ["--trace"], "interactive": True, "debugger": True}),
+        ("--pdb", {"every": ["--pdb"], "interactive": True, "debugger": True}),
+        ("--trace", {"every": ["--trace"], "interactive": True, "debugger": True}),
         ("-p no:x -pfoo", {"every": ["-p", "no:x", "-p", "foo"]}),
         ("-o a=b -W error -rA", {"every": ["-o", "a=b", "-W", "error", "-r", "A"]}),
         ("--tb short", {"every": ["--tb", "short"]}),
@@ -70,17 +68,16 @@ def told(line: CommandLine) -> dict[str, Any]:
         ("-c=conf.ini", {"every": ["-c", "/here/conf.ini"]}),
         ("--rootdir sub", {"every": ["--rootdir=/here/sub"]}),
         ("--rootdir=/abs", {"every": ["--rootdir=/abs"]}),
-        ("-n 2", {"shared": ["-n", "2"], "distributed": True}),
-        ("-n2", {"shared": ["-n", "2"], "distributed": True}),
-        ("-d", {"shared": ["-d"], "distributed": True}),
-        ("-nauto", {"shared": ["-n", "auto"], "distributed": True}),
-        ("--numprocesses=2", {"shared": ["--numprocesses=2"], "distributed": True}),
-        ("--dist load", {"shared": ["--dist", "load"], "distributed": True}),
-        ("--dist=worksteal", {"shared": ["--dist=worksteal"], "distributed": True}),
-        ("--cov=pkg --cov-report term", {"shared": ["--cov=pkg", "--cov-report", "term"]}),
-        ("--cov pkg", {"shared": ["--cov", "pkg"]}),
-        ("--cov plan.yaml", {"shared": ["--cov"], "plans": ["plan.yaml"]}),
-        ("--no-cov", {"shared": ["--no-cov"]}),
+        ("-n 2", {"workers": 2}),
+        ("-n2", {"workers": 2}),
+        ("-n=3", {"workers": 3}),
+        ("-n0", {}),
+        ("--numprocesses=2", {"workers": 2}),
+        ("--dist loadscope --maxprocesses=4 --max-worker-restart=1", {}),
+        ("--cov=pkg --cov-report term", {"every": ["--cov=pkg", "--cov-report", "term"]}),
+        ("--cov pkg", {"every": ["--cov", "pkg"]}),
+        ("--cov plan.yaml", {"every": ["--cov"], "plans": ["plan.yaml"]}),
+        ("--no-cov", {"every": ["--no-cov"]}),
         ("--foo", {"every": ["--foo"]}),
         ("--foo=bar", {"every": ["--foo=bar"]}),
         ("--foo bar", {"every": ["--foo", "bar"]}),
@@ -105,10 +102,10 @@ def test_each_word_goes_where_it_belongs(line: str, found: dict[str, Any]):
         ("-n", "-n needs a value"),
         ("--planverify-scope", "--planverify-scope needs a value"),
         ("tests/test_x.py", "tests/test_x.py: no such plan; --planverify takes plan files"),
-        ("--dist loadscope", "--dist loadscope cannot be used with --planverify: it loses tests"),
-        ("--dist=loadfile", "use --dist load or worksteal"),
-        ("--dist=loadgroup", "a group may be spread over several workers"),
-        ("--dist=each", "it runs every test once a worker"),
+        ("-n many", "-n many: it is no number from 0 to 64, nor auto"),
+        ("-n65", "it is no number from 0 to 64"),
+        ("-d", "say how many at once with -n N"),
+        ("--tx 2*popen", "--planverify runs criteria in processes of this machine"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_remedy(line: str, said: str):
@@ -116,6 +113,14 @@ def test_what_cannot_be_meant_is_refused_with_the_remedy(line: str, said: str):
         sort(line)
 
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("word", ["-nauto", "-n logical", "--numprocesses auto"])
+def test_auto_is_one_worker_a_core_and_no_more_than_are_allowed(word: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(100)), raising=False)
+    assert sort(word).workers == MOST_WORKERS
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {3, 5})
+    assert sort(word).workers == 2
 
 
 def test_a_file_of_any_name_may_be_a_plan_if_it_is_there(tmp_path: Path):

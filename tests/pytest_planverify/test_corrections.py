@@ -15,15 +15,15 @@ from learning_samples import NOW, said, unusable
 
 from planner.edges import correction_reader
 from planner.edges.correction_reader import NEWEST
+from planner.edges.plan_folder import HOME
 from planner.edges.store import Store, sqlite, versions
 from planner.edges.store.opening import USUAL
 from planner.model.taxonomy import Category
 from pytest_planverify import hookspecs
 from pytest_planverify.diagnosis import diagnose
-from pytest_planverify.supervision import opinions as asking
-from pytest_planverify.supervision.corrections import FILE, Corrections
-from pytest_planverify.supervision.opinions import Opinions
-from pytest_planverify.supervision.run_folder import FOLDER
+from pytest_planverify.session import opinions as asking
+from pytest_planverify.session.corrections import FILE, Corrections
+from pytest_planverify.session.opinions import Opinions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +66,7 @@ def correct(home: Path) -> None:
 
 
 def test_the_store_is_where_and_as_the_planner_has_it() -> None:
-    assert USUAL.as_posix() == f"{FOLDER}/{FILE}"
+    assert USUAL.as_posix() == f"{HOME}/{FILE}"
     assert versions.VERSION == NEWEST
 
 

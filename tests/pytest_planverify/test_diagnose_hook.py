@@ -16,7 +16,7 @@ from planner.model.kinds import EvidenceKind, Phase, Side
 from planner.model.outcome import Diagnosis
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify import hookspecs
-from pytest_planverify.supervision.opinions import Opinions
+from pytest_planverify.session.opinions import Opinions
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -145,7 +145,7 @@ def test_the_verifier_at_the_bottom_of_a_stack_is_left_out_and_what_it_called_st
     stack = (
         "Current thread 0x1 (most recent call first):\n"
         '  File "/project/tests/test_cart.py", line 9 in test_total\n'
-        '  File "/venv/lib/python3.11/site-packages/pytest_planverify/observing/session.py", line 5 in run\n'
+        '  File "/venv/lib/python3.11/site-packages/pytest_planverify/observe/worker.py", line 5 in run\n'
         '  File "/project/plan_runner.py", line 1 in main\n'
     )
 

@@ -8,7 +8,7 @@ from planner.model.evidence import AuditEvent
 from planner.model.outcome import Check, CheckKind, Failure, Outcome, TodoState, Verdict
 from planner.model.plan import Todo, TodoStatus
 from planner.model.taxonomy import Category
-from pytest_planverify.supervision.exit_status import ExitStatus, counting, exit_status
+from pytest_planverify.session.exit_status import ExitStatus, counting, exit_status
 
 DONE, FAILED, TESTING = TodoState.DONE, TodoState.TEST_FAILED, TodoState.TESTING
 BLOCKED, PENDING = TodoState.BLOCKED, TodoState.PENDING
@@ -43,6 +43,14 @@ def outcome(state: TodoState, *verdicts: str, todo_id: str = "t") -> Outcome:
 def test_the_first_that_applies(outcomes: list[Outcome], status: ExitStatus):
     assert exit_status(outcomes) is status
     assert exit_status(outcomes, interrupted=True) is ExitStatus.INTERRUPTED
+
+
+def test_todos_that_nobody_asked_for_do_not_count():
+    outcomes = [outcome(DONE, "passed", todo_id="a"), outcome(FAILED, "failed", todo_id="b")]
+    todos = {("p", name): Todo(id=name, title=name) for name in ("a", "b")}
+
+    for scope in ("all", "ready"):
+        assert [each.todo_id for each in counting(outcomes, todos, scope, {("p", "b")})] == ["a"]
 
 
 @pytest.mark.parametrize(

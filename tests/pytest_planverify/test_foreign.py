@@ -11,10 +11,10 @@ import pytest
 
 from planner.model.evidence import EvidenceKind
 from planner.model.outcome import TestOutcome, Verdict, Witness
-from pytest_planverify.supervision.asked import Asked
-from pytest_planverify.supervision.foreign import read_json_report, read_junit, run_foreign
+from pytest_planverify.session.foreign import read_json_report, read_junit, run_foreign
+from pytest_planverify.session.judge import JudgedCommand
 
-ASKED = Asked(key="k", check_id="tests[0]", limit_seconds=30, selections=("test_x.py",))
+COMMAND = JudgedCommand(check_id="tests[0]", limit_seconds=30, selections=("test_x.py",))
 PYTEST = (sys.executable, "-m", "pytest")
 QUIET = ("-p", "no:cacheprovider", "-q")
 TESTS = """
@@ -36,8 +36,8 @@ def run(folder: Path, text: str, *args: str, without: str = "", seconds: float =
     (folder / "test_x.py").write_text(text)
     env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     launcher = PYTEST if without else (*PYTEST, "-p", "pytest_jsonreport.plugin")
-    asked = Asked(key="k", check_id="tests[0]", limit_seconds=seconds, selections=("test_x.py",))
-    return run_foreign(asked, launcher, (*QUIET, *args, "test_x.py"), root=folder, env=env, folder=folder)
+    command = JudgedCommand(check_id="tests[0]", limit_seconds=seconds, selections=("test_x.py",))
+    return run_foreign(command, launcher, (*QUIET, *args, "test_x.py"), root=folder, env=env, folder=folder)
 
 
 @pytest.mark.parametrize("without", ["", "json-report"])
@@ -126,7 +126,7 @@ def test_a_file_that_is_no_json_report_is_refused(content: str, tmp_path: Path):
     (tmp_path / "r").write_text(content)
 
     with pytest.raises((ValueError, KeyError, TypeError, AttributeError)):
-        read_json_report(tmp_path / "r", ASKED)
+        read_json_report(tmp_path / "r", COMMAND)
 
 
 @pytest.mark.parametrize("content", ["", "<html/>", "{}", "<testsuites>"])
@@ -134,7 +134,7 @@ def test_a_file_that_is_no_junit_xml_is_refused(content: str, tmp_path: Path):
     (tmp_path / "r").write_text(content)
 
     with pytest.raises((ValueError, SyntaxError)):
-        read_junit(tmp_path / "r", ASKED)
+        read_junit(tmp_path / "r", COMMAND)
 
 
 def test_a_crash_at_a_place_is_told_with_the_place(tmp_path: Path):
@@ -142,7 +142,7 @@ def test_a_crash_at_a_place_is_told_with_the_place(tmp_path: Path):
     test = {"nodeid": "a.py::t", "outcome": "failed", "call": {"outcome": "failed", "crash": crash}}
     (tmp_path / "r").write_text(json.dumps({"summary": {}, "tests": [test]}))
 
-    (evidence,) = read_json_report(tmp_path / "r", ASKED).evidence
+    (evidence,) = read_json_report(tmp_path / "r", COMMAND).evidence
 
     (fact,) = evidence.exceptions
     assert (fact.type, fact.qualified, fact.message) == ("Broken", "pkg.errors.Broken", "it broke")

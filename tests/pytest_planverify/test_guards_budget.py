@@ -13,11 +13,9 @@ import pytest
 from planner.model.outcome import CheckKind, Verdict
 from planner.model.plan import Budget
 from planner.model.taxonomy import Category
-from planner.rules.criteria import Criterion
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.guards.budget import BudgetExceeded, BudgetWatch, violation
 from pytest_planverify.processes import run_process
-from pytest_planverify.supervision.stopping import being_verified
 
 
 def watch(root: Path, expected: tuple[str, ...] = (), **limits: float) -> BudgetWatch:
@@ -130,17 +128,3 @@ def test_it_is_held_against_a_todo_as_a_check_of_its_own(tmp_path: Path):
 
     assert (check.id, check.kind, check.verdict) == ("budget", CheckKind.GUARD, Verdict.FAILED)
     assert diagnose(evidence).category is Category.BUDGET_EXCEEDED
-
-
-def test_whom_it_concerns_is_who_was_being_verified():
-    tests = Criterion(id="tests[0]", kind=CheckKind.TEST, spec="pytest")
-    artifact = Criterion(id="contract", kind=CheckKind.CONTRACT, spec="c.json")
-    criteria = {"a": (tests,), "b": (tests, artifact), "c": (tests,)}
-    order = ["a", "b", "c"]
-    done: dict[str, dict[str, object]] = {"a": {"tests[0]": 1}, "b": {"tests[0]": 1}, "c": {}}
-
-    assert being_verified(order, ["a", "b", "c"], done, criteria) == ("c",)  # type: ignore[arg-type]
-    assert being_verified(order, ["a", "b"], done, criteria) == ("a", "b")  # type: ignore[arg-type]
-    assert being_verified(order, [], done, criteria) == ("b",)  # type: ignore[arg-type]
-    all_done: dict[str, dict[str, object]] = {each: {"tests[0]": 1, "contract": 1} for each in order}
-    assert being_verified(order, [], all_done, criteria) == ("c",)  # type: ignore[arg-type]

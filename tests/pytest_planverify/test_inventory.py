@@ -13,9 +13,9 @@ from typing import Any, cast
 import pytest
 from _pytest.config import PytestPluginManager
 
-from pytest_planverify.observing import inventory
-from pytest_planverify.observing.inventory import Inventory, defining_file, environment_files
-from pytest_planverify.observing.witnessing import Witness
+from pytest_planverify.observe import inventory
+from pytest_planverify.observe.inventory import Inventory, defining_file, environment_files
+from pytest_planverify.observe.witnessing import Witness
 
 
 class Plugin:

@@ -19,9 +19,9 @@ from _pytest.reports import TestReport
 from _pytest.runner import CallInfo
 from pluggy import HookCaller
 
-from pytest_planverify.observing.agreeing import agreeing_classes, agrees
-from pytest_planverify.observing.inventory import environment_files
-from pytest_planverify.observing.machinery import Machinery
+from pytest_planverify.observe.agreeing import agreeing_classes, agrees
+from pytest_planverify.observe.inventory import environment_files
+from pytest_planverify.observe.machinery import Machinery
 
 APPROX: Any = type(pytest.approx(1.0))
 

@@ -29,43 +29,38 @@ def test_what_holds_when_nothing_is_said(settings, pytester: pytest.Pytester):
 
     assert [plan.path for plan in found.plans] == [pytester.path / "plan.yaml"]
     assert (found.plans[0].shown, found.plans[0].todo_id) == ("plan.yaml", None)
-    assert (found.scope, found.confirmations, found.maxfail, found.verbosity) == ("all", 5, 0, 0)
-    assert not (found.isolate)
-    assert not (found.keep_going)
-    assert not (found.collect_only)
-    assert not (found.narrows)
-    assert not (found.distributed)
-    assert (found.outcomes, found.junit) == (None, None)
-    assert found.session_args[:2] == ("-p", "pytest_planverify.plugin")
+    assert (found.scope, found.confirmations, found.maxfail, found.verbosity) == ("all", 4, 0, 0)
+    assert not any((found.isolate, found.keep_going, found.collect_only, found.narrows))
+    assert found.workers == 1
+    assert found.outcomes is None
+    assert found.worker_args[:2] == ("-p", "pytest_planverify.plugin")
 
 
 def test_what_is_said_is_kept(settings, pytester: pytest.Pytester):
     found = settings(
         "plan.yaml::a", "--planverify-isolate", "--planverify-keep-going", "--planverify-scope=ready",
-        "--planverify-outcomes=out/o.json", "--planverify-confirm=9", "--junitxml", "j.xml", "-vv",
+        "--planverify-outcomes=out/o.json", "--planverify-confirm=9", "-vv",
     )  # fmt: skip
 
     assert found.plans[0].todo_id == "a"
     assert (found.isolate, found.keep_going, found.scope, found.confirmations) == (True, True, "ready", 9)
     assert found.outcomes == pytester.path / "out/o.json"
-    assert found.junit == pytester.path / "j.xml"
     assert found.verbosity == 2
 
 
 @pytest.mark.parametrize(
     ("option", "narrows"),
-    [("-kx", True), ("-mx", True), ("--deselect=x", True), ("--lf", True), ("-x", False), ("-v", False)],
+    [("-kx", True), ("-mx", True), ("--deselect=x", True), ("--lf", False), ("-x", False), ("-v", False)],
 )
-def test_what_leaves_something_out_narrows(option: str, narrows: bool, settings):
+def test_what_leaves_tests_out_narrows(option: str, narrows: bool, settings):
     assert settings("plan.yaml", option).narrows is narrows
 
 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("plan.yaml", "--planverify-confirm=0"), "--planverify-confirm: 0 is no number from 1 to 1000"),
-        (("plan.yaml", "--planverify-confirm=1001"), "1001 is no number from 1 to 1000"),
-        (("plan.yaml", "other.yaml"), "several plans share one outcome file"),
+        (("plan.yaml", "--planverify-confirm=-1"), "--planverify-confirm: -1 is no number from 0 to 1000"),
+        (("plan.yaml", "--planverify-confirm=1001"), "1001 is no number from 0 to 1000"),
         (("plan.yaml", "-k", "(("), "-k: '((' is no expression"),
         (("plan.yaml", "-m", "a b"), "-m: 'a b' is no expression"),
         (("gone.txt",), "gone.txt: no such plan"),

@@ -16,8 +16,8 @@ import pytest
 from forked import in_fork
 
 from pytest_planverify.processes import TOKEN_VARIABLE
-from pytest_planverify.supervision import orphans
-from pytest_planverify.supervision.orphans import end_orphans
+from pytest_planverify.session import orphans
+from pytest_planverify.session.orphans import end_orphans
 
 PARENT = 4_194_305
 """No process has a number as large as this."""

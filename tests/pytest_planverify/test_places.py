@@ -1,19 +1,17 @@
-"""Node ids, import paths and soft limits: the small translations between pytest and a plan."""
+"""Node ids, soft limits and the instructions of a worker."""
 
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pytest_planverify.observing import limits as limits_module
-from pytest_planverify.observing.import_paths import import_path
-from pytest_planverify.observing.limits import SoftLimits
-from pytest_planverify.observing.nodeids import NodeIds
-from pytest_planverify.observing.spec import Narrowing, SessionSpec, Wanted
+from pytest_planverify.observe import limits as limits_module
+from pytest_planverify.observe.limits import SoftLimits
+from pytest_planverify.observe.nodeids import NodeIds
+from pytest_planverify.observe.spec import Narrowing, Sandbox, Start, WorkerSpec
 
 
 @pytest.mark.parametrize(
@@ -29,25 +27,6 @@ from pytest_planverify.observing.spec import Narrowing, SessionSpec, Wanted
 )
 def test_ids_are_told_from_the_plans_root(rootdir: str, root: str, nodeid: str, seen: str):
     assert NodeIds(rootdir, root).of(nodeid) == seen
-
-
-def test_a_test_file_is_imported_from_the_first_folder_that_is_no_package(tmp_path: Path):
-    (tmp_path / "a/b/c").mkdir(parents=True)
-    for folder in ("a/b", "a/b/c"):
-        (tmp_path / folder / "__init__.py").touch()
-
-    import_path.cache_clear()
-    assert import_path(str(tmp_path / "a/b/c/test_x.py")) == str(tmp_path / "a")
-    assert import_path(str(tmp_path / "a/test_x.py")) == str(tmp_path / "a")
-
-
-def test_packages_up_to_the_top_end(monkeypatch: pytest.MonkeyPatch):
-    import_path.cache_clear()
-    monkeypatch.setattr("os.path.exists", lambda path: True)
-
-    assert import_path("/a/test_x.py") == "/"
-    monkeypatch.undo()
-    import_path.cache_clear()
 
 
 def item(*, plugin: bool = True, own: Any = None, ini: float | None = None) -> Any:
@@ -78,14 +57,15 @@ def item(*, plugin: bool = True, own: Any = None, ini: float | None = None) -> A
     ],
 )
 def test_the_tighter_limit_holds(own: Any, ini: float | None, limited: bool):
-    test = item(own=own, ini=ini)
+    test, limits = item(own=own, ini=ini), SoftLimits()
+    limits.limit(10)
 
-    SoftLimits().set(test, 10)
+    limits.pytest_runtest_protocol(test)
 
     assert bool(test.marks) == limited
     if limited:
         mark, append = test.marks[0]
-        assert (mark.args, append) == ((10,), False)
+        assert (pytest.approx(mark.args[0], abs=1), append) == (10, False)
         assert mark.kwargs == {"method": "signal", "func_only": True}
 
 
@@ -101,7 +81,8 @@ def alarm_while_called(limits: SoftLimits, test: Any) -> object:
 def test_without_a_limit_of_its_own_a_test_has_a_timer_while_it_is_called():
     test, limits = item(), SoftLimits()
 
-    limits.set(test, 10)
+    limits.limit(10)
+    limits.pytest_runtest_protocol(test)
 
     assert callable(alarm_while_called(limits, test))
     assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
@@ -109,9 +90,25 @@ def test_without_a_limit_of_its_own_a_test_has_a_timer_while_it_is_called():
     assert test.marks == []
 
 
+def test_all_tests_of_a_criterion_share_its_limit_and_one_that_comes_late_has_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    clock, given, limits = iter([100.0, 103.0, 120.0]), list[float](), SoftLimits()
+    monkeypatch.setattr(limits_module, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(limits_module, "_set_timer", lambda which, seconds: given.append(seconds))
+    limits.limit(10)
+    for _ in range(2):
+        test = item()
+        limits.pytest_runtest_protocol(test)
+        alarm_while_called(limits, test)
+
+    assert given == [7, 0, 1, 0]
+
+
 def test_a_timer_that_runs_out_as_the_call_ends_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch):
     test, limits = item(), SoftLimits()
-    limits.set(test, 10)
+    limits.limit(10)
+    limits.pytest_runtest_protocol(test)
     set_timer = signal.setitimer
 
     def late(which: int, seconds: float) -> None:
@@ -119,7 +116,7 @@ def test_a_timer_that_runs_out_as_the_call_ends_leaves_nothing_behind(monkeypatc
         if not seconds:
             signal.raise_signal(signal.SIGALRM)
 
-    monkeypatch.setattr(limits_module, "setitimer", late)
+    monkeypatch.setattr(limits_module, "_set_timer", late)
 
     assert callable(alarm_while_called(limits, test))
     assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
@@ -128,7 +125,8 @@ def test_a_timer_that_runs_out_as_the_call_ends_leaves_nothing_behind(monkeypatc
 def test_without_the_timeout_plugin_there_is_no_soft_limit():
     test, limits = item(plugin=False), SoftLimits()
 
-    limits.set(test, 10)
+    limits.limit(10)
+    limits.pytest_runtest_protocol(test)
 
     assert alarm_while_called(limits, test) == signal.SIG_DFL
     assert test.marks == []
@@ -138,7 +136,8 @@ def test_a_project_that_uses_the_alarm_itself_keeps_it():
     def own(number: int, frame: object) -> None: ...
 
     test, limits = item(), SoftLimits()
-    limits.set(test, 10)
+    limits.limit(10)
+    limits.pytest_runtest_protocol(test)
     before = signal.signal(signal.SIGALRM, own)
     try:
         assert alarm_while_called(limits, test) is own
@@ -147,19 +146,22 @@ def test_a_project_that_uses_the_alarm_itself_keeps_it():
         signal.signal(signal.SIGALRM, before)
 
 
-def test_a_spec_survives_the_way_to_a_worker():
-    spec = SessionSpec(
-        session_id="s1",
-        root="/r",
-        args=("-q", "é"),
-        wanted=(Wanted(key="k", selections=("a.py", "b.py"), deselect=("c",), limit_seconds=3.5),),
+def test_a_spec_survives_the_way_to_a_process():
+    spec = WorkerSpec(
+        worker_id="w1",
+        check="plan::t::tests[0]",
+        start=Start(root="/r", options=("-q", "é"), env=(("A", "1"),), modules=("numpy",)),
+        args=("-q", "é", "a.py"),
+        selections=("a.py",),
+        deselect=("c",),
         journal="/j",
         log=None,
         stacks="/s",
-        env={"A": "1"},
-        narrowing=Narrowing(keyword="x", only=("a.py::t",)),
-        skip=("a.py::u",),
+        board="/b",
+        limit_seconds=3.5,
+        narrowing=Narrowing(keyword="x", deselect=("a.py::t",)),
         planned=("x.py",),
+        sandbox=(Sandbox(root="/r", network=("host",)),),
     )
 
-    assert SessionSpec.from_json(spec.to_json()) == spec
+    assert WorkerSpec.from_json(spec.to_json()) == spec

@@ -14,15 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from past_run_samples import PLAN, Killed
 
-from planner.edges.baseline_file import baseline_bytes, write_whole
+from planner.edges.baseline_file import baseline_bytes
+from planner.edges.file_writer import replace_file
 from planner.edges.json_schemas import schema
 from planner.edges.outcome_file import read_outcomes
+from planner.edges.plan_folder import PlanFolder
 from planner.model.baseline import Baseline
 from planner.model.outcome import Since, TodoState, Verdict
 from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.journal import JournalWriter
 from pytest_planverify.recovery import KILLED, RecoveryError, recover, recover_command
-from pytest_planverify.supervision.run_records import append, close_journal
+from pytest_planverify.session.run_records import append, close_journal
 
 RECORDED = {("a", "tests[0]"): "passed", ("b", "tests[0]"): "failed", ("a", "tests[1]"): "passed"}
 
@@ -69,12 +71,14 @@ def test_what_was_so_before_the_work_is_told_as_the_run_itself_would(place: str,
     then = {"verdict": "failed", "signatures": [failure.signature]}
     todos = {"b": {"state": "test_failed", "checks": {"tests[0]": then}}}
     held = Baseline.model_validate({"plan": PLAN, "todos": todos, **fields})
-    file = tmp_path / ".planverify" / place
+    file = PlanFolder(tmp_path, PLAN).path / place
     Killed(tmp_path, "20260102T000000-1-a", KeptBaseline(tmp_path, held, path=file)).judged(
         "b", verdict="failed"
     )
-    write_whole(file, baseline_bytes(held))
-    (file.parent / "broken.json").write_text("{")
+    replace_file(file, baseline_bytes(held))
+    baselines = PlanFolder(tmp_path, PLAN).baselines
+    baselines.mkdir(exist_ok=True)
+    (baselines / "broken.json").write_text("{")
 
     found = recover(tmp_path / "plan.yaml").document
 
@@ -83,7 +87,7 @@ def test_what_was_so_before_the_work_is_told_as_the_run_itself_would(place: str,
     assert found.outcome("b").at_base == "open"
     assert len(found.run.notes) == 1
 
-    write_whole(file, baseline_bytes(held.model_copy(update={"python": "other"})))
+    replace_file(file, baseline_bytes(held.model_copy(update={"python": "other"})))
     later = recover(tmp_path / "plan.yaml").document
     assert later.outcome("b").failures[0].since is Since.UNKNOWN
     assert later.run.notes[1] == (
@@ -271,16 +275,17 @@ def test_the_command_writes_outcomes_and_reports_and_shows_them(
 
     assert recover_command(Path("plan.yaml")) == 2
 
-    path = tmp_path / ".planverify/outcomes.json"
+    path = PlanFolder(tmp_path, PLAN).outcomes
+    assert read_outcomes(tmp_path / ".planverify/outcomes.json") == read_outcomes(path)
     assert read_outcomes(path) == recover(tmp_path / "plan.yaml").document
     assert path.stat().st_mode & 0o777 == 0o600
-    reports = sorted(each.name for each in (tmp_path / "diagnostics").iterdir())
+    reports = [each.name for each in (tmp_path / "diagnostics").glob("*.json")]
     assert reports == ["b_failure_report.json"]
     report = json.loads((tmp_path / "diagnostics" / reports[0]).read_text())
     assert report["run_id"] == "20260101T000000-1-a"
     printed = capsys.readouterr().out
     assert "interrupted" in printed
-    assert ".planverify/outcomes.json" in printed
+    assert os.path.relpath(path) in printed
 
 
 def test_an_earlier_run_is_written_beside_its_journal_and_any_where_asked(tmp_path: Path):
@@ -292,6 +297,7 @@ def test_an_earlier_run_is_written_beside_its_journal_and_any_where_asked(tmp_pa
 
     assert read_outcomes(earlier.folder.path / "outcomes.json").run.run_id.startswith("20260101")
     assert read_outcomes(tmp_path / "found.json").run.run_id.startswith("20260102")
+    assert not list((tmp_path / ".planverify").glob("**/plans/*/outcomes.json"))
     assert not (tmp_path / ".planverify/outcomes.json").exists()
     assert not (tmp_path / "diagnostics").exists()
 
@@ -301,9 +307,9 @@ def test_a_place_that_cannot_be_written_is_said_in_one_line(
 ):
     Killed(tmp_path)
 
-    assert recover_command(tmp_path / "plan.yaml", None, tmp_path / "no" / "such.json") == 4
+    assert recover_command(tmp_path / "plan.yaml", None, tmp_path / "plan.yaml" / "such.json") == 4
 
-    assert "the outcomes cannot be written: No such file or directory" in capsys.readouterr().err
+    assert "such.json: cannot be written: a part of its path is no folder" in capsys.readouterr().err
 
 
 def test_a_run_that_is_still_going_on_is_told_as_such(tmp_path: Path):

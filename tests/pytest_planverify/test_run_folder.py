@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_planverify.supervision.run_folder import KEPT_RUNS, RunFolder, new_run_id, write_whole
+from planner.edges.plan_folder import IGNORED
+from pytest_planverify.session.run_folder import KEPT_RUNS, RunFolder, new_run_id
 
 
 def test_a_run_has_a_folder_that_nobody_else_reads(tmp_path: Path):
@@ -21,7 +22,7 @@ def test_a_run_has_a_folder_that_nobody_else_reads(tmp_path: Path):
         tmp_path / ".planverify/outcomes.json",
         tmp_path / ".planverify/answers.json",
     )
-    assert (tmp_path / ".planverify/.gitignore").read_text().endswith("\n*\n")
+    assert (tmp_path / ".planverify/.gitignore").read_text() == IGNORED
 
 
 def test_an_ignore_file_that_is_there_is_left_alone(tmp_path: Path):
@@ -35,26 +36,24 @@ def test_an_ignore_file_that_is_there_is_left_alone(tmp_path: Path):
 
 def test_what_a_killed_run_had_not_written_to_its_end_is_dropped_in_time(tmp_path: Path):
     home = tmp_path / ".planverify"
-    home.mkdir()
-    for name in (".outcomes.json.x1.tmp", ".outcomes.json.x2.tmp", "kept.tmp"):
+    (home / "plans" / "p").mkdir(parents=True)
+    for name in (
+        "plans/p/.outcomes.json.x1.tmp",
+        ".outcomes.json.x1.tmp",
+        ".outcomes.json.x2.tmp",
+        "kept.tmp",
+    ):
         (home / name).touch()
     os.utime(home / ".outcomes.json.x1.tmp", (1, 1))
+    os.utime(home / "plans/p/.outcomes.json.x1.tmp", (1, 1))
     os.utime(home / "kept.tmp", (1, 1))
 
     RunFolder(tmp_path, "r1").create()
 
     assert sorted(path.name for path in home.iterdir()) == [
-        ".gitignore", ".outcomes.json.x2.tmp", "kept.tmp", "runs",
+        ".gitignore", ".outcomes.json.x2.tmp", "kept.tmp", "plans", "runs",
     ]  # fmt: skip
-
-
-def test_a_file_that_cannot_be_renamed_to_its_place_leaves_nothing(tmp_path: Path):
-    (tmp_path / "folder").mkdir()
-
-    with pytest.raises(OSError, match="folder"):
-        write_whole(tmp_path / "folder", "text")
-
-    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+    assert not list((home / "plans/p").iterdir())
 
 
 def test_two_runs_never_share_a_folder(tmp_path: Path):

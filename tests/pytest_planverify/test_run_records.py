@@ -15,8 +15,8 @@ from planner.model.evidence import Evidence, EvidenceKind
 from planner.model.journal import CheckJudged, Record, RunFinished, RunStarted, TodoFound
 from planner.model.outcome import PlanRef, TodoState
 from pytest_planverify.journal import read_journal
-from pytest_planverify.supervision.check_runs import CheckRun
-from pytest_planverify.supervision.run_records import RunJournal, append, close_journal, open_journal
+from pytest_planverify.session.check_runs import CheckRun
+from pytest_planverify.session.run_records import RunJournal, append, close_journal, open_journal
 
 
 def test_the_journal_begins_with_the_run_and_ends_with_what_it_found(tmp_path: Path):

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_planverify.supervision import tree_state
-from pytest_planverify.supervision.tree_state import TreeState, TreeWatch, difference, read_tree
+from pytest_planverify.session import tree_state
+from pytest_planverify.session.tree_state import TreeState, TreeWatch, difference, digest_of, read_tree
 
 
 def git(folder: Path, *args: str) -> None:
@@ -47,7 +47,14 @@ def state(root: Path) -> TreeState:
 
 
 def changed(then: TreeState, root: Path, *, began: float = 0, ended: float = 0) -> str | None:
-    return difference(then, state(root), root, began=began, ended=ended)
+    """The first thing that is not as it was, in words."""
+    found = difference(then, state(root), root, began=began, ended=ended)
+    words = {
+        **dict.fromkeys(found.added, "is new"),
+        **dict.fromkeys(found.changed, "has changed"),
+        **dict.fromkeys(found.gone, "is gone"),
+    }
+    return found.unknown or next((f"{name} {how}" for name, how in sorted(words.items())), None)
 
 
 def test_a_tree_that_is_as_it_was_has_no_difference(project: Path):
@@ -70,7 +77,7 @@ def test_a_file_that_is_changed_or_gone_is_told(name: str, project: Path):
     write(project, name, text="2\n")
     assert changed(then, project) == f"{name} has changed"
     (project / name).unlink()
-    assert changed(then, project) in (f"{name} is gone", f"{name} has changed")
+    assert changed(then, project) == f"{name} is gone"
     write(project, name)
     assert changed(then, project) is None
 
@@ -83,29 +90,61 @@ def test_new_code_and_configuration_is_told_whenever_it_came(name: str, project:
     assert changed(then, project, began=0, ended=time.time()) == f"{name} is new"
 
 
-@pytest.mark.parametrize("name", ["out.json", "loose.json", "started", "deep/er/rows.csv"])
-def test_data_that_the_run_wrote_itself_is_no_difference(name: str, project: Path):
-    then, began = state(project), time.time()
+@pytest.mark.parametrize("name", ["out.json", "deep/er/rows.csv"])
+def test_new_data_that_the_run_wrote_itself_is_no_difference(name: str, project: Path):
+    then, began = state(project), time.time() - 1
     write(project, name, text="3\n")
+    ended = time.time() + 1
 
-    assert changed(then, project, began=began, ended=time.time()) is None
+    assert changed(then, project, began=began, ended=ended) is None
+    assert difference(then, state(project), project, began=began, ended=ended).own == (name,)
     assert changed(then, project, began=began - 60, ended=began - 30) is not None, "written after it"
     assert changed(then, project, began=began + 30, ended=began + 60) is not None, "written before it"
     os.utime(project / name, (began - 45, began - 45))
     assert changed(then, project, began=began - 60, ended=began - 30) is not None, "a time that is set"
 
 
-def test_another_commit_and_a_repository_that_is_new_are_told(tmp_path: Path):
+def test_data_that_was_there_and_is_changed_counts_whoever_wrote_it(project: Path):
+    then = state(project)
+    write(project, "loose.json", text="3\n")
+
+    assert changed(then, project, began=0, ended=time.time() + 1) == "loose.json has changed"
+
+
+def test_a_repository_that_is_new_and_a_history_that_is_gone_are_told(tmp_path: Path):
     write(tmp_path, "a.py")
     loose = state(tmp_path)
     git(tmp_path, "init", "-q")
-    assert changed(loose, tmp_path) == "the files have been put under git"
+    assert changed(loose, tmp_path) == "the files have been put under git, or taken out of it"
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-qm", "first")
-    then = state(tmp_path)
-    git(tmp_path, "commit", "-qm", "second", "--allow-empty")
+    then = TreeState({".": "0" * 40}, {}, frozenset())
 
-    assert changed(then, tmp_path) == "HEAD is another commit"
+    assert "HEAD is another commit" in str(changed(then, tmp_path))
+
+
+def test_between_two_commits_the_files_are_compared(tmp_path: Path):
+    write(tmp_path, "a.py", "b.py", "c.py", ".gitignore")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    write(tmp_path, "a.py", text="2\n")
+    write(tmp_path, "new.py")
+    then = state(tmp_path)
+
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "what was there already")
+    assert changed(then, tmp_path) is None
+    write(tmp_path, "b.py", text="3\n")
+    write(tmp_path, "more.py")
+    (tmp_path / "c.py").unlink()
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "more")
+
+    found = difference(then, state(tmp_path), tmp_path, began=0, ended=0)
+    assert (found.changed, found.gone, found.added) == (("b.py",), ("c.py",), ("more.py",))
+    write(tmp_path, "a.py")
+    assert "a.py" in difference(then, state(tmp_path), tmp_path, began=0, ended=0).changed
 
 
 def test_what_git_ignores_counts_only_where_it_is_code(tmp_path: Path):
@@ -150,7 +189,7 @@ def test_links_large_files_and_other_things_have_a_state(tmp_path: Path, monkeyp
     (tmp_path / "link").unlink()
     (tmp_path / "link").symlink_to("nowhere")
     assert changed(then, tmp_path) == "link has changed"
-    assert tree_state._digest(tmp_path / "large.bin" / "no folder").startswith("unreadable:")
+    assert digest_of(tmp_path / "large.bin" / "no folder") == "gone"
 
 
 def test_more_files_than_can_be_compared_are_no_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -233,3 +272,5 @@ def test_a_state_is_kept_unless_it_is_not_known_or_cannot_be_written(tmp_path: P
     kept = TreeState.read(tmp_path / "tree.json")
     assert kept is not None
     assert set(kept.files) == {"a.py"}
+    TreeWatch([tmp_path / "nowhere"], known=kept).keep(tmp_path / "again.json")
+    assert TreeState.read(tmp_path / "again.json") == kept

@@ -73,7 +73,6 @@ class Ended:
     journal_lost: bool = False
     collected: bool = True
     exit_status: int | None = 0
-    process: int = 1
     collection_failures: dict[str, object] = field(default_factory=dict[str, object])
     results: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -81,7 +80,6 @@ class Ended:
 @dataclass
 class Result:
     outcome: str
-    process: int = 1
 
 
 @pytest.fixture
@@ -215,7 +213,7 @@ def test_records_that_were_forged_or_lost_and_sessions_that_keep_silent_are_sign
         assert signs(judge(flat, sessions=(Ended(inventories=silent),))) == [
             ("witness-silenced", "hard", None)
         ]
-    ends: list[dict[str, Any]] = [{"process": 0}, {"exit_status": None}, {"collected": False}]
+    ends: list[dict[str, Any]] = [{"exit_status": None}, {"collected": False}]
     for ended in ends:
         assert judge(flat, sessions=(Ended(inventories=[], **ended),)) == []
 
@@ -224,8 +222,6 @@ def test_a_session_that_returns_less_than_its_tests_say_is_a_sign(flat: FlatPlan
     red = Ended(results={"t.py::a": Result("failed"), "t.py::b": Result("passed")})
     assert signs(judge(flat, sessions=(red,))) == [("exit-status-overturned", "hard", None)]
     assert judge(flat, sessions=(red,), before=SessionInventory(status_overturned=True)) == []
-    taken_up = Ended(results={"t.py::a": Result("failed", process=1)}, process=2)
-    assert judge(flat, sessions=(taken_up,)) == []
     red.exit_status = 1
     assert judge(flat, sessions=(red,)) == []
 
@@ -424,24 +420,26 @@ def own_files(root: Path) -> OwnFiles:
 def test_our_own_files_are_compared_with_what_they_were(tmp_path: Path) -> None:
     home = tmp_path / ".planverify"
     (home / "baseline" / "objects").mkdir(parents=True)
-    (home / "baselines").mkdir()
-    for path in ("plan.yaml", ".planverify/answers.json", ".planverify/baselines/p.json"):
+    plan = home / "plans" / "p"
+    plan.mkdir(parents=True)
+    (plan / "baselines").mkdir()
+    for path in ("plan.yaml", ".planverify/answers.json", ".planverify/plans/p/baselines/p.json"):
         (tmp_path / path).write_text("1")
     (home / "baseline" / "objects" / "abc").write_text("1")
     watch = own_files(tmp_path)
     assert list(watch.signals()) == []
     (tmp_path / "plan.yaml").write_text("2")
     (home / "answers.json").unlink()
-    (home / "qualification.json").symlink_to("elsewhere")
-    (home / "baselines" / "p.json").write_text("2")
+    (plan / "qualification.json").symlink_to("elsewhere")
+    (plan / "baselines" / "p.json").write_text("2")
     (home / "baseline" / "objects" / "abc").unlink()
     assert {each.message for each in watch.signals()} == {
         f"{path} was {how} while the run was on"
         for path, how in {
             "plan.yaml": "changed",
             ".planverify/answers.json": "removed",
-            ".planverify/qualification.json": "made",
-            ".planverify/baselines/p.json": "changed",
+            ".planverify/plans/p/qualification.json": "made",
+            ".planverify/plans/p/baselines/p.json": "changed",
             ".planverify/baseline/objects/abc": "removed",
         }.items()
     }
@@ -452,7 +450,10 @@ def test_a_run_beside_this_one_may_write_its_outcomes(tmp_path: Path) -> None:
     watch = own_files(tmp_path)
     (home / "runs" / "r2").mkdir(parents=True)
     (home / "runs" / "r2" / "journal.jsonl").write_text("")
-    (home / "outcomes.json").write_text('{"run": {"run_id": "r2"}}')
+    (home / "plans" / "p").mkdir(parents=True)
+    (home / "plans" / "p" / ".outcomes.json.1.tmp").write_text("")
+    for path in (home / "outcomes.json", home / "plans" / "p" / "outcomes.json"):
+        path.write_text('{"run": {"run_id": "r2"}}')
     assert list(watch.signals()) == []
     for text in ('{"run": {"run_id": "r3"}}', "no", '{"run": 3}'):
         (home / "outcomes.json").write_text(text)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
 import stat
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
 from planner.edges.faults import Fault, Refused, plan_file_error
+from planner.edges.file_writer import create_file, write_file
 from planner.edges.nodes import MappingNode, Tree, follow
 from planner.edges.nodes.model_shapes import fields_of
 from planner.edges.nodes.of_json import read_json
@@ -73,18 +73,11 @@ def render_contract(contract: Contract) -> str:
 
 
 def write_contract_file(contract: Contract, path: Path, *, replace: bool = False) -> None:
-    """Write a contract, whole or not at all. Raises ``FileExistsError`` and other ``OSError``."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not replace:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(render_contract(contract))
-        return
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        beside.write_text(render_contract(contract), encoding="utf-8")
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    """Write a contract, whole or not at all. Raises :class:`planner.errors.FileWriteError`."""
+    if replace:
+        write_file(path, render_contract(contract), mode=None)
+    else:
+        create_file(path, render_contract(contract))
 
 
 def _below(root: Path, path: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,6 +27,13 @@ class Confinement:
         lexical = lexical_fault(path)
         if lexical is not None:
             return lexical
+        try:
+            os.fsencode(path)
+        except UnicodeEncodeError:
+            return (
+                f"'{path}' has a character that this locale cannot encode ({sys.getfilesystemencoding()}); "
+                "run with LC_ALL=C.UTF-8 or PYTHONUTF8=1"
+            )
         if not self._holds(path):
             return f"'{path}' leaves the plan's root through a symbolic link; name a file under the root"
         return None

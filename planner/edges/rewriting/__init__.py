@@ -7,8 +7,6 @@ several todos share was changed for one of them), the whole plan is written anew
 from __future__ import annotations
 
 import os
-import secrets
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,11 +26,7 @@ if TYPE_CHECKING:
     from planner.model.plan import Plan, Todo
 
 _BYTE_ORDER_MARK = "\ufeff"
-_PERMISSIONS = 0o777
-_USUAL_PERMISSIONS = 0o644
-_LONGEST_NAME = 200
 _LONGEST_MESSAGE = 1_000
-_TAKEN = "there is such a file already; name another file, or remove it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,69 +66,6 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path, boundary: Path |
         if not holds(text):
             raise _error(target, "the revised plan holds what no plan file can say; leave it out")
         return Rewritten(text=text, faithful=False)
-
-
-def write_new_plan(text: str, target: Path, *, old: Path) -> None:
-    """Write a plan to a file that is not there yet, with the permissions of the old plan.
-
-    It is written beside its place and then given its name, so that nobody sees half of it, and no file that
-    appears meanwhile is overwritten. Raises :class:`planner.errors.PlannerError`.
-    """
-    _refuse_overwriting(target, old)
-    beside = target.with_name(f".{target.name[:_LONGEST_NAME]}.{secrets.token_hex(8)}")
-    try:
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with open(handle, "wb") as file:
-                file.write(text.encode())
-                os.fchmod(file.fileno(), _mode_of(old))
-                file.flush()
-                os.fsync(file.fileno())
-            _give_name(beside, target)
-        finally:
-            beside.unlink(missing_ok=True)
-    except FileExistsError:
-        raise _error(target, _TAKEN) from None
-    except (OSError, ValueError) as error:
-        raise _error(target, _why_unwritable(target.parent, error)) from None
-
-
-def _refuse_overwriting(target: Path, old: Path) -> None:
-    if os.path.exists(target) and os.path.exists(old) and os.path.samefile(target, old):
-        raise _error(target, "this is the plan itself; name another file")
-    if os.path.lexists(target):
-        raise _error(target, _TAKEN)
-
-
-def _mode_of(old: Path) -> int:
-    try:
-        return stat.S_IMODE(old.stat().st_mode) & _PERMISSIONS
-    except OSError:
-        return _USUAL_PERMISSIONS
-
-
-def _give_name(beside: Path, target: Path) -> None:
-    try:
-        os.link(beside, target)
-    except FileExistsError:
-        raise
-    except OSError:
-        # Not every file system has hard links; there a file may be lost that appears at this very moment.
-        if os.path.lexists(target):
-            raise FileExistsError from None
-        beside.rename(target)
-
-
-def _why_unwritable(folder: Path, error: OSError | ValueError) -> str:
-    shown = shown_path(folder)
-    if isinstance(error, FileNotFoundError):
-        return f"there is no folder {shown}; make it, or name another file"
-    if isinstance(error, NotADirectoryError):
-        return f"{shown} is no folder; name another file"
-    if isinstance(error, PermissionError):
-        return f"nothing may be written into {shown}; change its permissions, or name another file"
-    cause = error.strerror if isinstance(error, OSError) else str(error)
-    return f"it cannot be written ({cause}); name another file"
 
 
 def _patched(loaded: LoadedPlan, said: dict[str, Any], says: dict[str, Any], format: str) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.edges.file_writer import create_file
 from planner.edges.latest_outcomes import shown
 from planner.edges.plan_file import dump_plan
 from planner.edges.rewriting import rewrite
@@ -118,19 +119,12 @@ def _pointing(plan: Plan, todo_id: str, path: Path, root: Path) -> Plan:
 def _write(texts: Mapping[Path, str]) -> None:
     """Write all of them or none."""
     made: list[Path] = []
-    for path, text in texts.items():
-        try:
-            with path.open("x", encoding="utf-8", newline="") as file:
-                made.append(path)
-                file.write(text)
-        except OSError as error:
-            for each in made:
-                with suppress(OSError):
-                    each.unlink()
-            raise PlannerError(_refusal(error, path)) from None
-
-
-def _refusal(error: OSError, path: Path) -> str:
-    if isinstance(error, FileExistsError):
-        return f"{shown(path)}: is there already, and no file is replaced; name a new one, or remove it"
-    return f"{shown(path)}: cannot be written: {error.strerror}; name a file that can be"
+    try:
+        for path, text in texts.items():
+            create_file(path, text)
+            made.append(path)
+    except BaseException:
+        for each in made:
+            with suppress(OSError):
+                each.unlink()
+        raise

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import URL, create_engine, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
+from planner.edges.plan_folder import HOME
 from planner.edges.store import sqlite
 from planner.edges.store.troubles import told
 from planner.errors import NoStoreError, StoreError
@@ -15,7 +16,7 @@ from planner.errors import NoStoreError, StoreError
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-USUAL = Path(sqlite.HOME, "planverify.db")
+USUAL = Path(HOME, "planverify.db")
 """The store below a plan's root."""
 
 

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from sqlalchemy import DDL, create_engine, event
 from sqlalchemy.pool import QueuePool
 
+from planner.edges.plan_folder import HOME, make_home
 from planner.edges.store.tables import EVENTS, SCHEMA
 from planner.errors import StoreError
 
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sqlalchemy import Connection, Engine
-
-HOME = ".planverify"
-"""The folder below a plan's root that keeps itself out of version control."""
 
 BUSY_SECONDS = 30.0
 """So long one process waits for another that is writing."""
@@ -38,7 +36,6 @@ WRITES = "planner_writes"
 """The execution option of connections that are going to write: they wait their turn before they read."""
 
 _HEADER = b"SQLite format 3\x00"
-_IGNORED = "# Written by pytest-planverify; nothing here needs to be kept.\n*\n"
 _PAUSE_SECONDS = 0.02
 
 
@@ -48,9 +45,7 @@ def make_file(path: Path) -> None:
     A file that is there stays as it is. Raises ``OSError``.
     """
     if path.parent.name == HOME:
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        with suppress(FileExistsError), (path.parent / ".gitignore").open("x", encoding="ascii") as ignore:
-            ignore.write(_IGNORED)
+        make_home(path.parent.parent)
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
 

@@ -197,7 +197,7 @@ def _means(text: str, command: Command, selections: Sequence[str]) -> bool:
             "keyword",
             "markexpr",
             "deselect",
-            "session_options",
+            "options",
             "option_paths",
             "alone",
             "guessed",

@@ -21,6 +21,7 @@ _PROBLEM_PHRASES: dict[str, str] = {
     "no_match": "{text} matches no test",
     "bad_expression": "{text} is not an expression that pytest understands",
     "empty": "{text} holds no test",
+    "unknown_option": "pytest does not know the option {text} of the command",
 }
 _MISSING_IMPORT = re.compile(r"^(?:Skipped: )?could not import '(?P<module>[^']+)'")
 _PLATFORM = re.compile(
@@ -127,10 +128,10 @@ SELECTION_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="selection-unreadable",
-        because="The command's selection is not an expression that pytest understands.",
+        because="The command has an expression or an option that pytest does not understand.",
         category=Category.TEST_NOT_FOUND,
         confidence=0.95,
-        read=_selector_with(frozenset({"bad_expression"})),
+        read=_selector_with(frozenset({"bad_expression", "unknown_option"})),
     ),
     Rule(
         id="selection-empty",

@@ -1,0 +1,69 @@
+"""The fixtures that this plugin gives to tests. They work in any run, with or without a plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_planverify.observe.recorder import Recorder
+
+RECORDER = "planverify-recorder"
+"""Name under which the recorder of a plan's session is registered."""
+
+
+class PlanverifyFixture:
+    """What a test may tell the plan, and what the plan tells the test."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._item: pytest.Item = request.node  # pyright: ignore[reportUnknownMemberType]  # pytest leaves it untyped
+        self._recorder = _recorder(request.config)
+
+    def metric(self, name: str, value: float) -> None:
+        """Record a number that the plan's ``metrics`` may ask for, as ``record_property`` does."""
+        self._item.user_properties.append((name, value))
+
+    @property
+    def fixture_path(self) -> Path | None:
+        """The data file that the criterion names; ``None`` where no plan or no file asks for the test."""
+        path = None if self._recorder is None else self._recorder.fixture_path
+        return None if path is None else Path(path)
+
+
+@pytest.fixture
+def planverify(request: pytest.FixtureRequest) -> PlanverifyFixture:
+    """Record metrics for the plan (``.metric(name, value)``) and find its data file (``.fixture_path``)."""
+    return PlanverifyFixture(request)
+
+
+class SuitePropertyRecorder:
+    """Stands in for pytest's ``record_testsuite_property`` in a plan's session.
+
+    pytest's own writes to the JUnit file only, and nothing on xdist workers.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    @pytest.fixture(scope="session")
+    def record_testsuite_property(self, request: pytest.FixtureRequest) -> Callable[[str, object], None]:
+        """Record a number for every test that uses the fixture which records it."""
+        from _pytest.junitxml import xml_key
+
+        xml = request.config.stash.get(xml_key, None)
+
+        def record(name: str, value: object) -> None:
+            self._recorder.record_metric(name, value)
+            if xml is not None:
+                xml.add_global_property(name, value)
+
+        return record
+
+
+def _recorder(config: pytest.Config) -> Recorder | None:
+    plugin: Recorder | None = config.pluginmanager.get_plugin(RECORDER)
+    return plugin

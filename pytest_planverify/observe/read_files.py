@@ -1,0 +1,186 @@
+"""The files of the project that a worker reads, by the audit events of its interpreter.
+
+A verdict holds as long as these are unchanged. Where the events cannot tell, that is said: a process that
+was started may have read anything, and code that is not Python may have read any file of data.
+
+Every function that is called here was bound when the session began, as a test may replace those of ``os``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from os import fsdecode, getcwd
+from os.path import lexists, normpath
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from pytest_planverify.observe.inventory import environment_files
+from pytest_planverify.observe.reaching import CACHES, WRITING, temporary_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+MOST_FILES = 5_000
+"""A worker that reads more files of the project is taken to rest on all of them."""
+
+_MOST_OPENED = 50_000
+_EMPTYING = os.O_TRUNC | os.O_EXCL
+_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/", "/lib/", "/run/")
+_BYTECODE = f".{sys.implementation.cache_tag}"
+_STARTING = ("os.system", "os.posix_spawn", "os.exec", "os.spawn", "pty.spawn", "os.fork", "os.forkpty")
+_CONNECTING = ("socket.connect", "socket.sendto", "socket.sendmsg")
+_OPENING_BY_PYTHON = frozenset(
+    {"_cffi_backend", "charset_normalizer", "coverage", "frozenlist", "greenlet", "hypothesis", "jiter"}
+    | {"markupsafe", "msgpack", "multidict", "numpy", "orjson", "pandas", "propcache", "psutil"}
+    | {"pydantic_core", "regex", "rpds", "ujson", "wrapt", "yaml", "yarl"}
+)
+"""Packages with extension modules that open files only through the interpreter, or not at all."""
+
+_NATIVE = ("sqlite3.connect", "ctypes.dlopen")
+
+
+class ReadFiles:
+    """Notes what this process opens."""
+
+    def __init__(self, roots: Sequence[str]) -> None:
+        """What lies below the ``roots`` counts wherever that is, also among temporary files."""
+        self._roots = tuple(f"{root.rstrip('/')}/" for root in roots)
+        self._opened: set[str] = set()
+        self._emptied: set[str] = set()
+        """Files that were written before they were read: they are the worker's own."""
+        self._unknown: str | None = None
+        self._native = False
+        self._before = frozenset(sys.modules)
+
+    def notes(self) -> dict[str, Callable[[tuple[Any, ...]], None]]:
+        """Return by the name of an audit event what takes note of it."""
+        return {
+            **dict.fromkeys(_STARTING, self._noting("it started a process")),
+            **dict.fromkeys(_CONNECTING, self._noting("it opened a connection")),
+            **dict.fromkeys(_NATIVE, self._note_native),
+            "subprocess.Popen": self._start,
+            "open": self._open,
+            "os.rename": lambda args: self._emptied.add(_absolute(args[1])),
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """Return the members of the record ``files_read``."""
+        self._is_environment = environment_files()
+        self._temporary = tuple(f"{folder.rstrip('/')}/" for folder in temporary_folders())
+        modules = self._first_party_modules()
+        files = {*modules.values(), *self._of_the_project(self._opened)}
+        unknown = self._unknown
+        if not self._before.isdisjoint(modules):
+            unknown = unknown or "the project was imported before the worker began"
+        if len(files) > MOST_FILES:
+            unknown = unknown or "it read too many files"
+        if not all(map(_is_text, files)):
+            unknown = unknown or "it read a file whose name is no text"
+        if unknown is not None:
+            return {"unknown": unknown}
+        native = self._native or _has_native_modules()
+        return {"files": sorted(files), "native": native}
+
+    def lose_track(self) -> None:
+        """Take note that a file may have been read of which nothing is known."""
+        self._unknown = self._unknown or "it opened a file in a way that is not understood"
+
+    # -- what is noted while the tests run ---------------------------------------------------------
+
+    def _open(self, args: tuple[Any, ...]) -> None:
+        path, mode, flags = args
+        if isinstance(path, int):
+            return
+        if flags & _EMPTYING and flags & WRITING:
+            name = _absolute(path)
+            if name not in self._opened:
+                self._emptied.add(name)
+        elif not flags & os.O_WRONLY:
+            name = path if type(path) is str and path.startswith("/") else self._resolved(path, mode)
+            if name and name not in self._emptied:
+                self._opened.add(name)
+                if len(self._opened) > _MOST_OPENED:
+                    self._unknown = "it opened too many files"
+                    self._opened.clear()
+
+    def _resolved(self, path: Any, mode: object) -> str:
+        """Return the absolute path; of ``os.open`` no event says whether it was given a ``dir_fd``."""
+        name = _absolute(path)
+        if mode is None and name != path:
+            if sys._getframe(3).f_code.co_filename.endswith(("/shutil.py", "/os.py")):
+                return ""  # a folder that is removed or walked
+            if not lexists(name):
+                self._unknown = "it opened a file below a folder that is held open"
+        return name
+
+    def _start(self, args: tuple[Any, ...]) -> None:
+        if args[0] != "uname":  # platform asks it for the kind of machine
+            self._unknown = "it started a process"
+
+    def _noting(self, reason: str) -> Callable[[tuple[Any, ...]], None]:
+        def note(args: tuple[Any, ...]) -> None:
+            self._unknown = reason
+
+        return note
+
+    def _note_native(self, args: tuple[Any, ...]) -> None:
+        self._native = True
+
+    # -- what is made of it at the end -------------------------------------------------------------
+
+    def _of_the_project(self, paths: Iterable[str]) -> Iterator[str]:
+        for path in tuple(paths):  # a thread that is left may still add some
+            file = self._file_of(normpath(path))
+            if file is not None:
+                yield file
+
+    def _file_of(self, path: str) -> str | None:
+        folder, cached, name = path.rpartition("/__pycache__/")
+        if cached:
+            path = f"{folder}/{name.partition(_BYTECODE)[0]}.py"
+        if self._is_environment(path) or not CACHES.isdisjoint(path.split("/")):
+            return None
+        if path.startswith(self._roots) or f"{path}/" in self._roots:
+            return path
+        return None if path.startswith((*_SYSTEM, f"{sys.base_prefix}/", *self._temporary)) else path
+
+    def _first_party_modules(self) -> dict[str, str]:
+        """Return the files of modules that are neither installed nor the program that was started."""
+        return {
+            name: normpath(file)
+            for name, file in _module_files()
+            if name != "__main__" and file.startswith("/") and not self._is_environment(file)
+        }
+
+
+def _module_files() -> Iterator[tuple[str, str]]:
+    for name, module in list(sys.modules.items()):
+        file: object = vars(module).get("__file__") if isinstance(module, ModuleType) else None  # pyright: ignore
+        if isinstance(file, str):
+            yield name, file
+
+
+def _has_native_modules() -> bool:
+    """Return whether an extension module is loaded that may open files past the interpreter."""
+    standard = os.path.dirname(os.__file__) + "/"
+    return any(
+        file.endswith(tuple(EXTENSION_SUFFIXES))
+        and (not file.startswith(standard) or "-packages/" in file)
+        and name.partition(".")[0] not in _OPENING_BY_PYTHON
+        for name, file in _module_files()
+    )
+
+
+def _absolute(path: Any) -> str:
+    name = fsdecode(path)
+    return name if name.startswith("/") else f"{getcwd()}/{name}"
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

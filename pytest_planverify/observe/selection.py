@@ -1,0 +1,89 @@
+"""Selection of tests: what the user of a run leaves out, and names like one that does not exist."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from _pytest.mark import KeywordMatcher, MarkMatcher
+from _pytest.mark.expression import Expression
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pytest
+
+    from pytest_planverify.observe.spec import Narrowing
+
+
+def narrow(config: pytest.Config, items: list[pytest.Item], narrowing: Narrowing) -> list[str]:
+    """Leave out the items that the user of this run does not ask for. Return their node ids."""
+    keyword = Expression.compile(narrowing.keyword) if narrowing.keyword else None
+    markexpr = Expression.compile(narrowing.markexpr) if narrowing.markexpr else None
+
+    def is_wanted(item: pytest.Item) -> bool:
+        if keyword is not None and not keyword.evaluate(KeywordMatcher.from_item(item)):
+            return False
+        if markexpr is not None and not markexpr.evaluate(MarkMatcher.from_markers(item.iter_markers())):
+            return False
+        return not item.nodeid.startswith(narrowing.deselect) if narrowing.deselect else True
+
+    dropped = [item for item in items if not is_wanted(item)]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        gone = set(map(id, dropped))
+        items[:] = [item for item in items if id(item) not in gone]
+    return [item.nodeid for item in dropped]
+
+
+def alike_names(text: str, root: Path) -> list[str]:
+    """Return the tests of the file that a node id names which look like the one that it asks for."""
+    base, _, parameters = text.partition("[")
+    file, *names = base.split("::")
+    wanted = "::".join(names) + (f"[{parameters}" if parameters else "")
+    return _alike(wanted, _names_in(Path(os.path.abspath(root / file))), cutoff=0.5)
+
+
+def _alike(wanted: str, names: Iterable[str], *, cutoff: float) -> list[str]:
+    """Return the names most alike, apart from what all tests have in common."""
+    bare = {_bare(name): name for name in sorted(names, reverse=True)}
+    return [bare[each] for each in difflib.get_close_matches(_bare(wanted), bare, n=3, cutoff=cutoff)]
+
+
+def _bare(name: str) -> str:
+    return name.replace("test_", "").removesuffix(".py").removesuffix("_test")
+
+
+def _names_in(path: Path) -> set[str]:
+    """Return the test functions and methods that the text of a file shows."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return set()
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            names |= {
+                f"{node.name}::{member.name}" for member in node.body if isinstance(member, _FUNCTIONS)
+            }
+        elif isinstance(node, _FUNCTIONS):
+            names.add(node.name)
+    return {name for name in names if name.rpartition("::")[2].startswith("test")}
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def alike_paths(path: Path) -> list[str]:
+    """Return names beside a path that does not exist which look like it, the most alike first."""
+    folder = path.parent
+    while not folder.is_dir():
+        folder = folder.parent
+    try:
+        names = [entry.name for entry in os.scandir(folder)]
+    except OSError:
+        return []
+    return _alike(path.name, names, cutoff=0.6)

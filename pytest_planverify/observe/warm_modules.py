@@ -1,0 +1,344 @@
+"""Third-party modules that a server imports once for all of its workers.
+
+They are not left in ``sys.modules``, where a worker would find them whatever its project looks like. A
+finder asks the ordinary finders first and hands a module out only where they would have loaded the same
+file under the same conditions: so a project's own ``yaml.py``, or a ``conftest.py`` that sets
+``MPLBACKEND``, has the effect that it has when the command runs alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import threading
+import types
+import warnings
+from contextlib import contextmanager, suppress
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Generator, Iterable, Sequence
+
+MOST_MODULES = 5_000
+
+_READ_BY_C = ("OMP_", "MKL_", "OPENBLAS_", "BLIS_", "NUMEXPR_", "MALLOC_", "KMP_", "LC_", "LANG", "TZ")
+"""Beginnings of variables that libraries read past ``os.environ`` while they are loaded."""
+
+_before: frozenset[str] = frozenset()
+
+
+_Filter = tuple[Any, "re.Pattern[str] | None", type[Warning], "re.Pattern[str] | None", int]
+
+
+class Unfit(Exception):
+    """A module cannot be imported ahead of its worker: its import has effects besides its names."""
+
+    def __init__(self, module: str, effect: str) -> None:
+        super().__init__(f"{module}: importing it changes {effect}")
+        self.module = module
+
+
+def note_modules() -> None:
+    """Remember what is loaded before the project is."""
+    global _before
+    _before = frozenset(sys.modules)
+
+
+def imported_modules() -> list[str]:
+    """Return the installed modules that were imported since :func:`note_modules`, in their order."""
+    from pytest_planverify.observe.inventory import environment_files
+
+    is_environment = environment_files()
+    found: list[str] = []
+    news: list[tuple[str, types.ModuleType]] = []
+    # Newest first, for to look at what a server had would copy the pages that it lies in.
+    for name, module in reversed(sys.modules.items()):
+        if name in _before:
+            break
+        news.append((name, module))
+    for name, module in reversed(news):
+        if name.startswith(("pytest_planverify", "planner")):
+            continue
+        spec = getattr(module, "__spec__", None)
+        origin = getattr(spec, "origin", None)
+        if getattr(spec, "name", None) == name and isinstance(origin, str) and is_environment(origin):
+            found.append(name)
+    return found[:MOST_MODULES]
+
+
+class ModuleShelf:
+    """The modules of one server, each as far as its own import loads others."""
+
+    def __init__(self) -> None:
+        self._modules: dict[str, types.ModuleType] = {}
+        self._loaded_by: dict[str, str | None] = {}
+        """By module, the one whose code was being run when it was loaded."""
+        self._units: dict[str, list[str]] = {}
+        """By module, itself and all that its import loads, in order."""
+        self._needs: dict[str, set[str]] = {}
+        """By module, the others whose objects it holds."""
+        self._refused: set[str] = set()
+        """Outermost packages that are left to the ordinary import."""
+        self._filters: dict[str, list[_Filter]] = {}
+        """By module, the filters of warnings that its import put before the others, the last one first."""
+        self._environment: dict[str, str | None] = {}
+        self._restart: Callable[[str], object] = lambda reason: None
+        self._tell: Callable[[str], object] = lambda name: None
+        self.collecting = True
+        """No test has begun yet, so that the worker may still be replaced by another."""
+
+    def fill(self, names: Iterable[str]) -> None:
+        """Import modules and put them on the shelf. Raises :class:`Unfit`."""
+        loaded = frozenset(sys.modules)
+        read: set[str] = set()
+        with _noting_loads(self._loaded_by), _recording_environment(read):
+            state = _process_state()
+            for name in names:
+                if name in sys.modules:
+                    continue
+                with warnings.catch_warnings(record=True) as raised:
+                    warnings.simplefilter("always")
+                    filters = list(warnings.filters)
+                    with suppress(ImportError):  # the worker had another search path
+                        importlib.import_module(name)
+                    count = len(warnings.filters) - len(filters)
+                    if count < 0 or warnings.filters[count:] != filters:
+                        raise Unfit(name, "the warning filters")
+                    self._filters[name] = cast("list[_Filter]", warnings.filters[:count])
+                if raised:
+                    raise Unfit(name, "the list of warnings")
+                if (effect := _difference(state, _process_state())) is not None:
+                    raise Unfit(name, effect)
+                for each in _newest_first(sys.modules):  # some put modules there by hand
+                    if each in loaded or each in self._loaded_by:
+                        break
+                    self._loaded_by[each] = name
+        read |= {name for name in os.environ if name.startswith(_READ_BY_C)}
+        self._environment = {name: os.environ.get(name) for name in read}
+        self._take_away(loaded)
+
+    def _take_away(self, loaded: frozenset[str]) -> None:
+        """Leave the process as if nothing had been imported."""
+        self._modules = {name: module for name, module in sys.modules.items() if name not in loaded}
+        for name, module in self._modules.items():
+            del sys.modules[name]
+            for each in self._loaders(name):
+                self._units.setdefault(each, []).append(name)
+            package, _, child = name.rpartition(".")
+            holder = sys.modules.get(package) or self._modules.get(package)
+            is_late = holder is not None and package not in self._loaders(name)
+            if is_late and vars(holder).get(child) is module:
+                delattr(holder, child)
+        for name, module in self._modules.items():
+            owners = {_module_of(value) for value in list(vars(module).values())}
+            self._needs[name] = owners & self._modules.keys() - {name}
+
+    def _loaders(self, name: str) -> list[str]:
+        """Return the module, the one that loaded it, and so on."""
+        found: list[str] = []
+        each: str | None = name
+        while each is not None and each not in found:
+            found.append(each)
+            each = self._loaded_by.get(each)
+        return found
+
+    def hand_out(self, restart: Callable[[str], object], tell: Callable[[str], object]) -> None:
+        """Serve imports of this process.
+
+        ``restart`` replaces a worker that cannot use what is here; ``tell`` is told of extension modules.
+        """
+        self._restart, self._tell = restart, tell
+        if self._modules:
+            sys.meta_path.insert(0, cast("Any", self))
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a module on the shelf, if the other finders find the same."""
+        if name not in self._modules:
+            return None
+        units, wanted = self._with_needs(name)
+        replaced = any(each.partition(".")[0] in self._refused or each in sys.modules for each in wanted)
+        if replaced or not all(self._is_same(unit, path if unit == name else None) for unit in units):
+            self._refuse(name)
+            return None
+        module = self._modules[name]
+        for unit in units:
+            self._install(unit)
+        del sys.modules[name]  # the import that asks for it puts it there
+        original = cast("ModuleSpec", module.__spec__)
+        spec = ModuleSpec(name, cast("Any", _Ready(module, original)), origin=original.origin)
+        spec.submodule_search_locations = original.submodule_search_locations
+        return spec
+
+    def _install(self, unit: str) -> None:
+        """Put a module and those that its import loads where that import would have put them."""
+        names = [name for name in self._units[unit] if name in self._modules]
+        if _has_extensions(self._modules[name] for name in names):
+            self._tell(unit)
+        for name in names:
+            module = sys.modules[name] = self._modules.pop(name)
+            package, _, child = name.rpartition(".")
+            if package in sys.modules and package not in self._loaders(name):
+                setattr(sys.modules[package], child, module)
+            for action, message, category, source, line in reversed(self._filters.pop(name, [])):
+                texts = (each.pattern if each else "" for each in (message, source))
+                warnings.filterwarnings(action, next(texts), category, next(texts), line)
+
+    def _with_needs(self, name: str) -> tuple[list[str], set[str]]:
+        """Return the modules to hand out, packages before what is below them, and all that they need.
+
+        What was handed out before is not needed any more; what was refused is.
+        """
+        units: dict[str, None] = {}
+        wanted: set[str] = set()
+        pending = [name]
+        while pending:
+            parts = pending.pop().split(".")
+            for unit in (".".join(parts[:end]) for end in range(1, len(parts) + 1)):
+                if unit in wanted or not self._is_open(unit):
+                    continue
+                units[unit] = None
+                for each in filter(self._is_open, self._units[unit]):
+                    if each not in wanted:
+                        wanted.add(each)
+                        pending += self._needs[each] - wanted
+        return [unit for unit in units if unit in self._modules], wanted
+
+    def _is_open(self, name: str) -> bool:
+        """Return whether a module was on the shelf and has not been handed out."""
+        return name in self._modules or (name in self._needs and name.partition(".")[0] in self._refused)
+
+    def _is_same(self, name: str, path: Sequence[str] | None) -> bool:
+        """Check that the ordinary finders, under the conditions of the shelf, would load that file."""
+        if any(os.environ.get(key) != value for key, value in self._environment.items()):
+            return False
+        known = getattr(self._modules[name], "__spec__", None)
+        if known is None or known.name != name or not known.has_location:  # no finder has found it
+            return True
+        package = name.rpartition(".")[0]
+        parent = sys.modules.get(package) or self._modules.get(package)
+        where = path if path is not None else getattr(parent, "__path__", None)
+        for finder in list(sys.meta_path):
+            find: Any = None if finder is self else getattr(finder, "find_spec", None)
+            spec = None if find is None else find(name, where, None)
+            if spec is not None:
+                return spec.origin == known.origin and type(spec.loader) is type(known.loader)
+        return False
+
+    def _refuse(self, name: str) -> None:
+        """Leave a package to the ordinary import; an extension module cannot be loaded a second time."""
+        top = name.partition(".")[0]
+        gone = [each for each in self._modules if each.partition(".")[0] == top]
+        modules = [self._modules.pop(each) for each in gone]
+        self._refused.add(top)
+        if self.collecting or _has_extensions(modules):
+            self._restart(f"{name} is another module here, or is imported under other conditions")
+
+
+class _Ready:
+    """A loader of a module that is loaded."""
+
+    def __init__(self, module: types.ModuleType, spec: ModuleSpec) -> None:
+        self._module, self._spec = module, spec
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        return self._module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__spec__ = self._spec
+
+
+def _has_extensions(modules: Iterable[types.ModuleType]) -> bool:
+    origins = [getattr(module.__spec__, "origin", None) or "" for module in modules]
+    return any(origin.endswith(tuple(EXTENSION_SUFFIXES)) for origin in origins)
+
+
+def _module_of(value: object) -> str:
+    if isinstance(value, types.ModuleType):
+        return value.__name__
+    with suppress(Exception):  # objects of strangers
+        name = getattr(value, "__module__", "")
+        return name if isinstance(name, str) else ""
+    return ""
+
+
+def _process_state() -> dict[str, object]:
+    """Return what an import may change besides the names that it defines."""
+    import locale
+    import logging
+    import random
+
+    state: dict[str, object] = {
+        "the threads": [thread.name for thread in threading.enumerate()],
+        "the environment": dict(os.environ),
+        "sys.path": list(sys.path),
+        "the working directory": os.getcwd(),
+        "the import hooks": [id(each) for each in (*sys.meta_path, *sys.path_hooks)],
+        "the excepthook": (id(sys.excepthook), id(threading.excepthook)),
+        "the standard streams": (id(sys.stdin), id(sys.stdout), id(sys.stderr)),
+        "the recursion limit": sys.getrecursionlimit(),
+        "the locale": locale.setlocale(locale.LC_ALL),
+        "the random state": hash(random.getstate()),
+        "logging": (logging.root.level, len(logging.root.handlers), logging.root.manager.disable),
+        "the signal handlers": [repr(signal.getsignal(number)) for number in signal.valid_signals()],
+    }
+    with suppress(OSError):
+        state["the open files"] = len(os.listdir("/proc/self/fd"))
+    return state
+
+
+def _difference(before: dict[str, object], after: dict[str, object]) -> str | None:
+    return next((name for name, value in before.items() if after.get(name) != value), None)
+
+
+def _newest_first(modules: dict[str, types.ModuleType]) -> Generator[str]:
+    yield from reversed(list(modules))
+
+
+class _LoadNotes:
+    """Asked first for each module that is loaded; finds none."""
+
+    def __init__(self, loaded_by: dict[str, str | None]) -> None:
+        self._loaded_by = loaded_by
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        frame: types.FrameType | None = sys._getframe(1)
+        loader: str | None = None
+        while frame is not None and loader is None:
+            if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") in self._loaded_by:
+                loader = frame.f_globals["__name__"]
+            frame = frame.f_back
+        self._loaded_by.setdefault(name, loader)
+
+
+@contextmanager
+def _noting_loads(loaded_by: dict[str, str | None]) -> Generator[None]:
+    """Note for each module the one whose code was being run when it was loaded."""
+    notes = cast("Any", _LoadNotes(loaded_by))
+    sys.meta_path.insert(0, notes)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(notes)
+
+
+@contextmanager
+def _recording_environment(read: set[str]) -> Generator[None]:
+    """Note the variables that are read through ``os.environ``."""
+    kind = cast("Any", type(os.environ))
+    original = kind.__getitem__
+
+    def getitem(self: Any, key: str) -> str:
+        read.add(key)
+        return original(self, key)
+
+    kind.__getitem__ = getitem
+    try:
+        yield
+    finally:
+        kind.__getitem__ = original

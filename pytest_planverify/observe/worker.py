@@ -1,0 +1,438 @@
+"""One worker's session: ordinary pytest, with the recorder inside.
+
+A worker runs ``pytest.main`` as a whole, or it is forked by a server that has taken the same steps up to a
+point which no project takes part in: pytest is configured, its plugins are loaded, and the session has
+begun, but no conftest and no test file has been imported. A conftest that wanted a say in one of those
+steps is noticed when it is loaded, and the worker asks to be replaced by one that starts earlier.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from contextlib import suppress
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from pytest_planverify.journal import JournalWriter
+from pytest_planverify.observe import become_worker, phases, relay
+from pytest_planverify.observe.audit import watch, watching
+from pytest_planverify.observe.fixtures import RECORDER, SuitePropertyRecorder
+from pytest_planverify.observe.recorder import WORKER_INPUT, Recorder
+from pytest_planverify.observe.spec import HARMLESS_PLUGINS, Start, WorkerSpec
+from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit, note_modules
+from pytest_planverify.observe.witnessing import begin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+HARNESS_EXIT = 70
+"""Exit status of a worker whose own set-up failed before pytest was reached."""
+RESTART_EXIT = 71
+"""Exit status of a worker that asks to be replaced."""
+
+
+class Level(IntEnum):
+    """How far a server has come when it forks."""
+
+    IMPORTED = 0
+    """pytest and its plugins are imported; the worker runs ``pytest.main``."""
+    PARSED = 1
+    """Options and ini file are parsed, and the plugins are registered."""
+    STARTED = 2
+    """The plugins are configured, and the session has begun."""
+
+
+class CannotServe(Exception):
+    """A server cannot go as far as it was asked to: something wants to take part in an earlier step."""
+
+    def __init__(self, level: Level, reason: str, module: str | None = None) -> None:
+        super().__init__(reason)
+        self.level = level
+        """How far it may go."""
+        self.module = module
+        """A third-party module that must not be imported ahead."""
+
+
+_LATE_HOOKS = {
+    Level.PARSED: (
+        "pytest_addoption",
+        "pytest_load_initial_conftests",
+        "pytest_cmdline_parse",
+        "pytest_cmdline_main",
+    ),
+    Level.STARTED: ("pytest_configure", "pytest_sessionstart", "pytest_plugin_registered"),
+}
+"""Hooks that a conftest implements in vain when it is loaded at that level."""
+
+
+def run_worker(spec: WorkerSpec) -> int:
+    """Run the session as a whole. Return its exit status."""
+    _become(spec.start)
+    note_modules()
+    return _run_whole(spec, ModuleShelf())
+
+
+def serve_group(start: Start, level: Level, wait: Callable[[], WorkerSpec]) -> int:
+    """Take the steps that a group's workers have in common, then ``wait``, which returns in workers only.
+
+    Return a worker's exit status. Raises :class:`CannotServe`, in the server only.
+    """
+    _become(start)
+    shelf = ModuleShelf()
+    if level is Level.IMPORTED:
+        _fill(shelf, start)
+        return _run_whole(wait(), shelf)
+    _redirect(os.devnull)
+    steps = _Steps(Recorder(), level, start, shelf, wait)
+    status = _guarded(steps, lambda: int(pytest.main([*start.options, *start.probe], plugins=[steps])))
+    if steps.journal is None:
+        raise steps.failure or CannotServe(
+            Level.IMPORTED, "pytest did not come to the point to be forked at"
+        )
+    return _end(steps, status)
+
+
+def register_in_xdist_worker(config: pytest.Config) -> None:
+    """Observe in a worker of pytest-xdist, whose spec came through its channel."""
+    worker_input = getattr(config, "workerinput", {})
+    text = worker_input.get(WORKER_INPUT)
+    if text is None:
+        return
+    spec = WorkerSpec.from_json(text)
+    recorder = Recorder()
+    recorder.adopt(config)
+    journal = JournalWriter(spec.journal, spec.worker_id, spec.key)
+    recorder.begin(spec, journal, str(worker_input.get("workerid", "worker")))
+    _register(config.pluginmanager, recorder)
+
+
+def leave_interpreter() -> None:
+    """Do what an interpreter does when its program is over: wait for threads, call what was registered."""
+    for step in (threading._shutdown, atexit._run_exitfuncs):  # type: ignore[attr-defined]
+        with suppress(Exception):
+            step()
+
+
+class _Steps:
+    """Follows pytest on its way to the tests; registered under no name that a project could ask for."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        level: Level = Level.IMPORTED,
+        start: Start | None = None,
+        shelf: ModuleShelf | None = None,
+        wait: Callable[[], WorkerSpec] | None = None,
+    ) -> None:
+        self.recorder = recorder
+        self.journal: JournalWriter | None = None
+        """Of the worker, once this process is one."""
+        self.failure: CannotServe | None = None
+        self._level = level
+        self._start = start
+        self._shelf = shelf
+        self._wait = wait
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_addhooks(self, pluginmanager: pytest.PytestPluginManager) -> None:
+        _register(pluginmanager, self.recorder)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_cmdline_parse(self) -> Generator[None, pytest.Config, pytest.Config]:
+        """Write down what keeps a session from starting, which pytest only prints."""
+        from pytest_planverify.observe.evidence import startup_evidence
+
+        recorder, journal = self.recorder, self.journal
+        try:
+            config = yield
+            recorder.adopt(config)
+            return config
+        except pytest.UsageError as error:
+            if journal is not None:
+                journal.write("usage_error", worker="", message=str(error))
+            raise
+        except BaseException as error:
+            if journal is not None:
+                evidence = startup_evidence(error, recorder.project)
+                journal.write("startup_failure", worker="", evidence=evidence)
+            raise
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_load_initial_conftests(self, early_config: pytest.Config) -> Generator[None, object, object]:
+        """Keep a server from loading conftests."""
+        known = early_config.known_args_namespace
+        given = known.noconftest
+        if self._wait is not None:
+            self._require_harmless(early_config, "pytest_load_initial_conftests", Level.IMPORTED)
+            known.noconftest = True
+        try:
+            return (yield)
+        finally:
+            known.noconftest = given
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_cmdline_main(self, config: pytest.Config) -> None:
+        if self._wait is None:
+            return
+        if getattr(config.option, "numprocesses", None) or getattr(config.option, "tx", None):
+            self._give_up(CannotServe(Level.IMPORTED, "the session starts processes of its own"))
+        if getattr(config.option, "cov_source", None):
+            self._give_up(CannotServe(Level.IMPORTED, "the session measures coverage"))
+        if self._level is Level.PARSED:
+            self._become_worker(config)
+        else:
+            for hook in ("pytest_configure", "pytest_sessionstart"):
+                self._require_harmless(config, hook, Level.PARSED)
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Pass the reports on to the reporters of the user, if there are any."""
+        spec = getattr(self.recorder, "spec", None)
+        if spec is not None and spec.relay is not None:
+            relay.register(config, Path(spec.relay))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        if self._wait is not None and self._level is Level.STARTED:
+            if threading.active_count() > 1:
+                self._give_up(CannotServe(Level.PARSED, "a plugin has started a thread"))
+            self._become_worker(session.config)
+
+    # -- in a worker that was forked on the way ---------------------------------------------------
+
+    def _become_worker(self, config: pytest.Config) -> None:
+        """Wait to be forked, and catch up with what the worker's own command says."""
+        assert self._wait is not None
+        assert self._start is not None
+        assert self._shelf is not None
+        try:
+            _fill(self._shelf, self._start)
+        except CannotServe as failure:
+            self._give_up(failure)
+        spec = self._wait()
+        os.environ["PYTEST_VERSION"] = pytest.__version__
+        capture: Any = config.pluginmanager.getplugin("capturemanager")
+        capture.stop_global_capturing()
+        _begin(spec, self, self._shelf)
+        capture.start_global_capturing()  # with files of its own: those of the server are shared by all
+        capture.suspend_global_capture()
+        reporter: Any = config.pluginmanager.getplugin("terminalreporter")
+        if reporter is not None:
+            reporter._tw._file = sys.stdout
+        _take_arguments(config, spec)
+        self._load_conftests(config)
+        if self._level is Level.STARTED:
+            self.recorder.pytest_configure(config)
+            self.pytest_configure(config)
+            _forget_exceptions(config)
+
+    def _load_conftests(self, config: pytest.Config) -> None:
+        before = set(map(id, config.pluginmanager.get_plugins()))
+        try:
+            config.pytest_load_initial_conftests(config)  # type: ignore[attr-defined]
+        except BaseException as error:  # pytest has a way to tell of it that is over by now
+            _restart(self.journal, Level.IMPORTED, f"a conftest raised {type(error).__name__}")
+        late = [hook for level, hooks in _LATE_HOOKS.items() if level <= self._level for hook in hooks]
+        for plugin in config.pluginmanager.get_plugins():
+            if id(plugin) in before:
+                continue
+            for hook in late:
+                if getattr(plugin, hook, None) is not None:
+                    early = hook in _LATE_HOOKS[Level.PARSED]
+                    level = Level.IMPORTED if early else Level.PARSED
+                    _restart(self.journal, level, f"a conftest has {hook}")
+
+    def _require_harmless(self, config: pytest.Config, hook: str, level: Level) -> None:
+        """Give up where a plugin that is not known implements the hook."""
+        for implementation in getattr(config.hook, hook).get_hookimpls():
+            plugin = implementation.plugin
+            module = str(getattr(plugin, "__name__", type(plugin).__module__)).partition(".")[0]
+            if module not in HARMLESS_PLUGINS:
+                self._give_up(CannotServe(level, f"the plugin {module} implements {hook}"))
+
+    def _give_up(self, failure: CannotServe) -> NoReturn:
+        self.failure = failure
+        raise failure
+
+
+def _fill(shelf: ModuleShelf, start: Start) -> None:
+    """Do what is left to do before the first fork."""
+    try:
+        shelf.fill(start.modules)
+    except Unfit as unfit:
+        raise CannotServe(Level.STARTED, str(unfit), unfit.module) from unfit
+    note_modules()
+    for _ in range(2):  # what plugins have changed of pytest as they were configured is no project's doing
+        begin().look("session")
+
+
+def _run_whole(spec: WorkerSpec, shelf: ModuleShelf) -> int:
+    steps = _Steps(Recorder())
+    _begin(spec, steps, shelf)
+    return _end(steps, _guarded(steps, lambda: int(pytest.main(list(spec.args), plugins=[steps]))))
+
+
+def _begin(spec: WorkerSpec, steps: _Steps, shelf: ModuleShelf) -> None:
+    """Be this worker from now on."""
+    if spec.log is not None:
+        _redirect(spec.log)
+    os.environ.update(spec.env)
+    sys.argv[:] = [sys.argv[0], *spec.args]
+    journal = steps.journal = JournalWriter(spec.journal, spec.worker_id, spec.key)
+    phases.board.open(spec.board, spec.slot)
+    shelf.hand_out(
+        lambda reason: _restart(journal, None, reason),
+        lambda name: journal.write("module_handed_out", name=name),
+    )
+    steps.recorder.begin(spec, journal)
+    steps.recorder.audit = watch(spec)
+    steps.recorder.watch_for_crashes()
+    soft = bool(spec.limit_seconds) and steps.recorder.soft_limits.listen(spec.limit_seconds or 0.0)
+    journal.write("session_started", worker="", pid=os.getpid(), soft_limit=soft)
+
+
+def _guarded(steps: _Steps, run: Callable[[], int]) -> int:
+    try:
+        return run()
+    except CannotServe:
+        return HARNESS_EXIT
+    except SystemExit as error:
+        if steps.journal is not None:
+            steps.journal.write("stopped", worker="", reason=f"SystemExit: {error.code}")
+        return error.code if isinstance(error.code, int) else int(bool(error.code))
+    except BaseException:
+        if steps.journal is not None:
+            steps.journal.write("internal_error", worker="", text=traceback.format_exc()[-20_000:])
+        return HARNESS_EXIT
+
+
+def _end(steps: _Steps, status: int) -> int:
+    assert steps.journal is not None
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    if steps.recorder.audit is not None:
+        steps.recorder.audit.flush()
+        steps.journal.write("files_read", **steps.recorder.audit.files.facts())
+    steps.journal.write("session_ended", exit_status=status)
+    return status
+
+
+def _restart(journal: JournalWriter | None, level: Level | None, reason: str) -> NoReturn:
+    """Ask to be replaced by a worker that starts earlier, or without modules imported ahead."""
+    assert journal is not None
+    journal.write("restart", level=None if level is None else int(level), reason=reason)
+    os._exit(RESTART_EXIT)
+
+
+def _take_arguments(config: pytest.Config, spec: WorkerSpec) -> None:
+    """Let the configuration say what it says when it is made of the worker's own arguments."""
+    option, known = config.option, config.known_args_namespace
+    for namespace in (option, known):
+        namespace.file_or_dir = list(spec.selections)
+        if spec.keyword is not None:
+            namespace.keyword = spec.keyword
+        if spec.markexpr is not None:
+            namespace.markexpr = spec.markexpr
+        if spec.deselect:
+            namespace.deselect = [*(namespace.deselect or ()), *spec.deselect]
+    config.args, config.args_source = config._decide_args(
+        args=list(spec.selections),
+        pyargs=option.pyargs,
+        testpaths=config.getini("testpaths"),
+        invocation_dir=config.invocation_params.dir,
+        rootpath=config.rootpath,
+        warn=False,
+    )
+    config.invocation_params = pytest.Config.InvocationParams(
+        args=spec.args, plugins=config.invocation_params.plugins, dir=config.invocation_params.dir
+    )
+    cache: Any = getattr(config, "cache", None)
+    last_failed: Any = config.pluginmanager.getplugin("lfplugin")
+    if cache is not None and last_failed is not None:  # another worker may have written it since
+        last_failed.lastfailed = cache.get("cache/lastfailed", {})
+    newest: Any = config.pluginmanager.getplugin("nfplugin")
+    if cache is not None and newest is not None:
+        newest.cached_nodeids = set(cache.get("cache/nodeids", []))
+
+
+def _forget_exceptions(config: pytest.Config) -> None:
+    """Drop what pytest has noted of exceptions that nobody caught in the server."""
+    for module, name in (
+        ("_pytest.unraisableexception", "unraisable_exceptions"),
+        ("_pytest.threadexception", "thread_exceptions"),
+    ):
+        key: Any = getattr(sys.modules.get(module), name, None)
+        noted: Any = None if key is None else config.stash.get(key, None)
+        if noted is not None:
+            noted.clear()
+
+
+def _register(pluginmanager: pytest.PytestPluginManager, recorder: Recorder) -> None:
+    pluginmanager.register(recorder, RECORDER)
+    pluginmanager.register(recorder.witness)
+    pluginmanager.register(recorder.soft_limits)
+    pluginmanager.register(SuitePropertyRecorder(recorder))
+    if recorder.audit is None:
+        recorder.audit = watching()
+
+
+def _become(start: Start) -> None:
+    """Change folder, environment and search path to those of the group."""
+    become_worker()
+    os.chdir(start.root)
+    env = dict(start.env)
+    sys.path[:] = _search_path(sys.path, start, env)
+    os.environ.update(env)
+    if env.keys() & {"TMPDIR", "TEMP", "TMP"}:
+        tempfile.tempdir = None
+    if "TZ" in env and hasattr(time, "tzset"):
+        time.tzset()
+    folder = os.path.dirname(sys.executable)
+    sys.argv[:] = [pytest.__path__[0] + "/__main__.py" if start.as_module else f"{folder}/pytest"]
+    from _pytest.assertion.rewrite import AssertionRewritingHook
+
+    sys.meta_path[:] = [
+        finder for finder in sys.meta_path if not isinstance(finder, AssertionRewritingHook)
+    ]
+    for name in [name for name in sys.modules if name.partition(".")[0] == "planner"]:
+        del sys.modules[name]  # the project may have a package of that name; everything needed is loaded
+
+
+def _search_path(entries: Sequence[str], start: Start, env: dict[str, str]) -> list[str]:
+    """Return ``sys.path`` as the command itself would have it: how this run was started does not count."""
+    kept = list(entries)
+    for entry in start.script_paths:
+        if entry in kept:
+            kept.remove(entry)
+    if "PYTHONPATH" in env:
+        before = _named_paths(os.environ.get("PYTHONPATH", ""))
+        kept = [*_named_paths(env["PYTHONPATH"]), *(entry for entry in kept if entry not in before)]
+    return [start.root, *kept] if start.as_module else [os.path.dirname(sys.executable), *kept]
+
+
+def _named_paths(text: str) -> list[str]:
+    return [os.path.abspath(entry) for entry in text.split(os.pathsep)] if text else []
+
+
+def _redirect(log: str) -> None:
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+    os.close(null)
+    # The process keeps these streams until it ends.
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", buffering=1, closefd=False, errors="backslashreplace")  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, closefd=False, errors="backslashreplace")  # noqa: SIM115
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]

@@ -1,0 +1,310 @@
+"""From the checks of a run to its outcomes: the state of each todo, its diagnosed failures, the summary."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from planner.model.outcome import Check, Diagnosis, Failure, Outcome, OutcomeMetrics, Summary
+from planner.model.plan import MetricSpec, TodoStatus
+from planner.model.verdicts import CheckKind, Since, TodoState, Verdict
+from planner.rules.parents import (
+    CHECK_ID,
+    parent_verdicts,
+    sub_plan_reason,
+    sub_plan_verdict,
+    verdict_of,
+)
+from planner.rules.routing import route
+from pytest_planverify.checks.promised import with_promise
+from pytest_planverify.session.check_runs import CheckRun, PlanResult, blocked_reason, recorded_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from planner.model.evidence import ChangedFile, Evidence, ProcessEnd
+    from planner.model.plan import Todo
+    from pytest_planverify.baseline import KeptBaseline
+    from pytest_planverify.baseline.comparing import Comparison
+    from pytest_planverify.session.changes import Changes
+
+TOP_TESTS = 10
+LONGEST_STACK = 4_000
+"""How much of a dead process's stack an outcome holds."""
+
+Diagnose = "Callable[[Evidence], Diagnosis | None]"
+
+
+class Assembler:
+    """Makes the outcomes of one plan."""
+
+    def __init__(
+        self,
+        result: PlanResult,
+        *,
+        shown_path: str,
+        changes: Mapping[Path, Changes],
+        first_opinion: Callable[[Evidence], Diagnosis | None],
+        recording: bool = False,
+        baseline: KeptBaseline | None = None,
+    ) -> None:
+        self._result = result
+        self._shown_path = shown_path
+        self._changes = changes
+        self._first_opinion = first_opinion
+        self._recording = recording
+        self._changed_files: dict[Path, tuple[ChangedFile, ...] | None] = {}
+        self.diagnosed: list[tuple[str, Evidence, Diagnosis]] = []
+        """Every failure that was looked at, with the id of its todo."""
+        self._comparison: Comparison | None = None
+        if baseline is not None:
+            from pytest_planverify.baseline.comparing import Comparison
+
+            self._comparison = Comparison(result.flat, baseline)
+
+    def outcomes(self) -> list[tuple[Outcome, tuple[Evidence, ...]]]:
+        """The outcome of each todo in the plan's order, with the evidence of its failures."""
+        found: dict[str, tuple[Outcome, tuple[Evidence, ...]]] = {}
+        for todo in reversed(self._result.todos):  # the todos of a sub-plan stand after their parent
+            below = self._result.flat.children.get(todo.id, ())
+            found[todo.id] = self._outcome(todo, [found[each][0] for each in below if each in found])
+        return [found[todo.id] for todo in self._result.todos]
+
+    def _outcome(self, todo: Todo, children: Sequence[Outcome]) -> tuple[Outcome, tuple[Evidence, ...]]:
+        criteria = self._result.plan.criteria[todo.id]
+        runs = self._result.checks[todo.id]
+        own = [runs[criterion.id] for criterion in criteria if criterion.id in runs]
+        guards = [run for run in runs.values() if run.check.kind is CheckKind.GUARD]
+        own += guards
+        blocked = self._result.blocked.get(todo.id, ())
+        ordered = [self._of_children(todo, children, blocked), *own] if children else own
+        verdicts = parent_verdicts(
+            [run.check.counts_as for run in own], [verdict_of(child) for child in children]
+        )
+        state = todo_state(todo, verdicts, blocked=bool(blocked))
+        root = self._result.flat.owner(todo.id).root
+        counted = [
+            run for run in own if run.check.counts_as.is_red or (run.evidence and not run.check.quarantined)
+        ]
+        counted = (
+            guards if blocked and not self._recording else [self._told_more(run, root) for run in counted]
+        )
+        failures = self._failures(todo, counted)
+        evidence = tuple(piece for run in counted for piece in run.evidence)
+        touched, digest = self._changes[root].of(todo.allowed_files)
+        outcome = Outcome(
+            todo_id=todo.id,
+            plan=self._result.plan.plan.todo_list_id,
+            title=todo.title,
+            state=state,
+            verified=bool(own) and state in (TodoState.DONE, TodoState.TEST_FAILED),
+            success=state is TodoState.DONE,
+            tests_passed=_tests_passed(own, children),
+            blocked_by=blocked,
+            at_base=self._comparison.todo(todo.id) if self._comparison is not None else None,
+            checks=tuple(self._check(todo, run) for run in ordered),
+            touched_files=touched,
+            diff_hash=digest,
+            metrics=OutcomeMetrics(duration_ms=sum(run.check.duration_ms for run in ordered)),
+            recorded=self._recorded(todo, ordered),
+            failure_evidence=failures[0] if failures else None,
+            failures=tuple(failures),
+        )
+        return _own_first(todo, outcome), evidence
+
+    def _told_more(self, run: CheckRun, root: Path) -> CheckRun:
+        """The check with what only the parent knows of its failures: promises and changes."""
+        if not run.evidence:
+            return run
+        changed = self._changed(root)
+        pieces = (with_promise(each, root) for each in run.evidence)
+        evidence = tuple(
+            each
+            if changed is None or each.changed is not None
+            else each.model_copy(update={"changed": changed, "changed_since": self._changes[root].since})
+            for each in pieces
+        )
+        return replace(run, evidence=evidence)
+
+    def _changed(self, root: Path) -> tuple[ChangedFile, ...] | None:
+        if root not in self._changed_files:
+            from pytest_planverify.session.changed_files import changed_files  # a green run never asks
+
+            self._changed_files[root] = changed_files(root, self._changes[root])
+        return self._changed_files[root]
+
+    def _check(self, todo: Todo, run: CheckRun) -> Check:
+        return run.check if self._comparison is None else self._comparison.check(todo.id, run.check)
+
+    def _of_children(self, todo: Todo, children: Sequence[Outcome], blocked: Sequence[str]) -> CheckRun:
+        """The check of a parent that the todos of its sub-plan decide."""
+        verdict = sub_plan_verdict(verdict_of(child) for child in children)
+        file = os.path.relpath(self._result.flat.files[todo.id].path, self._result.plan.root)
+        check = Check(
+            id=CHECK_ID,
+            kind=CheckKind.SUB_PLAN,
+            verdict=verdict,
+            duration_ms=sum(child.metrics.duration_ms or 0 for child in children),
+            title=file,
+            reason=blocked_reason(blocked) if blocked else sub_plan_reason(children, verdict),
+        )
+        return CheckRun(check=check)
+
+    def _recorded(self, todo: Todo, runs: Sequence[CheckRun]) -> dict[str, tuple[float | str, ...]]:
+        """Every number that was recorded, and whatever stands for a metric that the plan asks for."""
+        asked = {
+            criterion.spec.name
+            for criterion in self._result.plan.criteria[todo.id]
+            if isinstance(criterion.spec, MetricSpec)
+        }
+        found: dict[str, tuple[float | str, ...]] = {}
+        for name, values in recorded_values(runs).items():
+            kept = [_plain(value) for value in values if name in asked or _is_number(value)]
+            if kept:
+                found[name] = tuple(kept)
+        return found
+
+    def _failures(self, todo: Todo, runs: Sequence[CheckRun]) -> list[Failure]:
+        """One failure a root cause, the one that decides the route first."""
+        if not runs:
+            return []
+        from pytest_planverify.diagnosis import diagnose  # a green run does not pay for the rules
+
+        groups: dict[str, tuple[Diagnosis, Evidence, dict[str, None]]] = {}
+        for run in runs:
+            for evidence in run.evidence:
+                diagnosis = self._first_opinion(evidence) or diagnose(evidence)
+                self.diagnosed.append((todo.id, evidence, diagnosis))
+                known = groups.get(diagnosis.signature)
+                if known is None:
+                    groups[diagnosis.signature] = (diagnosis, evidence, dict.fromkeys(evidence.tests))
+                    continue
+                known[2].update(dict.fromkeys(evidence.tests))
+                if diagnosis.confidence > known[0].confidence:  # one cause, seen more clearly here
+                    groups[diagnosis.signature] = (diagnosis, evidence, known[2])
+        failures = [
+            each
+            for diagnosis, evidence, tests in groups.values()
+            for each in self._parts(todo, diagnosis, evidence, tuple(tests))
+        ]
+        return sorted(
+            failures,
+            key=lambda failure: (failure.category.facts.family.severity, -(failure.confidence or 0)),
+        )
+
+    def _parts(
+        self, todo: Todo, diagnosis: Diagnosis, evidence: Evidence, tests: Sequence[str]
+    ) -> Iterator[Failure]:
+        """One failure; two where some of its tests failed before the work began, and others did not."""
+        if self._comparison is None:
+            yield self._failure(todo, diagnosis, evidence, tests)
+            return
+        for since, named in self._comparison.parts(todo.id, evidence, diagnosis.signature, tests):
+            failure = self._failure(todo, diagnosis, evidence, named)
+            yield failure.model_copy(update={"since": since})
+
+    def _failure(
+        self, todo: Todo, diagnosis: Diagnosis, evidence: Evidence, tests: Sequence[str]
+    ) -> Failure:
+        from pytest_planverify.diagnosis.likeness import features
+
+        return Failure(
+            category=diagnosis.category,
+            owner=diagnosis.owner,
+            repeatability=diagnosis.repeatability,
+            confidence=diagnosis.confidence,
+            rule=diagnosis.rule,
+            because=diagnosis.because,
+            signature=diagnosis.signature,
+            routing_key=diagnosis.category.facts.routing_key,
+            target_agent=route(diagnosis.category, todo.failure_routing, diagnosis.target_agent),
+            runner_up=diagnosis.runner_up,
+            check_id=evidence.check_id,
+            phase=evidence.phase,
+            top_failing_tests=tuple(tests[:TOP_TESTS]),
+            tests=tuple(tests),
+            stack_trace_head=evidence.headline,
+            process=_shortened(evidence.process),
+            location=diagnosis.location,
+            suggestion=diagnosis.suggestion,
+            rerun=f"pytest --planverify {shlex.quote(f'{self._shown_path}::{todo.id}')}",
+            features=features(evidence),
+            runs=len(evidence.confirmations) or None,
+            reds=sum(not each.passed for each in evidence.confirmations) or None,
+        )
+
+
+def _shortened(end: ProcessEnd | None) -> ProcessEnd | None:
+    """How a process ended, with the newest calls of its stack; all of it is in the failure report."""
+    if end is None or end.stack is None or len(end.stack) <= LONGEST_STACK:
+        return end
+    return end.model_copy(update={"stack": end.stack[:LONGEST_STACK] + "\n…"})
+
+
+def _own_first(todo: Todo, outcome: Outcome) -> Outcome:
+    """The failure that decides the route is one of the todo's own, where it has any."""
+    if len(outcome.failures) < 2 or all(each.since is Since.UNKNOWN for each in outcome.failures):
+        return outcome
+    from planner.rules.own_work import is_not_its_work
+
+    failures = tuple(sorted(outcome.failures, key=lambda each: is_not_its_work(todo, outcome, each)))
+    return outcome.model_copy(update={"failures": failures, "failure_evidence": failures[0]})
+
+
+def todo_state(todo: Todo, verdicts: Sequence[Verdict], *, blocked: bool) -> TodoState:
+    """What this run can say of a todo, from the verdicts of all its criteria."""
+    if blocked:
+        return TodoState.BLOCKED
+    if not verdicts:
+        claimed = todo.status is TodoStatus.CLAIMED and not todo.requires_testing and not todo.has_sub_plan
+        return TodoState.DONE if claimed else TodoState.PENDING
+    if any(verdict.is_red for verdict in verdicts):
+        return TodoState.TEST_FAILED
+    if all(verdict is Verdict.PASSED for verdict in verdicts):
+        return TodoState.DONE
+    if all(verdict is Verdict.NOT_RUN for verdict in verdicts):
+        return TodoState.PENDING
+    return TodoState.TESTING
+
+
+def summary_of(outcomes: Iterable[Outcome], *, compared: Collection[str] = ()) -> Summary:
+    """Counts of todos by state, of criteria by verdict, and how the tests compare with a baseline.
+
+    ``compared`` are the ids of the plans that have one.
+    """
+    entries = list(outcomes)
+    since: dict[Since, int] = {}
+    if compared:
+        from pytest_planverify.baseline.comparing import count_since
+
+        since = count_since(entry for entry in entries if entry.plan in compared)
+    return Summary(
+        todos=dict(Counter(entry.state for entry in entries if entry.state is not None)),
+        criteria=dict(Counter(check.verdict for entry in entries for check in entry.checks)),
+        tests_since=since,
+    )
+
+
+def _tests_passed(runs: Sequence[CheckRun], children: Sequence[Outcome]) -> bool:
+    commands = [run.check.counts_as is Verdict.PASSED for run in runs if run.check.cmd is not None]
+    commands += [
+        child.tests_passed
+        for child in children
+        if any(check.cmd is not None or check.kind is CheckKind.SUB_PLAN for check in child.checks)
+    ]
+    return bool(commands) and all(commands)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value - value == 0
+
+
+def _plain(value: Any) -> float | str:
+    try:
+        return float(value) if _is_number(value) else str(value)
+    except OverflowError:  # a whole number that is larger than any float
+        return str(value)

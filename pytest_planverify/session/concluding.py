@@ -1,0 +1,205 @@
+"""From plans that were run to what the user is told: outcome file, screen, exit status."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from dataclasses import dataclass
+from json import dumps
+from typing import TYPE_CHECKING
+
+import pytest
+
+from planner.edges.file_writer import STANDARD_OUTPUT
+from planner.edges.outcome_file import write_outcomes
+from planner.edges.plan_folder import PlanFolder
+from planner.model.outcome import RunInfo
+from planner.model.verdicts import Verdict
+from pytest_planverify.guards.guarding import hygiene_of
+from pytest_planverify.session.documenting import document_of, find_outcomes
+from pytest_planverify.session.exit_status import ExitStatus
+from pytest_planverify.session.opinions import Opinions
+from pytest_planverify.session.prepare import now
+from pytest_planverify.session.run_folder import keep_outcomes
+from pytest_planverify.session.run_records import append, close_journal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from planner.model.outcome import OutcomeDocument
+    from pytest_planverify.session.documenting import Found
+    from pytest_planverify.session.prepare import Prepared, RunFacts
+
+
+def conclude(facts: RunFacts, prepared: Sequence[Prepared], *, interrupted: bool) -> int:
+    """Write and say what was found. Returns the exit status."""
+    from pytest_planverify.reports.terminal import render_summary
+
+    settings = facts.settings
+    for each in prepared:
+        each.folder.restore()
+        if not settings.recording:
+            each.guards.remember()
+            narrowed = settings.narrows
+            each.run.hold(each.guards.violations(each.run.spent, each.run.result, narrowed=narrowed))
+        elif written := each.guards.written():
+            append(each.folder.journal, [("artifacts_written", f'"artifacts": {dumps(written)}')])
+    opinions = Opinions(facts.config.pluginmanager)
+    found = find_outcomes(prepared, opinions, run_id=facts.run_id, recording=settings.recording)
+    duration_ms = round((time.monotonic() - facts.started) * 1000)
+    told = Telling(facts, found, opinions.notes, interrupted, now(), duration_ms)
+    document = told.document(prepared)
+    report = facts.reporting.report(
+        document,
+        [each.flat for each in prepared],
+        scratch=prepared[0].folder.path / "reports",
+        started=facts.started_epoch,
+        script_paths=facts.script_paths,
+        color=facts.tw.hasmarkup,
+    )
+    if report is not None and report.reason is not None:
+        for each in prepared:
+            each.run.explain(report.reason)
+        found.unexplained = frozenset(each.plan.plan.todo_list_id for each in prepared)
+        document = told.document(prepared)
+    parts = [document] if len(prepared) == 1 else [told.document([each]) for each in prepared]
+    places = list(_write_documents(told, document, prepared, parts))
+    for each, part in zip(prepared, parts, strict=True):
+        # Last, so that a journal with an end has all its files beside it.
+        close_journal(each.folder.journal, each.plan.plan.todo_list_id, part)
+    if report is not None and report.text:
+        facts.tw.line(report.text)
+    render_summary(
+        facts.tw,
+        document,
+        plans=[each.plan for each in prepared],
+        verbosity=settings.verbosity,
+        outcomes_path=", ".join(places),
+        answers_path=os.path.relpath(prepared[0].folder.answers, settings.invocation_dir),
+        longreprs=found.longreprs,
+    )
+    return document.run.exit_status
+
+
+def show_tree(facts: RunFacts, prepared: Sequence[Prepared], *, interrupted: bool) -> int:
+    """Show what was collected. Returns the exit status."""
+    from pytest_planverify.reports.tree import render_tree
+
+    problems_found = False
+    for each in prepared:
+        checks = each.run.result.checks
+        selected = {
+            (todo_id, check_id): [test.nodeid for test in run.check.tests]
+            for todo_id, runs in checks.items()
+            for check_id, run in runs.items()
+        }
+        problems = {
+            (todo_id, check_id): [
+                piece.headline for piece in run.evidence if piece.vacuous is None or not run.check.tests
+            ]
+            for todo_id, runs in checks.items()
+            for check_id, run in runs.items()
+        }
+        problems_found |= any(problems.values())
+        render_tree(
+            facts.tw,
+            each.plan,
+            selected,
+            problems,
+            verbosity=facts.settings.verbosity,
+            todo_ids=[todo.id for todo in each.todos],
+        )
+    if interrupted:
+        return ExitStatus.INTERRUPTED
+    return ExitStatus.FAILED if problems_found else ExitStatus.ACCEPTED
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What makes the document of all plans of a run, and of some of them."""
+
+    facts: RunFacts
+    found: Found
+    opinions: Sequence[str]
+    interrupted: bool
+    finished_at: str
+    duration_ms: int
+
+    def document(self, prepared: Sequence[Prepared]) -> OutcomeDocument:
+        """The outcomes of these plans; the exit status is what they alone call for."""
+        facts, settings = self.facts, self.facts.settings
+        found = self.found.of({each.plan.plan.todo_list_id for each in prepared})
+        run = RunInfo(
+            run_id=facts.run_id,
+            started_at=facts.started_at,
+            finished_at=self.finished_at,
+            duration_ms=self.duration_ms,
+            exit_status=int(found.status(settings.scope, interrupted=self.interrupted)),
+            scope=settings.scope,
+            python=platform.python_version(),
+            pytest=pytest.__version__,
+            hygiene=hygiene_of(each.guards.hygiene for each in prepared),
+            interrupted=self.interrupted,
+            notes=(*_notes(facts, prepared, interrupted=self.interrupted), *self.opinions),
+        )
+        return document_of(prepared, found, run)
+
+
+def _write_documents(
+    told: Telling,
+    document: OutcomeDocument,
+    prepared: Sequence[Prepared],
+    parts: Sequence[OutcomeDocument],
+) -> Iterator[str]:
+    """Write all of it to the file that the user names; else each plan's part into its folder, and what
+    belongs to a root as that root's latest. Returns where to read it, as the user is shown it.
+    """
+    settings = told.facts.settings
+    if settings.outcomes is not None:
+        write_outcomes(document, settings.outcomes)
+        given = settings.outcomes
+        yield (
+            "standard output"
+            if given == STANDARD_OUTPUT
+            else os.path.relpath(given, settings.invocation_dir)
+        )
+        return
+    by_root: dict[Path, list[Prepared]] = {}
+    for each, part in zip(prepared, parts, strict=True):
+        by_root.setdefault(each.plan.root, []).append(each)
+        keep_outcomes(part, PlanFolder(each.plan.root, each.plan.plan.todo_list_id).outcomes)
+    for those in by_root.values():
+        latest = those[0].folder.outcomes
+        keep_outcomes(document if len(by_root) == 1 else told.document(those), latest)
+        yield os.path.relpath(latest, settings.invocation_dir)
+
+
+def _left_out(prepared: Prepared) -> bool:
+    """Return whether a criterion was left out that could not keep its last verdict."""
+    runs = (run for runs in prepared.run.result.checks.values() for run in runs.values())
+    return any(
+        run.check.verdict is Verdict.NOT_RUN and "left out" in (run.check.reason or "") for run in runs
+    )
+
+
+def _notes(facts: RunFacts, prepared: Sequence[Prepared], *, interrupted: bool) -> Iterator[str]:
+    if interrupted:
+        yield "interrupted: what had not been verified by then is not run"
+    if not interrupted and any(_left_out(each) for each in prepared):
+        yield "only a part of the plan was asked for; what was left out is not verified"
+    if facts.budget.refused:
+        count = facts.budget.refused
+        yield (
+            f"{count} {'check was' if count == 1 else 'checks were'} not confirmed: the "
+            f"{facts.budget.seconds:g} s for confirmations were used up"
+        )
+    for each in prepared:
+        yield from each.run.result.notes
+        kept = None if facts.settings.resume else each.run.kept_note
+        if kept is not None:
+            yield kept
+        yield from each.guards.notes
+        if each.run.result.unexplained is not None:
+            yield f"not accepted: {each.run.result.unexplained}"

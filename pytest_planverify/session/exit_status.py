@@ -1,0 +1,119 @@
+"""The exit status of a run: the most serious of what its outcomes say."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from planner.model.plan import TodoStatus
+from planner.model.taxonomy import Family
+from planner.model.verdicts import CheckKind, TodoState, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from planner.model.outcome import Check, Outcome
+    from planner.model.plan import Todo
+    from pytest_planverify.options import Scope
+
+
+_BUDGET = "budget"
+"""The id of the check that a spent budget adds to a todo."""
+
+
+class ExitStatus(IntEnum):
+    """What a shell or a CI job is told. The first that applies, in the order of :func:`exit_status`."""
+
+    ACCEPTED = 0
+    FAILED = 1
+    INTERRUPTED = 2
+    INTERNAL_ERROR = 3
+    USAGE_ERROR = 4
+    NOTHING_TO_VERIFY = 5
+    INCONCLUSIVE = 10
+    HUMAN_NEEDED = 11
+    BUDGET_EXCEEDED = 12
+    VIOLATION = 13
+
+
+def exit_status(
+    outcomes: Iterable[Outcome],
+    *,
+    interrupted: bool = False,
+    unexplained: bool = False,
+) -> ExitStatus:
+    """The status that follows from the outcomes that count.
+
+    ``unexplained`` says that a session failed for no test's reason: what would be 0 is then 1.
+    """
+    if interrupted:
+        return ExitStatus.INTERRUPTED
+    entries = list(outcomes)
+    verdicts = {check.counts_as for entry in entries for check in entry.checks}
+    proved = any(
+        check.counts_as is Verdict.PASSED and check.kind is not CheckKind.SUB_PLAN
+        for entry in entries
+        for check in entry.checks
+    )
+    if any(map(_is_violated, entries)):
+        return ExitStatus.VIOLATION
+    if any(map(_is_spent, entries)):
+        return ExitStatus.BUDGET_EXCEEDED
+    if any(entry.state is TodoState.TEST_FAILED for entry in entries):
+        return ExitStatus.FAILED
+    if any(entry.state is TodoState.BLOCKED for entry in entries) or Verdict.FAILED in verdicts:
+        return ExitStatus.FAILED
+    if Verdict.INCONCLUSIVE in verdicts:
+        return ExitStatus.INCONCLUSIVE
+    if verdicts & {Verdict.NEEDS_HUMAN, Verdict.STALE}:
+        return ExitStatus.HUMAN_NEEDED
+    if not proved:
+        return ExitStatus.NOTHING_TO_VERIFY
+    return ExitStatus.FAILED if unexplained else ExitStatus.ACCEPTED
+
+
+def _is_violated(outcome: Outcome) -> bool:
+    """Whether a guard but the budget's found fault, or something was denied, whoever diagnosed it."""
+    return (
+        any(
+            check.kind is CheckKind.GUARD and check.id != _BUDGET and _counts(check)
+            for check in outcome.checks
+        )
+        or any(event.denied for check in outcome.checks for event in check.events)
+        or any(failure.category.facts.family is Family.SANDBOX for failure in outcome.failures)
+    )
+
+
+def _is_spent(outcome: Outcome) -> bool:
+    return any(
+        check.kind is CheckKind.GUARD and check.id == _BUDGET and _counts(check) for check in outcome.checks
+    ) or any(failure.category.facts.family is Family.BUDGET for failure in outcome.failures)
+
+
+def _counts(check: Check) -> bool:
+    """A guard's check stands for what has happened, even where the todo is blocked."""
+    return check.verdict.is_red or check.verdict is Verdict.BLOCKED
+
+
+def counting(
+    outcomes: Sequence[Outcome],
+    todos: Mapping[tuple[str | None, str], Todo],
+    scope: Scope,
+    unasked: Collection[tuple[str | None, str]] = (),
+) -> list[Outcome]:
+    """The outcomes that decide the exit status under that scope; those ``unasked`` for do not.
+
+    A violation and a spent budget decide whichever todo they were found in: the run of all ended with them.
+    """
+    asked = [entry for entry in outcomes if (entry.plan, entry.todo_id) not in unasked]
+    if scope == "all":
+        return asked
+    done = {(entry.plan, entry.todo_id) for entry in outcomes if entry.state is TodoState.DONE}
+    kept: list[Outcome] = []
+    for entry in asked:
+        todo = todos[entry.plan, entry.todo_id]
+        claimed = todo.status is TodoStatus.CLAIMED
+        ready = scope == "ready" and all((entry.plan, name) in done for name in todo.dependencies)
+        if claimed or ready or _is_violated(entry) or _is_spent(entry):
+            kept.append(entry)
+    return kept

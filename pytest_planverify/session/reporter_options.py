@@ -1,0 +1,341 @@
+"""Where the options of reporters go: to the workers, to confirmations, or to the reporting session.
+
+Every acceptance criterion runs in a worker of its own, and a red one once more to confirm it. A reporter
+that writes one file at the end of a session must be there once, in the reporting session
+(:mod:`pytest_planverify.session.reporting`), wherever it was asked for: on the command line, in ``addopts``
+of the ini file, or in ``PYTEST_ADDOPTS``. One table says so for the reporters that are known. Options that
+no table knows go everywhere; the reporting session comes last, so that a file of one name then holds all.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.catalog.pytest_arguments import GivenOption, split_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+
+class Place(Enum):
+    """The processes that an option is for."""
+
+    REPORTING = "read by a reporter at the end: the reporting session alone"
+    MEASURING = "measures in each first run, and reports at the end"
+    FIRST_RUN = "writes while tests run: the workers, but no confirmation"
+    RUNNING = "chooses tests or how they run: the workers and confirmations"
+    EVERYWHERE = "whatever is not in the table"
+
+
+def _places(place: Place, names: str) -> dict[str, Place]:
+    return dict.fromkeys(names.split(), place)
+
+
+_PLACES: Mapping[str, Place] = {
+    **_places(Place.REPORTING, "-r --report-chars --no-fold-skipped --force-short-summary"),
+    **_places(Place.REPORTING, "--durations --durations-min --pastebin --max-warnings"),
+    **_places(Place.REPORTING, "--junitxml --junit-xml --junitprefix --junit-prefix"),
+    **_places(Place.REPORTING, "--html --self-contained-html --css"),
+    **_places(Place.REPORTING, "--json-report --json-report-file --json-report-summary"),
+    **_places(Place.REPORTING, "--json-report-indent --json-report-verbosity"),
+    **_places(Place.REPORTING, "--report-log --report-log-exclude-logs-on-passed-tests --ctrf"),
+    **_places(Place.REPORTING, "--exclude-warning-annotations"),
+    **_places(
+        Place.REPORTING, "--cov-report --cov-fail-under --cov-append --no-cov-on-fail --cov-precision"
+    ),
+    **_places(Place.MEASURING, "--cov --cov-reset --cov-branch --cov-config --cov-context --no-cov"),
+    **_places(Place.MEASURING, "--json-report-omit --hypothesis-show-statistics"),
+    **_places(Place.FIRST_RUN, "--alluredir --allure-no-capture"),
+    **_places(
+        Place.RUNNING, "-n --numprocesses --dist --maxprocesses --max-worker-restart --tx --px -d -f"
+    ),
+    **_places(Place.RUNNING, "--rsyncdir --rsyncignore --maxschedchunk --testrunuid --looponfail"),
+    **_places(Place.RUNNING, "-x --exitfirst --maxfail -k -m --deselect --co --collect-only --collectonly"),
+    **_places(Place.RUNNING, "--lf --last-failed --ff --failed-first --nf --new-first --lfnf"),
+    **_places(Place.RUNNING, "--last-failed-no-failures --sw --stepwise --sw-skip --stepwise-skip"),
+    **_places(Place.RUNNING, "--sw-reset --stepwise-reset --cache-clear --pdb --trace --pdbcls --basetemp"),
+    **_places(Place.RUNNING, "--log-file --log-file-mode --debug --setup-show --setup-only --setup-plan"),
+}
+"""``--clean-alluredir`` is in no row: the folder is emptied when all results are known."""
+
+_IN_WORKERS: Mapping[str, tuple[str, ...]] = {
+    # Reporters that add to the reports of a worker, but only where they are asked for.
+    "--junitxml": ("--junitxml={unused}",),
+    "--junit-xml": ("--junitxml={unused}",),
+    "--json-report": ("--json-report", "--json-report-file=none"),
+    "--ctrf": ("--ctrf={unused}",),
+    # One file a test, which are brought together at the end.
+    "--alluredir": ("--alluredir={allure}",),
+}
+
+_SHOWN = frozenset({"-r", "--report-chars", "--durations", "--durations-min"})
+"""Sections of the terminal's summary, which the screen of a run replaces unless they are typed."""
+_ONCE = "--clean-alluredir"
+_COVERAGE_UNREPORTED = ("--cov-report=", "--cov-fail-under=0")
+"""Where no limit is given, the one of coverage's own configuration would count in every worker."""
+
+_PATHS = frozenset(
+    {"--junitxml", "--junit-xml", "--html", "--css", "--json-report-file", "--report-log", "--ctrf"}
+    | {"--cov-config", "--alluredir"}
+)
+
+_DECIDING = frozenset({"--max-warnings", "--cov-fail-under", "--cov-precision"})
+"""Where a plan's command gives one of these, it is a part of the command's verdict."""
+
+ANNOTATIONS = "pytest_github_actions_annotate_failures"
+"""This plugin has no option: it reports wherever the environment is that of GitHub Actions."""
+
+_LISTENING = ("pytest_runtest_logreport", "pytest_runtest_logfinish", "pytest_terminal_summary")
+_QUIET_PLUGINS = frozenset(
+    {
+        "_pytest",
+        "pytest_planverify",
+        "xdist",
+        "pytest_rerunfailures",
+        "_hypothesis_pytestplugin",
+        ANNOTATIONS,
+    }
+)
+"""Packages of plugins that listen in every session, and say nothing that no option of theirs asks for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenOptions:
+    """The options that a user gave, from each of the places that pytest reads; no plans, no todos."""
+
+    command_line: tuple[str, ...] = ()
+    ini: tuple[str, ...] = ()
+    """``addopts``, as ``config.getini`` gives it."""
+    environment: tuple[str, ...] = ()
+    """``PYTEST_ADDOPTS``, split."""
+    directory: Path = field(default_factory=Path.cwd)
+    """Where the user started: relative paths of report files start there."""
+    on_github: bool = field(default_factory=lambda: os.environ.get("GITHUB_ACTIONS") == "true")
+    """The plugin for annotations prints wherever it is loaded."""
+
+    @property
+    def options(self) -> Iterator[GivenOption]:
+        """All of them, in the order in which pytest reads them: later ones win."""
+        return split_options((*self.environment, *self.ini, *self.command_line))
+
+    @property
+    def demands_coverage(self) -> bool:
+        """Whether the project's own settings measure: a limit there holds for each command by itself."""
+        own = {option.name for option in split_options((*self.environment, *self.ini))}
+        return "--cov" in own and not any(
+            option.name == "--cov" for option in split_options(self.command_line)
+        )
+
+    def has(self, *prefixes: str) -> bool:
+        """Tell if an option is given whose name begins so."""
+        return any(option.name.startswith(prefixes) for option in self.options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessStart:
+    """The arguments of one pytest process, and the variables it has besides those of the run."""
+
+    args: tuple[str, ...]
+    env: dict[str, str]
+
+
+def worker_start(given: GivenOptions, command: Sequence[str], *, scratch: Path, name: str) -> ProcessStart:
+    """Return how the first run of a command is started where the run has reporters.
+
+    ``scratch`` is a folder of the run; ``name`` tells the worker's files there from those of others. The
+    command's own arguments come last and win. Where it asks for a reporter itself, it has that reporter as
+    when it is run alone; where it measures coverage itself, the run's own measurement leaves it out.
+    """
+    own = {option.name for option in split_options(command)}
+    measures = any(option.startswith("--cov") for option in own)
+
+    def keep(option: GivenOption) -> Iterable[str]:
+        if option.name in _IN_WORKERS:
+            words = () if option.name in own else _IN_WORKERS[option.name]
+            return (
+                word.format(unused=scratch / "unused", allure=scratch / "allure" / name) for word in words
+            )
+        if measures and option.name.startswith(("--cov", "--no-cov")):
+            return ()
+        if given.demands_coverage and option.name in _DECIDING:
+            return option.words
+        return option.words if _place(option) not in (Place.REPORTING, None) else ()
+
+    start = _start(given, keep)
+    args, env = (
+        [*start.args, *_without_annotations(given, own)],
+        dict(start.env),
+    )
+    if given.has("--cov") and not measures:
+        args += _COVERAGE_UNREPORTED[:1] if given.demands_coverage else _COVERAGE_UNREPORTED
+        env["COVERAGE_FILE"] = str(coverage_file(scratch, name))
+    # Between the user's words and the command's: `--cov` and `--json-report-omit` take what follows them.
+    return ProcessStart(args=(*args, *command), env=env)
+
+
+def confirmation_start(given: GivenOptions, command: Sequence[str], *, scratch: Path) -> ProcessStart:
+    """Return how a command is run once more: no reporter, neither the user's nor its own, learns of it.
+
+    A limit on coverage that the command itself sets belongs to its verdict, and stays.
+    """
+
+    def keep(option: GivenOption) -> Iterable[str]:
+        measured = given.demands_coverage and (
+            option.name in _DECIDING or (_place(option) is Place.MEASURING and "cov" in option.name)
+        )
+        return option.words if measured or _place(option) in (Place.RUNNING, Place.EVERYWHERE) else ()
+
+    start = _start(given, keep)
+    own = [option for option in split_options(command) if not _is_report_file(option.name)]
+    args = [
+        *start.args,
+        *_without_annotations(given, ()),
+        *(word for option in own for word in option.words),
+    ]
+    env = dict(start.env)
+    if given.demands_coverage or any(option.name == "--cov" for option in own):
+        args.append("--cov-report=")
+        env["COVERAGE_FILE"] = str(scratch / "coverage" / "confirmation")
+    return ProcessStart(args=tuple(args), env=env)
+
+
+def reporting_start(given: GivenOptions) -> ProcessStart:
+    """Return the options of the reporting session."""
+
+    def keep(option: GivenOption) -> Iterable[str]:
+        place = _place(option)
+        return () if place in (Place.RUNNING, Place.FIRST_RUN, None) else option.words
+
+    return _start(given, keep)
+
+
+def relay_file(scratch: Path, name: str) -> Path:
+    """Return where the worker of that name writes its reports."""
+    return scratch / "relay" / f"{name}.jsonl"
+
+
+def _without_annotations(given: GivenOptions, own: Iterable[str]) -> tuple[str, ...]:
+    """Return what keeps GitHub's annotations from being printed by each process."""
+    needed = given.on_github and "--exclude-warning-annotations" not in own
+    return ("-p", f"no:{ANNOTATIONS}") if needed else ()
+
+
+def _is_report_file(name: str) -> bool:
+    """Tell if an option of a command writes or sends something and decides no verdict."""
+    return name in ("--json-report-omit", "--log-file", "--log-file-mode", _ONCE) or (
+        _PLACES.get(name) in (Place.REPORTING, Place.FIRST_RUN) and name not in _DECIDING
+    )
+
+
+def coverage_file(scratch: Path, name: str) -> Path:
+    """Return where the worker of that name leaves what it measured."""
+    return scratch / "coverage" / f"measured-{name}"
+
+
+def measured_files(scratch: Path) -> list[Path]:
+    """Return what the workers measured; a confirmation's is not of the run."""
+    return sorted((scratch / "coverage").glob("measured-*"))
+
+
+def allure_folder(given: GivenOptions) -> tuple[Path, bool] | None:
+    """Return the folder for Allure's results, and if it is to be emptied first."""
+    folders = [option.value for option in given.options if option.name == "--alluredir" and option.value]
+    return (given.directory / folders[-1], given.has(_ONCE)) if folders else None
+
+
+def is_reporting_needed(
+    given: GivenOptions, plugins: Iterable[tuple[str, object]], conftests: Iterable[Path]
+) -> bool:
+    """Tell if anything would be reported, so that a run without reporters need not pay for the session.
+
+    It is needed for each option of the table's reporters; for an option that no table knows, which may
+    belong to one; for a plugin that listens in every session, by ``plugins`` (names and plugins of a
+    configured or unconfigured pytest); and for a conftest file whose text names a hook that listens. A
+    plugin that registers its listener only when it is configured, and has no option, is seen by nobody but
+    the one for GitHub's annotations, whose condition is asked here.
+    """
+    shown = {option.words for option in split_options(given.command_line)}
+    for option in given.options:
+        if option.name in _SHOWN and option.words not in shown:
+            continue  # an ini file with a plain ``-ra`` is no reason to pay for the session
+        if not option.known and not option.name.startswith("--planverify"):
+            return True
+        if _place(option) not in (Place.RUNNING, Place.EVERYWHERE, None):
+            return True
+    for name, plugin in plugins:
+        if name == ANNOTATIONS and given.on_github:
+            return True
+        module = getattr(plugin, "__name__", None) or type(plugin).__module__
+        if module.partition(".")[0] not in _QUIET_PLUGINS and any(
+            hasattr(plugin, hook) for hook in _LISTENING
+        ):
+            return True
+    return any(_listens(path) for path in conftests)
+
+
+def initial_conftests(root: Path, selections: Iterable[str]) -> tuple[Path, ...]:
+    """Return the conftest files that pytest would load before it collects these selections."""
+    found: dict[Path, None] = {}
+    for selection in (".", *selections):
+        path = root / selection.partition("::")[0]
+        folder = path if path.is_dir() else path.parent
+        above = [parent for parent in reversed(folder.parents) if parent.is_relative_to(root)]
+        for each in (*above, folder, *sorted(folder.glob("test*"))):
+            found[each / "conftest.py"] = None
+    return tuple(path for path in found if path.is_file())
+
+
+def _listens(conftest: Path) -> bool:
+    try:
+        text = conftest.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return any(f"def {hook}(" in text for hook in (*_LISTENING, "pytest_sessionfinish"))
+
+
+def _place(option: GivenOption) -> Place | None:
+    """Return the processes that an option is for; ``None`` for what the parent does itself."""
+    if option.name == _ONCE or option.name.startswith("--planverify"):
+        return None
+    return _PLACES.get(option.name, Place.EVERYWHERE)
+
+
+def _start(given: GivenOptions, keep: Callable[[GivenOption], Iterable[str]]) -> ProcessStart:
+    """Return the options that are kept, from the places where they were given."""
+
+    def kept(words: Sequence[str]) -> tuple[str, ...]:
+        return tuple(
+            word for option in split_options(words) for word in keep(_absolute(option, given.directory))
+        )
+
+    env: dict[str, str] = {}
+    args: list[str] = []
+    ini = kept(given.ini)
+    if ini != given.ini:
+        args += ["-o", f"addopts={shlex.join(ini)}"]
+    environment = kept(given.environment)
+    if environment != given.environment:
+        env["PYTEST_ADDOPTS"] = shlex.join(environment)
+    return ProcessStart(args=(*args, *kept(given.command_line)), env=env)
+
+
+def _absolute(option: GivenOption, directory: Path) -> GivenOption:
+    """Return the option with the path of its file absolute: sessions run in the plan's root."""
+    if option.value is None:
+        return option
+    value = option.value
+    if option.name in _PATHS and value.lower() != "none":
+        value = str(directory / Path(os.path.expandvars(value)).expanduser())
+    elif option.name == "--cov-report" and ":" in value:
+        kind, _, file = value.partition(":")
+        value = value if kind.startswith("term") else f"{kind}:{directory / file}"
+    elif option.name == "--cov" and (directory / value).is_dir():  # else it is the name of a package
+        value = str(directory / value)
+    else:
+        return option
+    return option._replace(words=(f"{option.name}={value}",), value=value)

@@ -1,0 +1,559 @@
+"""The reporting session: one pytest session at the end of a run that reporters see all tests in.
+
+It is what the controller of pytest-xdist is. It has the user's options, plugins and conftests, collects and
+runs nothing, and replays the reports that the workers wrote (:mod:`pytest_planverify.observe.relay`) and
+those of criteria that are no tests (:mod:`.criterion_reports`), each test once. So reporters write one file
+of the whole, coverage is combined, reported and held to its limit, and what plugins say after the tests is
+said once. It is a process of its own, started once all reports are known::
+
+    python -m pytest_planverify.session.reporting SPECFILE
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from planner.catalog.pytest_arguments import split_options
+from pytest_planverify.observe.relay import dump_line, load_lines
+from pytest_planverify.session.criterion_reports import CriterionResult
+from pytest_planverify.session.reporter_options import allure_folder, measured_files, reporting_start
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator, Mapping
+
+    from pytest_planverify.session.reporter_options import GivenOptions
+
+_MODULE = "pytest_planverify.session.reporting"
+
+TIME_LIMIT_SECONDS = 600.0
+"""Reporters that upload something may be slow; one that hangs must not hold up the run for ever."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportingSpec:
+    """What one reporting session is to do."""
+
+    root: str
+    """The top plan's root, absolute: the session's folder, from which all tests are named."""
+    args: tuple[str, ...]
+    """Options and paths, as :func:`reporting_spec` puts them together."""
+    env: dict[str, str]
+    python_path: tuple[str, ...]
+    """Entries of ``sys.path`` that are there because of how the run was started."""
+    criteria: tuple[CriterionResult, ...]
+    """In the order of the plan."""
+    measured: tuple[str, ...]
+    """Data files of coverage, which the workers have left; they are used up."""
+    allure: tuple[str, bool, tuple[str, ...]] | None
+    """The folder of Allure's results, if it is to be emptied first, and the folders of the workers."""
+    started: float
+    """When the run began, in seconds since the epoch."""
+    shows_failures: bool
+    shows_summary: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportingResult:
+    """What became of a reporting session."""
+
+    exit_status: int
+    """pytest's: 1 also where tests have failed."""
+    text: str
+    """What plugins and summaries say at the end of the session, for the user's screen."""
+    reason: str | None
+    """Why the status is not the one that tests explain: ``coverage 71 % is under --cov-fail-under 80``."""
+    tests: int = 0
+    failed: int = 0
+
+
+def reporting_spec(
+    given: GivenOptions,
+    *,
+    root: Path,
+    selections: Iterable[str],
+    criteria: Iterable[CriterionResult],
+    scratch: Path,
+    started: float,
+    python_path: Iterable[str] = (),
+    color: bool = False,
+) -> ReportingSpec:
+    """Put together the spec of a session.
+
+    ``selections`` are those of all commands, by which pytest finds the ini file and the first conftests;
+    ``scratch`` is the folder that :func:`.reporter_options.worker_start` was given. pytest's own summary is
+    shown where ``-r`` asks for it, and its tracebacks where ``--tb`` does: the run's own screen has both.
+    """
+    start, results = reporting_start(given), tuple(criteria)
+    allure = allure_folder(given)
+    paths = dict.fromkeys(selection.partition("::")[0] for selection in selections)
+    existing = [path for path in paths if path and (root / path).exists()]
+    options = [f"--rootdir={root}", "-o", "log_file=", *(["--color=yes"] if color else [])]
+    return ReportingSpec(
+        root=str(root),
+        args=(*start.args, *options, "--", *existing),
+        env=start.env,
+        python_path=tuple(python_path),
+        criteria=results,
+        allure=None if allure is None else (str(allure[0]), allure[1], _allure_parts(scratch, results)),
+        measured=tuple(str(path) for path in measured_files(scratch)),
+        started=started,
+        shows_failures=any(option.name == "--tb" for option in split_options(given.command_line)),
+        shows_summary=given.has("-r", "--report-chars"),
+    )
+
+
+def _allure_parts(scratch: Path, criteria: Iterable[CriterionResult]) -> tuple[str, ...]:
+    """Return the workers' folders in the order of the plan; a worker has one name for all its files."""
+    return tuple(str(scratch / "allure" / Path(each.relay).stem) for each in criteria if each.relay)
+
+
+def run_reporting_session(spec: ReportingSpec, *, env: Mapping[str, str] | None = None) -> ReportingResult:
+    """Run the session in an interpreter of its own, and wait for it.
+
+    ``env`` is the environment of the run, by default this process's. Raises ``OSError`` where the folder
+    for Allure's results cannot be written.
+    """
+    if spec.allure is not None:
+        from pytest_planverify.reports.allure import merge_allure_results
+
+        folder, clean, parts = spec.allure
+        merge_allure_results(map(Path, parts), Path(folder), clean=clean)
+    with tempfile.TemporaryDirectory(prefix="planverify-reporting-") as folder:
+        spec_file, output = Path(folder, "spec.json"), Path(folder, "output")
+        record = {field.name: getattr(spec, field.name) for field in dataclasses.fields(spec)}
+        record["criteria"] = [asdict(each) for each in spec.criteria]
+        spec_file.write_bytes(dump_line(record))
+        timed_out = False
+        with output.open("wb") as stream:  # a file: what a plugin leaves running may hold a pipe open
+            try:
+                status = subprocess.run(
+                    [sys.executable, "-P", "-m", _MODULE, str(spec_file)],
+                    cwd=spec.root,
+                    env={**(os.environ if env is None else env), **spec.env},
+                    stdin=subprocess.DEVNULL,
+                    stdout=stream,
+                    stderr=subprocess.STDOUT,
+                    timeout=TIME_LIMIT_SECONDS,
+                    check=False,
+                ).returncode
+            except subprocess.TimeoutExpired:
+                status, timed_out = pytest.ExitCode.INTERNAL_ERROR, True
+        text = output.read_bytes().decode("utf-8", "replace").strip("\n")
+        answer = next(load_lines(_lines(_answer_file(spec_file))), None)
+    if answer is not None:
+        return ReportingResult(**answer, exit_status=status, text=text)
+    what = f"went on for {TIME_LIMIT_SECONDS:g} s" if timed_out else f"ended with status {status}"
+    return ReportingResult(
+        exit_status=status if status > 0 else int(pytest.ExitCode.INTERNAL_ERROR),
+        text=text,
+        reason=f"the session of the reporters {what} before it was done; its output says why",
+    )
+
+
+def _answer_file(spec_file: Path) -> Path:
+    return spec_file.with_name("answer.json")
+
+
+def _lines(path: Path) -> list[bytes]:
+    try:
+        return path.read_bytes().splitlines()
+    except OSError:
+        return []
+
+
+def main(spec_path: str) -> int:
+    """Run the session of a spec in this process. Returns pytest's exit status."""
+    from pytest_planverify.observe import become_worker
+
+    become_worker()  # an `addopts` with --planverify must not start a run within the run
+    (record,) = load_lines(_lines(Path(spec_path)))
+    record["criteria"] = tuple(CriterionResult(**each) for each in record["criteria"])
+    spec = ReportingSpec(**record)
+    sys.path[:0] = spec.python_path
+    sys.argv[:] = ["pytest", *spec.args]
+    replay = _Replay(spec)
+    status = int(pytest.main(list(spec.args), plugins=[replay]))
+    if replay.is_done:
+        answer: dict[str, object] = {
+            "reason": replay.reason(status),
+            "tests": replay.tests,
+            "failed": replay.failed,
+        }
+        _answer_file(Path(spec_path)).write_bytes(dump_line(answer))
+    return status
+
+
+class _Test:
+    """The reports of one test by one worker, and what else was relayed of it."""
+
+    def __init__(self, nodeid: str) -> None:
+        self.nodeid = nodeid
+        self.location: Any = None
+        self.reports: list[dict[str, Any]] = []
+        self.warnings: list[dict[str, Any]] = []
+        self.xml_attributes: dict[str, str] = {}
+
+    @property
+    def has_failed(self) -> bool:
+        return any(each["outcome"] == "failed" and "wasxfail" not in each for each in self.reports)
+
+    @property
+    def is_over(self) -> bool:
+        return any(each.get("when") == "teardown" for each in self.reports)
+
+
+class _Worker:
+    """What one worker relayed, its tests by node id, all named from the session's root."""
+
+    def __init__(self, path: str, root: str) -> None:
+        self.tests: dict[str, _Test] = {}
+        self.collect_reports: list[dict[str, Any]] = []
+        self.warnings: list[dict[str, Any]] = []
+        self.suite_properties: list[tuple[str, str]] = []
+        self._rootdir = self._cwd = self._root = root
+        for record in load_lines(_lines(Path(path))):
+            self._take(record)
+
+    def _test(self, nodeid: str) -> _Test:
+        nodeid = renamed(nodeid, self._rootdir, self._root)
+        return self.tests.setdefault(nodeid, _Test(nodeid))
+
+    def _take(self, record: dict[str, Any]) -> None:
+        match record["kind"]:
+            case "session":
+                self._rootdir, self._cwd = record["rootdir"], record["cwd"]
+            case "start":
+                self._test(record["nodeid"]).location = self._moved(record["location"])
+            case "report":
+                data = self._relocated(record["data"])
+                self._test(record["data"]["nodeid"]).reports.append(data)
+            case "collect":
+                self.collect_reports.append(self._relocated(record["data"]))
+            case "xml_attributes":
+                self._test(record["nodeid"]).xml_attributes |= record["attributes"]
+            case "suite_property":
+                self.suite_properties.append((record["name"], record["value"]))
+            case "warning" if record["nodeid"]:
+                test = self._test(record["nodeid"])
+                test.warnings.append({**record, "nodeid": test.nodeid})
+            case "warning":
+                self.warnings.append(record)
+            case _:
+                pass
+
+    def _relocated(self, data: dict[str, Any]) -> dict[str, Any]:
+        data = {**data, "nodeid": renamed(data["nodeid"], self._rootdir, self._root)}
+        if "location" in data:
+            data["location"] = self._moved(data["location"])
+        longrepr: Any = data.get("longrepr")
+        if self._cwd != self._root and isinstance(longrepr, dict):
+            self._relocate_traceback(cast("dict[str, Any]", longrepr))
+        return data
+
+    def _relocate_traceback(self, longrepr: dict[str, Any]) -> None:
+        """Name files from the session's folder: pytest writes them relative to the current one."""
+        tracebacks = [longrepr["reprtraceback"], *(link[0] for link in longrepr["chain"] or ())]
+        for entry in (each for traceback in tracebacks for each in traceback["reprentries"]):
+            place: dict[str, Any] | None = entry["data"].get("reprfileloc")
+            if place and not os.path.isabs(place["path"]):
+                place["path"] = os.path.relpath(os.path.join(self._cwd, place["path"]), self._root)
+
+    def _moved(self, location: Any) -> Any:
+        if not location or self._rootdir == self._root:
+            return location
+        path, *rest = location
+        return (os.path.relpath(os.path.join(self._rootdir, path), self._root), *rest)
+
+
+def renamed(nodeid: str, rootdir: str, root: str) -> str:
+    """Return the node id that starts at ``rootdir`` as it is named from ``root``."""
+    path, colons, rest = nodeid.partition("::")
+    if rootdir == root or not path:
+        return nodeid
+    moved = os.path.relpath(os.path.join(rootdir, path), root).replace(os.sep, "/")
+    return f"{moved}{colons}{rest}"
+
+
+class _Replay:
+    """A plugin that takes the place of collection and of the running of tests."""
+
+    def __init__(self, spec: ReportingSpec) -> None:
+        self._spec = spec
+        self._writer: Any = None
+        self._limit_missed: str | None = None
+        self._warnings_seen: set[tuple[object, ...]] = set()
+        self.tests = self.failed = 0
+        self.is_done = False
+
+    def reason(self, status: int) -> str | None:
+        """Return why the session's status is not what the tests explain."""
+        if self._limit_missed is not None:
+            return self._limit_missed
+        expected = 1 if self.failed else 0 if self.tests else 5
+        if status in (expected, 1 if self.failed else 0):
+            return None
+        if status == getattr(pytest.ExitCode, "MAX_WARNINGS_ERROR", 6):
+            return "there are more warnings than --max-warnings allows"
+        return f"a plugin made the session of the reporters end with status {status}"
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Keep pytest from remembering these reports: the workers have remembered their own."""
+        for name in ("lfplugin", "nfplugin", "stepwiseplugin"):
+            if config.pluginmanager.hasplugin(name):
+                config.pluginmanager.unregister(name=name)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._mute(session.config)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_sessionstart")
+    def pytest_backdate(self, session: pytest.Session) -> Generator[None]:
+        """Let reporters measure the time of the run from its beginning."""
+        yield
+        elapsed = time.time() - self._spec.started
+        for plugin in session.config.pluginmanager.get_plugins():
+            instant: Any = getattr(plugin, "suite_start", None)  # of JUnit XML, frozen
+            if hasattr(instant, "perf_count"):
+                object.__setattr__(instant, "time", instant.time - elapsed)
+                object.__setattr__(instant, "perf_count", instant.perf_count - elapsed)
+            for name in ("_suite_start_time", "_start_time"):  # pytest-html, pytest-json-report
+                if isinstance(getattr(plugin, name, None), float):
+                    setattr(plugin, name, self._spec.started)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> bool:
+        return True  # no other implementation is called
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        config = session.config
+        self._place_coverage(config)
+        workers = [
+            None if each.relay is None else _Worker(each.relay, self._spec.root)
+            for each in self._spec.criteria
+        ]
+        told = list(self._told(workers))
+        session.testscollected = self.tests = len(told)
+        self._replay_sessions(config, [worker for worker in workers if worker is not None])
+        for test in told:
+            self._replay_test(config, test)
+        self.failed = session.testsfailed
+        return True
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtestloop")
+    def pytest_note_missed_limit(self, session: pytest.Session) -> Generator[None, bool, bool]:
+        """Notice that a plugin has failed the session after its tests: pytest-cov does, under its limit."""
+        result = yield
+        if session.testsfailed > self.failed:
+            self._limit_missed = (
+                _coverage_reason(session.config) or "a plugin failed the session after its tests"
+            )
+        self.is_done = True
+        return result
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None]:
+        """Let everything be heard that is said after the tests, but what the run's own screen shows."""
+        self._unmute(terminalreporter)
+        if not self._spec.shows_failures:
+            terminalreporter.summary_failures = terminalreporter.summary_errors = lambda: None
+        if not self._spec.shows_summary:
+            for name in ("short_test_summary", "summary_warnings"):
+                setattr(terminalreporter, name, lambda: None)
+        try:
+            return (yield)
+        finally:
+            self._mute(terminalreporter.config)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_internalerror(self) -> None:
+        self._unmute_whatever()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        self._unmute_whatever()
+
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage, nodeid: str) -> None:
+        self._warnings_seen.add(_key(str(warning_message.message), warning_message.filename, nodeid))
+
+    def _mute(self, config: pytest.Config) -> None:
+        """Have what pytest shows of running tests, the dots and headers, written nowhere."""
+        from _pytest._io import TerminalWriter
+
+        reporter: Any = config.pluginmanager.getplugin("terminalreporter")
+        if reporter is not None and self._writer is None:
+            self._writer = (reporter, reporter._tw)
+            silent = TerminalWriter(io.StringIO())
+            silent.hasmarkup, silent.fullwidth = reporter._tw.hasmarkup, reporter._tw.fullwidth
+            reporter._tw = silent
+
+    def _unmute(self, reporter: Any) -> None:
+        if self._writer is not None:
+            reporter, reporter._tw = self._writer
+            reporter.currentfspath = None  # no line is begun
+            self._writer = None
+
+    def _unmute_whatever(self) -> None:
+        if self._writer is not None:
+            self._unmute(self._writer[0])
+
+    def _place_coverage(self, config: pytest.Config) -> None:
+        """Put what the workers measured where pytest-cov combines it: beside its data file."""
+        controller: Any = getattr(config.pluginmanager.getplugin("_cov"), "cov_controller", None)
+        if controller is None:
+            return
+        # Nothing of the project runs here, which is no fault.
+        controller.cov._warn_no_data = controller.cov._warn_unimported_source = False
+        controller.cov._warn_preimported_source = False
+        data_file = os.path.join(str(controller.topdir), str(controller.cov.config.data_file))
+        for number, path in enumerate(self._spec.measured):
+            shutil.move(path, f"{data_file}.planverify-{number}")
+
+    def _told(self, workers: Iterable[_Worker | None]) -> Iterator[_Test]:
+        """Return each test once: of several criteria that ran it, the first, unless only a later is red."""
+        found: dict[str, _Test] = {}
+        for criterion, worker in zip(self._spec.criteria, workers, strict=True):
+            tests = self._tests_of(criterion, worker)
+            explained = any(test.has_failed for test in tests) or (
+                worker is not None and any(each["outcome"] == "failed" for each in worker.collect_reports)
+            )
+            if criterion.kind != "test" or (criterion.outcome != "passed" and not explained):
+                tests.append(_test_of(criterion.nodeid, criterion.own_reports()))
+            for test in tests:
+                earlier = found.get(test.nodeid)
+                if earlier is None or (test.has_failed and not earlier.has_failed):
+                    found[test.nodeid] = test
+        yield from found.values()
+
+    def _tests_of(self, criterion: CriterionResult, worker: _Worker | None) -> list[_Test]:
+        """Return the tests of a criterion, those completed that the death of the worker cut short."""
+        tests = {} if worker is None else worker.tests
+        for test in tests.values():
+            for data in test.reports:
+                data["user_properties"] = [*data.get("user_properties", ()), *criterion.properties]
+        outcomes = {
+            renamed(nodeid, criterion.root, self._spec.root): (outcome, seconds, reason)
+            for nodeid, outcome, seconds, reason in criterion.tests
+        }
+        cut_short = dict.fromkeys([*tests, *outcomes])
+        for nodeid in cut_short:
+            test = tests.get(nodeid)
+            if test is not None and test.is_over:
+                continue
+            outcome, seconds, reason = outcomes.get(nodeid, ("crashed", 0.0, ""))
+            reports = criterion.reports_of_test(nodeid, outcome, seconds, reason)
+            if test is not None and test.reports:  # what it printed until then
+                for data in reports[1:]:
+                    data["sections"] = test.reports[-1].get("sections", [])
+            tests[nodeid] = _test_of(nodeid, reports)
+        return list(tests.values())
+
+    def _replay_sessions(self, config: pytest.Config, workers: Iterable[_Worker]) -> None:
+        """Replay what belongs to no test, each once, however many workers saw the same."""
+        from _pytest.junitxml import xml_key
+
+        xml = config.stash.get(xml_key, None)
+        collected: set[str] = set()
+        properties: set[tuple[str, str]] = set()
+        for worker in workers:
+            for data in worker.collect_reports:
+                if data["nodeid"] not in collected:
+                    collected.add(data["nodeid"])
+                    report = config.hook.pytest_report_from_serializable(config=config, data=data)
+                    config.hook.pytest_collectreport(report=report)
+            for record in worker.warnings:
+                if _key(record["message"], record["filename"], "") not in self._warnings_seen:
+                    _replay_warning(config, record)
+            for name, value in worker.suite_properties:
+                if xml is not None and (name, value) not in properties:
+                    properties.add((name, value))
+                    xml.add_global_property(name, value)
+
+    def _replay_test(self, config: pytest.Config, test: _Test) -> None:
+        from _pytest.junitxml import xml_key
+
+        hook = config.hook
+        location = test.location or test.reports[0]["location"]
+        hook.pytest_runtest_logstart(nodeid=test.nodeid, location=location)
+        xml: Any = config.stash.get(xml_key, None) if test.xml_attributes else None
+        for data in test.reports:
+            report = hook.pytest_report_from_serializable(config=config, data=data)
+            if report is None:  # of a plugin that this session has not loaded
+                continue
+            if xml is not None and data.get("when") == "call":
+                xml.node_reporter(report).attrs.update(test.xml_attributes)
+            hook.pytest_runtest_logreport(report=report)
+        for record in test.warnings:
+            _replay_warning(config, record)
+        hook.pytest_runtest_logfinish(nodeid=test.nodeid, location=location)
+
+
+def _test_of(nodeid: str, reports: list[dict[str, Any]]) -> _Test:
+    test = _Test(nodeid)
+    test.reports = reports
+    return test
+
+
+def _replay_warning(config: pytest.Config, record: dict[str, Any]) -> None:
+    module, name = record["category"]
+    category = _category(module, name)
+    message = warnings.WarningMessage(
+        category(record["message"]), category, record["filename"], record["lineno"], line=record["line"]
+    )
+    config.hook.pytest_warning_recorded.call_historic(
+        kwargs={
+            "warning_message": message,
+            "when": record["when"],
+            "nodeid": record["nodeid"],
+            "location": record["location"],
+        }
+    )
+
+
+def _category(module: str, name: str) -> type[Warning]:
+    """Return the class of a warning, or one of its name: the project's modules are not imported for it."""
+    known = getattr(sys.modules.get(module), name, None)
+    if isinstance(known, type) and issubclass(known, Warning):
+        with warnings.catch_warnings(action="ignore"):
+            try:
+                known("")  # one that asks for other arguments cannot be made again
+            except Exception:
+                known = None
+    if known is None:
+        return type(name.rpartition(".")[2], (Warning,), {"__module__": module})
+    return cast("type[Warning]", known)
+
+
+def _key(message: str, filename: str, nodeid: str) -> tuple[object, ...]:
+    return message, filename, nodeid
+
+
+def _coverage_reason(config: pytest.Config) -> str | None:
+    """Say by how much pytest-cov's limit is missed."""
+    plugin: Any = config.pluginmanager.getplugin("_cov")
+    total = getattr(plugin, "cov_total", None)
+    limit = getattr(getattr(plugin, "options", None), "cov_fail_under", None)
+    if total is None or limit is None or total >= limit:
+        return None
+    precision = plugin.options.cov_precision or 0
+    # Rounded down: 79.99 is not shown as the 80 that it misses.
+    shown = int(total * 10**precision) / 10**precision
+    return f"coverage {shown:.{precision}f} % is under --cov-fail-under {limit:g}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,604 @@
+"""Runs one plan: its commands in workers, confirmations, the other criteria, and what a failure blocks."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from planner.model.verdicts import CheckKind, Isolation, TestOutcome, Verdict, Witness
+from planner.rules.dependencies import blockers
+from pytest_planverify.guards.budget import BudgetExceeded
+from pytest_planverify.session.basis import FileDigests
+from pytest_planverify.session.check_runs import (
+    CheckRun,
+    PlanResult,
+    failed_todos,
+    is_settled,
+    masked,
+    of_skip,
+    of_tests,
+    quarantined,
+    unreached,
+)
+from pytest_planverify.session.confirm import confirm, is_worth_confirming
+from pytest_planverify.session.judge import (
+    JudgedCommand,
+    expression_of,
+    judge,
+    judge_missing_files,
+)
+from pytest_planverify.session.last_verdicts import COMMANDS, Key, LastVerdicts
+from pytest_planverify.session.schedule import Job, Schedule, run_order
+from pytest_planverify.session.workers import file_part, line_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+    from pathlib import Path
+
+    from planner.edges.plan_tree import FlatPlan
+    from planner.model.evidence import BudgetFact
+    from planner.model.outcome import Check
+    from planner.model.plan import Todo
+    from planner.rules.criteria import Criterion
+    from pytest_planverify.checks.result import Judgement
+    from pytest_planverify.guards import Violation
+    from pytest_planverify.guards.budget import BudgetWatch
+    from pytest_planverify.options import Settings
+    from pytest_planverify.reports.progress import Progress
+    from pytest_planverify.session.confirm import ConfirmationBudget
+    from pytest_planverify.session.demands import Demands
+    from pytest_planverify.session.evaluating import Evaluator
+    from pytest_planverify.session.records import WorkerRecord
+    from pytest_planverify.session.run_folder import RunFolder
+    from pytest_planverify.session.run_records import RunJournal
+    from pytest_planverify.session.workers import Workers
+
+LEFT_OUT = "left out of this run"
+_WAIT_SECONDS = 0.1
+
+
+class Stopped(Exception):
+    """The run was interrupted or has spent its budget; raised in the threads that watch workers."""
+
+
+class PlanRun:
+    """One plan of the run, from its first worker to its last check."""
+
+    def __init__(
+        self,
+        flat: FlatPlan,
+        todos: Sequence[Todo],
+        settings: Settings,
+        *,
+        folder: RunFolder,
+        progress: Progress,
+        budget: ConfirmationBudget,
+        watch: BudgetWatch,
+        journal: RunJournal | None = None,
+        asked: Collection[str] | None = None,
+        last: LastVerdicts | None = None,
+        taken: Collection[Key] = (),
+        demands: Demands | None = None,
+    ) -> None:
+        """Only the todos that are ``asked`` for are run; the others keep their ``last`` verdict.
+
+        So do commands of todos that are asked for, where they are ``taken``.
+        """
+        self._flat = flat
+        self._settings = settings
+        self._folder = folder
+        self._progress = progress
+        self._budget = budget
+        self._watch = watch
+        self._journal = journal
+        self._last = last or LastVerdicts()
+        self._digests = FileDigests(flat.loaded.root)
+        self._demands = demands
+        self._parent_of = {each: parent for parent, below in flat.children.items() for each in below}
+        self._by_id = {todo.id: todo for todo in todos}
+        self._asked = {name: todo for name, todo in self._by_id.items() if asked is None or name in asked}
+        self._order = [todo.id for todo in run_order(todos, flat.children)]
+        self._failed: set[str] = set()
+        self._evaluators: dict[Path, Evaluator] = {}
+        self._stop = threading.Event()
+        self._main = threading.get_ident()
+        self._workers: Workers | None = None
+        unasked = {
+            (todo_id, each.id)
+            for todo_id in self._by_id.keys() - self._asked.keys()
+            for each in flat.loaded.criteria[todo_id]
+            if each.kind in COMMANDS
+        }
+        self._taken = frozenset(taken)
+        self._decided = self._taken | unasked
+        """Commands that are not run: they keep their last verdict, or were not asked for."""
+        self.schedule = Schedule(flat, todos, self._decided)
+        self.result = PlanResult(flat, list(todos), {todo.id: {} for todo in todos})
+        self.reds = 0
+        """How many criteria of the run are red by now; set by the caller where a plan went before."""
+        self.spent: tuple[BudgetFact, tuple[str, ...]] | None = None
+        """The limit of the budget that was passed, and the todos that were being verified then."""
+
+    @property
+    def kept_note(self) -> str | None:
+        """One line on the todos that keep their verdicts of earlier runs."""
+        commands = {
+            todo.id: [
+                run.check for run in self.result.checks[todo.id].values() if run.check.kind in COMMANDS
+            ]
+            for todo in self.result.todos
+        }
+        kept = [name for name, checks in commands.items() if checks and all(c.taken_from for c in checks)]
+        if not kept:
+            return None
+        runs = {str(check.taken_from) for name in kept for check in commands[name]}
+        count = sum(map(bool, commands.values()))
+        all_kept = len(kept) == count
+        who = f"all {count} todos keep" if all_kept and count > 1 else f"{len(kept)} of {count} todos keep"
+        if len(kept) == 1:
+            who = f"{kept[0]} keeps"
+        whose = f"run {runs.pop()}" if len(runs) == 1 else "earlier runs"
+        first = "nothing had failed: " if self._settings.last_failed and all_kept else ""
+        return f"{first}{who} the verdicts of {whose}; nothing they rest on has changed"
+
+    def look_around(self) -> None:
+        """Raise where the run is to end, in whatever thread that is noticed; called again and again."""
+        if threading.get_ident() == self._main:
+            self._watch.check()
+            self._progress.tick()
+        elif self._stop.is_set():
+            raise Stopped
+
+    def run(self, workers: Workers, added: Iterable[str] = ()) -> None:
+        """Run everything. After ``KeyboardInterrupt`` the result holds what was known by then.
+
+        ``added`` are the files that the work has added; they count as the run's own do.
+        """
+        why = "not reached"
+        self._workers = workers
+        running: list[Job] = []
+        try:
+            self._add_decided()
+            self._watch.start(added)
+            self._run_all(workers, running)
+            self._watch.finish()
+        except BudgetExceeded as over:
+            self.spent = over.fact, self._being_verified(running)
+            why += f": the budget's {over.fact.name} was passed"
+        finally:
+            self._keep_cut_short(running)
+            if self._is_over:
+                self._keep_unreached()
+            self._fill_in(why)
+
+    def _run_all(self, workers: Workers, running: list[Job]) -> None:
+        """Hand out commands to as many threads as there are lanes, and take in what they find."""
+        count = self._settings.workers
+        results: queue.SimpleQueue[tuple[Job, int, Judgement | BaseException]] = queue.SimpleQueue()
+        tasks: list[queue.SimpleQueue[Job | None]] = [queue.SimpleQueue() for _ in range(count)]
+        threads = [
+            threading.Thread(
+                target=self._work,
+                args=(workers, lane, tasks[lane], results),
+                name=f"planverify-lane-{lane}",
+            )
+            for lane in range(count)
+        ]
+        for thread in threads:
+            thread.start()
+        free = list(range(count))
+        suspects: list[tuple[Job, Judgement]] = []
+        """Reds of workers that were not alone, and records that a neighbour may have cut."""
+        try:
+            while True:
+                self._finish_todos()
+                job = None
+                while (
+                    free
+                    and not suspects
+                    and not self._is_over
+                    and (job := self.schedule.next()) is not None
+                ):
+                    if self._start(job):
+                        running.append(job)
+                        tasks[free.pop(0)].put(job)
+                    else:
+                        self.schedule.done(job)
+                        self._finish_todos()
+                if not running and suspects:
+                    for job, judgement in suspects:
+                        self._confirm_alone(workers, job, judgement)
+                        self.schedule.done(job)
+                    suspects.clear()
+                    continue
+                if not running:
+                    break
+                self.look_around()
+                try:
+                    job, lane, found = results.get(timeout=_WAIT_SECONDS)
+                except queue.Empty:
+                    continue
+                running.remove(job)
+                free.append(lane)
+                self._progress.worker_finished(job.key)
+                if isinstance(found, BaseException):
+                    raise found
+                if count > 1 and self._is_suspect(job, found):
+                    suspects.append((job, found))
+                else:
+                    self._settle(workers, job, found)
+                    self.schedule.done(job)
+            self._finish_todos()
+        except BaseException:
+            self._stop.set()
+            raise
+        finally:
+            for each in tasks:
+                each.put(None)
+            for thread in threads:
+                thread.join()
+
+    def _work(
+        self,
+        workers: Workers,
+        lane: int,
+        tasks: queue.SimpleQueue[Job | None],
+        results: queue.SimpleQueue[tuple[Job, int, Judgement | BaseException]],
+    ) -> None:
+        while (job := tasks.get()) is not None:
+            try:
+                record = workers.run(job, lane)
+                results.put((job, lane, judge(self._command(job), record)))
+            except BaseException as error:
+                results.put((job, lane, error))
+
+    def _is_suspect(self, job: Job, judgement: Judgement) -> bool:
+        cut = job.record is not None and job.record.journal_lost
+        return cut or (self._settings.confirmations > 0 and is_worth_confirming(judgement))
+
+    # -- commands --------------------------------------------------------------------------------
+
+    def _start(self, job: Job) -> bool:
+        """Begin a command. Return whether a worker runs it; else it is decided."""
+        if self._is_blocked(job.todo):
+            return False
+        if not job.is_pytest:
+            self._run_here(job)
+            return False
+        missing = self._missing_files(job)
+        if missing:
+            self._keep(job, judge_missing_files(self._command(job), missing), isolation=Isolation.PARENT)
+            return False
+        self._progress.worker_started(job.key, job.todo.id, job.spec.cmd, job.spec.timeout_seconds)
+        return True
+
+    def _settle(self, workers: Workers, job: Job, judgement: Judgement) -> None:
+        """Decide on a command whose worker ran alone."""
+        if (
+            self._settings.confirmations
+            and not self._settings.collect_only
+            and is_worth_confirming(judgement)
+        ):
+            judgement = self._confirmed(workers, job, judgement, company=False)
+        self._keep_worker(job, judgement)
+
+    def _confirm_alone(self, workers: Workers, job: Job, judgement: Judgement) -> None:
+        """Decide on a command whose worker had company, now that nothing else runs."""
+        if job.record is not None and job.record.journal_lost:
+            judgement = judge(self._command(job), self._again(workers, job))
+            self._settle(workers, job, judgement)
+            return
+        self._keep_worker(job, self._confirmed(workers, job, judgement, company=True))
+
+    def _confirmed(self, workers: Workers, job: Job, judgement: Judgement, *, company: bool) -> Judgement:
+        record = job.record
+        most = self._settings.confirmations
+        try:
+            return confirm(
+                judgement,
+                lambda: judge(self._command(job), self._again(workers, job)),
+                most=most,
+                budget=self._budget,
+                root=job.plan.root,
+                company=company,
+            )
+        finally:
+            job.record = record
+
+    def _again(self, workers: Workers, job: Job) -> WorkerRecord:
+        key = f"{job.key} again"
+        self._progress.worker_started(
+            key, job.todo.id, job.spec.cmd, job.spec.timeout_seconds, confirming=True
+        )
+        try:
+            return workers.run(job, confirming=True)
+        finally:
+            self._progress.worker_finished(key)
+
+    def _keep_worker(self, job: Job, judgement: Judgement) -> None:
+        assert job.record is not None
+        self.result.records.append(job.record)
+        isolation = Isolation.COLD if self._settings.isolate else Isolation.WORKER
+        if judgement.verdict is Verdict.NOT_RUN and job.record.narrowed:
+            ran = any(test.outcome is not TestOutcome.NOT_RUN for test in judgement.tests)
+            if self._keep_last(job.todo, job.criterion, passed=ran):
+                return
+            why = self._last.why_not((job.todo.id, job.criterion.id))
+            judgement = replace(judgement, reason=f"{judgement.reason or LEFT_OUT}; {why}")
+        stopped = self._budget.refused > 0 and judgement.is_red and judgement.runs == 1
+        self._keep(job, judgement, isolation=isolation, final=not stopped)
+
+    def _run_here(self, job: Job) -> None:
+        """Run a command that is no worker, while nothing else runs."""
+        if self._settings.collect_only:
+            self._add(job.todo, of_skip(job.criterion, LEFT_OUT, Verdict.NOT_RUN))
+            return
+        if self._settings.narrows:
+            self._keep_last_or_skip(job.todo, job.criterion)
+            return
+        self._progress.worker_started(job.key, job.todo.id, job.spec.cmd, job.spec.timeout_seconds)
+        try:
+            if job.criterion.kind is CheckKind.TEST:
+                self._run_foreign(job)
+            else:
+                self._add(job.todo, self._evaluator(job.todo.id).command(job))
+        finally:
+            self._progress.worker_finished(job.key)
+
+    def _run_foreign(self, job: Job) -> None:
+        witnesses: list[Witness] = []
+
+        def run() -> Judgement:
+            judgement, witness = self._evaluator(job.todo.id).foreign(
+                job, self._command(job), self._folder.path
+            )
+            witnesses.append(witness)
+            return judgement
+
+        judgement = run()
+        if self._settings.confirmations and is_worth_confirming(judgement):
+            judgement = confirm(
+                judgement, run, most=self._settings.confirmations, budget=self._budget, root=job.plan.root
+            )
+        self._keep(
+            job, judgement, isolation=Isolation.SPAWNED, reason=job.not_observed, witness=witnesses[-1]
+        )
+
+    def _missing_files(self, job: Job) -> list[tuple[str, list[str]]]:
+        command = job.criterion.command
+        assert command is not None
+        assert command.pytest is not None
+        if command.pytest.guessed or "--pyargs" in (*command.pytest.args, *self._settings.worker_args):
+            return []
+        from pytest_planverify.observe.selection import alike_paths
+
+        root = job.plan.root
+        paths = ((text, root / file_part(text)) for text in command.pytest.selections)
+        return [(text, alike_paths(path)) for text, path in paths if not os.path.lexists(path)]
+
+    def _command(self, job: Job) -> JudgedCommand:
+        command = job.criterion.command
+        assert command is not None
+        invocation = command.pytest
+        return JudgedCommand(
+            check_id=job.criterion.id,
+            limit_seconds=job.spec.timeout_seconds,
+            args=() if invocation is None else invocation.args,
+            place=f"{job.plan.path.name}:{line}" if (line := line_of(job.plan.path, job.spec.cmd)) else "",
+            selections=() if invocation is None else invocation.selections,
+            expression="" if invocation is None else expression_of(invocation),
+            contract_path=job.todo.contract_path,
+            view=None if self._demands is None else self._demands.view(job),
+        )
+
+    def _keep(
+        self,
+        job: Job,
+        judgement: Judgement,
+        *,
+        isolation: Isolation,
+        reason: str | None = None,
+        witness: Witness = Witness.PLUGIN,
+        final: bool = True,
+    ) -> None:
+        """Keep the verdict of a command; a ``final`` one holds for as long as nothing changes."""
+        reading = None
+        if job.spec.fixture is not None:
+            reading = self._evaluator(job.todo.id).fixture(job.spec.fixture, job.criterion.id)
+        run = of_tests(
+            job,
+            judgement,
+            isolation=isolation,
+            isolation_reason=reason,
+            witness=witness,
+            fixture=None if reading is None else reading.use,
+            fixture_problem=None if reading is None else reading.evidence,
+        )
+        if self._demands is not None:
+            run = self._demands.decide(job.todo, run)
+        if run.check.verdict is Verdict.FLAKY:
+            run = quarantined(run, self._flat.loaded.plan.metadata.flaky_retry.quarantine)
+        stayed = True
+        if isolation in (Isolation.WORKER, Isolation.COLD) and job.record is not None:
+            root, fixture = job.plan.root, job.spec.fixture
+            named = (job.record.inifile, None if fixture is None else str(root / fixture))
+            run.rests_on, stayed = self._digests.basis(job.record, named)
+        self._add(job.todo, run, final=final and stayed)
+
+    def _keep_cut_short(self, running: Iterable[Job]) -> None:
+        """Keep the reds of workers that were ended in the middle; what is not complete was not run."""
+        for job in running:
+            if job.record is None or not job.record.collected or not job.is_pytest:
+                continue
+            judgement = judge(self._command(job), job.record)
+            if any(test.outcome.is_red for test in judgement.tests):
+                self._keep(job, judgement, isolation=Isolation.WORKER, final=False)
+
+    # -- todos -----------------------------------------------------------------------------------
+
+    def _finish_todos(self) -> None:
+        """Look at the criteria that are no commands of each todo whose commands are through."""
+        while todos := self.schedule.finished_todos():
+            for todo in todos:
+                if not self._is_held_up(todo) or self._settings.keep_going:
+                    self._evaluate(todo, over=self._is_over)
+                runs = self.result.checks[todo.id].values()
+                if not self._blockers(todo) and any(run.check.counts_as.is_red for run in runs):
+                    self._fail(todo.id)
+                if not self._settings.collect_only and todo.id in self._asked:
+                    self._tell(todo, [run.check for run in runs])
+
+    def _tell(self, todo: Todo, checks: Sequence[Check]) -> None:
+        """Show a todo of which every criterion has its verdict."""
+        seen = {check.counts_as for check in checks}
+        order = (Verdict.FAILED, Verdict.FLAKY, *(each for each in Verdict if each is not Verdict.PASSED))
+        worst = next((each for each in order if each in seen), Verdict.PASSED if seen else Verdict.NOT_RUN)
+        taken = {check.taken_from for check in checks}
+        self._progress.todo_decided(
+            todo.id,
+            todo.title,
+            Verdict.BLOCKED if self._blockers(todo) else worst,
+            seconds=sum(check.duration_ms for check in checks) / 1000 if checks else None,
+            passed=sum(check.counts_as is Verdict.PASSED for check in checks),
+            checks=len(checks),
+            taken_from=taken.pop() if len(taken) == 1 else None,
+        )
+
+    def _evaluate(self, todo: Todo, *, over: bool = False) -> None:
+        """Look at the criteria that are no commands, unless commands before them were left out."""
+        if self._settings.collect_only:
+            return
+        runs = self.result.checks[todo.id]
+        before = list(runs.values())
+        left_out = any(run.check.verdict is Verdict.NOT_RUN for run in before)
+        for criterion in self._flat.loaded.criteria[todo.id]:
+            if criterion.id in runs or criterion.kind in COMMANDS:
+                continue
+            if left_out:
+                self._add(todo, of_skip(criterion, LEFT_OUT, Verdict.NOT_RUN))
+            elif not over:
+                self._add(todo, self._evaluator(todo.id).criterion(todo, criterion, before))
+
+    def _evaluator(self, todo_id: str) -> Evaluator:
+        owner = self._flat.owner(todo_id)
+        known = self._evaluators.get(owner.root)
+        if known is None:
+            from pytest_planverify.session.evaluating import Evaluator  # many runs have tests only
+
+            known = Evaluator(self._flat.loaded, owner.root, self._watch.check)
+            self._evaluators[owner.root] = known
+        return known
+
+    def explain(self, unexplained: str) -> None:
+        """Note why the run is not accepted though no criterion is red."""
+        self.result.unexplained = unexplained
+        if self._journal is not None:
+            self._journal.unexplained(unexplained)
+
+    def hold(self, violations: Iterable[Violation]) -> None:
+        """Add what the guards hold against todos; what depends on those is blocked."""
+        held = [each for each in violations if each.todo_id in self.result.checks]
+        for violation in held:
+            check, evidence = violation.check()
+            self.result.checks[violation.todo_id][check.id] = CheckRun(check=check, evidence=(evidence,))
+            self._fail(violation.todo_id)
+        if held:
+            self._fill_in()
+
+    # -- verdicts --------------------------------------------------------------------------------
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether there were as many failures as the user bears."""
+        return bool(self._settings.maxfail) and self.reds >= self._settings.maxfail
+
+    def _add(self, todo: Todo, run: CheckRun, *, final: bool = True) -> None:
+        verdict = run.check.counts_as
+        self.result.checks[todo.id][run.check.id] = run
+        # What was red before counts where this run continues that one, which was to stop early as well.
+        is_counted = run.check.taken_from is None or (todo.id, run.check.id) in self._taken
+        self.reds += verdict.is_red and is_counted
+        if self._journal is not None and verdict not in (Verdict.BLOCKED, Verdict.NOT_RUN):
+            self._journal.check_judged(todo.id, run, final=final and is_settled(run.check))
+        self._progress.check_decided(todo.id, run.check.id, verdict)
+
+    def _add_decided(self) -> None:
+        """Let the last verdicts count of what is not run."""
+        for todo in self.result.todos:
+            for criterion in self._flat.loaded.criteria[todo.id]:
+                if (todo.id, criterion.id) in self._decided:
+                    self._keep_last_or_skip(todo, criterion)
+        for todo_id in failed_todos(self.result.checks, self._order, self._by_id, self._parent_of):
+            self._fail(todo_id)
+
+    def _keep_last(self, todo: Todo, criterion: Criterion, *, passed: bool = False) -> bool:
+        """Let the last verdict count, if it holds; with ``passed`` only if that is what it was."""
+        run = self._last.held.get((todo.id, criterion.id))
+        if run is None or (passed and run.check.verdict is not Verdict.PASSED):
+            return False
+        self._add(todo, run)
+        return True
+
+    def _keep_last_or_skip(self, todo: Todo, criterion: Criterion) -> None:
+        if not self._keep_last(todo, criterion):
+            why = f"{LEFT_OUT}; {self._last.why_not((todo.id, criterion.id))}"
+            self._add(todo, of_skip(criterion, why, Verdict.NOT_RUN))
+
+    def _keep_unreached(self) -> None:
+        """Let the last verdicts count of commands that a run which stopped early did not reach."""
+        for todo in self.result.todos:
+            runs = self.result.checks[todo.id]
+            if not self._blockers(todo):
+                commands = [each for each in self._flat.loaded.criteria[todo.id] if each.kind in COMMANDS]
+                missing = [each for each in commands if each.id not in runs]
+                if [self._keep_last(todo, each) for each in missing].count(False) == 0:
+                    self._evaluate(todo)
+
+    def _fail(self, todo_id: str) -> None:
+        """With a todo fails every parent above it, so that what depends on the parent is blocked."""
+        name: str | None = todo_id
+        while name in self._by_id:
+            self._failed.add(name)
+            name = self._parent_of.get(name)
+
+    def _is_blocked(self, todo: Todo) -> bool:
+        return not self._settings.keep_going and bool(self._blockers(todo))
+
+    def _is_held_up(self, todo: Todo) -> bool:
+        blocked = self._blockers(todo)
+        if blocked:
+            self.result.blocked[todo.id] = blocked
+        return bool(blocked)
+
+    def _fill_in(self, why: str = "not reached") -> None:
+        """Give every criterion a verdict, blocked or not run; none is left out of the outcome."""
+        for todo in self.result.todos:
+            runs = self.result.checks[todo.id]
+            blocked = self._blockers(todo)
+            if blocked:
+                self.result.blocked[todo.id] = blocked
+            for criterion in self._flat.loaded.criteria[todo.id]:
+                if criterion.id not in runs:
+                    self._add(todo, unreached(criterion, blocked, why))
+                elif blocked and not self._settings.keep_going:
+                    runs[criterion.id] = masked(runs[criterion.id], blocked)
+
+    def _blockers(self, todo: Todo) -> tuple[str, ...]:
+        """Return the failed todos in the way; what was not asked for blocks nothing that was."""
+        among = self._asked if todo.id in self._asked else self._by_id
+        return blockers(todo.id, self._failed & among.keys(), among)
+
+    def _being_verified(self, running: Sequence[Job]) -> tuple[str, ...]:
+        """Return the todos that were being verified, or else the first that has no verdict yet."""
+        current = tuple(dict.fromkeys(job.todo.id for job in running))
+        waiting = [
+            todo_id
+            for todo_id in self._order
+            if any(
+                each.id not in self.result.checks[todo_id] for each in self._flat.loaded.criteria[todo_id]
+            )
+        ]
+        return current or tuple(waiting[:1] or self._order[-1:])

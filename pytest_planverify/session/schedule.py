@@ -1,0 +1,159 @@
+"""The commands of a plan in the order in which they run, and which of them may run at once."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.model.plan import CommandSpec
+from planner.model.verdicts import CheckKind
+from planner.rules.dependencies import dependency_order
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from planner.edges.plan_file import LoadedPlan
+    from planner.edges.plan_tree import FlatPlan
+    from planner.model.plan import Todo
+    from planner.rules.criteria import Criterion
+    from pytest_planverify.session.records import WorkerRecord
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """One command of one todo."""
+
+    plan: LoadedPlan
+    """The file that the todo stands in: the command runs below its root."""
+    todo: Todo
+    criterion: Criterion
+    record: WorkerRecord | None = field(default=None, repr=False)
+    """What was seen of its worker, also where that was cut short."""
+
+    @property
+    def key(self) -> str:
+        """Names the criterion among all plans of the run."""
+        return criterion_key(self.plan, self.todo.id, self.criterion.id)
+
+    @property
+    def spec(self) -> CommandSpec:
+        """The command as the plan has it."""
+        assert isinstance(self.criterion.spec, CommandSpec)
+        return self.criterion.spec
+
+    @property
+    def is_pytest(self) -> bool:
+        """Whether it runs in a worker, with this plugin inside."""
+        return self.not_observed is None
+
+    @property
+    def not_observed(self) -> str | None:
+        """Why the command runs as it stands, without this plugin inside; ``None`` where it does not."""
+        command = self.criterion.command
+        if command is None or command.pytest is None:
+            return "it is no pytest command"
+        if command.pytest.foreign:
+            return f"{' '.join(command.pytest.launcher)} is another interpreter"
+        name = next((name for name, _ in command.env if name.startswith(_START_VARIABLES)), None)
+        if name is not None and name != "PYTHONPATH":
+            return f"{name} is read when an interpreter starts"
+        return None
+
+    @property
+    def launcher(self) -> tuple[str, ...]:
+        """The words that start pytest in a process of its own, with this interpreter or the one named."""
+        command = self.criterion.command
+        assert command is not None
+        assert command.pytest is not None
+        if command.pytest.foreign:
+            return command.pytest.launcher
+        script = Path(sys.executable).with_name("pytest")
+        as_module = command.pytest.as_module or not script.exists()
+        return (sys.executable, "-m", "pytest") if as_module else (sys.executable, str(script))
+
+
+_START_VARIABLES = ("PYTHON", "LC_", "LANG", "LD_", "DYLD_", "MALLOC_")
+"""Beginnings of variables that the interpreter or the C library reads when a process starts."""
+
+
+def criterion_key(plan: LoadedPlan, todo_id: str, criterion_id: str) -> str:
+    """Return the name of a criterion among all plans of a run."""
+    return f"{plan.path}::{todo_id}::{criterion_id}"
+
+
+def run_order(todos: Iterable[Todo], children: Mapping[str, Sequence[str]]) -> tuple[Todo, ...]:
+    """Return the todos, each after those that it depends on, a parent after the todos of its sub-plan."""
+    if not children:
+        return dependency_order(todos)
+    by_id = {todo.id: todo for todo in todos}
+    waiting = (
+        todo.model_copy(update={"dependencies": (*todo.dependencies, *children.get(todo.id, ()))})
+        for todo in by_id.values()
+    )
+    return tuple(by_id[todo.id] for todo in dependency_order(waiting))
+
+
+class Schedule:
+    """Hands out the commands of a plan.
+
+    Workers of several todos may run at once, each after the todos that its own depends on. A command that
+    is no worker may have effects that later tests need: it runs by itself, after all that stand before it
+    and before all that stand behind it.
+    """
+
+    def __init__(
+        self, flat: FlatPlan, todos: Iterable[Todo], taken: Collection[tuple[str, str]] = ()
+    ) -> None:
+        """``taken`` are todo and criterion of commands whose verdicts are known."""
+        plan = flat.loaded
+        self._order = run_order(todos, flat.children)
+        self._before = {
+            todo.id: {*todo.dependencies, *flat.children.get(todo.id, ())} for todo in self._order
+        }
+        self._waiting: list[Job] = []
+        self._running: list[Job] = []
+        self._unfinished = [todo.id for todo in self._order]
+        for todo in self._order:
+            for criterion in plan.criteria[todo.id]:
+                is_command = criterion.kind in (CheckKind.TEST, CheckKind.COMMAND)
+                if is_command and (todo.id, criterion.id) not in taken:
+                    self._waiting.append(Job(plan=flat.owner(todo.id), todo=todo, criterion=criterion))
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """All commands that have not been handed out."""
+        return tuple(self._waiting)
+
+    def finished_todos(self) -> list[Todo]:
+        """Return the todos whose commands are through by now, in order, each once."""
+        open_todos = {job.todo.id for job in (*self._waiting, *self._running)}
+        found: list[Todo] = []
+        for todo in self._order:
+            if todo.id in self._unfinished and todo.id not in open_todos and not self._must_wait(todo.id):
+                self._unfinished.remove(todo.id)
+                found.append(todo)
+        return found
+
+    def next(self) -> Job | None:
+        """Take a command that may start now; ``None`` where all must wait, or none is left."""
+        if any(not job.is_pytest for job in self._running):
+            return None
+        for job in self._waiting:
+            if not job.is_pytest:
+                if job is not self._waiting[0] or self._running or self._must_wait(job.todo.id):
+                    return None
+            elif self._must_wait(job.todo.id):
+                continue
+            self._waiting.remove(job)
+            self._running.append(job)
+            return job
+        return None
+
+    def done(self, job: Job) -> None:
+        """Take note that a command has ended."""
+        self._running.remove(job)
+
+    def _must_wait(self, todo_id: str) -> bool:
+        return any(name in self._unfinished for name in self._before[todo_id])

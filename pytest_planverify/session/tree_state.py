@@ -1,0 +1,344 @@
+"""What the files were like when a run began, so that a later run can tell whether they still are.
+
+Under git that is the commit and the contents of every file that differs from it, elsewhere the contents of
+all files. Caches, and what this plugin writes itself, are left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import subprocess
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from planner.edges.file_writer import replace_file
+from planner.errors import FileWriteError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+VERSION = 1
+MOST_FILES = 5_000
+"""More files than these are not compared; under git only those count that differ from the commit."""
+
+LARGEST_HASHED = 1 << 18
+"""Bytes; of a larger file its size, and the time of change that nobody can set, stand for its contents."""
+
+_GIT_SECONDS = 20
+_GONE = "gone"
+_CACHES = frozenset(
+    {".git", ".planverify", "__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache"}
+    | {"node_modules", ".tox", ".nox", ".venv", ".eggs", ".idea", ".vscode", "htmlcov", ".benchmarks"}
+)
+_OWN_REPORTS = ("diagnostics", "_failure_report.json")
+_CODE_SUFFIXES = frozenset(
+    {".py", ".pyi", ".pyx", ".pxd", ".pth", ".so", ".pyd", ".dll", ".dylib", ".zip", ".egg", ".whl"}
+    | {".ini", ".toml", ".cfg", ".env", ".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".go", ".java", ".kt"}
+    | {".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".rb", ".php", ".sh", ".mk", ".cmake", ".sql"}
+)
+_CODE_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile", "Dockerfile", ".env", ".coveragerc"})
+
+
+@dataclass(frozen=True, slots=True)
+class TreeState:
+    """The files below one or several roots at one time."""
+
+    heads: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By the top folder of a repository, its commit. All paths are relative to the plan's root."""
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of each file that was looked at a digest of its contents, ``gone`` where it was deleted."""
+    loose: frozenset[str] = frozenset()
+    """Those of the files that no commit holds."""
+
+    def write(self, path: Path) -> None:
+        """Write it beside a journal. Raises :class:`planner.errors.FileWriteError`."""
+        data = {
+            "version": VERSION,
+            "heads": dict(self.heads),
+            "files": dict(self.files),
+            "loose": sorted(self.loose),
+        }
+        replace_file(path, json.dumps(data))
+
+    @classmethod
+    def read(cls, path: Path) -> TreeState | None:
+        """What was written there; ``None`` where it is missing, foreign or of a newer version."""
+        try:
+            data: Any = json.loads(path.read_bytes())
+            if data["version"] > VERSION:
+                return None
+            heads, files = cast("dict[str, str]", data["heads"]), cast("dict[str, str]", data["files"])
+            return cls(dict(heads), dict(files), frozenset(data["loose"]))
+        except (OSError, ValueError, RecursionError, KeyError, TypeError):
+            return None
+
+
+def read_tree(roots: Sequence[Path], apart: Sequence[Path] = ()) -> TreeState | None:
+    """The state of now; the first root is the plan's own, what lies ``apart`` is left out.
+
+    ``None`` where git does not answer, and where there are too many files.
+    """
+    base = roots[0]
+    heads: dict[str, str] = {}
+    files: dict[str, str] = {}
+    loose: set[str] = set()
+    for top in dict.fromkeys(_top(root) or root for root in roots):
+        found = _under_git(top) if (top / ".git").exists() else _everywhere(top)
+        if found is None:
+            return None
+        head, names = found
+        if head is not None:
+            heads[os.path.relpath(top, base)] = head
+        for name, is_loose in names.items():
+            path = top / name
+            if _lies_in(path, apart):
+                continue
+            shown = os.path.relpath(path, base)
+            files[shown] = digest_of(path)
+            if is_loose:
+                loose.add(shown)
+    return TreeState(heads, files, frozenset(loose))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What of the files is no longer as it was; names are relative to the plan's root."""
+
+    changed: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    """New data that no commit holds and that the run wrote itself."""
+    unknown: str | None = None
+    """Why nobody knows what has changed."""
+
+
+def difference(
+    then: TreeState,
+    now: TreeState,
+    root: Path,
+    *,
+    began: float,
+    ended: float,
+    apart: Sequence[Path] = (),
+) -> Difference:
+    """Compare the files with those of a run that ``began`` and ``ended`` at these times, and read ``then``.
+
+    What lies ``apart`` is left out, as it was when the states were read.
+    """
+    if now.heads.keys() != then.heads.keys():
+        return Difference(unknown="the files have been put under git, or taken out of it")
+    found: dict[str, list[str]] = {"changed": [], "gone": [], "added": [], "own": []}
+    committed = _between_commits(then, now, root, apart)
+    if committed is None:
+        return Difference(unknown="HEAD is another commit, and git does not tell what lies between them")
+    for name in sorted({*then.files, *now.files, *committed}):
+        before = then.files.get(name, _GONE if _is_new(name, now, committed) else "as committed")
+        after = now.files.get(name) or digest_of(root / name)
+        if before == after:
+            continue
+        if after == _GONE:
+            found["gone"].append(name)
+        elif before != _GONE:
+            found["changed"].append(name)
+        elif name in now.loose and _is_own(root / name, name, began, ended):
+            found["own"].append(name)
+        else:
+            found["added"].append(name)
+    return Difference(
+        changed=tuple(found["changed"]),
+        gone=tuple(found["gone"]),
+        added=tuple(found["added"]),
+        own=tuple(found["own"]),
+    )
+
+
+def is_code(name: str) -> bool:
+    """Tell by its name whether a file is code or configuration."""
+    last = name.rpartition("/")[2]
+    return last in _CODE_NAMES or os.path.splitext(last)[1].lower() in _CODE_SUFFIXES
+
+
+def digest_of(path: Path, *, follow: bool = False) -> str:
+    """Return what stands for the contents of a file; ``follow`` a link, or let its target stand for it."""
+    try:
+        facts = path.stat() if follow else path.lstat()
+        if stat.S_ISLNK(facts.st_mode):
+            return f"link:{os.readlink(path)}"
+        if not stat.S_ISREG(facts.st_mode):
+            return f"no file:{stat.S_IFMT(facts.st_mode)}"
+        if facts.st_size > LARGEST_HASHED:
+            return f"size:{facts.st_size}:{facts.st_ctime_ns}"
+        return "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
+    except (FileNotFoundError, NotADirectoryError):
+        return _GONE
+    except OSError as error:
+        return f"unreadable:{error.errno}"
+
+
+def _is_new(name: str, now: TreeState, committed: Mapping[str, bool]) -> bool:
+    """Tell of a file that no state of before holds whether the commit of then held it."""
+    return committed.get(name, name in now.loose)
+
+
+def _between_commits(
+    then: TreeState, now: TreeState, root: Path, apart: Sequence[Path]
+) -> dict[str, bool] | None:
+    """Return the files in which the commits differ: whether each is new."""
+    found: dict[str, bool] = {}
+    for top, head in then.heads.items():
+        if now.heads[top] == head:
+            continue
+        folder = root / top
+        output = _git(folder, "diff", "--name-status", "-z", "--no-renames", head, now.heads[top], "--")
+        if output is None:
+            return None
+        words = output.split("\0")
+        for status, name in zip(words[::2], words[1::2], strict=False):
+            path = folder / name
+            if not _is_cache(name) and not _lies_in(path, apart):
+                found[os.path.relpath(path, root)] = status == "A"
+    return found
+
+
+def _lies_in(path: Path, folders: Sequence[Path]) -> bool:
+    return any(path == each or each in path.parents for each in folders)
+
+
+def _is_own(path: Path, name: str, began: float, ended: float) -> bool:
+    return _is_outcome_file(path) or (not is_code(name) and _changed_within(path, began, ended))
+
+
+class TreeWatch:
+    """Reads the state in a thread of its own while the run begins, and keeps it once there is a verdict."""
+
+    def __init__(
+        self, roots: Sequence[Path], apart: Sequence[Path] = (), known: TreeState | None = None
+    ) -> None:
+        """``known`` is the state where it has been read already."""
+        self._state = known
+        self._thread = threading.Thread(
+            target=self._read, args=(tuple(roots), tuple(apart)), name="planverify-tree", daemon=True
+        )
+        if known is None:
+            self._thread.start()
+
+    def keep(self, path: Path) -> None:
+        """Write the state down. Where it is not known, or cannot be written, there will be no resuming."""
+        if self._thread.ident is not None:
+            self._thread.join()
+        if self._state is not None:
+            with suppress(FileWriteError):
+                self._state.write(path)
+
+    def _read(self, roots: tuple[Path, ...], apart: tuple[Path, ...]) -> None:
+        with suppress(OSError):
+            self._state = read_tree(roots, apart)
+
+
+def _top(root: Path) -> Path | None:
+    return next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
+
+
+def _under_git(top: Path) -> tuple[str, dict[str, bool]] | None:
+    """The commit, and the files that differ from it: whether each is held by no commit."""
+    output = _git(
+        *(top, "status", "--porcelain=v2", "--branch", "-z", "--no-renames"),
+        *("--untracked-files=all", "--ignored=matching"),
+    )
+    if output is None:
+        return None
+    head = ""
+    names: dict[str, bool] = {}
+    for entry in output.split("\0"):
+        if entry.startswith("# branch.oid "):
+            head = entry.removeprefix("# branch.oid ")
+        place = _FIELDS_BEFORE_PATH.get(entry[:2])
+        if place is None:
+            continue
+        name = entry.split(" ", place)[place]
+        # Of what is ignored only code counts: the rest is what builds and tests leave behind.
+        if not _is_cache(name) and (entry[0] != "!" or (is_code(name) and not name.endswith("/"))):
+            names[name] = entry[0] in "?!"
+    return None if len(names) > MOST_FILES else (head, names)
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-c", "core.fsmonitor=false", "--no-optional-locks", *words],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_GIT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.decode("utf-8", "surrogateescape") if done.returncode == 0 else None
+
+
+_FIELDS_BEFORE_PATH = {"1 ": 8, "u ": 10, "? ": 1, "! ": 1}
+"""How many fields stand before the path in each kind of entry of ``git status``."""
+
+
+def _everywhere(root: Path) -> tuple[None, dict[str, bool]] | None:
+    names: dict[str, bool] = {}
+    for name in _walk(root, ""):
+        names[name] = True
+        if len(names) > MOST_FILES:
+            return None
+    return None, names
+
+
+def _walk(root: Path, below: str) -> Iterator[str]:
+    folders: list[str] = []
+    try:
+        with os.scandir(root / below) as entries:
+            for entry in entries:
+                name = f"{below}{entry.name}"
+                if _is_cache(name):
+                    continue
+                if not entry.is_dir(follow_symlinks=False):
+                    yield name
+                elif not os.path.exists(os.path.join(entry.path, "pyvenv.cfg")):
+                    folders.append(f"{name}/")
+    except OSError:
+        return
+    for folder in folders:
+        yield from _walk(root, folder)
+
+
+def _is_cache(name: str) -> bool:
+    parts = name.rstrip("/").split("/")
+    if not _CACHES.isdisjoint(parts) or parts[-1].endswith((".pyc", ".pyo", "pyvenv.cfg")):
+        return True
+    folder, suffix = _OWN_REPORTS
+    if parts[-1].startswith(".coverage"):
+        return parts[-1] != ".coveragerc"
+    return len(parts) > 1 and parts[-2] == folder and parts[-1].endswith(suffix)
+
+
+def _changed_within(path: Path, began: float, ended: float) -> bool:
+    """By the time that nobody can set."""
+    try:
+        return began <= path.lstat().st_ctime <= ended
+    except OSError:
+        return False
+
+
+def _is_outcome_file(path: Path) -> bool:
+    """What was told of the run is no part of what it ran on, wherever it was put."""
+    with suppress(OSError):
+        if path.suffix == ".json" and stat.S_ISREG(path.lstat().st_mode):
+            with open(path, "rb") as file:
+                head = file.read(400)
+            return head.lstrip(b"{ \n").startswith(b'"schema_version"') and b'"todo_list_id"' in head
+    return False

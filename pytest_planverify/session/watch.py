@@ -1,0 +1,299 @@
+"""Runs one worker under its limit: starts it, follows its journal, ends it when the limit is passed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from pytest_planverify.journal import JournalTail, is_signed
+from pytest_planverify.observe import phases
+from pytest_planverify.observe.limits import SIGNAL
+from pytest_planverify.session.fork_server import Exited, ForkServerDied
+from pytest_planverify.session.records import Death, RunningTest, TestRecord, WorkerRecord
+from pytest_planverify.session.run_folder import make_way
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_planverify.journal import Record
+    from pytest_planverify.observe.spec import WorkerSpec
+
+GRACE_SECONDS = 1.0
+"""How long the soft limit inside the worker is given before the process is ended."""
+
+OVERTIME = 0.5
+"""After a test that was ended softly, the others have this part of the limit, and at least two seconds."""
+
+OVERTIME_OF_TEST = 0.1
+"""Each of these has this part of it, and at least a second."""
+
+DUMP_SECONDS = 1.0
+"""How long a process that was told to abort may write down its stacks."""
+
+START_SECONDS = 60.0
+"""How long a process may take to begin its session."""
+
+_TICK = 0.05
+_LAST_WORDS = 20_000
+
+
+class Listener(Protocol):
+    """Is told what happens while workers run; from several threads, if several run at once."""
+
+    def collected(self, key: str, count: int) -> None:
+        """So many tests will run."""
+
+    def test_started(self, key: str, nodeid: str) -> None:
+        """A test begins."""
+
+    def test_finished(self, key: str, nodeid: str, outcome: str, duration_ms: int) -> None:
+        """A test is over."""
+
+
+class WorkerLane(Protocol):
+    """Starts workers one after the other."""
+
+    token: str | None
+
+    @property
+    def pid(self) -> int:
+        """The process below which all is found that a worker has started."""
+        ...
+
+    def start(self, spec: WorkerSpec, *, own_session: bool) -> int:
+        """Start a worker. Return its process id."""
+        ...
+
+    def poll(self, seconds: float) -> Exited | None:
+        """Return how it ended, or ``None`` if it still runs after so many seconds."""
+        ...
+
+
+class Watcher:
+    """Watches the workers of one lane, one after the other."""
+
+    def __init__(self, journal: Path, listener: Listener, watch: Callable[[], None]) -> None:
+        """``watch`` is called again and again; what it raises ends the worker and is passed on."""
+        self._journal = journal
+        self._tail = JournalTail(journal)
+        self._listener = listener
+        self._watch = watch
+        self._ended: str | None = None
+        """The test that was told to end."""
+
+    def run(self, lane: WorkerLane, spec: WorkerSpec, record: WorkerRecord) -> None:
+        """Run the worker into the record, which holds what was seen even where this raises.
+
+        Raises :class:`ForkServerDied` if the worker could not be started, and what ``watch`` raises.
+        """
+        self._ended = None
+        spec = replace(spec, key=secrets.token_hex(16))
+        self._tail.only = f'"session": "{spec.worker_id}"'.encode()
+        make_way(self._journal)  # what ran before may have removed it, or put something else there
+        self._tail.follow(create=True)
+        self._tail.skip()
+        record.launched_at = time.time()
+        pid = lane.start(spec, own_session=spec.log is not None)
+        try:
+            exited, running, timed_out = self._follow(lane, pid, spec, record)
+        except ForkServerDied:  # a test may end the process that forked it
+            self._drain(spec, record)
+            record.death = self._death(spec, record, Exited(None, None), None, timed_out=False)
+            return
+        except BaseException:  # whatever it is: a worker that nobody watches would never end
+            record.cut_short = True
+            self._end_tree(lane, pid)
+            with contextlib.suppress(ForkServerDied):
+                lane.poll(5)
+            self._drain(spec, record)
+            raise
+        self._drain(spec, record)
+        if record.restart is not None:
+            return
+        in_order = record.exit_status is not None and exited == Exited(record.exit_status & 0xFF, None)
+        if not in_order or timed_out or exited.left_running:
+            self._end_tree(lane, pid)
+        if not in_order or timed_out or record.running:
+            record.death = self._death(spec, record, exited, running, timed_out=timed_out)
+
+    def _follow(
+        self, lane: WorkerLane, pid: int, spec: WorkerSpec, record: WorkerRecord
+    ) -> tuple[Exited, RunningTest | None, bool]:
+        begun = time.time()
+        while (exited := lane.poll(_TICK)) is None:
+            self._drain(spec, record)
+            # The time that a server or an interpreter needs to get ready is nobody's.
+            started = begun + START_SECONDS if record.started_at is None else record.started_at
+            self._watch()
+            if self._lost_process(spec, record):
+                self._end_tree(lane, pid)
+                self._wait_for_end(lane, pid)
+                return Exited(None, None), None, False
+            if spec.limit_seconds is not None:
+                self._end_test(spec.limit_seconds, started, record)
+            if spec.limit_seconds is not None and time.time() > _deadline(
+                spec.limit_seconds, started, record
+            ):
+                running = next(iter(record.running.values()), None) if len(record.running) == 1 else None
+                self._dump_stacks(running.pid if running is not None and running.pid else record.pid or pid)
+                self._end_tree(lane, pid)
+                return self._wait_for_end(lane, pid), running, True
+        return exited, None, False
+
+    def _end_test(self, limit: float, started: float, record: WorkerRecord) -> None:
+        """Let the test fail that runs when the time is over, and each later one that takes long, once."""
+        if not record.soft_limit or len(record.running) != 1 or record.pid is None or SIGNAL is None:
+            return
+        (running,) = record.running.values()
+        overtime = max(limit * OVERTIME_OF_TEST, 1.0)
+        over = time.time() > (running.at + overtime if record.timed_out else started + limit)
+        if over and not running.worker and running.nodeid != self._ended:
+            self._ended = running.nodeid
+            with contextlib.suppress(OSError):
+                os.kill(record.pid, SIGNAL)
+
+    def _drain(self, spec: WorkerSpec, record: WorkerRecord) -> None:
+        for entry in self._tail.read():
+            if entry.get("session") != spec.worker_id or not self._is_genuine(spec, entry, record):
+                continue
+            was_collected = record.collected
+            entry["at"] = time.time()  # the clock that the worker sees may be stopped by what it tests
+            finished = record.feed(entry)
+            if finished is not None:
+                milliseconds = round(finished.duration_ms)
+                self._listener.test_finished(spec.check, finished.nodeid, finished.outcome, milliseconds)
+            elif entry["record"] == "test_started":
+                self._listener.test_started(spec.check, entry["nodeid"])
+            elif record.collected and not was_collected:
+                self._listener.collected(spec.check, len(record.nodeids))
+        record.journal_cut |= self._tail.lost
+        self._tail.lost = False
+
+    def _is_genuine(self, spec: WorkerSpec, entry: Record, record: WorkerRecord) -> bool:
+        """Return whether the worker wrote the line, once; what it reached for its children tell, too."""
+        if entry["record"] == "audit_event":
+            return True
+        if not is_signed(self._tail.line, spec.key):
+            record.forged += 1
+            return False
+        # A line that was written twice, as by a copy of the process, is no forgery.
+        return record.follows(entry)
+
+    def _dump_stacks(self, pid: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGABRT)
+        deadline = time.monotonic() + DUMP_SECONDS
+        while time.monotonic() < deadline and _is_alive(pid):
+            time.sleep(0.02)
+
+    def _wait_for_end(self, lane: WorkerLane, pid: int) -> Exited:
+        for _ in range(3):
+            exited = lane.poll(5)
+            if exited is not None:
+                return exited
+            self._end_tree(lane, pid)
+        raise ForkServerDied(f"process {pid} cannot be ended")
+
+    def _end_tree(self, lane: WorkerLane, pid: int) -> None:
+        """End the worker's processes, and what they left behind for the lane to inherit."""
+        from pytest_planverify.processes import end_descendants, end_process_tree
+
+        with contextlib.suppress(OSError):
+            os.kill(lane.pid, signal.SIGCONT)  # a test may have stopped who waits for the worker
+        end_process_tree(pid, token=lane.token)
+        end_descendants(lane.pid)
+
+    def _lost_process(self, spec: WorkerSpec, record: WorkerRecord) -> bool:
+        """Return whether a process of xdist died before any test: each that takes its place would, too."""
+        if record.dead_before_tests(_is_alive) is None:
+            return False
+        self._drain(spec, record)  # it may have said more before it died
+        return record.dead_before_tests(_is_alive) is not None
+
+    def _death(
+        self,
+        spec: WorkerSpec,
+        record: WorkerRecord,
+        exited: Exited,
+        running: RunningTest | None,
+        *,
+        timed_out: bool,
+    ) -> Death:
+        """Lay the death on the test that ran, or on the file that was being imported."""
+        if running is None and len(record.running) == 1:
+            (running,) = record.running.values()
+        file = None
+        if running is None and not record.collected:
+            file = next(iter(record.collecting.values()), None)
+        death = Death(
+            spec.worker_id,
+            exited,
+            timed_out,
+            None if running is None else running.nodeid,
+            file,
+            *_last_words(spec),
+            phase=None if running is None else _phase(spec),
+            raised=record.stopped_by,
+        )
+        if running is not None:
+            outcome = "timeout" if timed_out else "crashed"
+            milliseconds = max(time.time() - running.at, 0) * 1000
+            evidence = record.failures.pop(running.nodeid, [])
+            record.results[running.nodeid] = TestRecord(
+                running.nodeid, outcome, milliseconds, evidence=evidence
+            )
+            self._listener.test_finished(spec.check, running.nodeid, outcome, round(milliseconds))
+        record.exit_status = None
+        return death
+
+
+def _deadline(limit: float, started: float, record: WorkerRecord) -> float:
+    """Return when the worker is ended. A test that was ended softly leaves the others their chance."""
+    overtime = max(limit * OVERTIME, 2.0) if record.timed_out else 0.0
+    return started + limit + overtime + GRACE_SECONDS
+
+
+def _phase(spec: WorkerSpec) -> str | None:
+    try:
+        with open(spec.board, "rb") as file:
+            return phases.NAMES.get(file.read()[spec.slot])
+    except (OSError, IndexError):
+        return None
+
+
+def _last_words(spec: WorkerSpec) -> tuple[str, str]:
+    """Return the stacks that faulthandler wrote, with paths below the root, and the end of the output."""
+    folder = Path(spec.stacks).parent
+    stacks = [_tail_of(path) for path in sorted(folder.glob(Path(spec.stacks).name + "*"))]
+    output = _tail_of(Path(spec.log)) if spec.log else ""
+    return "\n".join(filter(None, stacks)).replace(f'"{spec.root}/', '"'), output
+
+
+def _tail_of(path: Path) -> str:
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(0, os.SEEK_END)
+            stream.seek(max(stream.tell() - _LAST_WORDS, 0))
+            return stream.read().decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return stream.read().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return True

@@ -1,0 +1,113 @@
+"""Runs commands as a run of a plan does as far as reporters see it: workers, then the reporting session."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from real_command import Finished, run_pytest, unmeasured
+
+from pytest_planverify.observe import relay
+from pytest_planverify.session.criterion_reports import CriterionResult
+from pytest_planverify.session.reporter_options import (
+    GivenOptions,
+    confirmation_start,
+    relay_file,
+    worker_start,
+)
+from pytest_planverify.session.reporting import ReportingResult, reporting_spec, run_reporting_session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """What the reporting session gave back, and what the workers before it did."""
+
+    result: ReportingResult
+    workers: list[Finished]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, (self.result, self.result.text, *self.workers)))
+
+
+def run_criteria(
+    root: Path,
+    given: GivenOptions,
+    commands: Sequence[str],
+    *,
+    env: dict[str, str] | None = None,
+    criteria: Sequence[CriterionResult] = (),
+    confirm: bool = True,
+) -> Reported:
+    """Run each command in a process of its own, a red one once more, and report the whole.
+
+    `criteria` are those that are no tests.
+    """
+    scratch = root / ".planverify" / "scratch"
+    started = time.time()
+    workers: list[Finished] = []
+    results: list[CriterionResult] = []
+    for number, command in enumerate(commands):
+        words, name = shlex.split(command), f"c{number}"
+        first = worker_start(given, words, scratch=scratch, name=name)
+        relayed = {**(env or {}), **first.env, relay.VARIABLE: str(relay_file(scratch, name))}
+        workers.append(
+            run_pytest(
+                "-p", relay.__name__, *first.args, cwd=root, env=relayed, measured=False, as_module=True
+            )
+        )
+        if confirm and workers[-1].exit_code:
+            again = confirmation_start(given, words, scratch=scratch)
+            run_pytest(
+                *again.args, cwd=root, env={**(env or {}), **again.env}, measured=False, as_module=True
+            )
+        verdict = "failed" if workers[-1].exit_code else "passed"
+        results.append(
+            criterion(f"t{number}", "test", command, verdict, relay=relay_file(scratch, name), root=root)
+        )
+    spec = reporting_spec(
+        given,
+        root=root,
+        selections=[word for command in commands for word in shlex.split(command) if ".py" in word],
+        criteria=[*results, *criteria],
+        scratch=scratch,
+        started=started,
+        python_path=[str(root)],  # as `python -m pytest` has it
+    )
+    return Reported(
+        result=run_reporting_session(spec, env={**unmeasured(dict(os.environ)), **(env or {})}),
+        workers=workers,
+    )
+
+
+def criterion(
+    todo: str,
+    kind: str,
+    text: str,
+    verdict: str,
+    reason: str = "",
+    *,
+    root: Path = Path("/"),
+    relay: Path | None = None,
+    tests: tuple[tuple[str, str, float, str], ...] = (),
+) -> CriterionResult:
+    """A criterion as an outcome document tells of it."""
+    return CriterionResult(
+        nodeid=f"plan.yaml::{todo}::{kind} {text}",
+        todo=todo,
+        plan="plan.yaml",
+        line=3,
+        kind=kind,
+        verdict=verdict,
+        quarantined=False,
+        reason=reason or f"the verdict is {verdict}",
+        details="",
+        seconds=0.5,
+        taken_from=None,
+        root=str(root),
+        relay=None if relay is None else str(relay),
+        tests=tests,
+    )

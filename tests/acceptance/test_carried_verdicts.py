@@ -1,0 +1,460 @@
+"""A run that leaves something out lets the rest keep its last verdict, if nothing it rests on changed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from example_project import Example, Verified, todo
+
+FILES = {
+    "pytest.ini": "[pytest]\nmarkers = slow\n",
+    "pricing.py": "def tax(price): return price * 2\n",
+    "rounding.py": "def rounded(price): return round(price, 2)\n",
+    "rates.txt": "20\n",
+    "notes.md": "Rates are in percent.\n",
+    "test_tax.py": """\
+        import pricing
+        def test_tax(): assert pricing.tax(100) == 120
+    """,
+    "test_rounding.py": """\
+        import pytest, rounding
+        def test_rounded(record_property):
+            record_property("rows", 12)
+            assert rounding.rounded(1.001) == 1
+        @pytest.mark.slow
+        def test_slow(): pass
+    """,
+    "test_rates.py": """\
+        import pathlib
+        def test_rate(): assert int(pathlib.Path("rates.txt").read_text()) > 0
+    """,
+    "test_child.py": """\
+        import subprocess
+        def test_child(): assert subprocess.check_output(["cat", "rates.txt"])
+    """,
+}
+FIXED = {"pricing.py": "def tax(price): return price * 1.2\n"}
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Example:
+    example = Example(tmp_path, FILES)
+    example.plan(
+        todo("tax", "pytest test_tax.py"),
+        todo(
+            "rounding",
+            "pytest test_rounding.py",
+            expected_artifacts=["rounding.py"],
+            metrics=[{"name": "rows", "operator": ">=", "value": 10}],
+        ),
+        todo("rates", "pytest test_rates.py"),
+        todo("child", "pytest test_child.py"),
+        todo("after", "pytest test_rounding.py::test_rounded", after=("tax",)),
+    )
+    return example
+
+
+def taken(run: Verified) -> dict[str, str | None]:
+    """By todo, the run that reached the verdict of its first check."""
+    return {todo_id: outcome["checks"][0]["taken_from"] for todo_id, outcome in run.outcomes.items()}
+
+
+def kept(run: Verified) -> set[str]:
+    """The todos that kept the verdict of an earlier run."""
+    return {todo_id for todo_id, run_id in taken(run).items() if run_id}
+
+
+def notes(run: Verified) -> str:
+    assert run.document is not None
+    return "\n".join(run.document["run"]["notes"])
+
+
+# -- the last failures ---------------------------------------------------------------------------------
+
+
+def test_a_plan_is_done_after_run_last_failed_fix_last_failed(example: Example):
+    first = example.verify()
+    again = example.verify("--lf")
+    example.write(FIXED)
+    fixed = example.verify("--lf")
+
+    assert first.exit_code == again.exit_code == 1
+    assert kept(again) == {"rounding", "rates", "child"}
+    assert again.states["tax"] == "test_failed"
+    assert again.states["after"] == "blocked"
+    assert fixed.exit_code == 0, str(fixed)
+    assert set(fixed.states.values()) == {"done"}
+    # What a process that a test started has read nobody knows.
+    assert kept(fixed) == {"rounding", "rates"}
+    assert taken(fixed)["rounding"] == first.document["run"]["run_id"]  # type: ignore[index]
+
+
+def test_where_nothing_had_failed_every_verdict_is_kept_and_that_is_said(example: Example):
+    example.write(FIXED)
+    example.verify()
+
+    run = example.verify("--lf")
+
+    assert run.exit_code == 0
+    assert kept(run) == set(run.outcomes)
+    assert "nothing had failed: all 5 todos keep the verdicts of run" in notes(run)
+    assert "only a part" not in notes(run)
+
+
+def test_without_an_earlier_run_the_last_failures_are_everything(example: Example):
+    run = example.verify("--lf")
+
+    assert kept(run) == set()
+    assert run.states["rounding"] == "done"
+
+
+# -- one todo ------------------------------------------------------------------------------------------
+
+
+def test_the_todos_that_are_not_asked_for_keep_their_verdicts(example: Example):
+    example.verify()
+
+    run = example.verify("plan.yaml::rounding")
+
+    assert run.exit_code == 0, "the todos that were asked for decide alone"
+    assert kept(run) == {"tax", "rates", "child"}
+    assert run.states == {
+        "tax": "test_failed",
+        "rounding": "done",
+        "rates": "done",
+        "child": "done",
+        "after": "blocked",
+    }
+    assert run.category("tax") == "TEST_REGRESSION"
+    assert "assert 200 == 120" in run.output
+    assert "3 of 5 todos keep the verdicts of run" in notes(run)
+
+
+def test_other_criteria_of_a_todo_that_keeps_its_verdicts_are_looked_at_again(example: Example):
+    example.verify()
+    kept_metric = example.verify("plan.yaml::rates")
+    (example.root / "rounding.py").unlink()
+    gone = example.verify("plan.yaml::rates")
+
+    assert kept_metric.verdicts["rounding"] == {
+        "tests[0]": "passed",
+        "expected_artifacts[0]": "passed",
+        "metrics[0]": "passed",
+    }
+    assert kept_metric.outcomes["rounding"]["recorded"] == {"rows": [12]}
+    assert kept_metric.check("rounding", "metrics[0]")["taken_from"] is None
+    assert set(gone.verdicts["rounding"].values()) == {"not_run"}  # type: ignore[union-attr]
+
+
+def test_a_dependency_that_is_not_asked_for_neither_runs_nor_blocks(example: Example):
+    example.verify()
+
+    run = example.verify("plan.yaml::after")
+
+    assert run.states["after"] == "done"
+    assert run.states["tax"] == "test_failed"
+    assert run.exit_code == 0
+
+
+def test_a_todo_that_no_run_has_verified_is_not_run_and_says_so(example: Example):
+    run = example.verify("plan.yaml::rounding")
+
+    assert run.states["tax"] == "pending"
+    assert run.check("tax")["verdict"] == "not_run"
+    assert "no earlier run has verified it" in run.check("tax")["reason"]
+    assert "only a part" in notes(run)
+
+
+def test_a_verdict_that_was_kept_is_kept_again_and_names_the_run_that_reached_it(example: Example):
+    first = example.verify()
+    example.verify("plan.yaml::rates")
+    third = example.verify("plan.yaml::rates")
+
+    assert first.document is not None
+    assert taken(third)["rounding"] == first.document["run"]["run_id"]
+
+
+# -- what a verdict rests on -----------------------------------------------------------------------------
+
+
+def append(name: str) -> Callable[[Path], object]:
+    def change(root: Path) -> None:
+        with open(root / name, "a") as file:
+            file.write("\n")
+
+    return change
+
+
+CHILD = "child"
+"""The todo whose test starts a process: what that has read nobody knows, so it rests on all files."""
+ALL = ("tax", "rounding", "rates", CHILD)
+LOST = {
+    "a module": (append("rounding.py"), ("rounding", CHILD), "rounding.py has changed"),
+    "data": (append("rates.txt"), ("rates", CHILD), "rates.txt has changed"),
+    "a test file": (append("test_rates.py"), ("rates", CHILD), "test_rates.py has changed"),
+    "what nobody read": (append("notes.md"), (CHILD,), "notes.md has changed"),
+    "a new conftest": (append("conftest.py"), ALL, "conftest.py is new"),
+    "a new file": (append("new.txt"), ALL, "new.txt is new"),
+    "the ini file": (append("pytest.ini"), ALL, "pytest.ini has changed"),
+    "the plan": (append("plan.yaml"), ALL, "the plan has changed"),
+    "a file that is gone": (lambda root: (root / "notes.md").unlink(), ALL, "notes.md is gone"),
+}
+
+
+@pytest.mark.parametrize(("change", "lost", "why"), LOST.values(), ids=LOST)
+def test_a_verdict_is_lost_with_what_it_rests_on(
+    change: Callable[[Path], object], lost: tuple[str, ...], why: str, example: Example
+):
+    example.verify()
+    change(example.root)
+
+    loses(example, lost, why)
+
+
+@pytest.mark.parametrize("case", ["data", "a new file", "a file that is gone"])
+def test_under_git_verdicts_are_lost_just_so(case: str, example: Example):
+    commit(example.root)
+    example.verify()
+    change, lost, why = LOST[case]
+    change(example.root)
+
+    loses(example, lost, why)
+
+
+def loses(example: Example, lost: tuple[str, ...], why: str) -> None:
+    run = example.verify("plan.yaml::after")
+
+    assert kept(run) == set(ALL) - set(lost), str(run)
+    for todo_id in lost:
+        assert run.check(todo_id)["verdict"] == "not_run"
+        assert f"{why} since run" in run.check(todo_id)["reason"]
+
+
+def commit(root: Path) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    (root / ".gitignore").write_text(".planverify/\n__pycache__/\n")
+    for args in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "work"]):
+        subprocess.run(["git", *args], cwd=root, check=True, capture_output=True)
+
+
+def test_a_commit_of_what_was_verified_loses_nothing(example: Example):
+    commit(example.root)
+    example.write(FIXED)
+    example.verify()
+    commit(example.root)
+
+    run = example.verify("--lf")
+
+    assert kept(run) == set(run.outcomes), str(run)
+    assert run.exit_code == 0
+
+
+def test_what_another_commit_brings_is_found(example: Example):
+    commit(example.root)
+    example.verify()
+    append("rounding.py")(example.root)
+    commit(example.root)
+
+    run = example.verify("plan.yaml::tax")
+
+    assert kept(run) == {"rates"}, str(run)
+
+
+@pytest.mark.parametrize(
+    ("args", "env", "why"),
+    [
+        (("-W", "error"), {}, "not the same options"),
+        (("--planverify-isolate",), {}, "not the same options"),
+        ((), {"PYTHONHASHSEED": "7"}, "not the same environment"),
+    ],
+    ids=["option", "isolation", "environment"],
+)
+def test_under_other_conditions_no_verdict_holds(
+    args: tuple[str, ...], env: dict[str, str], why: str, example: Example
+):
+    example.verify()
+
+    run = example.verify("plan.yaml::tax", *args, env=env)
+
+    assert kept(run) == set()
+    assert why in run.check("rates")["reason"]
+
+
+def test_options_that_only_show_lose_nothing(example: Example):
+    example.verify()
+
+    assert kept(example.verify("--lf", "-vv", "--tb", "short")) == {"rounding", "rates", "child"}
+
+
+def test_a_file_that_changed_while_it_was_read_leaves_no_verdict_to_keep(tmp_path: Path):
+    example = Example(
+        tmp_path,
+        {
+            "state.txt": "0",
+            "test_state.py": """\
+                import pathlib
+                def test_counts():
+                    path = pathlib.Path("state.txt")
+                    path.write_text(str(int(path.read_text()) + 1))
+            """,
+            "test_own.py": """\
+                import pathlib
+                def test_writes():
+                    pathlib.Path("own.txt").write_text("1")
+                    assert pathlib.Path("own.txt").read_text() == "1"
+            """,
+        },
+    )
+    example.plan(todo("state", "pytest test_state.py"), todo("own", "pytest test_own.py"))
+    example.verify()
+
+    assert kept(example.verify("--lf")) == {"own"}
+
+
+def test_a_file_that_is_found_in_a_folder_counts(tmp_path: Path):
+    example = Example(
+        tmp_path,
+        {
+            "cases/one.txt": "1",
+            "test_cases.py": """\
+                import glob, pytest
+                @pytest.mark.parametrize("case", sorted(glob.glob("cases/*.txt")))
+                def test_case(case): assert open(case).read() == "1"
+            """,
+        },
+    )
+    example.plan(todo("cases", "pytest test_cases.py"))
+    example.verify()
+    same = example.verify("--lf")
+    example.write({"cases/two.txt": "2"})
+    more = example.verify("--lf")
+
+    assert kept(same) == {"cases"}
+    assert kept(more) == set()
+    assert more.exit_code == 1
+
+
+# -- tests that are left out, and runs that stop early ---------------------------------------------------
+
+
+def test_a_criterion_of_which_a_part_ran_green_keeps_a_pass(example: Example):
+    example.verify()
+
+    run = example.verify("-m", "not slow")
+
+    assert run.verdicts["rounding"] == {
+        "tests[0]": "passed",
+        "expected_artifacts[0]": "passed",
+        "metrics[0]": "passed",
+    }
+    assert "rounding" in kept(run)
+    assert run.states["tax"] == "test_failed"
+    assert run.exit_code == 1
+
+
+def test_a_criterion_of_which_a_part_ran_red_is_red(example: Example):
+    example.verify()
+    example.write({"test_rounding.py": FILES["test_rounding.py"].replace("== 1", "== 2")})
+
+    run = example.verify("-m", "not slow")
+
+    assert run.check("rounding")["verdict"] == "failed"
+    assert run.check("rounding")["taken_from"] is None
+
+
+def test_a_criterion_all_of_whose_tests_are_left_out_keeps_any_verdict(example: Example):
+    example.verify()
+
+    run = example.verify("-k", "rate")
+
+    assert run.check("tax")["verdict"] == "failed"
+    assert "tax" in kept(run)
+    assert run.category("tax") == "TEST_REGRESSION"
+    assert run.exit_code == 1
+
+
+def test_after_a_change_no_green_of_a_part_is_one_of_the_whole(example: Example):
+    example.verify()
+    append("rounding.py")(example.root)
+
+    run = example.verify("-m", "not slow")
+
+    assert run.check("rounding")["verdict"] == "not_run"
+    assert "rounding.py has changed since run" in run.check("rounding")["reason"]
+    assert run.states["rounding"] == "pending"
+
+
+def test_what_a_run_that_stops_early_did_not_reach_keeps_its_verdict(example: Example):
+    example.verify()
+    append("rates.txt")(example.root)
+
+    run = example.verify("-x")
+
+    assert run.exit_code == 1
+    assert kept(run) == {"rounding"}, str(run)
+    assert run.states == {
+        "tax": "test_failed",
+        "rounding": "done",
+        "rates": "pending",
+        "child": "pending",
+        "after": "blocked",
+    }
+
+
+# -- runs in disorder ------------------------------------------------------------------------------------
+
+
+def test_a_verdict_that_two_records_tell_differently_is_not_kept(example: Example):
+    example.verify()
+    journal = example.runs[-1] / "journal.jsonl"
+    lines = journal.read_text().splitlines()
+    (red,) = (line for line in lines if '"check_judged"' in line and '"todo_id": "tax"' in line)
+    journal.write_text("\n".join([*lines, red.replace('"verdict":"failed"', '"verdict":"passed"')]) + "\n")
+
+    run = example.verify("plan.yaml::rates")
+
+    assert run.check("tax")["verdict"] == "not_run"
+
+
+def test_the_newest_verdict_counts_also_where_an_older_one_would_hold(example: Example):
+    example.verify()
+    broken = {"rounding.py": "def rounded(price): return price\n"}
+    example.write(broken)
+    example.verify()
+    example.write({"rounding.py": FILES["rounding.py"]})
+
+    run = example.verify("plan.yaml::rates")
+
+    assert run.check("rounding")["verdict"] == "not_run"
+
+
+def test_a_journal_without_the_state_of_the_files_says_nothing(example: Example):
+    example.verify()
+    (example.runs[-1] / "tree.json").write_text("[")
+
+    run = example.verify("plan.yaml::rates")
+
+    assert kept(run) == set()
+    assert "nobody knows which files have changed" in run.check("rounding")["reason"]
+
+
+def test_todos_of_sub_plans_and_of_other_plans_keep_their_verdicts(tmp_path: Path):
+    example = Example(tmp_path, {"test_a.py": "def test_a(): pass\n", "test_b.py": "def test_b(): pass\n"})
+    example.plan(todo("x", "pytest test_b.py"), path="phase.yaml", todo_list_id="phase")
+    example.plan(todo("phase", sub_plan="phase.yaml"), todo("a", "pytest test_a.py"))
+    example.plan(todo("b", "pytest test_b.py"), path="other.yaml", todo_list_id="other")
+    example.verify("plan.yaml", "other.yaml")
+
+    run = example.verify("plan.yaml::a", "other.yaml")
+    sub = example.verify("plan.yaml::phase/x")
+
+    assert run.exit_code == sub.exit_code == 0, str(run)
+    assert run.check("phase/x")["taken_from"]
+    assert run.check("b")["taken_from"] is None
+    assert run.states["phase"] == "done"
+    assert sub.check("a")["taken_from"]
+    assert json.loads(example.outcome_file.read_text())["run"]["exit_status"] == 0

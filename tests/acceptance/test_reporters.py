@@ -1,0 +1,636 @@
+"""Reporters see each test once: what a plain session of the same tests tells them, green and red."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shlex
+import time
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from example_project import Example
+from real_command import Finished, run_pytest
+from reporting_driver import Reported, criterion, run_criteria
+
+from pytest_planverify.session.criterion_reports import CriterionResult
+from pytest_planverify.session.reporter_options import GivenOptions
+
+FILES = {
+    "conftest.py": """
+        import pytest
+
+        @pytest.fixture
+        def closed():
+            yield
+            raise RuntimeError("does not close")
+    """,
+    "shop/__init__.py": "",
+    "shop/prices.py": """
+        def price():
+            return 1
+
+        def discount(loud):
+            if loud:
+                return 3
+            return 2
+
+        def unused():
+            return 3
+    """,
+    "tests/test_price.py": """
+        import warnings
+        import pytest
+        from shop.prices import price
+
+        @pytest.mark.parametrize("amount", [1, 2])
+        def test_price(amount, record_property):
+            record_property("amount", amount)
+            print("priced", amount)
+            warnings.warn("prices will rise", DeprecationWarning)
+            assert price() == 1
+
+        @pytest.mark.skip(reason="no stock")
+        def test_stock(): pass
+    """,
+    "tests/test_discount.py": """
+        import pytest
+        from shop.prices import discount
+
+        class TestDiscount:
+            def test_quiet(self): assert discount(False) == 2
+
+        @pytest.mark.xfail(reason="not yet")
+        def test_loud(record_testsuite_property):
+            record_testsuite_property("branch", "main")
+            assert discount(False) == 3
+    """,
+    "tests/test_plugins.py": """
+        from pytest_html import extras as kinds
+
+        def test_extras(extras, json_metadata):
+            extras.append(kinds.text("three for two", name="poster"))
+            json_metadata["shop"] = "corner"
+    """,
+    "tests/test_red.py": """
+        import pytest
+        from shop.prices import discount
+
+        def test_wrong():
+            print("wrong price")
+            assert discount(False) == 4
+
+        @pytest.fixture
+        def broken(): raise ValueError("no such shop")
+
+        def test_no_shop(broken): pass
+
+        def test_not_closed(closed): pass
+    """,
+}
+
+COMMANDS = {
+    "green": ("tests/test_price.py", "tests/test_discount.py", "tests/test_price.py -k 1"),
+    "red": (
+        "tests/test_price.py",
+        "tests/test_red.py",
+        "tests/test_discount.py tests/test_red.py::test_wrong",
+    ),
+}
+"""The last command runs a test again that an earlier one has run."""
+
+OPTIONS = (
+    *("-rA", "--durations=3", "--durations-min=0", "--cov=shop", "--cov-branch", "--cov-report=term"),
+    *("--junitxml=out/junit.xml", "--html=out/report.html", "--self-contained-html"),
+    *("--json-report", "--json-report-file=out/report.json", "--report-log=out/log.jsonl"),
+    *("--ctrf=out/ctrf.json", "--alluredir=out/allure", "--clean-alluredir"),
+)
+
+GITHUB = {"GITHUB_ACTIONS": "true"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """The same tests run by plain pytest, and by workers and a reporting session."""
+
+    plain_root: Path
+    root: Path
+    plain: Finished
+    reported: Reported
+
+    def both(self, read: Callable[[Path], Any]) -> tuple[Any, Any]:
+        """What a file below `out` holds: of the reporting session, and of plain pytest."""
+        return read(self.root / "out"), read(self.plain_root / "out")
+
+    def lines(self, pattern: str) -> tuple[list[str], list[str]]:
+        """The lines of both outputs that match, sorted."""
+        ours = self.reported.result.text.replace(str(self.root), "ROOT")
+        plain = self.plain.output.replace(str(self.plain_root), "ROOT")
+        return tuple(sorted(re.findall(pattern, text, re.MULTILINE)) for text in (ours, plain))  # type: ignore[return-value]
+
+
+@pytest.fixture(scope="module", params=["green", "red"])
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    commands = COMMANDS[request.param]
+    plain = Example(tmp_path_factory.mktemp("plain") / "project", FILES)
+    ours = Example(tmp_path_factory.mktemp("reported") / "project", FILES)
+    stale = {"out/allure/stale-result.json": "{}"}
+    plain.write(stale)
+    ours.write(stale)
+    selections = dict.fromkeys(
+        word.partition("::")[0] for each in commands for word in each.split() if ".py" in word
+    )
+    finished = run_pytest(*selections, *OPTIONS, cwd=plain.root, env=GITHUB, as_module=True, measured=False)
+    given = GivenOptions(command_line=OPTIONS, directory=ours.root, on_github=True)
+    reported = run_criteria(ours.root, given, commands, env=GITHUB)
+    return Pair(plain_root=plain.root, root=ours.root, plain=finished, reported=reported)
+
+
+def test_the_exit_status_is_that_of_a_plain_session(pair: Pair):
+    assert pair.reported.result.exit_status == pair.plain.exit_code, str(pair.reported)
+    assert pair.reported.result.reason is None
+
+
+def test_junit_tells_each_test_once(pair: Pair):
+    def read(out: Path) -> tuple[dict[str, str | None], Counter[tuple[str, ...]], list[str]]:
+        (suite,) = ET.parse(out / "junit.xml").getroot()
+        cases = Counter(
+            (
+                str(case.get("classname")),
+                str(case.get("name")),
+                *sorted(child.tag for child in case if child.tag != "properties"),
+            )
+            for case in suite.iter("testcase")
+        )
+        totals = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
+        names = [f"{each.get('name')}={each.get('value')}" for each in suite.iter("property")]
+        return totals, cases, sorted(name for name in names if not name.startswith("todo="))
+
+    ours, plain = pair.both(read)
+    assert ours == plain
+
+
+def test_junit_names_the_todo_of_each_test(pair: Pair):
+    cases = ET.parse(pair.root / "out/junit.xml").getroot().iter("testcase")
+    todos = {
+        case.get("name"): [p.get("value") for p in case.iter("property") if p.get("name") == "todo"]
+        for case in cases
+    }
+
+    assert todos["test_price[1]"] == ["t0"]
+    assert all(len(names) == 1 for names in todos.values())
+
+
+def test_junit_tells_how_long_the_run_took(pair: Pair):
+    (suite,) = ET.parse(pair.root / "out/junit.xml").getroot()
+
+    assert float(str(suite.get("time"))) > 1  # several interpreters were started in that time
+
+
+def test_html_tells_each_test_once(pair: Pair):
+    def read(out: Path) -> dict[str, list[tuple[str, int]]]:
+        (blob,) = re.findall(r'data-jsonblob="([^"]*)"', (out / "report.html").read_text(encoding="utf-8"))
+        tests = json.loads(html.unescape(blob))["tests"]
+        return {
+            nodeid: [(re.sub("<.*?>", "", row["resultsTableRow"][0]), len(row["extras"])) for row in rows]
+            for nodeid, rows in tests.items()
+        }
+
+    ours, plain = pair.both(read)
+    assert ours == plain
+
+
+def test_json_report_tells_each_test_once_with_what_it_printed_and_recorded(pair: Pair):
+    def read(out: Path) -> tuple[dict[str, int], dict[str, Any]]:
+        report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+        tests = {
+            test["nodeid"]: (
+                test["outcome"],
+                {when: test[when]["outcome"] for when in ("setup", "call", "teardown") if when in test},
+                test.get("call", {}).get("stdout"),
+                test.get("metadata"),
+                [each for each in test.get("user_properties", []) if "todo" not in each],
+            )
+            for test in report["tests"]
+        }
+        return report["summary"], tests
+
+    ours, plain = pair.both(read)
+    assert ours == plain
+
+
+def test_report_log_tells_each_phase_once(pair: Pair):
+    def read(out: Path) -> Counter[tuple[object, ...]]:
+        lines = map(json.loads, (out / "log.jsonl").read_text(encoding="utf-8").splitlines())
+        return Counter(
+            tuple(
+                line.get(name)
+                for name in ("$report_type", "nodeid", "when", "outcome", "message", "exitstatus")
+            )
+            for line in lines
+            if line["$report_type"]
+            != "CollectReport"  # of collections that passed, xdist sends none either
+        )
+
+    ours, plain = pair.both(read)
+    assert ours == plain
+
+
+def test_ctrf_tells_each_test_once_with_its_tags(pair: Pair):
+    def read(out: Path) -> list[tuple[object, ...]]:
+        tests = json.loads((out / "ctrf.json").read_text(encoding="utf-8"))["results"]["tests"]
+        return sorted(
+            ((test["name"], test["status"], test.get("tags"), test.get("parameters")) for test in tests),
+            key=str,
+        )
+
+    ours, plain = pair.both(read)
+    assert ours == plain
+
+
+def test_allure_has_a_result_for_each_test_and_none_of_confirmations(pair: Pair):
+    def read(out: Path) -> list[tuple[str, str]]:
+        results = [
+            json.loads(path.read_text(encoding="utf-8")) for path in (out / "allure").glob("*-result.json")
+        ]
+        return sorted((result["historyId"], result["status"]) for result in results)
+
+    ours, plain = pair.both(read)
+    assert ours == plain
+
+
+def test_annotations_are_printed_once(pair: Pair):
+    ours, plain = pair.lines("::(?:error|warning) .*$")  # plain pytest prints them after its dots
+
+    assert ours == plain
+    assert all("::error" not in worker.output for worker in pair.reported.workers)
+
+
+def test_the_short_summary_has_each_test_once(pair: Pair):
+    ours, plain = pair.lines(r"^(?:PASSED|FAILED|ERROR|SKIPPED|XFAIL) .*$")
+
+    assert ours == plain
+
+
+def test_the_slowest_durations_are_of_all_tests(pair: Pair):
+    ours, plain = pair.lines(r"^[\d.]+s (?:setup|call|teardown) ")
+
+    assert len(ours) == len(plain) == 3
+
+
+def test_coverage_is_that_of_all_tests(pair: Pair):
+    ours, plain = pair.lines(r"^(?:shop|TOTAL).*$")
+
+    assert ours == plain
+    assert sorted(path.name for path in pair.root.glob(".coverage*")) == [".coverage"]
+
+
+def test_warnings_are_summed_up_once(pair: Pair):
+    ours, plain = pair.lines(r"^.*prices will rise.*$")
+
+    assert ours == plain
+
+
+def test_no_progress_header_or_traceback_is_shown(pair: Pair):
+    text = pair.reported.result.text
+
+    assert "test session starts" not in text
+    assert "FAILURES" not in text
+    assert "%]" not in text
+
+
+# --- what no plain session can show -----------------------------------------------------------------------
+
+
+BARE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""Most of a short session is the loading of plugins."""
+
+ANNOTATIONS = ("-p", "pytest_github_actions_annotate_failures.plugin")
+GREEN = ("tests/test_price.py", "tests/test_discount.py")
+HTML = ("-p", "pytest_metadata.plugin", "-p", "pytest_html.plugin", "-p", "pytest_html.fixtures")
+COVERAGE = ("-p", "pytest_cov", "--cov=shop")
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Example:
+    return Example(tmp_path / "project", FILES)
+
+
+def report(
+    example: Example,
+    options: Sequence[str],
+    commands: Sequence[str],
+    *,
+    env: dict[str, str] | None = None,
+    ini: str = "",
+    criteria: Sequence[CriterionResult] = (),
+) -> Reported:
+    """Run the commands and report them to what the options ask for, without confirmations."""
+    env = {**BARE, **(env or {})}
+    given = GivenOptions(
+        command_line=tuple(options),
+        ini=tuple(shlex.split(ini)),
+        environment=tuple(shlex.split(env.get("PYTEST_ADDOPTS", ""))),
+        directory=example.root,
+        on_github=env.get("GITHUB_ACTIONS") == "true",
+    )
+    return run_criteria(example.root, given, commands, env=env, criteria=criteria, confirm=False)
+
+
+def test_a_failure_is_not_hidden_behind_the_pass_of_an_earlier_criterion(example: Example):
+    example.write(
+        {"tests/test_env.py": "import os\ndef test_env(): assert os.environ.get('SALE') != '1'\n"}
+    )
+    example.write(
+        {
+            "conftest.py": "import os\ndef pytest_addoption(parser): parser.addoption('--sale')\n"
+            "def pytest_configure(config): os.environ['SALE'] = config.getoption('--sale') or '0'\n"
+        }
+    )
+
+    run = report(
+        example,
+        ["-rA"],
+        ["tests/test_env.py", "tests/test_env.py --sale=1", "tests/test_env.py --sale=2"],
+    )
+
+    assert (run.result.tests, run.result.failed) == (1, 1), str(run)
+    assert "FAILED tests/test_env.py::test_env" in run.result.text
+    assert "PASSED" not in run.result.text
+
+
+def test_criteria_that_are_no_tests_are_told_with_their_reasons(example: Example):
+    run = report(
+        example,
+        ["--junitxml=junit.xml", "-rA"],
+        ["tests/test_discount.py::TestDiscount"],
+        criteria=[
+            criterion("t1", "artifact", "out/x.json", "failed", "out/x.json does not exist"),
+            criterion("t1", "guard", "hygiene", "failed", "test_a.py was changed"),
+            criterion("t1", "metric", "rows >= 10", "passed"),
+            criterion("t1", "manual", "Good?", "needs_human", "a person is asked"),
+            criterion("t2", "test", "pytest tests/test_red.py", "blocked", "blocked by t1"),
+            criterion("t2", "command", "make", "inconclusive", "make is not installed"),
+        ],
+    )
+
+    (suite,) = ET.parse(example.root / "junit.xml").getroot()
+    told = {
+        f"{case.get('classname')} {case.get('name')}": next(
+            (f"{child.tag}: {child.get('message')}" for child in case if child.tag != "properties"),
+            "passed",
+        )
+        for case in suite.iter("testcase")
+    }
+    assert told == {
+        "tests.test_discount.TestDiscount test_quiet": "passed",
+        "plan.yaml.t1 artifact out/x.json": "failure: out/x.json does not exist",
+        "plan.yaml.t1 guard hygiene": "failure: test_a.py was changed",
+        "plan.yaml.t1 metric rows >= 10": "passed",
+        "plan.yaml.t1 manual Good?": "skipped: a person is asked",
+        "plan.yaml.t2 test pytest tests/test_red.py": "skipped: blocked by t1",
+        "plan.yaml.t2 command make": "skipped: make is not installed",
+    }
+    assert (suite.get("failures"), suite.get("skipped"), run.result.exit_status) == ("2", "3", 1)
+    assert "SKIPPED [1] plan.yaml:3: blocked by t1" in run.result.text
+
+
+def test_a_plan_of_which_only_an_artifact_is_red_is_red_for_reporters(example: Example):
+    artifact = criterion("t1", "artifact", "out/x.json", "failed", "out/x.json does not exist")
+
+    run = report(example, ["--junitxml=junit.xml", *ANNOTATIONS], [], env=GITHUB, criteria=[artifact])
+
+    (suite,) = ET.parse(example.root / "junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), run.result.exit_status) == ("1", "1", 1), str(run)
+    assert re.search(r"^::error file=plan.yaml,line=3::.*does not exist", run.result.text, re.MULTILINE)
+
+
+def test_a_test_that_killed_its_worker_is_a_failure(example: Example):
+    example.write(
+        {
+            "tests/test_dies.py": """
+                import os
+                def test_a(): pass
+                def test_dies(): os._exit(3)
+            """
+        }
+    )
+
+    run = report(
+        example,
+        ["-rA"],
+        ["tests/test_dies.py"],
+    )
+
+    assert "PASSED tests/test_dies.py::test_a" in run.result.text, str(run)
+    assert "FAILED tests/test_dies.py::test_dies" in run.result.text
+    assert run.result.exit_status == 1
+
+
+def test_tests_that_no_worker_reported_are_told_from_the_outcome(example: Example):
+    tests = (
+        ("tests/test_a.py::test_a", "passed", 0.1, ""),
+        ("tests/test_a.py::test_b", "timeout", 20.0, "no end in 20 s"),
+        ("tests/test_a.py::test_c", "not_run", 0.0, "the run had ended"),
+    )
+    foreign = criterion("t1", "test", "other/python -m pytest", "failed", root=example.root, tests=tests)
+
+    run = report(example, ["-rA"], [], criteria=[foreign])
+
+    assert (run.result.tests, run.result.failed) == (3, 1), str(run)
+    assert "PASSED tests/test_a.py::test_a" in run.result.text
+    assert "FAILED tests/test_a.py::test_b - no end in 20 s" in run.result.text
+    assert "the run had ended" in run.result.text
+
+
+def test_a_limit_on_coverage_that_is_missed_comes_back_with_its_reason(example: Example):
+    low = report(
+        example,
+        [*COVERAGE, "--cov-fail-under=80"],
+        GREEN,
+    )
+    enough = report(
+        example,
+        [*COVERAGE, "--cov-fail-under=60"],
+        GREEN,
+    )
+
+    assert low.result.exit_status == 1, str(low)
+    assert low.result.reason == "coverage 75 % is under --cov-fail-under 80"
+    assert "Required test coverage of 80% not reached" in low.result.text
+    assert [worker.exit_code for worker in low.workers] == [0, 0]
+    assert (enough.result.exit_status, enough.result.reason) == (0, None), str(enough)
+
+
+def test_options_of_the_ini_file_and_the_environment_reach_reporters_once(example: Example):
+    addopts = "-rA -p pytest_cov --cov=shop --cov-fail-under=90 --strict-markers --junitxml=ini.xml"
+    example.write({"pytest.ini": f"[pytest]\naddopts = {addopts}\n"})
+
+    run = report(
+        example,
+        [],
+        GREEN,
+        ini=addopts,
+        env={"PYTEST_ADDOPTS": shlex.join([*HTML, "--html=env.html", "--durations=2"])},
+    )
+
+    # The project's own limit holds for each command, as when it is run alone.
+    assert [worker.exit_code for worker in run.workers] == [1, 1], str(run)
+    assert run.result.reason == "coverage 75 % is under --cov-fail-under 90"
+    assert ET.parse(example.root / "ini.xml").getroot()[0].get("tests") == "7"
+    assert (example.root / "env.html").is_file()
+    assert run.result.text.count("slowest 2 durations") == 1
+    assert "slowest" not in run.workers[0].output
+
+
+def test_contexts_and_appended_data_of_coverage_are_kept(example: Example):
+    import coverage
+
+    commands = GREEN
+    report(example, [*COVERAGE, "--cov-context=test"], commands[:1])
+    run = report(example, [*COVERAGE, "--cov-context=test", "--cov-append"], commands[1:])
+
+    data = coverage.CoverageData(basename=str(example.root / ".coverage"))
+    data.read()
+    assert "75%" in run.result.text, str(run)
+    assert {
+        "tests/test_price.py::test_price[1]|run",
+        "tests/test_discount.py::TestDiscount::test_quiet|run",
+    } <= data.measured_contexts()
+
+
+def test_a_command_that_measures_for_itself_is_left_as_it_is(example: Example):
+    command = "tests/test_price.py -p pytest_cov --cov=shop --cov-fail-under=90 --junitxml=own.xml"
+
+    run = report(example, ["--junitxml=all.xml"], [command, "tests/test_discount.py"])
+
+    assert [worker.exit_code for worker in run.workers] == [1, 0], str(run)
+    assert "Required test coverage of 90% not reached" in run.workers[0].output
+    assert ET.parse(example.root / "own.xml").getroot()[0].get("tests") == "3"
+    assert (
+        ET.parse(example.root / "all.xml").getroot()[0].get("tests") == "6"
+    )  # five tests, one red criterion
+
+
+def test_a_worker_with_workers_of_its_own_reports_once(example: Example):
+    run = report(
+        example,
+        ["-rA", "--junitxml=j.xml"],
+        ["-p xdist -n2 tests/test_price.py tests/test_discount.py"],
+    )
+
+    assert run.result.text.count("PASSED tests/test_price.py::test_price[1]\n") == 1, str(run)
+    assert ET.parse(example.root / "j.xml").getroot()[0].get("tests") == "5"
+
+
+def test_tests_below_another_rootdir_are_named_from_the_plans_root(example: Example):
+    example.write({"sub/pytest.ini": "[pytest]\n", "sub/tests/test_a.py": "def test_red(): assert 0\n"})
+
+    run = report(
+        example,
+        ["-rA", *ANNOTATIONS],
+        ["-c sub/pytest.ini sub/tests/test_a.py"],
+        env=GITHUB,
+    )
+
+    assert "FAILED sub/tests/test_a.py::test_red" in run.result.text, str(run)
+    assert "::error file=sub/tests/test_a.py,line=1::" in run.result.text
+
+
+def test_a_collection_that_fails_is_reported_once(example: Example):
+    example.write({"tests/test_broken.py": "import nowhere\n"})
+
+    run = report(
+        example,
+        ["-rA", "--junitxml=j.xml"],
+        ["tests/test_broken.py", "tests/test_broken.py::test_x"],
+    )
+
+    assert run.result.text.count("ERROR tests/test_broken.py") == 1, str(run)
+    (suite,) = ET.parse(example.root / "j.xml").getroot()
+    assert suite.get("errors") == "1"
+
+
+def test_a_reporter_of_the_projects_own_sees_all_at_the_end(example: Example):
+    example.write(
+        {
+            "conftest.py": """
+                def pytest_terminal_summary(terminalreporter):
+                    passed = terminalreporter.stats.get("passed", [])
+                    terminalreporter.write_line(f"counted {len(passed)} green")
+            """
+        }
+    )
+
+    run = report(example, [], GREEN)
+
+    assert "counted 3 green" in run.result.text, str(run)
+
+
+def test_reports_hold_whatever_tests_recorded(example: Example):
+    example.write(
+        {
+            "tests/test_odd.py": """
+                import decimal, os
+                class Unprintable:
+                    def __str__(self): raise ValueError("no text")
+                def test_odd(record_property, monkeypatch):
+                    record_property("price", decimal.Decimal("1.50"))
+                    record_property("long", 10 ** 10_000)
+                    record_property("odd", Unprintable())
+                    print("\\udcff \\x00")
+                    monkeypatch.setattr(os, "write", None)
+                def test_forks():
+                    if os.fork() == 0:
+                        return
+            """
+        }
+    )
+
+    options = ["-p", "pytest_reportlog.plugin", "--report-log=log.jsonl"]
+    run = report(example, options, ["tests/test_odd.py"])
+
+    lines = map(json.loads, (example.root / "log.jsonl").read_text(encoding="utf-8").splitlines())
+    recorded = {nodeid: dict(line["user_properties"]) for line in lines if (nodeid := line.get("nodeid"))}
+    assert (run.result.tests, run.result.failed) == (2, 0), str(run)
+    assert recorded["tests/test_odd.py::test_odd"] == {
+        "price": "1.50",
+        "long": hex(10**10_000),
+        "odd": "<Unprintable: __str__ raised ValueError>",
+        "todo": "t0",
+    }
+
+
+def test_the_users_tracebacks_are_shown_where_asked_for(example: Example):
+    shown = report(
+        example,
+        ["--tb=short"],
+        ["tests/test_red.py"],
+    )
+
+    assert "= FAILURES =" in shown.result.text, str(shown)
+    assert "wrong price" in shown.result.text
+
+
+def test_a_reporter_that_cannot_start_is_told(example: Example):
+    run = report(example, [*HTML, "--html=r.html", "--css=nowhere.css"], ["tests/test_price.py"])
+
+    assert run.result.exit_status != 0, str(run)
+    assert run.result.reason is not None
+    assert "Missing CSS file" in run.result.text
+
+
+def test_reporters_are_asked_for_once_the_run_is_over_and_not_before(example: Example):
+    started = time.time()
+
+    report(example, ["--junitxml=j.xml"], ["tests/test_price.py"])
+
+    files = sorted(path.name for path in example.root.glob("*.xml"))
+    assert files == ["j.xml"]
+    assert (example.root / "j.xml").stat().st_mtime >= started

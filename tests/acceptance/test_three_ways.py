@@ -1,0 +1,191 @@
+"""A criterion's verdict is that of its command run alone, in whatever way its worker is started.
+
+Each command of a project is run as a plain `pytest` process; in a worker, one after the other and two at
+once;
+and cold, forked and (for a few) as on a platform that cannot fork. All must say the same. The projects
+are those
+below `fixtures/projects`, and some that are generated so that their tests would reach each other in one
+process;
+for more of these: ``python tests/acceptance/crosstalk_generator.py --seeds 0:300``.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from crosstalk_channels import CHANNELS
+from crosstalk_generator import WAYS, alone, disagreements, generated, of_channel, of_surrounding, verified
+from crosstalk_surroundings import PLACEMENTS, SURROUNDINGS
+from plain_pytest import Alone, exit_codes
+from real_command import PLAIN_TERMINAL, Finished, read_outcomes, run_pytest, unmeasured
+
+PROJECTS = Path(__file__).resolve().parents[2] / "fixtures/projects"
+NAMES = sorted(path.parent.name for path in PROJECTS.glob("*/expected.yaml"))
+LEFT_BEHIND = (".planverify", "diagnostics", "__pycache__", ".pytest_cache", ".report.json")
+
+Criterion = tuple[str, str]
+"""The id of a todo and of a check in it."""
+
+PLAIN_READING = {"passed": "passed", "failed": "failed", "inconclusive": "failed"}
+"""What `expected.yaml` calls a verdict; any other (`flaky`, `blocked`, `not_run` …) is wrong here."""
+
+SEEDS = (0, 31)
+"""Of projects that have much in them and few commands."""
+
+ONLY_THE_PLUGIN_NEEDED = {
+    **unmeasured({name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}),
+    **PLAIN_TERMINAL,
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    "PYTEST_ADDOPTS": "-p pytest_jsonreport.plugin",
+}
+"""The projects use no other plugin, and most of a short process is the loading of plugins."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_expected_verdicts_are_those_of_each_command_alone(name: str, tmp_path: Path):
+    root = copy_of(name, tmp_path)
+    commands = commands_of(name)
+    reports = [tmp_path / f"{number}.xml" for number, _ in enumerate(commands)]
+
+    alone = list(map(command_alone, commands.values(), reports))
+    codes = exit_codes(alone, root, ONLY_THE_PLUGIN_NEEDED)
+
+    verdicts = map(verdict_of, codes, reports)
+    assert dict(zip(commands, verdicts, strict=True)) == expected_of(name)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plan_says_of_each_criterion_what_its_command_says_alone(name: str, way: str, tmp_path: Path):
+    assert_expected(name, tmp_path, *WAYS[way])
+
+
+@pytest.mark.parametrize("name", ["nested", "phases"])
+def test_a_platform_that_cannot_fork_says_the_same(name: str, tmp_path: Path):
+    assert_expected(name, tmp_path, "-n2", env={"PLANVERIFY_NO_FORK": "1"})
+
+
+def assert_expected(name: str, folder: Path, *options: str, env: dict[str, str] | None = None) -> None:
+    root = copy_of(name, folder)
+    # Measuring hundreds of workers takes as long as running them, and their lines are measured elsewhere.
+    run = run_pytest(
+        "--planverify", "plan.yaml", *options, cwd=root, timeout_seconds=600, measured=False, env=env
+    )
+
+    wrong = differences(verdicts_of(root, run), name)
+    assert not wrong, "\n".join([*wrong, str(run)])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_generated_project_says_the_same_in_all_ways(seed: int, tmp_path: Path):
+    assert disagreements(generated(seed), tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "surrounding",
+    ["options of a conftest", "plugin modules", "hooks that count", "importlib mode and pythonpath"],
+)
+def test_surroundings_that_change_how_workers_start_change_no_verdict(surrounding: str, tmp_path: Path):
+    assert disagreements(of_surrounding(surrounding), tmp_path) == []
+
+
+def test_a_channel_says_alone_what_it_is_made_to_say(tmp_path: Path):
+    project = of_channel("number", "import")
+
+    assert alone(project, tmp_path / "alone") == ["passed", "failed", "passed"]
+    assert verified(project, tmp_path / "verified")[0] == ["passed", "failed", "passed"]
+
+
+def test_the_same_seed_makes_the_same_project():
+    assert all(generated(seed) == generated(seed) for seed in range(20))
+    made = [generated(seed) for seed in range(60)]
+    assert all(5 <= len(project.commands) <= 15 for project in made)
+    names = {about.partition(" in ")[0] for project in made for about in project.about}
+    assert len(names & set(CHANNELS)) > 50
+    assert len(names & {each.name for each in SURROUNDINGS}) > 20
+    assert {about.partition(" in ")[2] for project in made for about in project.about} >= set(PLACEMENTS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_of_a_project_has_an_expected_verdict(name: str):
+    assert set(commands_of(name)) == set(expected_of(name))
+    assert set(expected_of(name).values()) == {"passed", "failed"}
+
+
+def copy_of(name: str, folder: Path) -> Path:
+    """The project, where runs may leave files behind."""
+    without = shutil.ignore_patterns(*LEFT_BEHIND)
+    return Path(shutil.copytree(PROJECTS / name, folder / name, ignore=without))
+
+
+def commands_of(name: str) -> dict[Criterion, str]:
+    plan: dict[str, Any] = read_yaml(name, "plan.yaml")
+    return {
+        (todo["id"], f"tests[{number}]"): test["cmd"]
+        for todo in plan["items"]
+        for number, test in enumerate(todo["acceptance_criteria"]["tests"])
+    }
+
+
+def expected_of(name: str) -> dict[Criterion, str]:
+    todos: dict[str, dict[str, str]] = read_yaml(name, "expected.yaml")
+    return {(todo, check): checks[check] for todo, checks in todos.items() for check in checks}
+
+
+def read_yaml(name: str, file: str) -> Any:
+    return yaml.safe_load((PROJECTS / name / file).read_text(encoding="utf-8"))
+
+
+def command_alone(command: str, report: Path) -> Alone:
+    words = shlex.split(command)
+    env: dict[str, str] = {}
+    while "=" in words[0]:
+        variable, _, value = words.pop(0).partition("=")
+        env[variable] = value
+    as_module = words[:3] == ["python", "-m", "pytest"]
+    arguments = [*words[3 if as_module else 1 :], f"--junitxml={report}"]
+    return Alone(arguments=arguments, as_module=as_module, env=env)
+
+
+def verdict_of(exit_code: int, report: Path) -> str:
+    """What the command supports alone: exit code 0 and at least one test that truly passed, or not."""
+    return "passed" if exit_code == 0 and count_passed(report) > 0 else "failed"
+
+
+def count_passed(report: Path) -> int:
+    """How many tests of a JUnit report neither failed nor were skipped nor expected to fail.
+
+    There is no report when the process died; then no test is known to have passed.
+    """
+    if not report.exists():
+        return 0
+    cases = ET.parse(report).iter("testcase")
+    return sum(not {child.tag for child in case} & {"failure", "error", "skipped"} for case in cases)
+
+
+def verdicts_of(root: Path, run: Finished) -> dict[Criterion, str]:
+    """The verdict of each criterion in the outcome file."""
+    assert (root / ".planverify/outcomes.json").is_file(), str(run)
+    return {
+        (outcome["todo_id"], check["id"]): check["verdict"]
+        for outcome in read_outcomes(root)["outcomes"]
+        for check in outcome["checks"]
+    }
+
+
+def differences(said: dict[Criterion, str], name: str) -> list[str]:
+    """One line for each criterion of the project whose verdict is not the expected one."""
+    expected, commands = expected_of(name), commands_of(name)
+    assert set(said) == set(expected)
+    return [
+        f"{todo} {check}: expected {expected[todo, check]}, got {verdict}: {commands[todo, check]}"
+        for (todo, check), verdict in said.items()
+        if PLAIN_READING.get(verdict) != expected[todo, check]
+    ]

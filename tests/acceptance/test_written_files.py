@@ -1,0 +1,263 @@
+"""What a run writes, and where: plans that share a folder, outcomes in links and pipes, reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from example_project import ONLY_THIS_PLUGIN, Example, todo
+
+GREEN_AND_RED = {"test_it.py": "def test_green(): pass\ndef test_red(): assert 1 == 2\n"}
+SCRIPTS = Path(sys.executable).parent
+
+
+def run(*argv: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a command that is installed beside this interpreter, its two streams apart."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        [SCRIPTS / argv[0], *argv[1:]],
+        cwd=cwd,
+        env=inherited | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "NO_COLOR": "1"} | env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="surrogateescape",
+        timeout=300,
+        check=False,
+    )
+    assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
+    return done
+
+
+def verify(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run `pytest --planverify WORDS`."""
+    options = (*ONLY_THIS_PLUGIN, "--planverify-confirm", "1")
+    return run("pytest", *options, "--planverify", *words, cwd=cwd, **env)
+
+
+def read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    """A folder with two plans that have a todo of the same id, one green and one red."""
+    example = Example(tmp_path, GREEN_AND_RED)
+    example.plan(todo("it", "pytest test_it.py::test_green"), path="a.yaml", todo_list_id="shop/a")
+    example.plan(todo("it", "pytest test_it.py::test_red"), path="b.yaml", todo_list_id="shop/b")
+    return tmp_path
+
+
+# -- plans that share a folder -----------------------------------------------------------------------
+
+
+def test_each_plan_of_a_folder_has_its_own_baseline_and_outcomes(two: Path) -> None:
+    assert run("planverify", "baseline", "a.yaml", cwd=two).returncode == 0
+    assert verify("b.yaml", cwd=two).returncode == 1
+    assert run("planverify", "baseline", "b.yaml", cwd=two).returncode == 0
+    assert verify("a.yaml", cwd=two).returncode == 0
+
+    for command in ("next", "status", "waves"):
+        of_a, of_b = (run("planner", command, plan, cwd=two) for plan in ("a.yaml", "b.yaml"))
+        assert (of_a.stderr, of_b.stderr) == ("", "")
+        assert "another version" not in of_a.stdout + of_b.stdout
+    assert "1 of 1 todo done" in run("planner", "next", "a.yaml", cwd=two).stdout
+    assert "0 of 1 todo done, 1 failed" in run("planner", "next", "b.yaml", cwd=two).stdout
+    assert "✗ failed" in run("planner", "explain", "it", "--plan", "b.yaml", cwd=two).stdout
+    assert read(two / ".planverify/outcomes.json")["plans"][0]["path"] == "a.yaml"
+    (failure,) = read(two / ".planverify/plans/shop%2Fb/outcomes.json")["outcomes"][0]["failures"]
+    assert failure["since"] == "unknown", "b was verified before it had a baseline"
+
+
+def test_what_failed_last_is_of_the_plan_itself(two: Path) -> None:
+    verify("b.yaml", cwd=two)
+    verify("a.yaml", cwd=two)
+    outcomes = two / ".planverify/plans/shop%2Fb/outcomes.json"
+
+    assert verify("b.yaml", "--lf", cwd=two).returncode == 1
+    assert [test["outcome"] for test in read(outcomes)["outcomes"][0]["checks"][0]["tests"]] == ["failed"]
+
+
+def test_a_run_of_several_plans_leaves_to_each_its_part(two: Path) -> None:
+    assert verify("a.yaml", "b.yaml", cwd=two).returncode == 1
+
+    latest = read(two / ".planverify/outcomes.json")
+    a, b = (read(two / f".planverify/plans/shop%2F{name}/outcomes.json") for name in "ab")
+    assert [plan["path"] for plan in latest["plans"]] == ["a.yaml", "b.yaml"]
+    assert latest["run"]["exit_status"] == 1
+    assert [len(document["outcomes"]) for document in (latest, a, b)] == [2, 1, 1]
+    assert (a["run"]["exit_status"], b["run"]["exit_status"]) == (0, 1)
+    assert a["summary"]["todos"] == {"done": 1}
+    assert (len(a["causes"]), len(b["causes"])) == (0, 1)
+    assert run("planner", "next", "a.yaml", cwd=two).returncode == 0
+
+
+def test_plans_with_roots_of_their_own_write_below_each(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        example = Example(tmp_path / name, GREEN_AND_RED)
+        example.plan(todo("it", "pytest test_it.py::test_green"), todo_list_id=name)
+
+    done = verify("one/plan.yaml", "two/plan.yaml", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stdout
+    assert "outcomes  one/.planverify/outcomes.json, two/.planverify/outcomes.json" in done.stdout
+    for name in ("one", "two"):
+        for file in ("outcomes.json", f"plans/{name}/outcomes.json"):
+            document = read(tmp_path / name / ".planverify" / file)
+            assert [plan["todo_list_id"] for plan in document["plans"]] == [name]
+
+
+# -- where the user wants the outcomes ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+def test_outcomes_on_standard_output_leave_the_screen_to_standard_error(two: Path, name: str) -> None:
+    done = verify("a.yaml", "b.yaml", f"--planverify-outcomes={name}", cwd=two)
+
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["summary"]["todos"] == {"done": 1, "test_failed": 1}
+    assert "1 done, 1 failed" in done.stderr
+    assert not (two / ".planverify/outcomes.json").exists()
+    again = run("planverify", "recover", "a.yaml", "--outcomes", name, cwd=two)
+    assert len(json.loads(again.stdout)["outcomes"]) == 1
+    assert "1 done" in again.stderr
+
+
+def test_outcomes_go_through_links_pipes_and_devices_which_stay_what_they_are(two: Path) -> None:
+    (two / "link.json").symlink_to("there.json")
+    (two / "there.json").write_text("old")
+    (two / "there.json").chmod(0o640)
+    os.mkfifo(two / "pipe")
+    read_from_pipe: list[str] = []
+    reader = threading.Thread(target=lambda: read_from_pipe.append((two / "pipe").read_text()))
+    reader.start()
+
+    for name in ("link.json", "pipe", "/dev/null"):
+        assert verify("a.yaml", "--planverify-outcomes", name, cwd=two).returncode == 0
+    reader.join(10)
+
+    assert (two / "link.json").is_symlink()
+    assert read(two / "there.json")["run"]["exit_status"] == 0
+    assert (two / "there.json").stat().st_mode & 0o777 == 0o640
+    assert json.loads(read_from_pipe[0])["run"]["exit_status"] == 0
+    assert (two / "pipe").is_fifo()
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_pipe_that_nobody_reads_is_an_error_and_no_hang(two: Path) -> None:
+    os.mkfifo(two / "pipe")
+
+    done = verify("a.yaml", "--planverify-outcomes", "pipe", cwd=two)
+
+    assert done.returncode == 4
+    assert "pipe: cannot be written: nobody reads this pipe" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [(".", "it is a folder; name a file in it"), ("a.yaml/x", "a part of its path is no folder")],
+)
+def test_a_place_that_cannot_be_written_is_told_before_anything_runs(
+    two: Path, name: str, said: str
+) -> None:
+    done = verify("a.yaml", "--planverify-outcomes", name, cwd=two)
+
+    assert done.returncode == 4
+    assert f"cannot be written: {said}" in done.stdout
+    assert not (two / ".planverify").exists()
+
+
+@pytest.mark.parametrize("name", ["план.yaml", os.fsdecode(b"\xff\xfe.yaml")])
+def test_names_that_the_locale_cannot_encode_are_no_obstacle(tmp_path: Path, name: str) -> None:
+    example = Example(tmp_path, GREEN_AND_RED)
+    example.plan(todo("it", "pytest test_it.py::test_red", title="Заголовок"), todo_list_id="заказы")
+    (tmp_path / "plan.yaml").rename(tmp_path / name)
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0"}
+
+    done = verify(name, cwd=tmp_path, **ascii_only)
+    decided = run("planner", "next", name, cwd=tmp_path, **ascii_only)
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "\\u0437\\u0430\\u043a\\u0430\\u0437\\u044b" in done.stdout
+    document = read(tmp_path / ".planverify/outcomes.json")
+    assert document["plans"][0]["todo_list_id"] == "заказы"
+    assert document["plans"][0]["path"] == name.encode("utf-8", "surrogateescape").decode(
+        "utf-8", "replace"
+    )
+    assert "1 failed" in decided.stdout, decided.stderr
+
+
+def test_a_path_in_the_plan_that_the_locale_cannot_encode_is_told_with_the_remedy(tmp_path: Path) -> None:
+    example = Example(tmp_path, {"test_тест.py": "def test(): pass\n"})
+    example.plan(todo("it", "pytest test_тест.py"))
+
+    done = verify("plan.yaml", cwd=tmp_path, LC_ALL="C", PYTHONUTF8="0")
+
+    assert done.returncode == 4
+    assert "this locale cannot encode (ascii); run with LC_ALL=C.UTF-8 or PYTHONUTF8=1" in done.stdout
+    example.plan(todo("it", "python -m py_compile test_тест.py"))
+    assert verify("plan.yaml", cwd=tmp_path, LC_ALL="C", PYTHONUTF8="0").returncode == 0
+
+
+# -- reports of failed todos -------------------------------------------------------------------------
+
+
+def git_status(folder: Path) -> str:
+    words = ["git", "status", "--porcelain", "--untracked-files=all"]
+    return subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def test_git_sees_nothing_of_what_a_run_leaves(two: Path) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=two, check=True)
+    before = git_status(two)
+
+    verify("b.yaml", "-p", "no:cacheprovider", cwd=two, PYTHONDONTWRITEBYTECODE="1")
+
+    assert (two / "diagnostics/it_failure_report.json").is_file()
+    assert git_status(two) == before
+    (two / "diagnostics/mine.txt").touch()
+    assert git_status(two).replace(before, "") != ""
+    assert "diagnostics/mine.txt" in git_status(two)
+
+
+def test_a_folder_for_diagnostics_of_the_user_is_left_as_it_is(two: Path) -> None:
+    (two / "diagnostics").mkdir()
+
+    verify("b.yaml", cwd=two)
+
+    assert os.listdir(two / "diagnostics") == ["it_failure_report.json"]
+
+
+def test_a_report_goes_when_its_todo_is_green_in_a_later_run(tmp_path: Path) -> None:
+    example = Example(tmp_path, GREEN_AND_RED)
+    example.plan(todo("a", "pytest test_it.py::test_red"), todo("b", "pytest test_it.py::test_red"))
+    verify("plan.yaml", cwd=tmp_path)
+    reports = tmp_path / "diagnostics"
+    (reports / "c_failure_report.json").write_text("{}")
+    assert len(list(reports.glob("*.json"))) == 3
+    example.write({"test_it.py": "def test_red(): pass\n"})
+
+    verify("plan.yaml::a", cwd=tmp_path)
+    assert sorted(path.name for path in reports.glob("*.json")) == [
+        "b_failure_report.json",
+        "c_failure_report.json",
+    ]
+    verify("plan.yaml", "-k", "nothing", cwd=tmp_path)
+    assert (reports / "b_failure_report.json").exists(), "it was not run"
+
+
+def test_a_report_of_another_plan_or_of_the_user_stays(two: Path) -> None:
+    verify("b.yaml", cwd=two)
+    report = two / "diagnostics/it_failure_report.json"
+    before = report.read_bytes()
+
+    for kept in (before, b"mine", b"[]"):
+        report.write_bytes(kept)
+        assert verify("a.yaml", cwd=two).returncode == 0
+        assert report.read_bytes() == kept

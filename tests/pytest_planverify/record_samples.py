@@ -1,0 +1,55 @@
+"""Workers as the parent sees them: journal records, told one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_planverify.session.fork_server import Exited
+from pytest_planverify.session.judge import JudgedCommand
+from pytest_planverify.session.records import Death, WorkerRecord
+
+FAILURE = {"kind": "test", "phase": "call", "headline": "AssertionError: assert 1 == 2"}
+
+
+def command(*selections: str, limit_seconds: float = 10, **more: Any) -> JudgedCommand:
+    return JudgedCommand(check_id="tests[0]", limit_seconds=limit_seconds, selections=selections, **more)
+
+
+class Told:
+    """Feeds a worker's record the way that its journal would."""
+
+    def __init__(self) -> None:
+        self.record = WorkerRecord("w1")
+        self.now = 100.0
+
+    def tell(self, record: str, **facts: Any) -> Told:
+        self.now += 1
+        self.record.feed({"record": record, "session": "w1", "at": self.now, **facts})
+        return self
+
+    def collected(self, *nodeids: str, narrowed: tuple[str, ...] = (), worker: str = "") -> Told:
+        return self.tell("collected", nodeids=list(nodeids), narrowed=list(narrowed), worker=worker)
+
+    def test(self, nodeid: str, outcome: str = "passed", duration_ms: float = 5, **more: Any) -> Told:
+        self.tell("test_started", nodeid=nodeid, worker=more.pop("worker", ""))
+        for evidence in more.pop("evidence", [FAILURE] if outcome in ("failed", "error") else []):
+            self.tell("test_failure", nodeid=nodeid, attempt=None, evidence=evidence)
+        return self.tell("test_finished", nodeid=nodeid, outcome=outcome, duration_ms=duration_ms, **more)
+
+    def ended(self, exit_status: int = 0) -> WorkerRecord:
+        self.tell("session_finished", exit_status=exit_status, stopped=None)
+        self.tell("session_ended", exit_status=exit_status)
+        return self.record
+
+    def died(
+        self,
+        *,
+        code: int | None = None,
+        signal: int | None = 11,
+        nodeid: str | None = None,
+        file: str | None = None,
+        timed_out: bool = False,
+    ) -> WorkerRecord:
+        exited = Exited(code, None if code is not None else signal)
+        self.record.death = Death("w1", exited, timed_out, nodeid, file, "", "")
+        return self.record

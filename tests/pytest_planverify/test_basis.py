@@ -1,0 +1,134 @@
+"""What a verdict rests on, and whether that is still what it was."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.journal import RestsOn
+from pytest_planverify.session.basis import FileDigests
+from pytest_planverify.session.records import WorkerRecord
+from pytest_planverify.session.tree_state import Difference, difference, read_tree
+
+NAMES = ("a.py", "b.py", "data.csv", "pytest.ini", "lib.so", "docs/text.md", "new.py", "new.csv")
+trees = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["1", "2"]))
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+@given(
+    then=trees,
+    now=trees,
+    read=st.frozensets(st.sampled_from(NAMES)),
+    known=st.booleans(),
+    native=st.booleans(),
+)
+def test_a_verdict_holds_only_if_nothing_that_it_can_rest_on_is_another(
+    then: dict[str, str],
+    now: dict[str, str],
+    read: frozenset[str],
+    known: bool,
+    native: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+):
+    root = tmp_path_factory.mktemp("tree")
+    write(root, then)
+    before = read_tree([root])
+    digests = FileDigests(root)
+    basis = RestsOn(files={name: digests.of(name) for name in read}, native=native) if known else None
+    for name in then.keys() - now.keys():
+        (root / name).unlink()
+    write(root, {name: text for name, text in now.items() if then.get(name) != text})
+    after = read_tree([root])
+    assert before is not None
+    assert after is not None
+    found = difference(before, after, root, began=0, ended=0)
+
+    why = FileDigests(root).why_stale(basis, found)
+
+    other = {name for name in {*then, *now} if then.get(name) != now.get(name)}
+    changed = {name for name in other if name in then and name in now}
+    may_rest_on = (
+        set(NAMES)
+        if basis is None
+        else read
+        | {"pytest.ini", "lib.so"}
+        | ({"data.csv", "docs/text.md", "new.csv"} if native else set())
+    )
+    assert (why is None) == (other == changed and not changed & may_rest_on), (why, other)
+    if why is not None:
+        assert any(name in why for name in other)
+
+
+def test_of_files_that_nobody_can_compare_no_verdict_holds(tmp_path: Path):
+    unknown = Difference(unknown="git does not answer")
+
+    assert "git does not answer" in str(FileDigests(tmp_path).why_stale(RestsOn(), unknown))
+
+
+def worker(**facts: Any) -> WorkerRecord:
+    record = WorkerRecord("w1")
+    record.launched_at = time.time() + 1
+    record.feed({"record": "files_read", "at": 0, **facts})
+    return record
+
+
+def test_the_basis_of_a_worker_are_the_files_that_it_read_and_those_that_others_name(tmp_path: Path):
+    write(tmp_path, {"a.py": "1", "pytest.ini": "1"})
+    record = worker(files=[str(tmp_path / "a.py"), str(tmp_path / "none.py")], native=True)
+
+    basis, stayed = FileDigests(tmp_path).basis(record, [str(tmp_path / "pytest.ini"), None])
+
+    assert basis is not None
+    assert stayed
+    assert basis.files.keys() == {"a.py", "none.py", "pytest.ini"}
+    assert basis.files["none.py"] == "gone"
+    assert basis.native
+
+
+def test_a_file_that_changes_while_a_worker_runs_leaves_the_verdict_in_doubt(tmp_path: Path):
+    write(tmp_path, {"a.py": "1"})
+    record = worker(files=[str(tmp_path / "a.py")])
+    record.launched_at = time.time() - 1
+
+    assert not FileDigests(tmp_path).basis(record, [])[1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: setattr(record, "files_read", None),
+        lambda record: record.feed({"record": "files_read", "at": 0, "unknown": "it started a process"}),
+        lambda record: setattr(record, "death", object()),
+        lambda record: setattr(record, "cut_short", True),
+        lambda record: setattr(record, "journal_cut", True),
+        lambda record: record.xdist_workers.update(gw0=1),
+        lambda record: record.audit.update({("x",): {"event": "connect"}}),
+    ],
+    ids=["said nothing", "does not know", "died", "cut short", "journal cut", "xdist", "network"],
+)
+def test_where_it_is_not_known_what_was_read_a_verdict_rests_on_everything(change: Any, tmp_path: Path):
+    record = worker(files=[])
+    change(record)
+
+    assert FileDigests(tmp_path).basis(record, []) == (None, True)
+
+
+def test_a_digest_is_that_of_what_a_link_leads_to(tmp_path: Path):
+    write(tmp_path, {"a": "1", "b": "2"})
+    (tmp_path / "link").symlink_to("a")
+    digests = FileDigests(tmp_path)
+    before = digests.of("link")
+
+    assert before == digests.of("a")
+    write(tmp_path, {"a": "22"})
+    assert digests.of("link") != before

@@ -1,0 +1,161 @@
+"""Confirmation of a red: what is run again, how often, and what its answer makes of the first one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.model.evidence import Evidence, ExceptionFact, Frame, Selector
+from planner.model.kinds import EvidenceKind, Side
+from planner.model.verdicts import Verdict
+from pytest_planverify.checks.result import Judgement
+from pytest_planverify.session import confirm as module
+from pytest_planverify.session.confirm import (
+    ConfirmationBudget,
+    confirm,
+    depends_on_chance,
+    is_worth_confirming,
+)
+
+PLAIN = "def test_it():\n    assert total() == 3\n"
+
+
+def failure(headline: str = "assert 1 == 3", **more: Any) -> Evidence:
+    frame = Frame(path="test_a.py", line=2, function="test_it", side=Side.TEST)
+    fact = ExceptionFact(
+        type="AssertionError", qualified="AssertionError", message=headline, frames=(frame,)
+    )
+    return Evidence(
+        **{
+            "kind": EvidenceKind.TEST,
+            "check_id": "tests[0]",
+            "headline": headline,
+            "exceptions": (fact,),
+            **more,
+        }
+    )
+
+
+def red(headline: str = "assert 1 == 3", **more: Any) -> Judgement:
+    return Judgement(verdict=Verdict.FAILED, evidence=(failure(headline, **more),))
+
+
+def green() -> Judgement:
+    return Judgement(verdict=Verdict.PASSED)
+
+
+class Again:
+    """Gives one answer after the other and counts them."""
+
+    def __init__(self, *answers: Judgement) -> None:
+        self._answers: Iterator[Judgement] = iter(answers)
+        self.count = 0
+
+    def __call__(self) -> Judgement:
+        self.count += 1
+        return next(self._answers)
+
+
+@pytest.fixture
+def settle(tmp_path: Path) -> Callable[..., Judgement]:
+    def run(first: Judgement, again: Again, *, text: str = PLAIN, most: int = 4, **more: Any) -> Judgement:
+        (tmp_path / "test_a.py").write_text(text)
+        more = {"budget": ConfirmationBudget(), **more}
+        return confirm(first, again, most=most, root=tmp_path, **more)
+
+    return run
+
+
+def test_the_same_answer_makes_a_red_deterministic(settle: Callable[..., Judgement]):
+    again = Again(red())
+
+    settled = settle(red(), again)
+
+    assert (settled.verdict, settled.runs, settled.reds, again.count) == (Verdict.FAILED, 2, 2, 1)
+
+
+def test_another_answer_makes_it_flaky_and_the_evidence_stays_that_of_the_first_run(
+    settle: Callable[..., Judgement],
+):
+    settled = settle(red("the first"), Again(green()), company=True)
+
+    assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FLAKY, 2, 1)
+    assert settled.reason == "the same code gave both answers: red 1 of 2 times"
+    (evidence,) = settled.evidence
+    assert evidence.headline == "the first"
+    assert [(each.where, each.passed) for each in evidence.confirmations] == [
+        ("company", False),
+        ("alone", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["random.random()", "time.time()", "list({1, 2})", "hash('a')", "uuid.uuid4()", "Thread(target=f)"],
+)
+def test_where_chance_is_in_the_code_a_red_is_run_more_often(line: str, settle: Callable[..., Judgement]):
+    again = Again(red(), red(), green(), red())
+
+    settled = settle(red(), again, text=f"def test_it():\n    assert f({line})\n")
+
+    assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FLAKY, 4, 3)
+    assert again.count == 3
+
+
+def test_chance_counts_in_the_functions_that_the_failure_goes_through_only(tmp_path: Path):
+    (tmp_path / "test_a.py").write_text(f"{PLAIN}def test_other():\n    return random.random()\n")
+
+    assert not depends_on_chance([failure()], tmp_path)
+    (tmp_path / "test_a.py").write_text("def test_it(:\n")
+    assert not depends_on_chance([failure()], tmp_path)
+    assert not depends_on_chance([failure()], tmp_path / "gone")
+
+
+@pytest.mark.parametrize(
+    "judgement",
+    [
+        green(),
+        Judgement(verdict=Verdict.FAILED),
+        red(timed_out=True),
+        red(swallowed_timeout=True),
+        red(kind=EvidenceKind.SANDBOX),
+        red(kind=EvidenceKind.HYGIENE),
+        red(selectors=(Selector(text="gone.py", problem="missing_file"),)),
+    ],
+    ids=["green", "no evidence", "a hang", "a swallowed limit", "sandbox", "hygiene", "a missing file"],
+)
+def test_what_a_second_look_cannot_change_is_not_run_again(judgement: Judgement):
+    assert not is_worth_confirming(judgement)
+    assert is_worth_confirming(red())
+
+
+def test_a_red_that_the_time_does_not_suffice_for_says_so(settle: Callable[..., Judgement]):
+    budget, again = ConfirmationBudget(seconds=1, spent=2), Again()
+
+    settled = settle(red(), again, budget=budget)
+
+    assert (settled.verdict, again.count, budget.refused) == (Verdict.FAILED, 0, 1)
+    assert settled.reason == "seen once; not confirmed, because the time for it is used up"
+
+
+def test_confirmations_use_up_the_time_that_all_of_them_have(
+    settle: Callable[..., Judgement], monkeypatch: pytest.MonkeyPatch
+):
+    clock = iter([0.0, 4.0, 10.0, 14.0])
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
+    budget, again = ConfirmationBudget(seconds=5), Again(red(), red(), red())
+
+    settled = settle(red(), again, text="def test_it():\n    assert random()\n", budget=budget)
+
+    assert (again.count, budget.spent, settled.runs) == (2, 8, 3)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.INCONCLUSIVE, Verdict.NOT_RUN])
+def test_a_second_run_without_an_answer_changes_nothing(verdict: Verdict, settle: Callable[..., Judgement]):
+    settled = settle(red(), Again(Judgement(verdict=verdict)))
+
+    assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FAILED, 1, 1)
+    assert settled.reason == "seen once; run again it gave no answer"

@@ -1,0 +1,433 @@
+"""Verdicts: every row of the table from what was seen of a session to what a criterion says."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from record_samples import FAILURE, Told, command
+
+from planner.model.evidence import EvidenceKind
+from planner.model.outcome import TestOutcome, Verdict
+from pytest_planverify.session.judge import file_of, judge, judge_missing_files
+from pytest_planverify.session.records import WorkerRecord
+
+
+def told(*outcomes: str) -> Told:
+    """A session that collected one test an outcome; `-` is a test that never ran."""
+    session = Told().collected(*(f"a.py::{number}" for number in range(len(outcomes))))
+    for number, outcome in enumerate(outcomes):
+        if outcome != "-":
+            session.test(f"a.py::{number}", outcome)
+    return session
+
+
+VERDICTS: list[tuple[tuple[str, ...], Verdict]] = [
+    (("passed",), Verdict.PASSED),
+    (("passed", "passed"), Verdict.PASSED),
+    (("passed", "skipped", "xfailed"), Verdict.PASSED),
+    (("xpassed",), Verdict.PASSED),
+    (("failed",), Verdict.FAILED),
+    (("error",), Verdict.FAILED),
+    (("crashed",), Verdict.FAILED),
+    (("timeout",), Verdict.FAILED),
+    (("passed", "failed"), Verdict.FAILED),
+    (("failed", "-"), Verdict.FAILED),
+    (("skipped",), Verdict.FAILED),
+    (("xfailed",), Verdict.FAILED),
+    (("skipped", "xfailed"), Verdict.FAILED),
+    ((), Verdict.FAILED),
+    (("-",), Verdict.INCONCLUSIVE),
+    (("passed", "-"), Verdict.INCONCLUSIVE),
+    (("skipped", "-"), Verdict.INCONCLUSIVE),
+]
+
+
+@pytest.mark.parametrize(("outcomes", "verdict"), VERDICTS, ids=lambda value: "+".join(value) or "none")
+def test_the_verdict_follows_from_the_outcomes_of_the_tests(outcomes: tuple[str, ...], verdict: Verdict):
+    judgement = judge(command("a.py"), told(*outcomes).ended(0))
+
+    assert judgement.verdict is verdict
+    assert judgement.is_red == bool(judgement.evidence)
+    assert [test.outcome for test in judgement.tests] == [
+        TestOutcome.NOT_RUN if outcome == "-" else TestOutcome(outcome) for outcome in outcomes
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "vacuous"),
+    [
+        ((), "nothing_collected"),
+        (("skipped",), "all_skipped"),
+        (("xfailed",), "only_xfailed"),
+        (("skipped", "xfailed"), "only_xfailed"),
+    ],
+)
+def test_a_check_that_proves_nothing_says_why(outcomes: tuple[str, ...], vacuous: str):
+    (evidence,) = judge(command("a.py"), told(*outcomes).ended(0)).evidence
+
+    assert evidence.vacuous == vacuous
+    assert evidence.kind is EvidenceKind.SELECTION
+
+
+def test_the_reason_for_a_skip_is_told():
+    session = Told().collected("a.py::0").test("a.py::0", "skipped", reason="needs a GPU")
+    session.tell("file_skipped", nodeid="b.py", reason="needs numpy")
+
+    (evidence,) = judge(command("a.py", "b.py"), session.ended(0)).evidence
+    assert evidence.headline == "no test ran: all were skipped (needs a GPU)"
+    assert evidence.skip_reasons == ("needs a GPU", "needs numpy")
+
+    (elsewhere,) = judge(command("c.py"), Told().collected().ended(0)).evidence
+    assert elsewhere.vacuous == "nothing_collected"
+
+
+def test_an_expression_that_leaves_no_test_is_named_rather_than_the_file():
+    wanted = dataclasses.replace(command("a.py"), expression="-k 'not test'")
+
+    (evidence,) = judge(wanted, Told().collected().ended(5)).evidence
+
+    assert evidence.headline == "-k 'not test' selects no test"
+    assert [(each.text, each.problem) for each in evidence.selectors] == [("-k 'not test'", "no_match")]
+
+
+def test_a_file_that_skips_itself_is_all_skipped():
+    session = Told().collected().tell("file_skipped", nodeid="b.py", reason="needs numpy")
+
+    (evidence,) = judge(command("b.py"), session.ended(5)).evidence
+    assert evidence.vacuous == "all_skipped"
+
+
+def test_tests_that_take_longer_than_the_criterion_allows_fail_it():
+    session = Told().collected("a", "b").test("a", duration_ms=700).test("b", duration_ms=600)
+
+    judgement = judge(command(limit_seconds=1), session.record)
+
+    assert judgement.verdict is Verdict.FAILED
+    assert judgement.reason == "took 1.3 s of the 1 s allowed"
+    (evidence,) = judgement.evidence
+    assert (evidence.timed_out, evidence.swallowed_timeout, evidence.nodeid) == (True, False, "a")
+
+
+def test_one_test_that_outlives_its_limit_had_swallowed_it():
+    session = Told().collected("a").test("a", duration_ms=1700)
+
+    (evidence,) = judge(command(limit_seconds=1), session.record).evidence
+
+    assert evidence.swallowed_timeout
+
+
+def test_a_soft_limit_shows_as_a_timeout_of_the_test():
+    session = Told().collected("a").test("a", "failed", evidence=[{**FAILURE, "timed_out": True}])
+
+    (test,) = judge(command(), session.record).tests
+
+    assert test.outcome is TestOutcome.TIMEOUT
+
+
+def test_a_test_that_passed_only_when_run_again_is_flaky():
+    session = Told().collected("a").tell("test_failure", nodeid="a", attempt=1, evidence=FAILURE)
+    judgement = judge(command(), session.test("a", reruns=1).ended(0))
+
+    assert judgement.verdict is Verdict.FLAKY
+    (evidence,) = judgement.evidence
+    assert [each.passed for each in evidence.confirmations] == [False, True]
+    assert evidence.headline == FAILURE["headline"]
+
+
+def test_a_rerun_whose_first_attempt_left_nothing_is_still_flaky():
+    assert judge(command(), Told().collected("a").test("a", reruns=1).ended(0)).verdict is Verdict.FLAKY
+
+
+def test_a_file_that_does_not_exist_fails_its_command_with_what_looks_like_it():
+    judgement = judge_missing_files(command("test_on.py", "b.py"), [("test_on.py", ["test_one.py"])])
+
+    assert (judgement.verdict, judgement.exit_code) == (Verdict.FAILED, 4)
+    (evidence,) = judgement.evidence
+    assert evidence.headline == "test_on.py does not exist"
+    assert evidence.selectors[0].nearest == ("test_one.py",)
+
+
+CONCERNS: list[tuple[tuple[str, ...], str, bool]] = [
+    ((), "anything.py", True),
+    (("a.py",), "a.py", True),
+    (("a.py",), "b.py", False),
+    (("a.py::test_x",), "a.py", True),
+    (("a.py::test_x[b.py]",), "b.py", False),
+    (("tests",), "tests/a.py", True),
+    (("tests",), "tests2/a.py", False),
+    (("./tests/",), "tests/a.py", True),
+    (("tests\\a.py",), "tests/a.py", True),
+    (("tests/../tests/a.py",), "tests/a.py", True),
+    (("tests/a.py",), "tests", True),
+    (("tests/a.py",), "", True),
+    (("tests/a.py",), ".", True),
+    ((".",), "x/y.py", True),
+    (("b.py", "a.py"), "a.py", True),
+    (("b.py", "c.py"), "a.py", False),
+]
+
+
+@pytest.mark.parametrize(("selections", "nodeid", "concerned"), CONCERNS)
+def test_a_file_that_cannot_be_collected_concerns_those_who_name_it(
+    selections: tuple[str, ...], nodeid: str, concerned: bool
+):
+    session = Told().tell("collection_failure", nodeid=nodeid, path="/x", evidence={"kind": "collection"})
+    session.collected("t::1").test("t::1")
+
+    judgement = judge(command(*selections), session.ended(0))
+
+    assert judgement.verdict is (Verdict.FAILED if concerned else Verdict.PASSED)
+
+
+def test_a_file_that_ends_the_process_is_told_with_how_it_ended():
+    (evidence,) = judge(command("a.py"), Told().died(file="a.py")).evidence
+
+    assert evidence.kind is EvidenceKind.COLLECTION
+    assert evidence.headline == "a.py ended the process with SIGSEGV"
+    assert evidence.process is not None
+    assert evidence.process.signal == "SIGSEGV"
+
+
+def test_file_names_are_told_without_detours():
+    assert file_of("./a//b/../c.py::x[../y]") == "a/c.py"
+
+
+def test_a_test_that_ended_its_process_is_told_with_how_it_ended():
+    session = Told().collected("a", "b").test("a", "crashed").test("b")
+
+    judgement = judge(command(), session.died(nodeid="a"))
+
+    assert judgement.verdict is Verdict.FAILED
+    (evidence,) = judgement.evidence
+    assert evidence.headline == "a ended the process with SIGSEGV"
+    assert evidence.process is not None
+    assert not evidence.process.complete
+
+
+def test_a_test_that_was_ended_is_told_with_its_limit():
+    session = Told().collected("a").test("a", "timeout")
+
+    (evidence,) = judge(command(), session.died(nodeid="a", signal=9, timed_out=True)).evidence
+
+    assert evidence.headline == "a was ended after 10 s"
+    assert evidence.timed_out
+
+
+# -- narrowed by the user --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "verdict"),
+    [
+        (("passed",), Verdict.NOT_RUN),
+        (("failed",), Verdict.FAILED),
+        (("skipped",), Verdict.NOT_RUN),
+        (("-",), Verdict.NOT_RUN),
+        ((), Verdict.NOT_RUN),
+    ],
+)
+def test_a_narrowed_criterion_is_red_or_not_run_and_never_green(
+    outcomes: tuple[str, ...], verdict: Verdict
+):
+    nodeids = [f"a.py::{number}" for number in range(len(outcomes))]
+    session = Told().collected(*nodeids, narrowed=("a.py::left",))
+    for nodeid, outcome in zip(nodeids, outcomes, strict=True):
+        if outcome != "-":
+            session.test(nodeid, outcome)
+
+    judgement = judge(command("a.py"), session.ended(0))
+
+    assert judgement.verdict is verdict
+
+
+def test_how_many_were_left_out_is_told():
+    session = Told().collected("a", narrowed=("b", "c")).test("a")
+
+    assert judge(command(), session.ended(0)).reason == "2 of its tests were left out"
+
+
+# -- sessions that ran no tests --------------------------------------------------------------------
+
+
+def test_a_session_that_could_not_start_fails_with_what_it_wrote_down():
+    session = Told().tell(
+        "startup_failure", evidence={"kind": "session", "headline": "ImportError: conftest"}
+    )
+
+    judgement = judge(command("a.py"), session.ended(4))
+
+    assert judgement.verdict is Verdict.FAILED
+    assert judgement.evidence[0].headline == "ImportError: conftest"
+
+
+def test_a_command_whose_test_is_not_found_names_it():
+    session = Told().tell(
+        "not_found", arguments=["/root/a.py::gone"], nearest={"/root/a.py::gone": ["went"]}
+    )
+
+    judgement = judge(command("a.py::gone", "b.py"), session.ended(4))
+
+    (evidence,) = judgement.evidence
+    assert [(each.text, each.nearest) for each in evidence.selectors] == [("a.py::gone", ("a.py::went",))]
+    assert judgement.exit_code == 4
+
+
+def test_a_session_that_refused_its_options_says_what_pytest_said():
+    session = Told().tell("usage_error", message="usage: pytest\nunrecognized arguments: --foo")
+
+    (evidence,) = judge(command(), session.ended(4)).evidence
+
+    assert evidence.headline == "unrecognized arguments: --foo"
+    assert evidence.kind is EvidenceKind.SESSION
+
+
+def test_a_session_that_said_nothing_at_all_is_red():
+    judgement = judge(command(), WorkerRecord())
+
+    assert judgement.verdict is Verdict.FAILED
+    assert judgement.evidence
+
+
+def test_a_session_that_died_before_it_had_collected_is_red():
+    (evidence,) = judge(command(), Told().died(signal=9, timed_out=True)).evidence
+
+    assert evidence.timed_out
+    assert evidence.process is not None
+    assert evidence.process.signal == "SIGKILL"
+
+
+# -- how the session ended ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [1, 2, 3, 4, 5, 70])
+def test_the_exit_status_must_agree(status: int):
+    judgement = judge(command(), told("passed").ended(status))
+
+    assert judgement.verdict is Verdict.FAILED
+    assert judgement.reason == f"the tests passed, and the session still returned {status}"
+    assert judgement.exit_code == status
+
+
+def test_a_process_that_dies_after_its_tests_is_red():
+    assert judge(command(), told("passed").died()).reason == (
+        "the tests passed, and then the session ended with SIGSEGV"
+    )
+    assert judge(command(), told("passed").record).reason == (
+        "the tests passed, and then the session ended with no exit status"
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"stopped": "stopping after 1 failures"}, "1 test did not run: stopping after 1 failures"),
+        ({}, "1 test did not run: the session ended before them"),
+    ],
+)
+def test_why_tests_did_not_run_is_told(facts: dict[str, Any], said: str):
+    session = told("passed", "-").tell("session_finished", exit_status=1, **facts)
+
+    assert judge(command(), session.record).reason == said
+
+
+def test_tests_that_a_death_kept_from_running_are_told_with_it():
+    assert judge(command(), told("-", "-").died(code=7)).reason == (
+        "2 tests did not run: the session ended with exit status 7"
+    )
+
+
+# -- recorded numbers ------------------------------------------------------------------------------
+
+
+def test_numbers_of_the_tests_and_of_the_suite_are_kept():
+    session = Told().collected("a", "b").tell("metric", name="rows", value=7)
+    session.test("b", "skipped", properties=[["rows", 5]]).test("a", properties=[["rows", 6]])
+
+    assert judge(command(), session.ended(0)).properties == [("rows", 6), ("rows", 7)]
+
+
+def test_numbers_of_a_suite_in_which_no_test_ran_count_for_nothing():
+    session = Told().collected("a").tell("metric", name="rows", value=7).test("a", "skipped")
+
+    assert judge(command(), session.ended(0)).properties == []
+
+
+# -- what no session may lead to -------------------------------------------------------------------
+
+RESULTS = st.lists(
+    st.sampled_from(
+        ["passed", "failed", "error", "skipped", "xfailed", "xpassed", "crashed", "timeout", "-"]
+    ),
+    max_size=5,
+)
+
+
+@settings(deadline=None)
+@given(
+    outcomes=RESULTS,
+    status=st.sampled_from([None, 0, 1, 2, 3, 5]),
+    narrowed=st.booleans(),
+    died=st.booleans(),
+    duration=st.sampled_from([1.0, 20_000.0]),
+)
+def test_nothing_passes_that_is_not_proven(
+    outcomes: list[str], status: int | None, narrowed: bool, died: bool, duration: float
+):
+    nodeids = [f"a.py::{number}" for number in range(len(outcomes))]
+    session = Told().collected(*nodeids, narrowed=("left",) if narrowed else ())
+    for nodeid, outcome in zip(nodeids, outcomes, strict=True):
+        if outcome != "-":
+            session.test(nodeid, outcome, duration)
+    if died:
+        session.died()
+    record = session.record if status is None else session.ended(status)
+    proven = (
+        bool({"passed", "xpassed"} & set(outcomes))
+        and not {"failed", "error", "crashed", "timeout", "-"} & set(outcomes)
+        and not narrowed
+        and duration * len(outcomes) <= 10_000
+    )
+
+    judgement = judge(command("a.py"), record)
+
+    assert (judgement.verdict is Verdict.PASSED) == (proven and status == 0)
+    assert judgement.is_red == bool(judgement.evidence)
+
+
+def test_a_red_for_records_that_are_missing_is_no_answer():
+    session = Told()
+    assert session.record.follows({"pen": "1.1", "number": 1})
+    assert session.record.follows({"pen": "1.1", "number": 3})
+
+    assert judge(command("a.py"), session.ended(0)).verdict is Verdict.INCONCLUSIVE
+    session.collected("a.py::0").test("a.py::0", "failed")
+    assert judge(command("a.py"), session.record).verdict is Verdict.FAILED
+
+
+@pytest.mark.parametrize("told", [None, "passed", "failed"])
+def test_tests_that_cut_the_records_of_their_own_session_have_tampered(told: str | None):
+    session = Told()
+    session.record.journal_cut = True
+    if told is not None:
+        session.collected("a.py::0").test("a.py::0", told)
+
+    judgement = judge(command("a.py"), session.ended(0))
+
+    assert judgement.verdict is Verdict.FAILED
+    assert [each.sign for piece in judgement.evidence for each in piece.signals] == ["records-touched"]
+    assert len(judgement.evidence) == (2 if told == "failed" else 1)
+
+
+def test_a_session_that_did_not_end_after_its_tests_is_told_as_a_timeout():
+    session = Told().collected("a.py::0").test("a.py::0")
+    session.died(signal=6, timed_out=True)
+
+    (evidence,) = judge(command("a.py"), session.record).evidence
+    assert evidence.timed_out
+    assert evidence.process is not None
+    assert evidence.process.timed_out
+    assert "did not end" in evidence.headline

@@ -1,0 +1,196 @@
+"""The fold of journal records: no order of them raises, and no finished test is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from record_samples import FAILURE, Told
+
+from pytest_planverify.session.records import WorkerRecord
+
+NODEIDS = st.sampled_from(["a.py::1", "a.py::2", "b.py::3", "b.py::4[x]"])
+FILES = st.sampled_from(["a.py", "b.py"])
+WORKERS = st.sampled_from(["", "gw0", "gw1"])
+OUTCOMES = st.sampled_from(["passed", "failed", "error", "skipped", "xfailed", "xpassed", "crashed"])
+RED = {"failed", "error", "crashed"}
+
+
+class Sessions(RuleBasedStateMachine):
+    """Any records in any order, over as many processes as there may be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.record = WorkerRecord()
+        self.finished: dict[str, list[str]] = {}
+        self.failures: set[str] = set()
+        self.now = 0.0
+
+    def tell(self, record: str, **facts: Any) -> None:
+        self.now += 1
+        self.record.feed({"record": record, "session": "s1", "at": self.now, **facts})
+
+    @rule(record=st.text(max_size=5))
+    def unknown_record(self, record: str) -> None:
+        self.tell("?" + record, anything=[1])
+
+    @rule(worker=WORKERS)
+    def session_started(self, worker: str) -> None:
+        self.tell("session_started", worker=worker, pid=1)
+
+    @rule(worker=WORKERS, nodeid=FILES)
+    def file_collecting(self, worker: str, nodeid: str) -> None:
+        self.tell("file_collecting", worker=worker, nodeid=nodeid)
+
+    @rule(nodeid=FILES)
+    def collection_failure(self, nodeid: str) -> None:
+        self.tell("collection_failure", nodeid=nodeid, path=f"/{nodeid}", evidence=FAILURE)
+
+    @rule(worker=WORKERS, nodeids=st.lists(NODEIDS))
+    def collected(self, worker: str, nodeids: list[str]) -> None:
+        self.tell("collected", worker=worker, nodeids=nodeids, narrowed=[])
+
+    @rule(nodeid=NODEIDS)
+    def test_started(self, nodeid: str) -> None:
+        self.tell("test_started", nodeid=nodeid)
+
+    @rule(nodeid=NODEIDS, attempt=st.sampled_from([None, 1, 2]))
+    def test_failure(self, nodeid: str, attempt: int | None) -> None:
+        self.tell("test_failure", nodeid=nodeid, attempt=attempt, evidence=FAILURE)
+
+    @rule(nodeid=NODEIDS, outcome=OUTCOMES)
+    def test_finished(self, nodeid: str, outcome: str) -> None:
+        self.tell("test_finished", nodeid=nodeid, outcome=outcome)
+        self.finished.setdefault(nodeid, []).append(outcome)
+
+    @rule(level=st.sampled_from([None, 0, 1]))
+    def restart(self, level: int | None) -> None:
+        self.tell("restart", level=level, reason="a conftest has pytest_configure")
+
+    @rule(tag=st.sampled_from(["collected", "test_finished", "restart", "metric", "audit_event"]))
+    def record_without_its_members(self, tag: str) -> None:
+        self.tell(tag)
+
+    @rule(worker=WORKERS, status=st.integers(0, 5))
+    def session_over(self, worker: str, status: int) -> None:
+        self.tell("session_finished", worker=worker, exit_status=status, stopped=None)
+        if not worker:
+            self.tell("session_ended", exit_status=status)
+
+    @invariant()
+    def nothing_finished_is_lost(self) -> None:
+        assert self.record.results.keys() == self.finished.keys()
+        for nodeid, outcomes in self.finished.items():
+            kept = self.record.results[nodeid]
+            assert kept.outcome in outcomes
+            assert kept.is_red or not RED & set(outcomes)
+
+
+TestSessions = Sessions.TestCase
+TestSessions.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+def test_a_failing_phase_is_kept_for_a_test_that_never_ends():
+    record = (
+        Told().tell("test_started", nodeid="a").tell("test_failure", nodeid="a", evidence=FAILURE).record
+    )
+
+    assert record.failures == {"a": [FAILURE]}
+    assert list(record.running) == ["a"]
+
+
+def test_an_attempt_that_is_run_again_is_no_failure_of_the_test():
+    told = (
+        Told()
+        .tell("test_started", nodeid="a")
+        .tell("test_failure", nodeid="a", attempt=1, evidence=FAILURE)
+    )
+    record = told.tell("test_finished", nodeid="a", outcome="passed", reruns=1).record
+
+    assert record.attempts == {"a": [FAILURE]}
+    assert record.results["a"].evidence == []
+    assert record.results["a"].reruns == 1
+
+
+@pytest.mark.parametrize("first", ["failed", "crashed", "timeout"])
+def test_a_pass_never_covers_a_failure_under_the_same_id(first: str):
+    record = Told().test("a", first).test("a", "passed").record
+
+    assert record.results["a"].outcome == first
+
+
+def test_a_failure_replaces_a_pass_under_the_same_id():
+    assert Told().test("a").test("a", "failed").record.results["a"].outcome == "failed"
+
+
+def test_a_process_of_xdist_that_dies_before_it_has_collected_is_missed_with_its_file():
+    told = Told().tell("session_started", worker="gw0", pid=7).tell("session_started", worker="gw1", pid=8)
+    told.tell("file_collecting", worker="gw0", nodeid="a.py")
+
+    assert told.record.dead_before_tests(lambda pid: True) is None
+    assert told.record.dead_before_tests(lambda pid: pid != 7) == "a.py"
+    assert told.record.dead_before_tests(lambda pid: pid != 8) == ""
+
+    told.collected(worker="gw0")
+    assert told.record.dead_before_tests(lambda pid: pid != 7) is None
+
+
+def test_the_last_import_is_not_blamed_for_what_comes_after_it():
+    told = Told().tell("file_collecting", nodeid="a.py")
+    assert told.record.stopped_at_import == "a.py"
+
+    told.tell("files_collected")
+    assert told.record.stopped_at_import is None
+
+
+def test_a_numbered_record_counts_once_and_a_gap_before_it_is_missed():
+    record = WorkerRecord()
+
+    assert [record.follows({"pen": "1.1", "number": number}) for number in (1, 2, 2, 1, 3)] == [
+        True, True, False, False, True,
+    ]  # fmt: skip
+    assert not record.journal_lost
+    assert record.follows({"pen": "1.2", "number": 2})
+    assert record.journal_lost
+
+
+def test_only_the_process_that_reports_ends_the_session():
+    told = Told().tell("session_finished", worker="gw0", stopped="worker says stop")
+    assert told.record.stopped is None
+    assert told.record.exit_status is None
+
+    told.tell("stopped", reason="Exit: enough")
+    record = told.ended(2)
+    assert (record.stopped, record.exit_status) == ("Exit: enough", 2)
+
+
+def test_every_other_record_is_kept_where_the_verdict_looks_for_it():
+    told = Told()
+    told.tell("session_started", worker="", pid=7).tell("session_started", worker="gw0", pid=8)
+    told.tell("not_found", arguments=["x.py::y"], nearest={"x.py::y": ["z"]})
+    told.tell("file_skipped", nodeid="a.py", reason="no numpy").tell("metric", name="rows", value=3)
+    told.tell("usage_error", message="bad").tell("startup_failure", evidence=FAILURE)
+    told.tell("internal_error", text="INTERNALERROR").tell("imported", modules=["numpy"])
+    told.tell("restart", level=None, reason="yaml is another module here")
+    record = told.tell("module_handed_out", name="numpy").tell("test_started", nodeid="a", pid=12).record
+
+    assert (record.pid, record.xdist_workers, record.lost_processes) == (7, {"gw0": 8}, {"gw0"})
+    assert record.not_found == {"x.py::y": ["z"]}
+    assert record.skipped_files == {"a.py": "no numpy"}
+    assert record.metrics == [("rows", 3)]
+    assert record.usage_errors == ["bad"]
+    assert record.startup_failures == [FAILURE]
+    assert record.internal_errors == ["INTERNALERROR"]
+    assert (record.modules, record.used_extensions) == (["numpy"], True)
+    assert record.restart == (None, "yaml is another module here")
+    assert record.running["a"].pid == 12
+
+
+def test_a_record_without_its_members_is_told_and_raises_nothing():
+    record = Told().tell("test_finished").record
+
+    assert record.results == {}
+    assert record.internal_errors == ["a 'test_finished' record of the worker cannot be read"]

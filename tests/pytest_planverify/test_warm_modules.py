@@ -1,0 +1,319 @@
+"""Modules that a server imports ahead are found by a worker just where its own import would find them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from forked import in_fork
+
+from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit
+
+HEAVY = {"heavy/__init__.py": "import os\nplace = __file__\n", "heavy/part.py": "value = object()\n"}
+
+
+class World:
+    """A folder of installed modules and one of a project, both on the search path, and a shelf."""
+
+    def __init__(self, folder: Path) -> None:
+        self.installed, self.project = folder / "installed", folder / "project"
+        self.shelf = ModuleShelf()
+        self.restarts: list[str] = []
+        self.extensions: list[str] = []
+
+    def install(self, files: dict[str, str], *, where: Path | None = None) -> None:
+        for name, text in files.items():
+            path = (where or self.installed) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def hand_out(self) -> None:
+        self.shelf.hand_out(self.restarts.append, self.extensions.append)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """To be used in a fork: what is imported there stays there."""
+    world = World(tmp_path)
+    for folder in (world.installed, world.project):
+        folder.mkdir()
+    monkeypatch.setattr(sys, "path", [str(world.project), str(world.installed), *sys.path])
+    return world
+
+
+def test_a_module_is_imported_once_and_found_when_it_is_asked_for(world: World):
+    world.install({**HEAVY, "heavy/__init__.py": "import sys\nsys.heavy_count = 1\n"})
+
+    def work() -> None:
+        world.shelf.fill(["heavy", "heavy.part"])
+        assert "heavy" not in sys.modules
+        del sys.heavy_count  # type: ignore[attr-defined]
+        world.hand_out()
+
+        import heavy  # type: ignore[import-not-found]
+        import heavy.part  # type: ignore[import-not-found]
+
+        assert not hasattr(sys, "heavy_count")
+        assert heavy.part is sys.modules["heavy.part"]
+        assert heavy.__spec__.origin == str(world.installed / "heavy/__init__.py")
+        assert world.restarts == []
+
+    in_fork(work)
+
+
+def test_a_module_of_the_project_of_the_same_name_wins(world: World):
+    world.install(HEAVY)
+
+    def work() -> None:
+        world.shelf.fill(["heavy"])
+        world.install({"heavy.py": "place = 'the project'\n"}, where=world.project)
+        world.hand_out()
+
+        import heavy  # type: ignore[import-not-found]
+
+        assert heavy.place == "the project"
+        assert world.restarts == ["heavy is another module here, or is imported under other conditions"]
+
+    in_fork(work)
+
+
+def test_a_module_that_reads_a_variable_is_imported_anew_where_the_variable_has_another_value(world: World):
+    world.install({"heavy.py": "import os\nbackend = os.environ.get('HEAVY_BACKEND')\n"})
+
+    def work(value: str | None) -> Callable[[], tuple[str | None, int]]:
+        def imported() -> tuple[str | None, int]:
+            world.shelf.fill(["heavy"])
+            if value is not None:
+                os.environ["HEAVY_BACKEND"] = value
+            world.hand_out()
+            import heavy  # type: ignore[import-not-found]
+
+            return heavy.backend, len(world.restarts)
+
+        return imported
+
+    assert in_fork(work(None)) == (None, 0)
+    assert in_fork(work("Agg")) == ("Agg", 1)
+
+
+def test_once_tests_have_begun_a_module_that_is_unfit_here_is_imported_without_a_restart(world: World):
+    world.install({"heavy.py": "import os\nbackend = os.environ.get('HEAVY_BACKEND')\n"})
+
+    def work() -> None:
+        world.shelf.fill(["heavy"])
+        os.environ["HEAVY_BACKEND"] = "Agg"
+        world.hand_out()
+        world.shelf.collecting = False
+
+        import heavy  # type: ignore[import-not-found]
+
+        assert (heavy.backend, world.restarts) == ("Agg", [])
+
+    in_fork(work)
+
+
+@pytest.mark.parametrize(
+    ("text", "effect"),
+    [
+        (
+            "import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()",
+            "threads",
+        ),
+        ("import warnings\nwarnings.warn('old')", "list of warnings"),
+        ("import warnings\nwarnings.resetwarnings()", "warning filters"),
+        ("import sys\nsys.path.append('/elsewhere')", "sys.path"),
+        ("import os\nos.environ['HEAVY'] = '1'", "environment"),
+        ("import os\nos.chdir('/')", "working directory"),
+        ("import random\nrandom.seed(1)", "random state"),
+        ("import logging\nlogging.disable(10)", "logging"),
+        ("import signal\nsignal.signal(signal.SIGUSR2, signal.SIG_IGN)", "signal handlers"),
+        ("stream = open(__file__)", "open files"),
+        ("import sys\nsys.excepthook = print", "excepthook"),
+        ("import sys\nsys.setrecursionlimit(12_345)", "recursion limit"),
+    ],
+    ids=lambda text: text if "\n" not in text else "",
+)
+def test_a_module_whose_import_has_other_effects_is_unfit(text: str, effect: str, world: World):
+    world.install({"heavy.py": text + "\n"})
+
+    def work() -> tuple[str, str]:
+        try:
+            world.shelf.fill(["heavy"])
+        except Unfit as unfit:
+            return unfit.module, str(unfit)
+        return "", "fit"
+
+    module, said = in_fork(work)
+    assert module == "heavy"
+    assert effect in said
+
+
+def test_filters_of_warnings_that_an_import_sets_are_in_force_once_it_is_asked_for(world: World):
+    lines = (
+        "import warnings",
+        "warnings.filterwarnings('ignore', 'heavy.size')",
+        "warnings.simplefilter('error', BytesWarning)",
+    )
+    world.install({"heavy.py": "\n".join(lines)})
+
+    def work() -> None:
+        before = list(warnings.filters)
+        world.shelf.fill(["heavy"])
+        assert warnings.filters == before
+        world.hand_out()
+        __import__("heavy")
+        ahead = list(warnings.filters)
+        warnings.filters[:] = before  # type: ignore[index]
+        del sys.modules["heavy"]
+        __import__("heavy")
+        assert ahead == warnings.filters != before
+
+    in_fork(work)
+
+
+def test_a_module_that_cannot_be_imported_ahead_is_left_to_the_worker(world: World):
+    def work() -> bool:
+        world.shelf.fill(["no_such_module"])
+        return "no_such_module" in sys.modules
+
+    assert not in_fork(work)
+
+
+def test_a_submodule_is_no_attribute_before_it_is_imported(world: World):
+    world.install(HEAVY)
+
+    def work() -> None:
+        import heavy  # type: ignore[import-not-found]
+
+        world.shelf.fill(["heavy.part"])
+        world.hand_out()
+        assert not hasattr(heavy, "part")
+
+        import heavy.part  # type: ignore[import-not-found]
+
+        assert heavy.part is sys.modules["heavy.part"]
+
+    in_fork(work)
+
+
+def test_a_module_brings_along_what_its_own_import_loads_and_nothing_else(world: World):
+    world.install(
+        {
+            **HEAVY,
+            "heavy/own.py": "",
+            "heavy/__init__.py": "from heavy import own\n",
+            "user.py": "import heavy.part\n",
+        }
+    )
+
+    def work() -> None:
+        world.shelf.fill(["user"])
+        world.hand_out()
+
+        import heavy  # type: ignore[import-not-found]
+
+        assert heavy.own is sys.modules["heavy.own"]
+        assert not hasattr(heavy, "part")
+        assert sys.modules.keys() & {"heavy.part", "user"} == set()
+
+        import user  # type: ignore[import-not-found]
+
+        assert user.heavy.part is sys.modules["heavy.part"]
+
+    in_fork(work)
+
+
+def test_a_name_that_a_package_gives_to_something_else_than_its_module_stays(world: World):
+    world.install({"heavy/__init__.py": "from heavy.part import part\n", "heavy/part.py": "part = 5\n"})
+
+    def work() -> None:
+        world.shelf.fill(["heavy"])
+        world.hand_out()
+
+        import heavy  # type: ignore[import-not-found]
+
+        assert heavy.part == 5
+
+    in_fork(work)
+
+
+def test_what_needs_a_module_that_is_another_here_is_imported_anew(world: World):
+    world.install({**HEAVY, "user.py": "import heavy\nkept = heavy\n"})
+
+    def work() -> None:
+        world.shelf.fill(["user"])
+        world.shelf.collecting = False
+        world.install({"heavy.py": "place = 'the project'\n"}, where=world.project)
+        world.hand_out()
+
+        import heavy  # type: ignore[import-not-found]
+        import user  # type: ignore[import-not-found]
+
+        assert user.kept is heavy
+        assert heavy.place == "the project"
+
+    in_fork(work)
+
+
+@pytest.mark.parametrize("stub", [ModuleType("heavy"), None], ids=["a stub", "none"])
+def test_what_needs_a_module_that_a_test_has_put_in_its_place_is_imported_anew(
+    stub: ModuleType | None, world: World
+):
+    text = "try: import heavy\nexcept ImportError: heavy = None\n"
+    world.install({**HEAVY, "user.py": text})
+
+    def work() -> None:
+        world.shelf.fill(["user"])
+        world.hand_out()
+        world.shelf.collecting = False
+        sys.modules["heavy"] = stub  # type: ignore[assignment]
+
+        import user  # type: ignore[import-not-found]
+
+        assert user.heavy is stub
+
+    in_fork(work)
+
+
+def test_modules_that_hold_objects_of_each_other_are_handed_out_together(world: World):
+    world.install({**HEAVY, "user.py": "import heavy.part\nkept = heavy.part\n"})
+
+    def work() -> None:
+        world.shelf.fill(["user"])
+        world.hand_out()
+
+        import user  # type: ignore[import-not-found]
+
+        assert user.kept is sys.modules["heavy.part"]
+
+    in_fork(work)
+
+
+def test_extension_modules_are_told_when_they_are_handed_out_and_are_never_loaded_twice(world: World):
+    name = "numpy"
+    if name in sys.modules or find_spec(name) is None:
+        pytest.skip("it is loaded already, or not installed")
+
+    def work() -> None:
+        world.shelf.fill([name])
+        world.hand_out()
+        world.shelf.collecting = False
+        __import__(name)
+        assert (world.extensions, world.restarts) == ([name], [])
+
+    def shadowed() -> None:
+        world.shelf.fill([name])
+        world.install({f"{name}.py": ""}, where=world.project)
+        world.hand_out()
+        world.shelf.collecting = False
+        __import__(name)
+        assert (world.extensions, len(world.restarts)) == ([], 1)
+
+    in_fork(work)
+    in_fork(shadowed)

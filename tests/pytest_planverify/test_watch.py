@@ -1,0 +1,355 @@
+"""Workers in real processes: however one ends, the record says so and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from worker_bench import Bench
+
+from pytest_planverify.session import watch
+from pytest_planverify.session.fork_server import Exited
+from pytest_planverify.session.records import WorkerRecord
+
+TESTS: dict[str, str] = {
+    "normal": "def test_1(): pass\ndef test_2(): pass\n",
+    "sleeps": "import time\ndef test_1(): time.sleep(60)\ndef test_2(): pass\n",
+    "ends its parent": "import os, time\ndef test_1():\n    os.kill(os.getppid(), 9)\n    time.sleep(9)\n",
+    "segfault": "import os\ndef test_1(): os.kill(os.getpid(), 11)\ndef test_2(): pass\n",
+    "exit": "import os\ndef test_1(): os._exit(0)\ndef test_2(): pass\n",
+    "system exit": "import sys\ndef test_1(): sys.exit(0)\ndef test_2(): pass\n",
+    "killed": "import os\ndef test_1(): os.kill(os.getpid(), 9)\ndef test_2(): pass\n",
+    "loop": "def test_1():\n    while True: pass\ndef test_2(): pass\n",
+    "deaf": (
+        "import signal, time\n"
+        "def test_1():\n    signal.signal(signal.SIGABRT, signal.SIG_IGN)\n    time.sleep(60)\n"
+        "def test_2(): pass\n"
+    ),
+    "import": "import time\ntime.sleep(60)\ndef test_1(): pass\n",
+    "import dies": "import os\nos._exit(3)\ndef test_1(): pass\n",
+    "setup": (
+        "import pytest, time\n@pytest.fixture\ndef slow(): time.sleep(60)\n"
+        "def test_1(slow): pass\ndef test_2(): pass\n"
+    ),
+    "leaves something": (
+        "import subprocess, sys\ndef test_1():\n"
+        "    command = [sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD' + __file__]\n"
+        "    subprocess.Popen(command, start_new_session=True)\n"
+        "def test_2(): pass\n"
+    ),
+    "copies itself": ("import os\ndef test_1():\n    if os.fork(): os._exit(0)\ndef test_2(): pass\n"),
+    "forges": (
+        "import json, os, time\ndef forge(**facts):\n"
+        "    line = {'session': 'w1', 'at': time.time(), **facts}\n"
+        "    open('.planverify/runs/run/journal.jsonl', 'a').write(json.dumps(line) + chr(10))\n"
+        "def test_1():\n"
+        "    for name in ('test_x.py::test_1', 'test_x.py::test_2'):\n"
+        "        forge(record='test_finished', nodeid=name, outcome='passed', duration_ms=1)\n"
+        "    forge(record='session_ended', exit_status=0)\n"
+        "    os._exit(0)\n"
+        "def test_2(): assert 0\n"
+    ),
+    "cuts": "def test_1(): open('.planverify/runs/run/journal.jsonl', 'w').close()\ndef test_2(): pass\n",
+    "import stops": "raise KeyboardInterrupt\ndef test_1(): pass\n",
+    "import closes": "import sys\nsys.exit(0)\ndef test_1(): pass\n",
+    "stops": "import pytest\ndef test_1(): pytest.exit('enough')\ndef test_2(): pass\n",
+    "dies in setup": (
+        "import os, pytest\n@pytest.fixture\ndef f(): os._exit(0)\n"
+        "def test_1(f): pass\ndef test_2(): pass\n"
+    ),
+    "dies in call": "import os\ndef test_1(): os._exit(0)\ndef test_2(): pass\n",
+    "dies in teardown": (
+        "import os, pytest\n@pytest.fixture\ndef f():\n    yield\n    os._exit(0)\n"
+        "def test_1(f): pass\ndef test_2(): pass\n"
+    ),
+    "dies in call after a subtest": (
+        "import os\ndef test_1(subtests):\n    with subtests.test('a'): pass\n    os._exit(0)\n"
+        "def test_2(): pass\n"
+    ),
+    "dies in call when run again": (
+        "import os\nruns = []\ndef test_1():\n    runs.append(1)\n    if len(runs) > 1: os._exit(0)\n"
+        "    assert 0\ndef test_2(): pass\n"
+    ),
+    "stops its parent": (
+        "import os, signal\ndef test_1(): os.kill(os.getppid(), signal.SIGSTOP)\ndef test_2(): pass\n"
+    ),
+    "grandchild": (
+        "import subprocess, sys\ndef test_1():\n"
+        "    command = [sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD' + __file__]\n"
+        "    subprocess.Popen(command, start_new_session=True)\n"
+        "    while True: pass\n"
+    ),
+}
+
+
+@pytest.fixture(params=["forked", "cold"])
+def bench(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Bench]:
+    """Commands whose workers are forked, or are started in interpreters of their own."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setattr(watch, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(watch, "DUMP_SECONDS", 0.3)
+    bench = Bench(tmp_path, forks=request.param == "forked")
+    yield bench
+    bench.close()
+
+
+forked_only = pytest.mark.parametrize("bench", ["forked"], indirect=True)
+
+
+def run(bench: Bench, what: str, *options: str, seconds: float = 30) -> WorkerRecord:
+    (bench.root / "test_x.py").write_text(TESTS[what])
+    return bench.run(" ".join(["pytest", *options, "test_x.py"]), seconds=seconds)
+
+
+def outcomes(record: WorkerRecord) -> list[str]:
+    return [result.outcome for _, result in sorted(record.results.items())]
+
+
+def left_of(bench: Bench) -> list[list[str]]:
+    mark = f"GRANDCHILD{bench.root / 'test_x.py'}"
+    everything = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
+    return [words for words in everything if mark in words]
+
+
+def test_a_worker_that_ends_in_order(bench: Bench):
+    record = run(bench, "normal")
+
+    assert outcomes(record) == ["passed", "passed"]
+    assert (record.exit_status, record.death) == (0, None)
+    assert bench.heard.count == 2
+    assert bench.heard.tests == [("test_x.py::test_1", "passed"), ("test_x.py::test_2", "passed")]
+
+
+@pytest.mark.parametrize(
+    ("what", "exited"),
+    [
+        ("segfault", Exited(None, signal.SIGSEGV)),
+        ("exit", Exited(0, None)),
+        ("killed", Exited(None, signal.SIGKILL)),
+    ],
+)
+def test_a_test_that_ends_its_process_is_named(what: str, exited: Exited, bench: Bench):
+    record = run(bench, what)
+
+    assert outcomes(record) == ["crashed"]
+    assert record.death is not None
+    assert (record.death.nodeid, record.death.exited) == ("test_x.py::test_1", exited)
+    assert (record.death.timed_out, record.exit_status) == (False, None)
+
+
+def test_a_test_that_raises_system_exit_is_an_ordinary_failure(bench: Bench):
+    record = run(bench, "system exit")
+
+    assert outcomes(record) == ["failed", "passed"]
+    assert record.death is None
+
+
+@pytest.mark.parametrize("what", ["loop", "deaf", "setup"])
+def test_a_test_that_does_not_end_is_ended_with_its_stack(what: str, bench: Bench):
+    record = run(bench, what, seconds=1)
+
+    assert outcomes(record) == ["timeout"]
+    assert record.death is not None
+    assert record.death.timed_out
+    if what == "loop":
+        assert "test_x.py" in record.death.stack
+
+
+def test_a_test_that_the_soft_limit_ends_leaves_the_others_their_chance(bench: Bench):
+    record = run(bench, "sleeps", "-p pytest_timeout", seconds=1)
+
+    assert outcomes(record) == ["failed", "passed"]
+    assert (record.death, record.timed_out) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("what", "exited"), [("import", None), ("import dies", Exited(3, None))], ids=["hangs", "dies"]
+)
+def test_an_import_that_does_not_get_to_its_end_is_told_with_its_file(
+    what: str, exited: Exited | None, bench: Bench
+):
+    record = run(bench, what, seconds=1 if exited is None else 30)
+
+    assert record.death is not None
+    assert (record.death.file, record.death.nodeid) == ("test_x.py", None)
+    assert record.death.timed_out is (exited is None)
+    assert exited is None or record.death.exited == exited
+    assert not record.collected
+
+
+@pytest.mark.parametrize("what", ["import stops", "import closes"])
+def test_an_import_that_ends_the_session_in_order_is_told_with_its_file(what: str, bench: Bench):
+    record = run(bench, what)
+
+    assert (record.death, record.collected) == (None, False)
+    assert record.stopped_at_import == "test_x.py"
+
+
+def test_a_process_that_says_zero_and_dies_otherwise_is_not_believed(bench: Bench):
+    # It ends before the session itself has said so.
+    (bench.root / "conftest.py").write_text("import os\ndef pytest_unconfigure(): os._exit(0)\n")
+
+    record = run(bench, "normal")
+
+    assert outcomes(record) == ["passed", "passed"]
+    assert record.exit_status is None
+    assert record.death is not None
+    assert (record.death.nodeid, record.death.file) == (None, None)
+
+
+@pytest.mark.parametrize(("what", "seconds"), [("grandchild", 2), ("leaves something", 30)])
+def test_what_a_worker_started_ends_with_it(what: str, seconds: float, bench: Bench):
+    run(bench, what, seconds=seconds)
+
+    assert left_of(bench) == []
+
+
+def test_an_interrupt_of_the_parent_ends_the_worker_and_keeps_what_was_seen(bench: Bench):
+    def interrupt() -> None:
+        journal = bench.folder.journal
+        if journal.exists() and b"test_started" in journal.read_bytes():
+            raise KeyboardInterrupt
+
+    bench.look = interrupt
+    (bench.root / "test_x.py").write_text(TESTS["loop"])
+    job = bench.job("pytest test_x.py")
+    assert bench.workers is not None
+    with pytest.raises(KeyboardInterrupt):
+        bench.workers.run(job)
+
+    assert job.record is not None
+    assert (job.record.collected, job.record.cut_short, job.record.results) == (True, True, {})
+    assert job.record.pid is not None
+    assert not psutil.pid_exists(job.record.pid) or psutil.Process(job.record.pid).status() == "zombie"
+
+
+@forked_only
+def test_a_test_that_ends_the_process_which_forks_workers_costs_itself_only(bench: Bench):
+    record = run(bench, "ends its parent")
+
+    assert outcomes(record) == ["crashed"]
+    assert outcomes(run(bench, "normal")) == ["passed", "passed"]
+
+
+@forked_only
+def test_a_conftest_that_ends_the_process_which_forks_workers_is_not_tried_for_ever(bench: Bench):
+    conftest = bench.root / "conftest.py"
+    conftest.write_text("import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(5)\n")
+
+    record = run(bench, "normal")
+
+    assert record.death is not None
+    assert not record.collected
+    conftest.unlink()
+    assert outcomes(run(bench, "normal")) == ["passed", "passed"]
+
+
+@forked_only
+def test_the_process_that_forks_workers_is_replaced_if_it_is_gone(bench: Bench):
+    run(bench, "normal")
+    assert bench.server is not None
+    for pid in bench.server.lane_pids:
+        os.kill(pid, signal.SIGKILL)
+
+    assert outcomes(run(bench, "normal")) == ["passed", "passed"]
+
+
+@forked_only
+def test_without_a_server_workers_are_started_cold(bench: Bench):
+    assert bench.server is not None
+    os.kill(bench.server.pid, signal.SIGKILL)
+
+    assert outcomes(run(bench, "normal")) == ["passed", "passed"]
+
+
+def test_a_test_that_stops_its_parent_does_not_stop_the_run(bench: Bench):
+    record = run(bench, "stops its parent", seconds=1)
+
+    assert outcomes(record) == ["passed", "passed"]
+    assert outcomes(run(bench, "normal")) == ["passed", "passed"]
+
+
+def test_a_copy_of_the_process_does_not_speak_for_the_worker(bench: Bench):
+    assert outcomes(run(bench, "copies itself")) == ["crashed"]
+
+
+def test_a_forged_record_is_none(bench: Bench):
+    record = run(bench, "forges")
+
+    assert outcomes(record) == ["crashed"]
+    assert record.forged == 3
+
+
+def test_records_that_are_cut_off_are_missed(bench: Bench):
+    assert run(bench, "cuts").journal_lost
+    assert not run(bench, "normal").journal_lost
+
+
+HAS_SUBTESTS = pytest.mark.skipif(pytest.version_tuple < (9,), reason="this pytest has no subtests")
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "setup",
+        "call",
+        "teardown",
+        pytest.param("call after a subtest", marks=HAS_SUBTESTS),
+        "call when run again",
+    ],
+)
+def test_the_phase_of_the_test_that_died_is_known(what: str, bench: Bench):
+    again = ("-p", "pytest_rerunfailures", "--reruns=1") if what.endswith("again") else ()
+    record = run(bench, f"dies in {what}", *again)
+
+    assert record.death is not None
+    assert (record.death.nodeid, record.death.phase) == ("test_x.py::test_1", what.split()[0])
+
+
+def test_the_exception_that_ended_the_session_is_kept(bench: Bench):
+    record = run(bench, "stops")
+
+    assert record.stopped_by is not None
+    assert record.stopped_by["exceptions"][0]["message"] == "enough"
+
+
+def test_the_server_starts_without_the_libraries_that_the_parent_uses():
+    code = (
+        "import sys, pytest, pytest_planverify.plugin\n"
+        "from pytest_planverify.session.fork_server import _warm_up\n"
+        "_warm_up(None)\n"
+        "print([name for name in ('pydantic', 'yaml', 'psutil') if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"
+
+
+@forked_only
+def test_closing_ends_a_worker_that_nobody_watches(bench: Bench):
+    (bench.root / "test_x.py").write_text(TESTS["loop"])
+    job = bench.job("pytest test_x.py")
+    assert bench.workers is not None
+    watching = threading.Thread(target=bench.workers.run, args=(job,), daemon=True)
+    watching.start()
+    while job.record is None or not job.record.running:
+        time.sleep(0.02)
+
+    assert bench.server is not None
+    bench.server.close()
+    watching.join(20)
+
+    assert not psutil.pid_exists(bench.server.pid)
+    pid = job.record.pid
+    assert pid is not None
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE

@@ -1,0 +1,179 @@
+"""A worker has the outcomes of plain pytest, however far its server has gone."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from worker_bench import Bench
+
+from pytest_planverify.session.records import WorkerRecord
+from pytest_planverify.session.workers import IMPORTED, PARSED, STARTED
+
+TEST = "def test_it(request):\n    assert getattr(request.config, 'told', None) == {!r}\n"
+HOOK = "def pytest_{}: {}\n"
+FILES: dict[str, tuple[dict[str, str], str, int]] = {
+    "no conftest": ({"test_x.py": "def test_it(): pass\n"}, "", STARTED),
+    "a failing test": ({"test_x.py": "def test_it(): assert 0\n"}, "", STARTED),
+    "a fixture in a conftest": (
+        {
+            "conftest.py": "import pytest\n@pytest.fixture\ndef five(): return 5\n",
+            "test_x.py": "def test_it(five): assert five == 5\n",
+        },
+        "",
+        STARTED,
+    ),
+    "pytest_configure": (
+        {
+            "conftest.py": HOOK.format("configure(config)", "config.told = 'configure'"),
+            "test_x.py": TEST.format("configure"),
+        },
+        "",
+        PARSED,
+    ),
+    "pytest_sessionstart": (
+        {
+            "conftest.py": HOOK.format("sessionstart(session)", "session.config.told = 'start'"),
+            "test_x.py": TEST.format("start"),
+        },
+        "",
+        PARSED,
+    ),
+    "pytest_addoption": (
+        {
+            "conftest.py": HOOK.format("addoption(parser)", "parser.addoption('--shop', default='x')"),
+            "test_x.py": "def test_it(request): assert request.config.option.shop == 'y'\n",
+        },
+        "--shop=y",
+        IMPORTED,
+    ),
+    "a hook that the text of the conftest does not show": (
+        {
+            "conftest.py": (
+                "globals()['pytest_' + 'configure'] = lambda config: vars(config).update(told=1)\n"
+            ),
+            "test_x.py": TEST.format(1),
+        },
+        "",
+        PARSED,
+    ),
+    "an early hook that the text of the conftest does not show": (
+        {
+            "conftest.py": (
+                "globals()['pytest_' + 'addoption'] = "
+                "lambda parser: parser.addoption('--shop', default='x')\n"
+            ),
+            "test_x.py": "def test_it(request): assert request.config.option.shop == 'x'\n",
+        },
+        "",
+        IMPORTED,
+    ),
+    "a conftest below that has pytest_configure": (
+        {
+            "sub/conftest.py": HOOK.format("configure(config)", "config.told = 1"),
+            "sub/test_y.py": TEST.format(1),
+            "test_x.py": "def test_it(): pass\n",
+        },
+        "sub",
+        PARSED,
+    ),
+    "a conftest that raises": (
+        {"conftest.py": "raise RuntimeError('broken')\n", "test_x.py": "def test_it(): pass\n"},
+        "",
+        IMPORTED,
+    ),
+    "a plugin of the project that implements pytest_configure": (
+        {"own.py": HOOK.format("configure(config)", "config.told = 1"), "test_x.py": TEST.format(1)},
+        "-p own",
+        IMPORTED,
+    ),
+    "a conftest that names a plugin of the project": (
+        {
+            "conftest.py": "pytest_plugins = ['own']\n",
+            "own.py": HOOK.format("configure(config)", "config.told = 1"),
+            "test_x.py": TEST.format(1),
+        },
+        "",
+        PARSED,
+    ),
+    "an expression": ({"test_x.py": "def test_it(): pass\ndef test_no(): assert 0\n"}, "-k it", STARTED),
+    "an option that pytest does not know": (
+        {"test_x.py": "def test_it(): pass\n"},
+        "--frobnicate",
+        IMPORTED,
+    ),
+}
+PYTHONPATH = {"a plugin of the project that implements pytest_configure": "PYTHONPATH=. "}
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    bench = Bench(tmp_path)
+    yield bench
+    bench.close()
+
+
+def plain(bench: Bench, what: str, words: str) -> tuple[int, dict[str, str]]:
+    """Return exit status and outcomes of the command in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": "."} if what in PYTHONPATH else dict(os.environ)
+    done = subprocess.run(
+        [Path(sys.executable).with_name("pytest"), "-p", "no:cacheprovider", "-rA", "-q", *words.split()],
+        cwd=bench.root,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    found = re.findall(r"^(PASSED|FAILED|ERROR) (\S+::\S+)", done.stdout, re.MULTILINE)
+    return done.returncode, {nodeid: outcome.lower() for outcome, nodeid in found}
+
+
+def seen(record: WorkerRecord) -> tuple[int | None, dict[str, str]]:
+    return record.exit_status, {name: result.outcome for name, result in record.results.items()}
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_a_worker_says_what_plain_pytest_says_at_whatever_level(what: str, bench: Bench):
+    files, words, level = FILES[what]
+    bench.write(files)
+    command = f"{PYTHONPATH.get(what, '')}pytest {words}"
+
+    expected = plain(bench, what, words)
+    first, again = bench.run(command), bench.run(command)
+
+    assert seen(first) == seen(again) == seen(bench.run(command, cold=True)) == expected
+    bench.pool._changed = True  # type: ignore[union-attr]  # also where nothing was learned
+    assert bench.levels == {level}
+
+
+def test_a_thread_that_a_plugin_starts_keeps_workers_from_being_forked_after_it(bench: Bench):
+    bench.write(
+        {
+            "conftest.py": (
+                "import threading, time\n"
+                "def pytest_sessionstart(session):\n"
+                "    threading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n"
+            ),
+            "test_x.py": "import threading\ndef test_it(): assert threading.active_count() == 2\n",
+        }
+    )
+
+    assert seen(bench.run()) == (0, {"test_x.py::test_it": "passed"})
+
+
+def test_each_worker_begins_with_what_pytest_itself_has_imported_and_nothing_of_another(bench: Bench):
+    bench.write(
+        {
+            "shop.py": "prices = []\n",
+            "test_x.py": "import sys\ndef test_a():\n    import shop\n    shop.prices.append(1)\n",
+            "test_y.py": "import sys\ndef test_b():\n    assert 'shop' not in sys.modules\n",
+        }
+    )
+
+    assert seen(bench.run("pytest test_x.py"))[0] == 0
+    assert seen(bench.run("pytest test_y.py"))[0] == 0

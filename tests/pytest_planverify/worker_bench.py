@@ -1,0 +1,106 @@
+"""Real workers over tiny projects: a fork server, a pool, and one worker a command."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from past_run_samples import settings
+
+from planner.edges.file_writer import replace_file
+from planner.edges.plan_tree import load_tree
+from pytest_planverify.session.fork_server import ForkServer
+from pytest_planverify.session.records import WorkerRecord
+from pytest_planverify.session.run_folder import RunFolder
+from pytest_planverify.session.schedule import Job, Schedule
+from pytest_planverify.session.workers import WarmPool, Workers
+
+
+class Heard:
+    """What a listener is told."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.tests: list[tuple[str, str]] = []
+
+    def collected(self, key: str, count: int) -> None:
+        self.count = count
+
+    def test_started(self, key: str, nodeid: str) -> None:
+        pass
+
+    def test_finished(self, key: str, nodeid: str, outcome: str, duration_ms: int) -> None:
+        self.tests.append((nodeid, outcome))
+
+
+class Unreported:
+    """Stands for the reporters of a user who has none."""
+
+    def is_needed(self, *facts: object) -> bool:
+        return False
+
+
+class Bench:
+    """One run over commands that are given one by one."""
+
+    def __init__(self, root: Path, *, forks: bool = True) -> None:
+        self.root = root
+        self.heard = Heard()
+        self.look: Any = lambda: None
+        """Called again and again while a worker runs."""
+        self.server = ForkServer() if forks else None
+        self.pool = None if self.server is None else WarmPool(self.server, 1, root / ".planverify")
+        self.folder = RunFolder(root, "run")
+        self.workers: Workers | None = None
+
+    def job(self, command: str, seconds: float = 30) -> Job:
+        """Return the only command of a plan."""
+        test = {"cmd": command, "timeout_seconds": seconds}
+        item = {"id": "t", "title": "T", "acceptance_criteria": {"tests": [test]}}
+        plan = self.root / "plan.json"
+        plan.write_text(json.dumps({"todo_list_id": "p", "items": [item]}))
+        flat = load_tree(plan).load_all().flat()
+        if self.workers is None:
+            self.folder.create()
+            self.workers = Workers(
+                settings(workers=1, worker_args=("-p", "no:cacheprovider"), invocation_dir=self.root),
+                self.pool,
+                self.folder,
+                self.heard,
+                (),
+                flat,
+                lambda: self.look(),
+                Unreported(),  # type: ignore[arg-type]
+            )
+        (job,) = Schedule(flat, flat.loaded.plan.items).jobs
+        return job
+
+    def write(self, files: dict[str, str]) -> None:
+        for name, text in files.items():
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / name).write_text(text)
+
+    def run(
+        self, command: str = "pytest test_x.py", *, seconds: float = 30, cold: bool = False
+    ) -> WorkerRecord:
+        """Run a command's worker to its end."""
+        job = self.job(command, seconds)
+        assert self.workers is not None
+        return self.workers.run(job, confirming=cold)
+
+    @property
+    def levels(self) -> set[int]:
+        """How far the servers of this run went in the end, by what the next run is told."""
+        assert self.pool is not None
+        self.pool.remember(replace_file)
+        data = json.loads((self.root / ".planverify/warm.json").read_bytes())
+        return {group["level"] for group in data["groups"].values()}
+
+    def close(self) -> None:
+        if self.pool is not None:
+            self.pool.close()
+        if self.server is not None:
+            with suppress(ChildProcessError):
+                self.server.close()
