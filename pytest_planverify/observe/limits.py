@@ -2,8 +2,7 @@
 
 The parent sends a signal when the criterion's time is over. It ends the test whose body runs and lets the
 session go on; nothing of it is to be seen before, neither a timer nor a mark. What it cannot end (C code
-that holds
-the interpreter, fixtures, imports) the parent ends with the whole process.
+that holds the interpreter, fixtures, imports) the parent ends with the whole process.
 """
 
 from __future__ import annotations

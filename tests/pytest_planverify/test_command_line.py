@@ -101,11 +101,12 @@ def test_each_word_goes_where_it_belongs(line: str, found: dict[str, Any]):
         ("--rootdir", "--rootdir needs a value"),
         ("-n", "-n needs a value"),
         ("--planverify-scope", "--planverify-scope needs a value"),
-        ("tests/test_x.py", "tests/test_x.py: no such plan; --planverify takes plan files"),
+        ("tests/test_x.py", "tests/test_x.py: this is no plan, and --planverify runs what plans name"),
+        ("plan.yml.bak", "plan.yml.bak: no such plan; --planverify takes plan files"),
         ("-n many", "-n many: it is no number from 0 to 64, nor auto"),
         ("-n65", "it is no number from 0 to 64"),
         ("-d", "say how many at once with -n N"),
-        ("--tx 2*popen", "--planverify runs criteria in processes of this machine"),
+        ("--tx 2*popen", "--planverify runs criteria on this machine; say how many at once with -n N"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_remedy(line: str, said: str):

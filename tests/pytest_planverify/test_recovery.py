@@ -165,17 +165,16 @@ def test_what_a_session_says_is_no_verdict(tmp_path: Path):
 
 def test_how_far_the_tests_of_a_check_were_is_said_and_is_no_verdict(tmp_path: Path):
     killed = Killed(tmp_path)
-    selections = [{"key": "/x/plan.yaml::a::tests[0]", "nodeids": ["t::a", "t::b", "t::c", "t::d"]}]
-    session = JournalWriter(killed.folder.journal, "s1")
-    session.write("collected", planned=["t::a"], selections=selections)
-    session.write("test_finished", nodeid="t::a", outcome="passed", duration_ms=1)
-    session.write("test_finished", nodeid="t::x", outcome="passed", duration_ms=1)
-    session.write("test_finished", nodeid="t::y", outcome="no such outcome", duration_ms=1)
-    session.write("collected", planned=1)
-    for nodeid, outcome in (("t::b", "failed"), ("t::c", "passed")):
-        JournalWriter(killed.folder.journal, "s1.2").write(
-            "test_finished", nodeid=nodeid, outcome=outcome, duration_ms=1
-        )
+    worker = JournalWriter(killed.folder.journal, "w1")
+    tests = ["t::a", "t::b", "t::c", "t::d"]
+    worker.write("collected", check="/x/plan.yaml::a::tests[0]", nodeids=tests)
+    worker.write("collected", nodeids=1)
+    ended = {"t::a": "passed", "t::x": "passed", "t::y": "no such outcome", "t::b": "failed", "t::c": "passed"}
+    for nodeid, outcome in ended.items():
+        worker.write("test_finished", nodeid=nodeid, outcome=outcome, duration_ms=1)
+    JournalWriter(killed.folder.journal, "w2").write(
+        "test_finished", nodeid="t::d", outcome="passed", duration_ms=1
+    )
 
     first, second, _ = recover(tmp_path / "plan.yaml").document.outcome("a").checks
 
