@@ -187,6 +187,7 @@ class _Steps:
             self._give_up(CannotServe(Level.IMPORTED, "the session starts processes of its own"))
         if getattr(config.option, "cov_source", None):
             self._give_up(CannotServe(Level.IMPORTED, "the session measures coverage"))
+        _keep_from_starting_threads(config)
         if self._level is Level.PARSED:
             self._become_worker(config)
         else:
@@ -362,6 +363,13 @@ def _take_arguments(config: pytest.Config, spec: WorkerSpec) -> None:
     newest: Any = config.pluginmanager.getplugin("nfplugin")
     if cache is not None and newest is not None:
         newest.cached_nodeids = set(cache.get("cache/nodeids", []))
+
+
+def _keep_from_starting_threads(config: pytest.Config) -> None:
+    """Let pytest-rerunfailures count reruns as without pytest-xdist: where it has workers, it serves them."""
+    plugin = sys.modules.get("pytest_rerunfailures")
+    if plugin is not None and getattr(config.option, "max_suite_reruns", None) is None:
+        vars(plugin)["HAS_PYTEST_HANDLECRASHITEM"] = False
 
 
 def _forget_exceptions(config: pytest.Config) -> None:

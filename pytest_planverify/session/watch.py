@@ -135,8 +135,7 @@ class Watcher:
                 self._end_tree(lane, pid)
                 self._wait_for_end(lane, pid)
                 return Exited(None, None), None, False
-            if spec.limit_seconds is not None:
-                self._end_test(spec.limit_seconds, started, record)
+            self._end_test(spec, started, record)
             if spec.limit_seconds is not None and time.time() > _deadline(
                 spec.limit_seconds, started, record
             ):
@@ -146,14 +145,18 @@ class Watcher:
                 return self._wait_for_end(lane, pid), running, True
         return exited, None, False
 
-    def _end_test(self, limit: float, started: float, record: WorkerRecord) -> None:
+    def _end_test(self, spec: WorkerSpec, started: float, record: WorkerRecord) -> None:
         """Let the test fail that runs when the time is over, and each later one that takes long, once."""
-        if not record.soft_limit or len(record.running) != 1 or record.pid is None or SIGNAL is None:
+        limit = spec.limit_seconds
+        if not record.soft_limit or limit is None or record.pid is None or SIGNAL is None:
+            return
+        if len(record.running) != 1:
             return
         (running,) = record.running.values()
         overtime = max(limit * OVERTIME_OF_TEST, 1.0)
         over = time.time() > (running.at + overtime if record.timed_out else started + limit)
-        if over and not running.worker and running.nodeid != self._ended:
+        # A signal cuts short what sleeps in C, so it is kept from set-ups and teardowns, which it cannot fail.
+        if over and not running.worker and running.nodeid != self._ended and _phase(spec) == "call":
             self._ended = running.nodeid
             with contextlib.suppress(OSError):
                 os.kill(record.pid, SIGNAL)

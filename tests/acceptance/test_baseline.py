@@ -502,11 +502,11 @@ def test_ctrl_c_while_a_baseline_is_made_leaves_nothing_behind(
 
 def test_a_plan_that_cannot_be_verified_has_no_baseline(tmp_path: Path) -> None:
     project = Project(tmp_path / "calc", ("stays",))
-    project.env["PYTEST_ADDOPTS"] = "--planverify-confirm 0"
+    project.env["PYTEST_ADDOPTS"] = "--planverify-confirm=-1"
     said = project.planverify("baseline")
     assert said.exit_code == 4, said
     assert "the plan could not be verified (status 4)" in said.output
-    assert "--planverify-confirm: 0 is no number" in said.output
+    assert "--planverify-confirm: -1 is no number" in said.output
     project.write({"pytest.ini": "[pytest]\naddopts = --no-such-option\n"})
     del project.env["PYTEST_ADDOPTS"]
     said = project.planverify("baseline")

@@ -187,7 +187,7 @@ def test_the_diagnosis_of_the_wrong_rsi_says_what_where_and_who(rsi_bug: Verifie
 
 
 def test_the_failure_report_lies_beside_and_tells_the_same(rsi_bug: Verified):
-    (report,) = (rsi_bug.root / "diagnostics").iterdir()
+    (report,) = (rsi_bug.root / "diagnostics").glob("*.json")
 
     assert report.name == "t2_indicators_failure_report.json"
     told = json.dumps(json.loads(report.read_text(encoding="utf-8")), ensure_ascii=False)

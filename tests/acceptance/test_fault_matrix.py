@@ -243,7 +243,7 @@ def test_a_green_of_a_process_that_died_is_seen_alone(options: tuple[str, ...], 
     run = example.verify("--planverify-confirm=1", *options)
 
     assert run.verdicts == {"green": "failed", "dies": "failed"}, str(run)
-    assert (run.category("dies"), run.check("green")["isolation"]) == ("TEST_CRASH", "forked")
+    assert (run.category("dies"), run.check("green")["isolation"]) == ("TEST_CRASH", "worker")
 
 
 FORGE = """\

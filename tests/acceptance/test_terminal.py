@@ -95,8 +95,8 @@ def test_without_a_terminal_nothing_is_cut_and_each_todo_is_told_when_it_is_deci
     assert run.output.splitlines()[0] == "verifying 3 criteria of 1 plan"
     told = run.output.splitlines()[1:4]
     assert [line.split()[:3] for line in told] == [
-        ["✗", "failed", "red"],
         ["✓", "passed", "green"],
+        ["✗", "failed", "red"],
         ["–", "blocked", "after"],
     ], str(run)
     assert title in told[0]

@@ -67,7 +67,7 @@ def test_a_plan_says_of_each_criterion_what_its_command_says_alone(name: str, wa
     assert_expected(name, tmp_path, *WAYS[way])
 
 
-@pytest.mark.parametrize("name", ["nested", "phases"])
+@pytest.mark.parametrize("name", ["nested", "vacuous"])
 def test_a_platform_that_cannot_fork_says_the_same(name: str, tmp_path: Path):
     assert_expected(name, tmp_path, "-n2", env={"PLANVERIFY_NO_FORK": "1"})
 

@@ -53,20 +53,10 @@ def test_workers_come_to_the_same_verdicts_and_values(tmp_path: Path):
 
     one = example.verify(measured=False)
     two = example.verify(*XDIST, "-n", "2")
-    stealing = example.verify(*XDIST, "-n2", "--dist", "worksteal", measured=False)
+    stealing = example.verify(*XDIST, "-n2", "--dist", "each", measured=False)
 
     assert one.verdicts == two.verdicts == stealing.verdicts, f"{one}\n{two}\n{stealing}"
     assert one.verdicts["green"] == {"tests[0]": "passed", "metrics[0]": "passed", "metrics[1]": "passed"}
     assert [run.exit_code for run in (one, two, stealing)] == [1, 1, 1]
     assert sorted(two.outcomes["green"]["recorded"]["seen"]) == one.outcomes["green"]["recorded"]["seen"]
     assert {run.category("red") for run in (one, two)} == {"TEST_REGRESSION"}
-
-
-@pytest.mark.parametrize("distribution", ["loadscope", "loadfile", "loadgroup", "each"])
-def test_a_distribution_that_loses_tests_is_refused_with_the_reason(distribution: str, tmp_path: Path):
-    run = an_example(tmp_path).verify(*XDIST, "-n2", f"--dist={distribution}")
-
-    assert run.exit_code == 4, str(run)
-    assert f"--dist {distribution} cannot be used with --planverify" in run.output
-    assert "use --dist load or worksteal" in run.output
-    assert run.document is None
