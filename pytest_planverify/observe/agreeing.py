@@ -62,6 +62,8 @@ def agreeing_classes(is_environment: Callable[[str], bool]) -> list[list[str]]:
             function = members[name]
             if type(function) is not FunctionType or _known.get(function) is function.__code__:
                 continue
+            if is_environment(function.__code__.co_filename):
+                continue
             file = defining_file(function, kind)
             if not is_environment(file) and agrees(name, function):
                 found[file, f"{kind.__module__}.{kind.__qualname__}", name] = None

@@ -6,7 +6,7 @@ import os
 import site
 import sys
 import sysconfig
-from functools import partial
+from functools import cache, partial
 from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -95,6 +95,7 @@ def inmost(function: object) -> object:
             return function
 
 
+@cache
 def environment_files() -> Callable[[str], bool]:
     """Says of a path whether it belongs to the interpreter, to what is installed, or to the observer."""
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -8,7 +8,6 @@ that holds the interpreter, fixtures, imports) the parent ends with the whole pr
 from __future__ import annotations
 
 import signal
-import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,7 @@ class SoftLimits:
     def listen(self, seconds: float) -> bool:
         """Listen to the parent; ``seconds`` is the limit to be told of. Return whether that is possible."""
         self._limit = seconds
-        if SIGNAL is None or "pytest_timeout" not in sys.modules:
+        if SIGNAL is None:
             return False
         try:
             signal.signal(SIGNAL, self._end_test)
@@ -51,5 +50,8 @@ class SoftLimits:
     def _end_test(self, number: int, frame: object) -> None:
         __tracebackhide__ = True
         if self._item is not None:
-            fail: Any = vars(sys.modules["pytest_timeout"])["timeout_sigalrm"]
+            # Not before: pytest wants to be the first to import its plugins.
+            import pytest_timeout
+
+            fail: Any = pytest_timeout.timeout_sigalrm
             fail(self._item, SimpleNamespace(timeout=self._limit, disable_debugger_detection=False))

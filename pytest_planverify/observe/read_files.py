@@ -14,7 +14,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from os import fsdecode, getcwd
 from os.path import lexists, normpath
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_planverify.observe.inventory import environment_files
 from pytest_planverify.observe.reaching import CACHES, WRITING, temporary_folders
@@ -52,7 +52,6 @@ class ReadFiles:
         """Files that were written before they were read: they are the worker's own."""
         self._unknown: str | None = None
         self._native = False
-        self._before = frozenset(sys.modules)
 
     def notes(self) -> dict[str, Callable[[tuple[Any, ...]], None]]:
         """Return by the name of an audit event what takes note of it."""
@@ -69,10 +68,10 @@ class ReadFiles:
         """Return the members of the record ``files_read``."""
         self._is_environment = environment_files()
         self._temporary = tuple(f"{folder.rstrip('/')}/" for folder in temporary_folders())
-        modules = self._first_party_modules()
-        files = {*modules.values(), *self._of_the_project(self._opened)}
+        modules = list(_files_of(new_modules()))
+        files = {*filter(_is_first_party, modules), *self._of_the_project(self._opened)}
         unknown = self._unknown
-        if not self._before.isdisjoint(modules):
+        if _before.has_project:
             unknown = unknown or "the project was imported before the worker began"
         if len(files) > MOST_FILES:
             unknown = unknown or "it read too many files"
@@ -80,7 +79,7 @@ class ReadFiles:
             unknown = unknown or "it read a file whose name is no text"
         if unknown is not None:
             return {"unknown": unknown}
-        native = self._native or _has_native_modules()
+        native = self._native or _before.has_native or any(map(_is_native, modules))
         return {"files": sorted(files), "native": native}
 
     def lose_track(self) -> None:
@@ -132,9 +131,10 @@ class ReadFiles:
 
     def _of_the_project(self, paths: Iterable[str]) -> Iterator[str]:
         for path in tuple(paths):  # a thread that is left may still add some
-            file = self._file_of(normpath(path))
-            if file is not None:
-                yield file
+            if not _is_installed(path):
+                file = self._file_of(normpath(path))
+                if file is not None:
+                    yield file
 
     def _file_of(self, path: str) -> str | None:
         folder, cached, name = path.rpartition("/__pycache__/")
@@ -146,31 +146,74 @@ class ReadFiles:
             return path
         return None if path.startswith((*_SYSTEM, f"{sys.base_prefix}/", *self._temporary)) else path
 
-    def _first_party_modules(self) -> dict[str, str]:
-        """Return the files of modules that are neither installed nor the program that was started."""
-        return {
-            name: normpath(file)
-            for name, file in _module_files()
-            if name != "__main__" and file.startswith("/") and not self._is_environment(file)
-        }
+
+# -- modules ------------------------------------------------------------------------------------------
 
 
-def _module_files() -> Iterator[tuple[str, str]]:
-    for name, module in list(sys.modules.items()):
-        file: object = vars(module).get("__file__") if isinstance(module, ModuleType) else None  # pyright: ignore
-        if isinstance(file, str):
-            yield name, file
+class _Before(NamedTuple):
+    """The modules that were loaded when a worker was prepared."""
+
+    names: frozenset[str] = frozenset()
+    has_project: bool = False
+    has_native: bool = False
 
 
-def _has_native_modules() -> bool:
-    """Return whether an extension module is loaded that may open files past the interpreter."""
-    standard = os.path.dirname(os.__file__) + "/"
-    return any(
-        file.endswith(tuple(EXTENSION_SUFFIXES))
-        and (not file.startswith(standard) or "-packages/" in file)
-        and name.partition(".")[0] not in _OPENING_BY_PYTHON
-        for name, file in _module_files()
+_before = _Before()
+
+
+def note_modules() -> None:
+    """Remember what is loaded before the project is."""
+    global _before
+    modules = list(_files_of(sys.modules.items()))
+    _before = _Before(
+        frozenset(sys.modules), any(map(_is_first_party, modules)), any(map(_is_native, modules))
     )
+
+
+def new_modules() -> list[tuple[str, ModuleType]]:
+    """Return what was loaded since :func:`note_modules`, in its order.
+
+    The newest first, for to look at what a server had would copy the pages that it lies in. Old names that
+    were loaded anew stand among them.
+    """
+    found: list[tuple[str, ModuleType]] = []
+    least = len(sys.modules) - len(_before.names)
+    for name, module in reversed(sys.modules.items()):
+        if name not in _before.names:
+            found.append((name, module))
+        elif len(found) >= least:
+            break
+    return found[::-1]
+
+
+def _files_of(modules: Iterable[tuple[str, object]]) -> Iterator[str]:
+    """Return the files of modules, but of the program that was started."""
+    for name, module in list(modules):
+        file: object = vars(module).get("__file__") if isinstance(module, ModuleType) else None  # pyright: ignore
+        if name != "__main__" and isinstance(file, str) and file.startswith("/"):
+            yield file if _is_installed(file) else normpath(file)
+
+
+def _is_installed(file: str) -> bool:
+    """Return whether it is, as its name stands; of one that climbs out of a folder that is not told."""
+    return environment_files()(file) and "/../" not in file
+
+
+def _is_first_party(file: str) -> bool:
+    return not environment_files()(file)
+
+
+_STANDARD = os.path.dirname(os.__file__) + "/"
+
+
+def _is_native(file: str) -> bool:
+    """Return whether it is an extension module that may open files past the interpreter."""
+    if not file.endswith(tuple(EXTENSION_SUFFIXES)):
+        return False
+    _, installed, path = file.rpartition("-packages/")
+    if not installed:
+        return not file.startswith(_STANDARD)
+    return path.partition("/")[0].partition(".")[0] not in _OPENING_BY_PYTHON
 
 
 def _absolute(path: Any) -> str:

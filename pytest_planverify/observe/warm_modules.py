@@ -8,6 +8,7 @@ file under the same conditions: so a project's own ``yaml.py``, or a ``conftest.
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import os
 import signal
@@ -16,8 +17,13 @@ import threading
 import types
 import warnings
 from contextlib import contextmanager, suppress
+from importlib import _bootstrap  # type: ignore[attr-defined]
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
+from importlib.util import resolve_name
 from typing import TYPE_CHECKING, Any, cast
+
+from pytest_planverify.observe.inventory import environment_files
+from pytest_planverify.observe.read_files import new_modules
 
 if TYPE_CHECKING:
     import re
@@ -27,9 +33,6 @@ MOST_MODULES = 5_000
 
 _READ_BY_C = ("OMP_", "MKL_", "OPENBLAS_", "BLIS_", "NUMEXPR_", "MALLOC_", "KMP_", "LC_", "LANG", "TZ")
 """Beginnings of variables that libraries read past ``os.environ`` while they are loaded."""
-
-_before: frozenset[str] = frozenset()
-
 
 _Filter = tuple[Any, "re.Pattern[str] | None", type[Warning], "re.Pattern[str] | None", int]
 
@@ -42,25 +45,11 @@ class Unfit(Exception):
         self.module = module
 
 
-def note_modules() -> None:
-    """Remember what is loaded before the project is."""
-    global _before
-    _before = frozenset(sys.modules)
-
-
 def imported_modules() -> list[str]:
-    """Return the installed modules that were imported since :func:`note_modules`, in their order."""
-    from pytest_planverify.observe.inventory import environment_files
-
+    """Return the installed modules that were imported since the session was prepared, in their order."""
     is_environment = environment_files()
     found: list[str] = []
-    news: list[tuple[str, types.ModuleType]] = []
-    # Newest first, for to look at what a server had would copy the pages that it lies in.
-    for name, module in reversed(sys.modules.items()):
-        if name in _before:
-            break
-        news.append((name, module))
-    for name, module in reversed(news):
+    for name, module in new_modules():
         if name.startswith(("pytest_planverify", "planner")):
             continue
         spec = getattr(module, "__spec__", None)
@@ -80,7 +69,7 @@ class ModuleShelf:
         self._units: dict[str, list[str]] = {}
         """By module, itself and all that its import loads, in order."""
         self._needs: dict[str, set[str]] = {}
-        """By module, the others whose objects it holds."""
+        """By module, the others whose objects it holds, and those that its code imports."""
         self._refused: set[str] = set()
         """Outermost packages that are left to the ordinary import."""
         self._filters: dict[str, list[_Filter]] = {}
@@ -95,7 +84,8 @@ class ModuleShelf:
         """Import modules and put them on the shelf. Raises :class:`Unfit`."""
         loaded = frozenset(sys.modules)
         read: set[str] = set()
-        with _noting_loads(self._loaded_by), _recording_environment(read):
+        imports = _Imports(self._loaded_by)
+        with imports.noted(), _recording_environment(read):
             state = _process_state()
             for name in names:
                 if name in sys.modules:
@@ -119,9 +109,9 @@ class ModuleShelf:
                     self._loaded_by[each] = name
         read |= {name for name in os.environ if name.startswith(_READ_BY_C)}
         self._environment = {name: os.environ.get(name) for name in read}
-        self._take_away(loaded)
+        self._take_away(loaded, imports.asked_for)
 
-    def _take_away(self, loaded: frozenset[str]) -> None:
+    def _take_away(self, loaded: frozenset[str], asked_for: dict[str, set[str]]) -> None:
         """Leave the process as if nothing had been imported."""
         self._modules = {name: module for name, module in sys.modules.items() if name not in loaded}
         for name, module in self._modules.items():
@@ -135,7 +125,7 @@ class ModuleShelf:
                 delattr(holder, child)
         for name, module in self._modules.items():
             owners = {_module_of(value) for value in list(vars(module).values())}
-            self._needs[name] = owners & self._modules.keys() - {name}
+            self._needs[name] = (owners | asked_for.get(name, set())) & self._modules.keys() - {name}
 
     def _loaders(self, name: str) -> list[str]:
         """Return the module, the one that loaded it, and so on."""
@@ -300,31 +290,61 @@ def _newest_first(modules: dict[str, types.ModuleType]) -> Generator[str]:
     yield from reversed(list(modules))
 
 
-class _LoadNotes:
-    """Asked first for each module that is loaded; finds none."""
+class _Imports:
+    """Notes who loads a module and, also of one that is loaded already, whose code asks for it."""
 
     def __init__(self, loaded_by: dict[str, str | None]) -> None:
+        """``loaded_by`` takes for each module the one whose code was being run when it was loaded."""
         self._loaded_by = loaded_by
+        self.asked_for: dict[str, set[str]] = {}
+
+    @contextmanager
+    def noted(self) -> Generator[None]:
+        """Take notes meanwhile."""
+        importing, by_name = builtins.__import__, vars(_bootstrap)["_gcd_import"]
+
+        def imported(
+            name: str, space: Any = None, local: Any = None, names: Any = (), level: int = 0
+        ) -> Any:
+            module = importing(name, space, local, names, level)
+            package = (space or {}).get("__package__") or ""
+            with suppress(ImportError, TypeError):
+                full = resolve_name("." * level + name, package)
+                self._ask([full, *(f"{full}.{each}" for each in names or ())])
+            return module
+
+        def imported_by_name(name: str, package: Any = None, level: int = 0) -> Any:
+            module = by_name(name, package, level)
+            with suppress(ImportError, TypeError):
+                self._ask([resolve_name("." * level + name, package)])
+            return module
+
+        sys.meta_path.insert(0, cast("Any", self))
+        builtins.__import__, vars(_bootstrap)["_gcd_import"] = imported, imported_by_name
+        try:
+            yield
+        finally:
+            builtins.__import__, vars(_bootstrap)["_gcd_import"] = importing, by_name
+            sys.meta_path.remove(cast("Any", self))
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        frame: types.FrameType | None = sys._getframe(1)
-        loader: str | None = None
-        while frame is not None and loader is None:
-            if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") in self._loaded_by:
-                loader = frame.f_globals["__name__"]
+        """Find none; this is asked first for each module that is loaded."""
+        self._loaded_by.setdefault(name, self._importer())
+
+    def _ask(self, names: Iterable[str]) -> None:
+        importer = self._importer()
+        if importer is not None:
+            self.asked_for.setdefault(importer, set()).update(names)
+
+    def _importer(self) -> str | None:
+        """Return the module whose code is being run, whichever function it has called."""
+        frame: types.FrameType | None = sys._getframe(2)
+        while frame is not None:
+            name = frame.f_globals.get("__name__")
+            if frame.f_code.co_name == "<module>" and name in self._loaded_by:
+                return name
             frame = frame.f_back
-        self._loaded_by.setdefault(name, loader)
-
-
-@contextmanager
-def _noting_loads(loaded_by: dict[str, str | None]) -> Generator[None]:
-    """Note for each module the one whose code was being run when it was loaded."""
-    notes = cast("Any", _LoadNotes(loaded_by))
-    sys.meta_path.insert(0, notes)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(notes)
+        return None
 
 
 @contextmanager

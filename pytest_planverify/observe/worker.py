@@ -27,8 +27,9 @@ from pytest_planverify.observe import become_worker, phases, relay
 from pytest_planverify.observe.audit import watch, watching
 from pytest_planverify.observe.fixtures import RECORDER, SuitePropertyRecorder
 from pytest_planverify.observe.recorder import WORKER_INPUT, Recorder
+from pytest_planverify.observe.read_files import note_modules
 from pytest_planverify.observe.spec import HARMLESS_PLUGINS, Start, WorkerSpec
-from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit, note_modules
+from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit
 from pytest_planverify.observe.witnessing import begin
 
 if TYPE_CHECKING:
@@ -141,6 +142,8 @@ class _Steps:
         self._start = start
         self._shelf = shelf
         self._wait = wait
+        self._named: frozenset[str] | None = None
+        """The files that the command names, with the folders above them; empty if it names a folder."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_addhooks(self, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -194,14 +197,26 @@ class _Steps:
             for hook in ("pytest_configure", "pytest_sessionstart"):
                 self._require_harmless(config, hook, Level.PARSED)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
+        """Pass over what stands beside the files that the command names, where only pytest looks at it."""
+        if self._named is None:
+            self._named = _named_files(config)
+        beside = self._named and str(collection_path) not in self._named
+        if not beside or collection_path.name == "__init__.py" or _others_look_at_files(config):
+            return None
+        return True
+
     def pytest_configure(self, config: pytest.Config) -> None:
         """Pass the reports on to the reporters of the user, if there are any."""
         spec = getattr(self.recorder, "spec", None)
         if spec is not None and spec.relay is not None:
             relay.register(config, Path(spec.relay))
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> Generator[None]:
+        """Fork when all others are through, as with the header, for which all plugins' metadata is read."""
+        yield
         if self._wait is not None and self._level is Level.STARTED:
             if threading.active_count() > 1:
                 self._give_up(CannotServe(Level.PARSED, "a plugin has started a thread"))
@@ -363,6 +378,29 @@ def _take_arguments(config: pytest.Config, spec: WorkerSpec) -> None:
     newest: Any = config.pluginmanager.getplugin("nfplugin")
     if cache is not None and newest is not None:
         newest.cached_nodeids = set(cache.get("cache/nodeids", []))
+
+
+def _named_files(config: pytest.Config) -> frozenset[str]:
+    found: set[str] = set()
+    for each in config.args:
+        file = config.invocation_params.dir / each.partition("::")[0].partition("[")[0]
+        if not file.is_file() or sys.platform == "win32":  # where one file has several names
+            return frozenset()
+        path = os.path.abspath(file)
+        found |= {path, *map(str, Path(path).parents)}
+    return frozenset(found)
+
+
+_LOOKING_HOOKS = ("pytest_collect_file", "pytest_collect_directory", "pytest_ignore_collect")
+
+
+def _others_look_at_files(config: pytest.Config) -> bool:
+    """Return whether a plugin or a conftest takes part in what is collected of a folder."""
+    return any(
+        each.function.__module__.partition(".")[0] not in HARMLESS_PLUGINS
+        for hook in _LOOKING_HOOKS
+        for each in getattr(config.hook, hook).get_hookimpls()
+    )
 
 
 def _keep_from_starting_threads(config: pytest.Config) -> None:

@@ -98,6 +98,7 @@ class Watcher:
         make_way(self._journal)  # what ran before may have removed it, or put something else there
         self._tail.follow(create=True)
         self._tail.skip()
+        phases.prepare(spec.board)
         record.launched_at = time.time()
         pid = lane.start(spec, own_session=spec.log is not None)
         try:

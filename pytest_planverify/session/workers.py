@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, cast
 from _pytest.config.findpaths import determine_setup
 
 from planner.catalog.pytest_arguments import parse_pytest_arguments
-from pytest_planverify.observe import phases
 from pytest_planverify.observe.spec import HARMLESS_PLUGINS, Narrowing, Sandbox, Start, WorkerSpec
 from pytest_planverify.session.cold import ColdLane
 from pytest_planverify.session.fork_server import CannotFork, ForkServerDied
@@ -253,7 +252,6 @@ class Workers:
         self._watchers = [Watcher(folder.journal, listener, watch) for _ in range(settings.workers)]
         self._cold = [ColdLane(folder.path) for _ in range(settings.workers)]
         self._board = folder.path / "phases"
-        self._board.write_bytes(bytes(phases.SLOTS))
         self.reporting = reporting
 
     def run(self, job: Job, lane: int = 0, *, confirming: bool = False) -> WorkerRecord:

@@ -16,6 +16,7 @@ from pytest_planverify.observe.spec import Narrowing, Sandbox, Start, WorkerSpec
 if TYPE_CHECKING:
     from types import ModuleType
 
+
 @pytest.mark.parametrize(
     ("rootdir", "root", "nodeid", "seen"),
     [
@@ -50,12 +51,6 @@ def test_the_limit_ends_a_test_only_while_its_body_runs(monkeypatch: pytest.Monk
         signal.signal(SIGNAL, before)
 
     assert asked == [7.5]
-
-
-def test_without_the_timeout_plugin_there_is_no_soft_limit(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delitem(sys.modules, "pytest_timeout", raising=False)
-
-    assert not SoftLimits().listen(10)
 
 
 def test_a_spec_survives_the_way_to_a_process():

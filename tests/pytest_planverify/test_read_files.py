@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from pytest_planverify.observe import read_files
 from pytest_planverify.observe.read_files import ReadFiles
 
 READ, WRITE = os.O_RDONLY, os.O_WRONLY | os.O_CREAT
@@ -46,7 +48,7 @@ class Events:
 @pytest.fixture
 def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Events:
     # Of this process, which runs the tests of a project; a worker begins before any module of it is loaded.
-    monkeypatch.setattr("pytest_planverify.observe.read_files._module_files", lambda: iter(()))
+    monkeypatch.setattr(read_files, "_before", read_files._Before(frozenset(sys.modules)))
     return Events(tmp_path)
 
 
@@ -133,12 +135,13 @@ def test_more_files_than_can_be_kept_and_names_that_are_no_text_are_not_told(
 
 
 def test_a_project_that_was_imported_before_the_worker_began_may_have_read_anything(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    events: Events, monkeypatch: pytest.MonkeyPatch
 ):
-    modules = {"product": str(tmp_path / "product.py"), "os": os.__file__}
-    monkeypatch.setattr("pytest_planverify.observe.read_files._module_files", modules.items)
-    events = Events(tmp_path)
+    product = ModuleType("product")
+    product.__file__ = str(events.root / "product.py")
+    monkeypatch.setitem(sys.modules, "product", product)
     assert events.names == {"product.py"}
-    monkeypatch.setitem(sys.modules, "product", os)
 
-    assert "before the worker began" in Events(tmp_path).facts["unknown"]
+    read_files.note_modules()
+
+    assert "before the worker began" in events.facts["unknown"]

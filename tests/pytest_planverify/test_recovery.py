@@ -169,7 +169,13 @@ def test_how_far_the_tests_of_a_check_were_is_said_and_is_no_verdict(tmp_path: P
     tests = ["t::a", "t::b", "t::c", "t::d"]
     worker.write("collected", check="/x/plan.yaml::a::tests[0]", nodeids=tests)
     worker.write("collected", nodeids=1)
-    ended = {"t::a": "passed", "t::x": "passed", "t::y": "no such outcome", "t::b": "failed", "t::c": "passed"}
+    ended = {
+        "t::a": "passed",
+        "t::x": "passed",
+        "t::y": "no such outcome",
+        "t::b": "failed",
+        "t::c": "passed",
+    }
     for nodeid, outcome in ended.items():
         worker.write("test_finished", nodeid=nodeid, outcome=outcome, duration_ms=1)
     JournalWriter(killed.folder.journal, "w2").write(

@@ -229,6 +229,24 @@ def test_a_module_brings_along_what_its_own_import_loads_and_nothing_else(world:
     in_fork(work)
 
 
+@pytest.mark.parametrize(
+    "import_of_part", ["import heavy.part", "import importlib; importlib.import_module('heavy.part')"]
+)
+def test_a_module_brings_along_what_its_code_imports_though_another_has_loaded_it(
+    import_of_part: str, world: World
+):
+    world.install({**HEAVY, "user.py": f"{import_of_part}\nimport heavy\n"})
+
+    def work() -> None:
+        world.shelf.fill(["heavy", "heavy.part", "user"])
+        world.hand_out()
+        import user  # type: ignore[import-not-found]
+
+        assert user.heavy.part.value is sys.modules["heavy.part"].value
+
+    in_fork(work)
+
+
 def test_a_name_that_a_package_gives_to_something_else_than_its_module_stays(world: World):
     world.install({"heavy/__init__.py": "from heavy.part import part\n", "heavy/part.py": "part = 5\n"})
 

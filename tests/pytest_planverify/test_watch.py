@@ -27,11 +27,14 @@ TESTS: dict[str, str] = {
     "exit": "import os\ndef test_1(): os._exit(0)\ndef test_2(): pass\n",
     "system exit": "import sys\ndef test_1(): sys.exit(0)\ndef test_2(): pass\n",
     "killed": "import os\ndef test_1(): os.kill(os.getpid(), 9)\ndef test_2(): pass\n",
-    "loop": "def test_1():\n    while True: pass\ndef test_2(): pass\n",
+    "loop": (
+        "def run():\n    while True: len('')\n"
+        "def test_1():\n    try: run()\n    except BaseException: run()\ndef test_2(): pass\n"
+    ),
     "deaf": (
         "import signal, time\n"
-        "def test_1():\n    signal.signal(signal.SIGABRT, signal.SIG_IGN)\n    time.sleep(60)\n"
-        "def test_2(): pass\n"
+        "def test_1():\n    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n"
+        "    time.sleep(60)\ndef test_2(): pass\n"
     ),
     "import": "import time\ntime.sleep(60)\ndef test_1(): pass\n",
     "import dies": "import os\nos._exit(3)\ndef test_1(): pass\n",
@@ -166,7 +169,7 @@ def test_a_test_that_does_not_end_is_ended_with_its_stack(what: str, bench: Benc
 
 
 def test_a_test_that_the_soft_limit_ends_leaves_the_others_their_chance(bench: Bench):
-    record = run(bench, "sleeps", "-p pytest_timeout", seconds=1)
+    record = run(bench, "sleeps", seconds=1)
 
     assert outcomes(record) == ["failed", "passed"]
     assert (record.death, record.timed_out) == (None, True)
