@@ -187,10 +187,11 @@ def new_modules() -> list[tuple[str, ModuleType]]:
 
 
 def _files_of(modules: Iterable[tuple[str, object]]) -> Iterator[str]:
-    """Return the files of modules, but of the program that was started."""
-    for name, module in list(modules):
+    """Return the files of modules, but not the program that was started."""
+    program = vars(sys.modules["__main__"]).get("__file__")
+    for _, module in list(modules):
         file: object = vars(module).get("__file__") if isinstance(module, ModuleType) else None  # pyright: ignore
-        if name != "__main__" and isinstance(file, str) and file.startswith("/"):
+        if isinstance(file, str) and file.startswith("/") and file != program:
             yield file if _is_installed(file) else normpath(file)
 
 

@@ -26,8 +26,8 @@ from pytest_planverify.journal import JournalWriter
 from pytest_planverify.observe import become_worker, phases, relay
 from pytest_planverify.observe.audit import watch, watching
 from pytest_planverify.observe.fixtures import RECORDER, SuitePropertyRecorder
-from pytest_planverify.observe.recorder import WORKER_INPUT, Recorder
 from pytest_planverify.observe.read_files import note_modules
+from pytest_planverify.observe.recorder import WORKER_INPUT, Recorder
 from pytest_planverify.observe.spec import HARMLESS_PLUGINS, Start, WorkerSpec
 from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit
 from pytest_planverify.observe.witnessing import begin
@@ -404,7 +404,7 @@ def _others_look_at_files(config: pytest.Config) -> bool:
 
 
 def _keep_from_starting_threads(config: pytest.Config) -> None:
-    """Let pytest-rerunfailures count reruns as without pytest-xdist: where it has workers, it serves them."""
+    """Let pytest-rerunfailures count reruns as without pytest-xdist, whose workers it serves by a thread."""
     plugin = sys.modules.get("pytest_rerunfailures")
     if plugin is not None and getattr(config.option, "max_suite_reruns", None) is None:
         vars(plugin)["HAS_PYTEST_HANDLECRASHITEM"] = False

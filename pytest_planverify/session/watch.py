@@ -156,7 +156,7 @@ class Watcher:
         (running,) = record.running.values()
         overtime = max(limit * OVERTIME_OF_TEST, 1.0)
         over = time.time() > (running.at + overtime if record.timed_out else started + limit)
-        # A signal cuts short what sleeps in C, so it is kept from set-ups and teardowns, which it cannot fail.
+        # A signal cuts short what sleeps in C: a set-up or a teardown, which it cannot fail, has none.
         if over and not running.worker and running.nodeid != self._ended and _phase(spec) == "call":
             self._ended = running.nodeid
             with contextlib.suppress(OSError):

@@ -99,7 +99,7 @@ def test_without_a_terminal_nothing_is_cut_and_each_todo_is_told_when_it_is_deci
         ["✗", "failed", "red"],
         ["–", "blocked", "after"],
     ], str(run)
-    assert title in told[0]
+    assert title in told[1]
     assert f"    test_it.py::{name}\n" in run.output, str(run)
     assert "…" not in run.output, str(run)
     assert "\r" not in run.output

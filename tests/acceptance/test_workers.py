@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from example_project import Example, todo
 
 XDIST = ("-p", "xdist")
