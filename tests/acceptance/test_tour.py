@@ -29,7 +29,7 @@ LEFT_BEHIND = shutil.ignore_patterns(
     ".planverify", "cache", "diagnostics", "__pycache__", ".pytest_cache", ".ruff_cache", "revised.yaml"
 )
 
-WAYS = {"folded": (), "isolated": ("--planverify-isolate",), "workers": ("-p", "xdist", "-n2")}
+WAYS = {"serial": (), "isolated": ("--planverify-isolate",), "workers": ("-p", "xdist", "-n2")}
 """The ways of running a plan, which must agree."""
 
 NOT_SHOWN = {
@@ -56,7 +56,7 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Pat
     @functools.cache
     def take(way: str) -> tuple[Path, Verified]:
         root = copy_to(tmp_path_factory.mktemp(way))
-        return root, Example(root).verify("plan.yaml", *WAYS[way], measured=way == "folded")
+        return root, Example(root).verify("plan.yaml", *WAYS[way], measured=way == "serial")
 
     return take
 
@@ -142,7 +142,7 @@ def test_a_title_that_names_a_category_gets_it():
 @pytest.fixture(scope="module")
 def decisions(taken: Callable[[str], tuple[Path, Verified]]) -> dict[str, Any]:
     """What `planner next` says after a run."""
-    root, _ = taken("folded")
+    root, _ = taken("serial")
     done = run("planner next plan.yaml --json", root)
     assert done.returncode == 0, done.stdout
     return json.loads(done.stdout)

@@ -71,11 +71,9 @@ def _both_answers(case: Case) -> Hit | None:
     by_product = case.in_product and not case.is_error("builtins.AssertionError")
     said = quote(case.evidence.headline, 100)
     by_chance = f"; when it fails it says {said}" if said else ""
-    order = "" if clear else " It may also depend on the tests before it."
     return Hit(
-        suggestion=f"{_name(case)} {_counts(case)}{by_chance}. Look for time, randomness, order of "
-        f"sets, threads "
-        f"or the network in it.{order}",
+        suggestion=f"{_name(case)} {_counts(case)}{by_chance}. Look for time, randomness, order of sets, "
+        "threads or the network in it.",
         owner=Owner.PRODUCT
         if by_product and not raises_by_hand(case.raised_at)
         else _owner_by_change(case),
