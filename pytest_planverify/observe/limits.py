@@ -8,6 +8,7 @@ that holds the interpreter, fixtures, imports) the parent ends with the whole pr
 from __future__ import annotations
 
 import signal
+from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,5 @@ class SoftLimits:
         __tracebackhide__ = True
         if self._item is not None:
             # Not before: pytest wants to be the first to import its plugins.
-            import pytest_timeout
-
-            fail: Any = pytest_timeout.timeout_sigalrm
+            fail: Any = vars(import_module("pytest_timeout"))["timeout_sigalrm"]
             fail(self._item, SimpleNamespace(timeout=self._limit, disable_debugger_detection=False))

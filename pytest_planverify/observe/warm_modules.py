@@ -301,13 +301,14 @@ class _Imports:
     @contextmanager
     def noted(self) -> Generator[None]:
         """Take notes meanwhile."""
-        importing, by_name = builtins.__import__, vars(_bootstrap)["_gcd_import"]
+        machinery: Any = _bootstrap
+        importing, by_name = builtins.__import__, machinery._gcd_import
 
         def imported(
             name: str, space: Any = None, local: Any = None, names: Any = (), level: int = 0
         ) -> Any:
             module = importing(name, space, local, names, level)
-            package = (space or {}).get("__package__") or ""
+            package: str = space.get("__package__") or "" if space else ""
             with suppress(ImportError, TypeError):
                 full = resolve_name("." * level + name, package)
                 self._ask([full, *(f"{full}.{each}" for each in names or ())])
@@ -320,11 +321,11 @@ class _Imports:
             return module
 
         sys.meta_path.insert(0, cast("Any", self))
-        builtins.__import__, vars(_bootstrap)["_gcd_import"] = imported, imported_by_name
+        builtins.__import__, machinery._gcd_import = imported, imported_by_name
         try:
             yield
         finally:
-            builtins.__import__, vars(_bootstrap)["_gcd_import"] = importing, by_name
+            builtins.__import__, machinery._gcd_import = importing, by_name
             sys.meta_path.remove(cast("Any", self))
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:

@@ -404,7 +404,7 @@ def _others_look_at_files(config: pytest.Config) -> bool:
 
 
 def _keep_from_starting_threads(config: pytest.Config) -> None:
-    """Let pytest-rerunfailures count reruns as without pytest-xdist, whose workers it serves by a thread."""
+    """Let pytest-rerunfailures count reruns as without pytest-xdist, which it serves by a thread."""
     plugin = sys.modules.get("pytest_rerunfailures")
     if plugin is not None and getattr(config.option, "max_suite_reruns", None) is None:
         vars(plugin)["HAS_PYTEST_HANDLECRASHITEM"] = False
