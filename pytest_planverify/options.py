@@ -19,7 +19,7 @@ import pytest
 from pytest_planverify.command_line import CommandLine
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 Scope = Literal["claimed", "ready", "all"]
 DEFAULT_PLANS = ("planverify.yaml", "plan.yaml", "todo.yaml")
@@ -102,8 +102,8 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--planverify",
         action="store_true",
-        help="Verify the plans given as arguments (PLAN.yaml, PLAN.yaml::todo_id); without any, the ini's "
-        "planverify_plan, or planverify.yaml, plan.yaml or todo.yaml.",
+        help="Verify the plans given as arguments (PLAN.yaml, PLAN.yaml::todo_id, PLAN.yaml::one,two); "
+        "without any, the ini's planverify_plan, or planverify.yaml, plan.yaml or todo.yaml.",
     )
     group.addoption(
         "--planverify-isolate",
@@ -315,15 +315,15 @@ def _display_args(words: Sequence[object]) -> list[str]:
 def _plans(words: Sequence[str], config: pytest.Config) -> tuple[PlanArgument, ...]:
     directory = config.invocation_params.dir
     if words:
-        return tuple(_plan_argument(word, directory, config) for word in words)
+        return tuple(each for word in words for each in _plan_arguments(word, directory, config))
     from_ini = config.getini("planverify_plan")
     if from_ini:
         base = config.inipath.parent if config.inipath else config.rootpath
-        return tuple(_plan_argument(word, base, config) for word in from_ini)
+        return tuple(each for word in from_ini for each in _plan_arguments(word, base, config))
     for base in dict.fromkeys((directory, config.rootpath)):
         for name in DEFAULT_PLANS:
             if (base / name).is_file():
-                return (_plan_argument(name, base, config),)
+                return tuple(_plan_arguments(name, base, config))
     raise pytest.UsageError(
         "--planverify: there is no plan to verify; name one (pytest --planverify plan.yaml), set "
         f"planverify_plan in the ini file, or write {' or '.join(DEFAULT_PLANS)} in {config.rootpath}"
@@ -343,16 +343,17 @@ def _expression(option: str, text: str | None) -> str | None:
     return text
 
 
-def _plan_argument(word: str, base: Path, config: pytest.Config) -> PlanArgument:
-    text, separator, todo_id = word.partition("::")
+def _plan_arguments(word: str, base: Path, config: pytest.Config) -> Iterator[PlanArgument]:
+    """Yield the plan, or each of its todos that are named after ``::``, apart by commas."""
+    text, separator, names = word.partition("::")
     path = Path(os.path.abspath(base / text))
     directory = config.invocation_params.dir
     from planner.text.sanitizing import without_surrogates
 
     shown = without_surrogates(os.path.relpath(path, directory))
-    return PlanArgument(
-        path, shown, todo_id if separator else None, _boundary(path, config.rootpath, directory)
-    )
+    boundary = _boundary(path, config.rootpath, directory)
+    for todo_id in names.split(",") if separator else (None,):
+        yield PlanArgument(path, shown, todo_id, boundary)
 
 
 def _boundary(plan: Path, rootdir: Path, directory: Path) -> Path:

@@ -79,6 +79,10 @@ def test_several_plans_may_be_listed_or_written_elsewhere(settings):
     assert len(settings("plan.yaml::a", "plan.yaml::b").plans) == 2
 
 
+def test_several_todos_of_a_plan_are_named_at_once(settings):
+    assert [plan.todo_id for plan in settings("plan.yaml::a,phase/b").plans] == ["a", "phase/b"]
+
+
 def test_an_empty_expression_narrows_nothing(settings):
     assert not settings("plan.yaml", "-k", " ").narrows
 
