@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pytest_planverify.session.orphans import children_of, end_orphans
+from pytest_planverify.session.page_copies import PageCopies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -301,9 +302,12 @@ def _serve_group(start: Start, level: int, connections: Sequence[socket.socket],
 
     server = os.getpid()
     code = 70
+    copies: list[PageCopies] = []
     try:
-        code = serve_group(start, Level(level), lambda: _serve_lanes(connections, group))
+        code = serve_group(start, Level(level), lambda: _serve_lanes(connections, group, copies))
         leave_interpreter()
+        for each in copies:
+            each.note()
     except CannotServe as failure:
         for each in connections:
             with contextlib.suppress(OSError):
@@ -318,8 +322,11 @@ def _serve_group(start: Start, level: int, connections: Sequence[socket.socket],
         os._exit(code & 0xFF)
 
 
-def _serve_lanes(connections: Sequence[socket.socket], group: int) -> WorkerSpec:
-    """Serve each connection in a process of its own. Return in workers only."""
+def _serve_lanes(connections: Sequence[socket.socket], group: int, copies: list[PageCopies]) -> WorkerSpec:
+    """Serve each connection in a process of its own. Return in workers only.
+
+    ``copies`` takes what a worker is to note at its end.
+    """
     gc.collect()
     gc.freeze()
     mine, server = connections[0], os.getpid()
@@ -339,13 +346,14 @@ def _serve_lanes(connections: Sequence[socket.socket], group: int) -> WorkerSpec
             if each is not mine:
                 each.close()
     _become_subreaper()
-    return _serve_lane(mine, group, server)
+    copies.append(PageCopies())
+    return _serve_lane(mine, group, server, copies[0])
 
 
-def _serve_lane(connection: socket.socket, group: int, server: int) -> WorkerSpec:
+def _serve_lane(connection: socket.socket, group: int, server: int, copies: PageCopies) -> WorkerSpec:
     """Fork a worker for each spec; one that stands by is forked while another works."""
     _send(connection, ("ready", os.getpid(), server))
-    waiting = _stand_by(connection, group)
+    waiting = _stand_by(connection, group, copies)
     while isinstance(waiting, _Standby):
         _reap()
         try:
@@ -355,12 +363,12 @@ def _serve_lane(connection: socket.socket, group: int, server: int) -> WorkerSpe
         for _ in range(_MOST_FORKS):  # one that stands by may end with what another worker has left
             if waiting.hand_over(request):
                 break
-            waiting = _stand_by(connection, group)
+            waiting = _stand_by(connection, group, copies)
             if not isinstance(waiting, _Standby):
                 return waiting
         pid = waiting.pid
         _send(connection, pid)
-        waiting = _stand_by(connection, group)
+        waiting = _stand_by(connection, group, copies)
         if isinstance(waiting, _Standby):
             _send(connection, _wait(pid, own_session=request[1], beside=waiting.pid))
     if isinstance(waiting, _Standby):
@@ -400,7 +408,7 @@ class _Standby(NamedTuple):
             os.waitpid(self.pid, 0)
 
 
-def _stand_by(connection: socket.socket, group: int) -> _Standby | WorkerSpec:
+def _stand_by(connection: socket.socket, group: int, copies: PageCopies) -> _Standby | WorkerSpec:
     """Fork a process that waits to be a worker. Return its handle; in itself, the spec it is given."""
     from pytest_planverify.observe.agreeing import leave_out_frozen
 
@@ -419,6 +427,7 @@ def _stand_by(connection: socket.socket, group: int) -> _Standby | WorkerSpec:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         _die_with(lane)
         leave_out_frozen()
+        copies.make()
         with os.fdopen(orders, "rb") as stream:
             (size,) = _HEADER.unpack(stream.read(_HEADER.size) or os._exit(0))
             spec, own_session = pickle.loads(stream.read(size))

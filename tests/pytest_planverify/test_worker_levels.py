@@ -101,6 +101,38 @@ FILES: dict[str, tuple[dict[str, str], str, int]] = {
         "",
         PARSED,
     ),
+    "a conftest that looks at files beside the one that is named": (
+        {
+            "conftest.py": "seen = []\ndef pytest_collect_file(file_path): seen.append(file_path.name)\n",
+            "sub/test_y.py": "raise RuntimeError\n",
+            "sub/test_z.py": (
+                "import conftest\ndef test_it(): assert sorted(conftest.seen) == ['test_y.py', 'test_z.py']\n"
+            ),
+        },
+        "sub/test_z.py",
+        STARTED,
+    ),
+    "files in packages, one of them twice": (
+        {
+            "sub/__init__.py": "",
+            "sub/deep/__init__.py": "",
+            "sub/deep/test_y.py": "class TestIt:\n    def test_it(self): pass\n    def test_no(self): pass\n",
+            "sub/deep/test_z.py": "raise RuntimeError\n",
+            "test_x.py": "def test_it(): pass\n",
+        },
+        "sub/deep/test_y.py::TestIt::test_it test_x.py sub/deep/test_y.py::TestIt",
+        STARTED,
+    ),
+    "a file and a folder": (
+        {"sub/test_y.py": "def test_it(): pass\n", "test_x.py": "def test_it(): pass\n"},
+        "test_x.py sub",
+        STARTED,
+    ),
+    "a plugin that would start a thread for workers of pytest-xdist": (
+        {"test_x.py": "runs = []\ndef test_it():\n    runs.append(1)\n    assert len(runs) == 2\n"},
+        "-p pytest_rerunfailures -p xdist --reruns 1",
+        STARTED,
+    ),
     "an expression": ({"test_x.py": "def test_it(): pass\ndef test_no(): assert 0\n"}, "-k it", STARTED),
     "an option that pytest does not know": (
         {"test_x.py": "def test_it(): pass\n"},
