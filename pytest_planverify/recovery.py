@@ -284,6 +284,7 @@ def _told(run: PastRun, baseline: KeptBaseline | None) -> RunInfo:
         pytest=run.started.pytest or "unknown",
         hygiene="unchecked: the run was killed before",
         interrupted=True,
+        unexplained=run.unexplained,
         notes=tuple(notes),
     )
 

@@ -226,6 +226,8 @@ class RunInfo(ReadValue):
     hygiene: str = "unchecked: no baseline"
     """``clean``, ``violated`` or ``unchecked``; after a colon by what, or why not."""
     interrupted: bool = False
+    unexplained: str | None = None
+    """Why the run is not accepted though no criterion is red, as where a coverage limit is not met."""
     notes: tuple[str, ...] = ()
     """What a reader should know about the run as a whole: an unexplained exit status, a skipped step."""
 

@@ -116,12 +116,12 @@ def decide(
     deciding = _Deciding(board, document, plan.metadata, contexts or {}, approved, tools)
     repairs = _halted(halt, board) if halt is not None else deciding.repairs(plan)
     ready = () if halt is not None else tuple(ready_todos(board))
-    wanted = tuple(needs(board, repairs, halt, ref.path))
+    wanted = tuple(needs(board, repairs, halt, ref.path, document.run.unexplained))
     return Decisions(
         plan=ref,
         run_id=document.run.run_id,
         decided_at=document.run.finished_at,
-        state=_plan_state(board, halt, repairs, bool(ready), wanted),
+        state=_plan_state(board, halt, repairs, bool(ready), wanted, document.run.unexplained is None),
         progress=_progress(board),
         halt=halt,
         repairs=tuple(repairs),
@@ -324,10 +324,11 @@ def _plan_state(
     repairs: Iterable[Repair],
     ready: bool,
     wanted: Sequence[HumanNeed],
+    accepted: bool,
 ) -> PlanState:
     if halt is not None:
         return PlanState.HALTED
-    if all(entry.state is TodoState.DONE for entry in board.primaries()):
+    if accepted and all(entry.state is TodoState.DONE for entry in board.primaries()):
         return PlanState.COMPLETED
     going_on = (Move.BRANCH, Move.RETRY, Move.SEPARATE)
     if any(repair.move in going_on and repair.approval is not Approval.NEEDED for repair in repairs):

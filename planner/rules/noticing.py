@@ -52,9 +52,16 @@ def notices(board: Board, repairs: Sequence[Repair], policy: Policy) -> Iterator
 
 
 def needs(
-    board: Board, repairs: Iterable[Repair], halt: Halt | None, plan_path: str
+    board: Board,
+    repairs: Iterable[Repair],
+    halt: Halt | None,
+    plan_path: str,
+    unexplained: str | None = None,
 ) -> Iterator[HumanNeed]:
-    """Everything that waits for a person, in the order of the repairs; open questions come last."""
+    """Everything that waits for a person, in the order of the repairs; open questions come last.
+
+    ``unexplained`` says why the run is not accepted though no criterion is red.
+    """
     command = f"planner next {shlex.quote(plan_path)} --output FILE --approve"
     if halt is not None:
         yield HumanNeed(
@@ -63,6 +70,12 @@ def needs(
             why=halt.because,
         )
         return
+    if unexplained is not None:
+        yield HumanNeed(
+            kind=NeedKind.REVIEW,
+            what="see to what the run asks for besides its criteria, then verify again",
+            why=unexplained,
+        )
     for repair in repairs:
         yield from _of_repair(repair, command)
     for entry in board.entries.values():

@@ -142,6 +142,7 @@ class Telling:
             pytest=pytest.__version__,
             hygiene=hygiene_of(each.guards.hygiene for each in prepared),
             interrupted=self.interrupted,
+            unexplained="; ".join(filter(None, (each.run.result.unexplained for each in prepared))) or None,
             notes=(*_notes(facts, prepared, interrupted=self.interrupted), *self.opinions),
         )
         return document_of(prepared, found, run)

@@ -352,7 +352,10 @@ def _serve_lanes(connections: Sequence[socket.socket], group: int, copies: list[
 
 def _serve_lane(connection: socket.socket, group: int, server: int, copies: PageCopies) -> WorkerSpec:
     """Fork a worker for each spec; one that stands by is forked while another works."""
-    _send(connection, ("ready", os.getpid(), server))
+    try:
+        _send(connection, ("ready", os.getpid(), server))
+    except OSError:  # nobody needs it any more
+        os._exit(0)
     waiting = _stand_by(connection, group, copies)
     while isinstance(waiting, _Standby):
         _reap()

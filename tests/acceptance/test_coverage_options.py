@@ -7,6 +7,7 @@ from pathlib import Path
 import coverage
 import pytest
 from example_project import Example, Verified, todo
+from real_planner import planner
 
 FILES = {
     "shop/__init__.py": "",
@@ -63,6 +64,7 @@ def test_a_coverage_that_is_too_low_turns_green_into_red(tmp_path: Path):
     example.plan(todo("price", "pytest tests/test_price.py"))
 
     low = example.verify("-p", "pytest_cov", "--cov=shop", "--cov-fail-under=99")
+    decided = planner("next", "plan.yaml", cwd=example.root)
     enough = example.verify("-p", "pytest_cov", "--cov=shop", "--cov-fail-under=10")
 
     cold = example.verify("-p", "pytest_cov", "--cov=shop", "--cov-fail-under=10", "--planverify-isolate")
@@ -70,4 +72,6 @@ def test_a_coverage_that_is_too_low_turns_green_into_red(tmp_path: Path):
     assert low.exit_code == 1, str(low)
     assert low.verdicts == enough.verdicts == cold.verdicts == {"price": "passed"}
     assert "99" in low.output
+    assert (decided.status, "completed" in decided.out) == (11, False), str(decided)
+    assert "is under --cov-fail-under 99" in decided.out
     assert (enough.exit_code, cold.exit_code) == (0, 0), f"{enough}\n{cold}"

@@ -106,7 +106,8 @@ FILES: dict[str, tuple[dict[str, str], str, int]] = {
             "conftest.py": "seen = []\ndef pytest_collect_file(file_path): seen.append(file_path.name)\n",
             "sub/test_y.py": "raise RuntimeError\n",
             "sub/test_z.py": (
-                "import conftest\ndef test_it(): assert sorted(conftest.seen) == ['test_y.py', 'test_z.py']\n"
+                "import conftest\n"
+                "def test_it(): assert sorted(conftest.seen) == ['test_y.py', 'test_z.py']\n"
             ),
         },
         "sub/test_z.py",
@@ -116,11 +117,11 @@ FILES: dict[str, tuple[dict[str, str], str, int]] = {
         {
             "sub/__init__.py": "",
             "sub/deep/__init__.py": "",
-            "sub/deep/test_y.py": "class TestIt:\n    def test_it(self): pass\n    def test_no(self): pass\n",
+            "sub/deep/test_y.py": "class TestIt:\n    def test_a(self): pass\n    def test_b(self): pass\n",
             "sub/deep/test_z.py": "raise RuntimeError\n",
             "test_x.py": "def test_it(): pass\n",
         },
-        "sub/deep/test_y.py::TestIt::test_it test_x.py sub/deep/test_y.py::TestIt",
+        "sub/deep/test_y.py::TestIt::test_b test_x.py sub/deep/test_y.py::TestIt",
         STARTED,
     ),
     "a file and a folder": (
