@@ -248,7 +248,10 @@ class _Run:
                     each.run.look_around,
                     self._facts.reporting,
                 )
-                each.run.run(workers, each.guards.added)
+                try:
+                    each.run.run(workers, each.guards.added)
+                finally:
+                    workers.forget_ahead()
                 reds = each.run.reds
         except KeyboardInterrupt:
             self._interrupted = True

@@ -339,6 +339,8 @@ class PlanRun:
         if self._settings.narrows:
             self._keep_last_or_skip(job.todo, job.criterion)
             return
+        if self._workers is not None:
+            self._workers.forget_ahead()  # it may change what an interpreter sees when it starts
         self._progress.worker_started(job.key, job.todo.id, job.spec.cmd, job.spec.timeout_seconds)
         try:
             if job.criterion.kind is CheckKind.TEST:

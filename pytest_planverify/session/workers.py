@@ -287,7 +287,14 @@ class Workers:
             spec = self._spec(job, lane, confirming=confirming)
             record = job.record = WorkerRecord(spec.worker_id, spec.start.inifile)
         self._watchers[lane].run(self._cold[lane], spec, record)
+        if confirming:  # there may be more to confirm
+            self._cold[lane].start_ahead(spec, own_session=spec.log is not None)
         return record
+
+    def forget_ahead(self) -> None:
+        """End the interpreters that stand by."""
+        for lane in self._cold:
+            lane.forget_ahead()
 
     def _spec(self, job: Job, lane: int, *, confirming: bool) -> WorkerSpec:
         with self._lock:
