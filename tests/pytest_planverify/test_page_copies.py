@@ -60,14 +60,26 @@ def test_what_is_no_longer_mapped_is_passed_over():
         gone.write(b"x")
         copies.note()
 
+    def second() -> str:
+        copies.make()
+        return "went on"
+
     in_fork(first)
     gone.close()
-    in_fork(copies.make)
+    assert in_fork(second) == "went on"
 
 
 def test_where_the_system_tells_nothing_of_pages_nothing_is_copied(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(page_copies.sys, "platform", "darwin")
-    copies = PageCopies()
+    memory = Memory()
 
-    copies.note()
-    copies.make()
+    def first() -> None:
+        memory.write(b"b")
+        memory.copies.note()
+
+    def second() -> int:
+        memory.copies.make()
+        return memory.faults()
+
+    in_fork(first)
+    assert in_fork(second) >= PAGES
