@@ -83,7 +83,7 @@ OWNERS: Mapping[Owner, str] = {
 }
 
 REPEATABILITY: Mapping[Repeatability, str] = {
-    Repeatability.ORDER_DEPENDENT: "red only after other tests",
+    Repeatability.ORDER_DEPENDENT: "red only beside others",
     Repeatability.HASH_ORDER: "red with some hash seeds only",
 }
 """What the number of red runs does not say."""

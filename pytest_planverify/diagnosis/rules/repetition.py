@@ -32,7 +32,13 @@ def _order(case: Case) -> Hit | None:
     if case.repeatability is not Repeatability.ORDER_DEPENDENT:
         return None
     polluters = evidence.polluters
-    after = f"after {_listed(polluters)}" if polluters else "after the tests that run before it"
+    if not polluters:
+        return Hit(
+            suggestion=f"{_name(case)} passes alone and fails beside others: look for what they share, "
+            "such as a port, a file, a database or the memory of the machine.",
+            owner=_owner_by_change(case),
+        )
+    after = f"after {_listed(polluters)}"
     who = "that test leaves" if len(polluters) == 1 else "they leave"
     return Hit(
         suggestion=f"{_name(case)} passes alone and fails {after}: find what {who} behind (module state, "
