@@ -21,13 +21,6 @@ SLOTS = 256
 """So many workers may run at once."""
 
 
-def after(phase: str | None, *, passed: bool) -> int:
-    """Return what begins after a set-up or a teardown; a test that is run again begins with its set-up."""
-    if phase == "setup":
-        return CALL if passed else TEARDOWN
-    return SETUP
-
-
 def prepare(path: str | Path) -> None:
     """Make the file, unless it is as it was made: what ran before may have emptied or removed it."""
     with suppress(OSError):

@@ -205,6 +205,10 @@ class Recorder:
         return result
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        phases.board.put(phases.SETUP)  # also of a further attempt, which no protocol announces
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_teardown(self) -> None:
         phases.board.put(phases.TEARDOWN)
 
@@ -213,8 +217,8 @@ class Recorder:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        if call.when != "call":  # of which each subtest makes a report, too
-            phases.board.put(phases.after(call.when, passed=report.outcome == "passed"))
+        if call.when == "setup" and report.outcome == "passed":  # else what ends the process began in it
+            phases.board.put(phases.CALL)
         if report.outcome == "failed" or report.outcome == "rerun":  # type: ignore[comparison-overlap]
             # What the test has replaced for itself, such as os.path.exists, is still replaced here.
             evidence = self._evidence_of(item, call, report)

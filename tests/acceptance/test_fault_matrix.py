@@ -162,6 +162,19 @@ def test_the_parts_that_are_run_by_default_cover_every_fault_and_every_place():
     assert all({place for place, _ in part} == set(PLACES) for part in by_default.values())
 
 
+def test_a_failed_phase_after_which_nothing_can_be_written_is_the_one_that_is_told(tmp_path: Path):
+    cells = [("setup", "close_all"), ("teardown", "close_files")]
+    example = Example(tmp_path)
+    for cell in cells:
+        example.write(files_of(*cell))
+    example.plan(*(limited(cell[0], faulty_test(*cell)) for cell in cells))
+
+    run = example.verify(*OPTIONS)
+
+    phases = {place: (run.outcomes[place]["failure_evidence"] or {}).get("phase") for place, _ in cells}
+    assert phases == {"setup": "setup", "teardown": "teardown"}, str(run)
+
+
 STARTS = "import pathlib, time\npathlib.Path('started').touch()\ntime.sleep(600)"
 
 
