@@ -352,9 +352,7 @@ def _serve_lanes(connections: Sequence[socket.socket], group: int, copies: list[
 
 def _serve_lane(connection: socket.socket, group: int, server: int, copies: PageCopies) -> WorkerSpec:
     """Fork a worker for each spec; one that stands by is forked while another works."""
-    try:
-        _send(connection, ("ready", os.getpid(), server))
-    except OSError:  # nobody needs it any more
+    if not _tell(connection, ("ready", os.getpid(), server)):
         os._exit(0)
     waiting = _stand_by(connection, group, copies)
     while isinstance(waiting, _Standby):
@@ -370,10 +368,13 @@ def _serve_lane(connection: socket.socket, group: int, server: int, copies: Page
             if not isinstance(waiting, _Standby):
                 return waiting
         pid = waiting.pid
-        _send(connection, pid)
+        if not _tell(connection, pid):
+            break
         waiting = _stand_by(connection, group, copies)
-        if isinstance(waiting, _Standby):
-            _send(connection, _wait(pid, own_session=request[1], beside=waiting.pid))
+        if isinstance(waiting, _Standby) and not _tell(
+            connection, _wait(pid, own_session=request[1], beside=waiting.pid)
+        ):
+            break
     if isinstance(waiting, _Standby):
         waiting.dismiss()
         os._exit(0)
@@ -531,6 +532,15 @@ def _prctl(option: int, value: int) -> None:
 
 
 # -- messages -----------------------------------------------------------------------------------------
+
+
+def _tell(connection: socket.socket, value: object) -> bool:
+    """Send the parent a message. Return whether it still listens: an interrupted run does not."""
+    try:
+        _send(connection, value)
+    except OSError:
+        return False
+    return True
 
 
 def _send(connection: socket.socket, value: object, descriptors: Sequence[int] = ()) -> None:

@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import gc
 import os
-import signal
 import sys
 import time
 import traceback
@@ -18,6 +17,7 @@ from _pytest.config import create_terminal_writer
 from planner.edges.file_writer import prepare_place, screen_apart
 from pytest_planverify.options import REWRITING, Settings, read_settings, require_known_options
 from pytest_planverify.session.fork_server import ForkServer, ForkServerDied, lanes_of_last_run
+from pytest_planverify.session.interrupts import stop_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from pytest_planverify.observe.spec import Start
     from pytest_planverify.session.fork_server import Lane
     from pytest_planverify.session.prepare import Prepared, RunFacts
-
-
-PATIENCE = 3
-"""So many requests to stop are one; who asks more often is not listened to, and the run ends at once."""
 
 
 def supervise(config: pytest.Config) -> int:
@@ -50,7 +46,7 @@ def supervise(config: pytest.Config) -> int:
     _put_last(paths)
     try:
         apart = None if settings.collect_only else settings.outcomes
-        with _own_interrupts(), _rare_collections(), screen_apart(apart):
+        with stop_in_order(), _rare_collections(), screen_apart(apart):
             return _verify(config, settings, server, paths, ahead)
     finally:
         if server is not None:
@@ -157,34 +153,6 @@ def _rare_collections() -> Generator[None]:
             gc.unfreeze()  # now they count as old, and are not searched for being many
         gc.set_threshold(*before)
         atexit.register(gc.freeze)
-
-
-@contextlib.contextmanager
-def _own_interrupts() -> Generator[None]:
-    """Let Ctrl-C and a request to terminate stop the run in order, whatever it was started under.
-
-    Asked again while it stops, it goes on stopping: it would leave processes behind, write nothing.
-    """
-    asked = 0
-
-    def interrupt(number: int, frame: object) -> None:
-        nonlocal asked
-        asked += 1
-        if asked == 1 or asked > PATIENCE:
-            raise KeyboardInterrupt
-
-    wanted = {signal.SIGINT: interrupt, signal.SIGTERM: interrupt}
-    previous: dict[signal.Signals, Any] = {}
-    try:
-        for number, handler in wanted.items():
-            previous[number] = signal.signal(number, handler)
-    except ValueError:  # not the main thread of a program that called pytest.main()
-        pass
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 class _Run:
