@@ -499,7 +499,8 @@ def _clear_up_after(parent: int) -> None:
     def clear_up(number: int, frame: object) -> None:
         if os.getpid() == base and os.getppid() != parent:  # and not sent by somebody else
             end_orphans(parent)
-            os._exit(1)
+            # What is done at an exit, as by coverage.py, may wait for a lock that this signal interrupted.
+            os.kill(base, signal.SIGKILL)
 
     signal.signal(_PARENT_DIED, clear_up)
     _prctl(_PR_SET_PDEATHSIG, _PARENT_DIED)
