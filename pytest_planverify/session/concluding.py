@@ -51,14 +51,19 @@ def conclude(facts: RunFacts, prepared: Sequence[Prepared], *, interrupted: bool
     duration_ms = round((time.monotonic() - facts.started) * 1000)
     told = Telling(facts, found, opinions.notes, interrupted, now(), duration_ms)
     document = told.document(prepared)
-    report = facts.reporting.report(
-        document,
-        [each.flat for each in prepared],
-        scratch=prepared[0].folder.path / "reports",
-        started=facts.started_epoch,
-        script_paths=facts.script_paths,
-        color=facts.tw.hasmarkup,
-    )
+    report = None
+    if facts.reporting.given is not None:
+        from pytest_planverify.reports.reporter_session import report_criteria
+
+        report = report_criteria(
+            facts.reporting,
+            document,
+            [each.flat for each in prepared],
+            scratch=prepared[0].folder.path / "reports",
+            started=facts.started_epoch,
+            script_paths=facts.script_paths,
+            color=facts.tw.hasmarkup,
+        )
     if report is not None and report.reason is not None:
         for each in prepared:
             each.run.explain(report.reason)

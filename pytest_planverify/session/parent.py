@@ -116,9 +116,9 @@ def _facts(
     tw: TerminalWriter,
 ) -> RunFacts:
     from pytest_planverify.reports.progress import Progress
+    from pytest_planverify.reports.reporters import Reporting
     from pytest_planverify.session.confirm import ConfirmationBudget
     from pytest_planverify.session.prepare import RunFacts, now
-    from pytest_planverify.session.reporters import Reporting
     from pytest_planverify.session.run_folder import new_run_id
 
     return RunFacts(

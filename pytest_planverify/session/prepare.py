@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.options import Settings
     from pytest_planverify.reports.progress import Progress
+    from pytest_planverify.reports.reporters import Reporting
     from pytest_planverify.session.chosen import ChosenPlan
     from pytest_planverify.session.confirm import ConfirmationBudget
     from pytest_planverify.session.demands import Demands
     from pytest_planverify.session.fork_server import ForkServer
-    from pytest_planverify.session.reporters import Reporting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ class Job:
     @property
     def key(self) -> str:
         """Names the criterion among all plans of the run."""
-        return criterion_key(self.plan, self.todo.id, self.criterion.id)
+        return f"{self.plan.path}::{self.todo.id}::{self.criterion.id}"
 
     @property
     def spec(self) -> CommandSpec:
@@ -76,11 +76,6 @@ class Job:
 
 _START_VARIABLES = ("PYTHON", "LC_", "LANG", "LD_", "DYLD_", "MALLOC_")
 """Beginnings of variables that the interpreter or the C library reads when a process starts."""
-
-
-def criterion_key(plan: LoadedPlan, todo_id: str, criterion_id: str) -> str:
-    """Return the name of a criterion among all plans of a run."""
-    return f"{plan.path}::{todo_id}::{criterion_id}"
 
 
 def run_order(todos: Iterable[Todo], children: Mapping[str, Sequence[str]]) -> tuple[Todo, ...]:

@@ -20,15 +20,15 @@ from _pytest.config.findpaths import determine_setup
 
 from planner.catalog.pytest_arguments import parse_pytest_arguments
 from pytest_planverify.observe.spec import HARMLESS_PLUGINS, Narrowing, Sandbox, Start, WorkerSpec
-from pytest_planverify.session.cold import ColdLane
-from pytest_planverify.session.fork_server import CannotFork, ForkServerDied
-from pytest_planverify.session.records import WorkerRecord
-from pytest_planverify.session.reporter_options import (
+from pytest_planverify.reports.reporters import (
     GivenOptions,
     confirmation_start,
     relay_file,
     worker_start,
 )
+from pytest_planverify.session.cold import ColdLane
+from pytest_planverify.session.fork_server import CannotFork, ForkServerDied
+from pytest_planverify.session.records import WorkerRecord
 from pytest_planverify.session.watch import Watcher
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from planner.edges.plan_file import LoadedPlan
     from planner.edges.plan_tree import FlatPlan
     from pytest_planverify.options import Settings
+    from pytest_planverify.reports.reporters import Reporting
     from pytest_planverify.session.fork_server import ForkServer, Lane
-    from pytest_planverify.session.reporters import Reporting
     from pytest_planverify.session.run_folder import RunFolder
     from pytest_planverify.session.schedule import Job
     from pytest_planverify.session.watch import Listener
@@ -352,7 +352,8 @@ class Workers:
         if not self.reporting.is_needed(given, root, invocation.selections):
             return (*self._settings.worker_args, *invocation.args), (), None
         start = worker_start(given, invocation.args, scratch=scratch, name=name)
-        relay = self.reporting.relays[job.key] = relay_file(scratch, name)
+        relay = relay_file(scratch, name)
+        self.reporting.relays[job.plan.path, job.todo.id, job.criterion.id] = relay
         return start.args, tuple(start.env.items()), relay
 
     def _start(self, root: str, given: PytestInvocation, env: tuple[tuple[str, str], ...]) -> Start:

@@ -12,14 +12,18 @@ from pathlib import Path
 from real_command import Finished, run_pytest, unmeasured
 
 from pytest_planverify.observe import relay
-from pytest_planverify.session.criterion_reports import CriterionResult
-from pytest_planverify.session.reporter_options import (
+from pytest_planverify.reports.reporter_session import (
+    CriterionResult,
+    ReportingResult,
+    reporting_spec,
+    run_reporting_session,
+)
+from pytest_planverify.reports.reporters import (
     GivenOptions,
     confirmation_start,
     relay_file,
     worker_start,
 )
-from pytest_planverify.session.reporting import ReportingResult, reporting_spec, run_reporting_session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +103,6 @@ def criterion(
         nodeid=f"plan.yaml::{todo}::{kind} {text}",
         todo=todo,
         plan="plan.yaml",
-        line=3,
         kind=kind,
         verdict=verdict,
         quarantined=False,

@@ -19,8 +19,8 @@ from example_project import Example
 from real_command import Finished, run_pytest
 from reporting_driver import Reported, criterion, run_criteria
 
-from pytest_planverify.session.criterion_reports import CriterionResult
-from pytest_planverify.session.reporter_options import GivenOptions
+from pytest_planverify.reports.reporter_session import CriterionResult
+from pytest_planverify.reports.reporters import GivenOptions
 
 FILES = {
     "conftest.py": """
@@ -408,7 +408,7 @@ def test_a_plan_of_which_only_an_artifact_is_red_is_red_for_reporters(example: E
 
     (suite,) = ET.parse(example.root / "junit.xml").getroot()
     assert (suite.get("tests"), suite.get("failures"), run.result.exit_status) == ("1", "1", 1), str(run)
-    assert re.search(r"^::error file=plan.yaml,line=3::.*does not exist", run.result.text, re.MULTILINE)
+    assert re.search(r"^::error file=plan.yaml,line=1::.*does not exist", run.result.text, re.MULTILINE)
 
 
 def test_a_test_that_killed_its_worker_is_a_failure(example: Example):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from planner.model.outcome import Check, Outcome, OutcomeDocument
-from pytest_planverify.session.criterion_reports import CriterionResult, criterion_results
+from pytest_planverify.reports.reporter_session import CriterionResult, criterion_results
 
 RUN = {
     "run_id": "r1",
@@ -44,11 +44,7 @@ def results(*checks: dict[str, Any], failures: tuple[dict[str, Any], ...] = ()) 
     def relay(outcome: Outcome, check: Check) -> Path | None:
         return Path(f"/relay/{outcome.todo_id}-{check.id}") if check.kind == "test" else None
 
-    return list(
-        criterion_results(
-            document, roots=lambda outcome: Path("/project"), relays=relay, lines=lambda outcome: 7
-        )
-    )
+    return list(criterion_results(document, roots=lambda outcome: Path("/project"), relays=relay))
 
 
 def check(kind: str, verdict: str, **keys: Any) -> dict[str, Any]:
@@ -110,7 +106,7 @@ def test_a_failure_has_the_reason_and_what_the_diagnosis_adds() -> None:
     assert call["longrepr"]["reprtraceback"]["reprentries"][0]["data"]["lines"] == [
         "out/x.json does not exist\n\nARTIFACT_MISSING: Write out/x.json.\n"
     ]
-    assert call["location"] == ("plans/plan.yaml", 6, "t1.artifact artifact(0)")
+    assert call["location"] == ("plans/plan.yaml", None, "t1.artifact artifact(0)")
     assert call["user_properties"] == [("todo", "t1"), ("verdict", "failed")]
 
 

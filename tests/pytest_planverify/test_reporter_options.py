@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pytest_planverify.session.reporter_options import (
+from pytest_planverify.reports.reporters import (
     ANNOTATIONS,
     GivenOptions,
     allure_folder,

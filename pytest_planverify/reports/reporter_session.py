@@ -2,11 +2,16 @@
 
 It is what the controller of pytest-xdist is. It has the user's options, plugins and conftests, collects and
 runs nothing, and replays the reports that the workers wrote (:mod:`pytest_planverify.observe.relay`) and
-those of criteria that are no tests (:mod:`.criterion_reports`), each test once. So reporters write one file
+those of criteria that are no tests, each test once. So reporters write one file
 of the whole, coverage is combined, reported and held to its limit, and what plugins say after the tests is
 said once. It is a process of its own, started once all reports are known::
 
-    python -m pytest_planverify.session.reporting SPECFILE
+    python -m pytest_planverify.reports.reporter_session SPECFILE
+
+Reporters know nothing but reports of tests, so a criterion that is no test becomes one whose node id names
+plan file, todo and criterion: ``plan.yaml::t2_indicators::artifact out/x.json``. What failed is a failure
+with its reason; what waits for somebody, was not run or could not be told is skipped with its reason, and
+never passed.
 """
 
 from __future__ import annotations
@@ -28,18 +33,178 @@ import pytest
 
 from planner.catalog.pytest_arguments import split_options
 from pytest_planverify.observe.relay import dump_line, load_lines
-from pytest_planverify.session.criterion_reports import CriterionResult
-from pytest_planverify.session.reporter_options import allure_folder, measured_files, reporting_start
+from pytest_planverify.reports.reporters import allure_folder, measured_files, reporting_start
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_planverify.session.reporter_options import GivenOptions
+    from planner.edges.plan_tree import FlatPlan
+    from planner.model.outcome import Check, Outcome, OutcomeDocument
+    from pytest_planverify.reports.reporters import GivenOptions, Reporting
 
-_MODULE = "pytest_planverify.session.reporting"
+_MODULE = "pytest_planverify.reports.reporter_session"
+
+_ANSWER = "answer.json"
+"""Beside the spec of a session: what became of it."""
 
 TIME_LIMIT_SECONDS = 600.0
 """Reporters that upload something may be slow; one that hangs must not hold up the run for ever."""
+
+
+_RED = frozenset({"failed", "error", "timeout", "crashed", "flaky"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriterionResult:
+    """What one criterion of the run said, and where the reports of its tests are."""
+
+    nodeid: str
+    """Under which it is reported itself."""
+    todo: str
+    plan: str
+    """The plan's file, relative to the root of the top plan."""
+    kind: str
+    verdict: str
+    quarantined: bool
+    reason: str
+    details: str
+    """What the diagnosis adds to the reason; may be empty."""
+    seconds: float
+    taken_from: str | None
+    """The run that reached the verdict, where it was not this one."""
+    root: str
+    """The node ids of its tests start here."""
+    relay: str | None
+    """The file with the reports of its worker."""
+    tests: tuple[tuple[str, str, float, str], ...]
+    """Node id, outcome, seconds, reason: of every test, also of those that the worker could not report."""
+
+    @property
+    def outcome(self) -> str:
+        """The outcome of the criterion as reporters know outcomes."""
+        if self.verdict in _RED and not self.quarantined:
+            return "failed"
+        return "passed" if self.verdict == "passed" else "skipped"
+
+    def own_reports(self) -> list[dict[str, Any]]:
+        """Return the reports of the criterion itself, as of a test."""
+        reports = self._reports(self.nodeid, self.plan, self.outcome, self.reason, self.seconds)
+        for report in reports:
+            report["user_properties"] = [*self.properties, ("verdict", self.verdict)]
+        return reports
+
+    def reports_of_test(
+        self, nodeid: str, outcome: str, seconds: float, reason: str
+    ) -> list[dict[str, Any]]:
+        """Return reports of a test that no worker reported to its end, by what the outcome says of it."""
+        told = "passed" if outcome in ("passed", "xpassed") else "failed" if outcome in _RED else "skipped"
+        why = reason or self.reason or f"the test was not reported: {outcome}"
+        reports = self._reports(nodeid, nodeid.partition("::")[0], told, why, seconds)
+        if outcome in ("xfailed", "xpassed"):
+            reports[-2]["wasxfail"] = reason
+        return reports
+
+    def _reports(
+        self, nodeid: str, path: str, outcome: str, reason: str, seconds: float
+    ) -> list[dict[str, Any]]:
+        """Return the reports of the phases; the one before the last is that of the outcome."""
+        longrepr: object = None
+        if outcome == "failed":
+            longrepr = _failure(path, reason, f"{reason}\n\n{self.details}" if self.details else reason)
+        elif outcome == "skipped":
+            longrepr = (path, 1, f"Skipped: {reason}")
+        common: dict[str, Any] = {
+            "$report_type": "TestReport",
+            "nodeid": nodeid,
+            "location": (path, None, nodeid.partition("::")[2].replace("::", ".") or nodeid),
+            "keywords": {},
+            "sections": [],
+            "start": 0,
+            "stop": 0,
+            "user_properties": self.properties,
+        }
+        passed = {**common, "outcome": "passed", "longrepr": None, "duration": 0}
+        found = {**common, "outcome": outcome, "longrepr": longrepr, "duration": seconds}
+        if outcome == "skipped":
+            return [{**found, "when": "setup"}, {**passed, "when": "teardown"}]
+        return [{**passed, "when": "setup"}, {**found, "when": "call"}, {**passed, "when": "teardown"}]
+
+    @property
+    def properties(self) -> list[tuple[str, str]]:
+        """User properties that say which todo a report belongs to."""
+        taken = [] if self.taken_from is None else [("from_run", self.taken_from)]
+        return [("todo", self.todo), *taken]
+
+
+def criterion_results(
+    document: OutcomeDocument,
+    *,
+    roots: Callable[[Outcome], Path],
+    relays: Callable[[Outcome, Check], Path | None],
+) -> Iterator[CriterionResult]:
+    """Return the criteria of a run in the order of its outcomes, which is the plan's.
+
+    ``roots`` gives the root that a todo's node ids start from, ``relays`` the file of a criterion's worker.
+    """
+    paths = {plan.todo_list_id: plan.path for plan in document.plans}
+    for outcome in document.outcomes:
+        plan = paths.get(outcome.plan or "", outcome.plan or document.plans[0].path)
+        taken: set[str] = set()
+        for check in outcome.checks:
+            failures = [each for each in outcome.failures if each.check_id == check.id]
+            yield CriterionResult(
+                nodeid=_unique(f"{plan}::{outcome.todo_id}::{_name(check)}", check.id, taken),
+                todo=outcome.todo_id,
+                plan=plan,
+                kind=check.kind,
+                verdict=check.verdict,
+                quarantined=check.quarantined is not None,
+                reason=check.reason
+                or next((each.because for each in failures if each.because), "")
+                or f"the verdict is {check.verdict}",
+                details="\n\n".join(
+                    text
+                    for each in failures
+                    for text in (
+                        each.stack_trace_head,
+                        f"{each.category}: {each.suggestion or each.because}",
+                    )
+                    if text and text != check.reason
+                ),
+                seconds=check.duration_ms / 1000,
+                taken_from=check.taken_from,
+                root=str(roots(outcome)),
+                relay=None if (path := relays(outcome, check)) is None else str(path),
+                tests=tuple(
+                    (test.nodeid, str(test.outcome), test.duration_ms / 1000, test.reason or "")
+                    for test in check.tests
+                ),
+            )
+
+
+def _failure(path: str, reason: str, text: str) -> dict[str, Any]:
+    """Return what pytest serializes of an exception: summaries show its message, reports its text."""
+    entry = {"type": "ReprEntryNative", "data": {"lines": [f"{text}\n"]}}
+    return {
+        "reprcrash": {"path": path, "lineno": 1, "message": reason},
+        "reprtraceback": {"reprentries": [entry], "extraline": None, "style": "native"},
+        "sections": [],
+        "chain": None,
+    }
+
+
+def _name(check: Check) -> str:
+    """Name a criterion so that no reporter takes the name apart at brackets or double colons."""
+    text = check.cmd if check.cmd and check.kind == "test" else check.title or check.cmd or check.id
+    kind = f"{check.kind} ".replace("_", " ")
+    return kind + text.replace("::", ":").replace("[", "(").replace("]", ")")
+
+
+def _unique(nodeid: str, check_id: str, taken: set[str]) -> str:
+    if nodeid in taken:
+        nodeid += f" ({check_id.replace('[', ' ').replace(']', '')})"
+    taken.add(nodeid)
+    return nodeid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +285,57 @@ def _allure_parts(scratch: Path, criteria: Iterable[CriterionResult]) -> tuple[s
     return tuple(str(scratch / "allure" / Path(each.relay).stem) for each in criteria if each.relay)
 
 
+def report_criteria(
+    reporting: Reporting,
+    document: OutcomeDocument,
+    plans: Sequence[FlatPlan],
+    *,
+    scratch: Path,
+    started: float,
+    script_paths: tuple[str, ...],
+    color: bool,
+) -> ReportingResult:
+    """Let the user's reporters tell of all criteria. Return what they say.
+
+    ``scratch`` is the folder that workers left their reports in, ``started`` when the run began, in seconds
+    since 1970.
+    """
+    assert reporting.given is not None
+    owners = {
+        (flat.loaded.plan.todo_list_id, todo.id): flat.owner(todo.id)
+        for flat in plans
+        for todo in flat.loaded.plan.items
+    }
+
+    def relay_of(outcome: Outcome, check: Check) -> Path | None:
+        owner = owners[outcome.plan or "", outcome.todo_id]
+        return reporting.relays.get((owner.path, outcome.todo_id, check.id))
+
+    selections = [
+        text
+        for flat in plans
+        for criteria in flat.loaded.criteria.values()
+        for criterion in criteria
+        if criterion.command is not None and criterion.command.pytest is not None
+        for text in criterion.command.pytest.selections
+    ]
+    spec = reporting_spec(
+        reporting.given,
+        root=plans[0].loaded.root,
+        selections=selections,
+        criteria=criterion_results(
+            document,
+            roots=lambda outcome: owners[outcome.plan or "", outcome.todo_id].root,
+            relays=relay_of,
+        ),
+        scratch=scratch,
+        started=started,
+        python_path=script_paths,
+        color=color,
+    )
+    return run_reporting_session(spec)
+
+
 def run_reporting_session(spec: ReportingSpec, *, env: Mapping[str, str] | None = None) -> ReportingResult:
     """Run the session in an interpreter of its own, and wait for it.
 
@@ -152,7 +368,7 @@ def run_reporting_session(spec: ReportingSpec, *, env: Mapping[str, str] | None 
             except subprocess.TimeoutExpired:
                 status, timed_out = pytest.ExitCode.INTERNAL_ERROR, True
         text = output.read_bytes().decode("utf-8", "replace").strip("\n")
-        answer = next(load_lines(_lines(_answer_file(spec_file))), None)
+        answer = next(load_lines(_lines(spec_file.with_name(_ANSWER))), None)
     if answer is not None:
         return ReportingResult(**answer, exit_status=status, text=text)
     what = f"went on for {TIME_LIMIT_SECONDS:g} s" if timed_out else f"ended with status {status}"
@@ -161,10 +377,6 @@ def run_reporting_session(spec: ReportingSpec, *, env: Mapping[str, str] | None 
         text=text,
         reason=f"the session of the reporters {what} before it was done; its output says why",
     )
-
-
-def _answer_file(spec_file: Path) -> Path:
-    return spec_file.with_name("answer.json")
 
 
 def _lines(path: Path) -> list[bytes]:
@@ -192,17 +404,17 @@ def main(spec_path: str) -> int:
             "tests": replay.tests,
             "failed": replay.failed,
         }
-        _answer_file(Path(spec_path)).write_bytes(dump_line(answer))
+        Path(spec_path).with_name(_ANSWER).write_bytes(dump_line(answer))
     return status
 
 
 class _Test:
     """The reports of one test by one worker, and what else was relayed of it."""
 
-    def __init__(self, nodeid: str) -> None:
+    def __init__(self, nodeid: str, reports: Iterable[dict[str, Any]] = ()) -> None:
         self.nodeid = nodeid
         self.location: Any = None
-        self.reports: list[dict[str, Any]] = []
+        self.reports = list(reports)
         self.warnings: list[dict[str, Any]] = []
         self.xml_attributes: dict[str, str] = {}
 
@@ -368,7 +580,7 @@ class _Replay:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None]:
         """Let everything be heard that is said after the tests, but what the run's own screen shows."""
-        self._unmute(terminalreporter)
+        self._unmute()
         if not self._spec.shows_failures:
             terminalreporter.summary_failures = terminalreporter.summary_errors = lambda: None
         if not self._spec.shows_summary:
@@ -381,14 +593,14 @@ class _Replay:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_internalerror(self) -> None:
-        self._unmute_whatever()
+        self._unmute()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:
-        self._unmute_whatever()
+        self._unmute()
 
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage, nodeid: str) -> None:
-        self._warnings_seen.add(_key(str(warning_message.message), warning_message.filename, nodeid))
+        self._warnings_seen.add((str(warning_message.message), warning_message.filename, nodeid))
 
     def _mute(self, config: pytest.Config) -> None:
         """Have what pytest shows of running tests, the dots and headers, written nowhere."""
@@ -401,15 +613,11 @@ class _Replay:
             silent.hasmarkup, silent.fullwidth = reporter._tw.hasmarkup, reporter._tw.fullwidth
             reporter._tw = silent
 
-    def _unmute(self, reporter: Any) -> None:
+    def _unmute(self) -> None:
         if self._writer is not None:
             reporter, reporter._tw = self._writer
             reporter.currentfspath = None  # no line is begun
             self._writer = None
-
-    def _unmute_whatever(self) -> None:
-        if self._writer is not None:
-            self._unmute(self._writer[0])
 
     def _place_coverage(self, config: pytest.Config) -> None:
         """Put what the workers measured where pytest-cov combines it: beside its data file."""
@@ -432,7 +640,7 @@ class _Replay:
                 worker is not None and any(each["outcome"] == "failed" for each in worker.collect_reports)
             )
             if criterion.kind != "test" or (criterion.outcome != "passed" and not explained):
-                tests.append(_test_of(criterion.nodeid, criterion.own_reports()))
+                tests.append(_Test(criterion.nodeid, criterion.own_reports()))
             for test in tests:
                 earlier = found.get(test.nodeid)
                 if earlier is None or (test.has_failed and not earlier.has_failed):
@@ -459,7 +667,7 @@ class _Replay:
             if test is not None and test.reports:  # what it printed until then
                 for data in reports[1:]:
                     data["sections"] = test.reports[-1].get("sections", [])
-            tests[nodeid] = _test_of(nodeid, reports)
+            tests[nodeid] = _Test(nodeid, reports)
         return list(tests.values())
 
     def _replay_sessions(self, config: pytest.Config, workers: Iterable[_Worker]) -> None:
@@ -476,7 +684,7 @@ class _Replay:
                     report = config.hook.pytest_report_from_serializable(config=config, data=data)
                     config.hook.pytest_collectreport(report=report)
             for record in worker.warnings:
-                if _key(record["message"], record["filename"], "") not in self._warnings_seen:
+                if (record["message"], record["filename"], "") not in self._warnings_seen:
                     _replay_warning(config, record)
             for name, value in worker.suite_properties:
                 if xml is not None and (name, value) not in properties:
@@ -500,12 +708,6 @@ class _Replay:
         for record in test.warnings:
             _replay_warning(config, record)
         hook.pytest_runtest_logfinish(nodeid=test.nodeid, location=location)
-
-
-def _test_of(nodeid: str, reports: list[dict[str, Any]]) -> _Test:
-    test = _Test(nodeid)
-    test.reports = reports
-    return test
 
 
 def _replay_warning(config: pytest.Config, record: dict[str, Any]) -> None:
@@ -536,10 +738,6 @@ def _category(module: str, name: str) -> type[Warning]:
     if known is None:
         return type(name.rpartition(".")[2], (Warning,), {"__module__": module})
     return cast("type[Warning]", known)
-
-
-def _key(message: str, filename: str, nodeid: str) -> tuple[object, ...]:
-    return message, filename, nodeid
 
 
 def _coverage_reason(config: pytest.Config) -> str | None:

@@ -2,9 +2,9 @@
 
 Every acceptance criterion runs in a worker of its own, and a red one once more to confirm it. A reporter
 that writes one file at the end of a session must be there once, in the reporting session
-(:mod:`pytest_planverify.session.reporting`), wherever it was asked for: on the command line, in ``addopts``
-of the ini file, or in ``PYTEST_ADDOPTS``. One table says so for the reporters that are known. Options that
-no table knows go everywhere; the reporting session comes last, so that a file of one name then holds all.
+(:mod:`.reporter_session`), wherever it was asked for: on the command line, in ``addopts`` of the ini file,
+or in ``PYTEST_ADDOPTS``. One table says so for the reporters that are known. Options that no table knows go
+everywhere; the reporting session comes last, so that a file of one name then holds all.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from planner.catalog.pytest_arguments import GivenOption, split_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    import pytest
 
 
 class Place(Enum):
@@ -339,3 +341,26 @@ def _absolute(option: GivenOption, directory: Path) -> GivenOption:
     else:
         return option
     return option._replace(words=(f"{option.name}={value}",), value=value)
+
+
+class Reporting:
+    """The reports of one run."""
+
+    def __init__(self, config: pytest.Config, *, wanted: bool = True) -> None:
+        """Nothing is reported of a run that is not ``wanted`` by a user, but made to be compared with."""
+        self._config = config
+        self._wanted = wanted
+        self._needed: bool | None = None
+        self.given: GivenOptions | None = None
+        """The options of the run, where anybody asks for reports."""
+        self.relays: dict[tuple[Path, str, str], Path] = {}
+        """By plan file, todo and criterion, the file of its worker's serialized reports."""
+
+    def is_needed(self, given: GivenOptions, root: str, selections: Iterable[str]) -> bool:
+        """Return whether anybody asks for the reports, as the first command of the run shows."""
+        if self._needed is None:
+            plugins = self._config.pluginmanager.list_name_plugin()
+            conftests = initial_conftests(Path(root), selections)
+            self._needed = self._wanted and is_reporting_needed(given, plugins, conftests)
+            self.given = given if self._needed else None
+        return self._needed
