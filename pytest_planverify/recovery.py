@@ -21,14 +21,11 @@ from planner.edges.plan_folder import PlanFolder
 from planner.edges.plan_tree import FlatPlan, load_tree
 from planner.errors import PlannerError
 from planner.model.outcome import OutcomeDocument, RunInfo
-from pytest_planverify.session.assembling import Assembler, summary_of
 from pytest_planverify.session.check_runs import PlanResult, failed_todos, masked, unreached
-from pytest_planverify.session.documenting import write_reports
 from pytest_planverify.session.exit_status import ExitStatus
-from pytest_planverify.session.past_runs import PastRun, past_runs
-from pytest_planverify.session.root_causes import root_causes
+from pytest_planverify.session.outcomes import Assembler, root_causes, summary_of, write_reports
 from pytest_planverify.session.run_folder import RunFolder, keep_outcomes
-from pytest_planverify.session.run_records import baseline_digest
+from pytest_planverify.session.run_journal import PastRun, baseline_digest, past_runs
 from pytest_planverify.session.schedule import run_order
 
 if TYPE_CHECKING:

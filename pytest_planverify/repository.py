@@ -36,7 +36,7 @@ class Repository:
     @classmethod
     def around(cls, folder: Path) -> Repository | None:
         """The repository of a folder that it does not ignore; ``None`` where there is none, or no git."""
-        if not any((each / ".git").exists() for each in (folder, *folder.parents)):
+        if top_of(folder) is None:
             return None
         words = ("rev-parse", "--show-toplevel", "--show-prefix", "--absolute-git-dir", "--git-common-dir")
         try:
@@ -157,11 +157,17 @@ def may_keep(folder: Path, names: str) -> bool:
     return False
 
 
+def top_of(folder: Path) -> Path | None:
+    """The top folder of the work tree around a folder, by its files alone."""
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+
+
 def _git_folders(folder: Path) -> Iterator[Path]:
     """The folder where git keeps a work tree's own, and the one that all work trees share."""
-    held = next((each / ".git" for each in (folder, *folder.parents) if (each / ".git").exists()), None)
-    if held is None:
+    top = top_of(folder)
+    if top is None:
         return
+    held = top / ".git"
     try:
         if held.is_file():
             pointed = held.read_text("utf-8", "surrogateescape").partition("gitdir:")[2].strip()

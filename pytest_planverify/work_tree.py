@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_planverify.repository import Repository
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 MOST_FILES = 50_000
@@ -123,8 +123,12 @@ class WorkTree:
             yield from (f"{name}/{each}" for each in self._known_to(inner))
 
 
-def walk(root: Path) -> Iterator[str]:
-    """Every file below a folder but those of caches, virtual environments and our own records."""
+def walk(root: Path, is_left_out: Callable[[str], bool] | None = None) -> Iterator[str]:
+    """Every file below a folder but those of caches, virtual environments and our own records.
+
+    ``is_left_out`` says which those are, of files and, by paths that end with a slash, of folders.
+    """
+    is_left_out = is_left_out or _is_left_out
     pending = [""]
     while pending:
         below = pending.pop()
@@ -133,9 +137,9 @@ def walk(root: Path) -> Iterator[str]:
                 for entry in entries:
                     path = f"{below}{entry.name}"
                     if entry.is_dir(follow_symlinks=False):
-                        if entry.name not in CACHES and not _is_left_out(path) and not _is_venv(entry.path):
+                        if not is_left_out(f"{path}/") and not _is_venv(entry.path):
                             pending.append(f"{path}/")
-                    elif not _is_left_out(path):
+                    elif not is_left_out(path):
                         yield path
         except OSError:
             continue

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from planner.model.evidence import AuditEvent, Evidence
-    from planner.model.outcome import TestResult
+    from planner.model.journal import RestsOn
+    from planner.model.outcome import Check, TestResult
     from planner.model.verdicts import Verdict
 
 
@@ -49,3 +50,14 @@ class Judgement:
     def is_red(self) -> bool:
         """Whether it counts as failed."""
         return self.verdict.is_red
+
+
+@dataclass(slots=True, kw_only=True)
+class CheckRun:
+    """One criterion with its verdict and the evidence behind it."""
+
+    check: Check
+    evidence: tuple[Evidence, ...] = ()
+    properties: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
+    rests_on: RestsOn | None = None
+    """The files that the verdict rests on; ``None`` where nobody knows, so on all of them."""

@@ -1,4 +1,4 @@
-"""A criterion with its verdict and what stands behind it, made from whatever looked at it."""
+"""The checks of a plan: made from whatever looked at a criterion, masked where a failure blocks it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from planner.model.kinds import EvidenceKind
 from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
-from planner.model.verdicts import CheckKind, Isolation, Verdict, Witness
+from planner.model.verdicts import Isolation, Verdict, Witness
 from planner.rules.dependencies import blockers
+from pytest_planverify.checks.result import CheckRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -16,24 +17,12 @@ if TYPE_CHECKING:
     from planner.edges.plan_file import LoadedPlan
     from planner.edges.plan_tree import FlatPlan
     from planner.model.evidence import Evidence
-    from planner.model.journal import RestsOn
     from planner.model.outcome import Check, FixtureUse
     from planner.model.plan import Quarantine, Todo
     from planner.rules.criteria import Criterion
     from pytest_planverify.checks.result import CheckResult, Judgement
     from pytest_planverify.session.records import WorkerRecord
     from pytest_planverify.session.schedule import Job
-
-
-@dataclass(slots=True, kw_only=True)
-class CheckRun:
-    """One criterion with its verdict and the evidence behind it."""
-
-    check: Check
-    evidence: tuple[Evidence, ...] = ()
-    properties: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
-    rests_on: RestsOn | None = None
-    """The files that the verdict rests on; ``None`` where nobody knows, so on all of them."""
 
 
 @dataclass(slots=True)
@@ -69,21 +58,19 @@ def of_tests(
     fixture_problem: Evidence | None,
 ) -> CheckRun:
     """What a command's tests said; a data file that cannot be used fails it as well."""
-    from planner.model.outcome import Check  # once there is something to tell: a run begins sooner
-
     verdict, evidence = judgement.verdict, judgement.evidence
     if fixture_problem is not None and verdict is not Verdict.NOT_RUN:
         verdict, evidence = Verdict.FAILED, (fixture_problem, *evidence)
-    check = Check(
-        id=job.criterion.id,
-        kind=CheckKind.TEST,
-        verdict=verdict,
+    first = evidence[0] if verdict.is_red and evidence else None
+    # Why a check failed that no failing test explains.
+    said = first.headline if first is not None and first.kind is not EvidenceKind.TEST else None
+    check = _check(
+        job.criterion,
+        verdict,
+        judgement.reason or said,
         duration_ms=judgement.duration_ms,
-        cmd=job.spec.cmd,
         isolation=isolation,
         isolation_reason=isolation_reason,
-        reason=judgement.reason or _said(verdict, evidence),
-        timeout_seconds=job.spec.timeout_seconds,
         exit_code=judgement.exit_code,
         runs=judgement.runs,
         reds=int(verdict.is_red) if judgement.reds is None else judgement.reds,
@@ -95,31 +82,20 @@ def of_tests(
     return CheckRun(check=check, evidence=evidence, properties=judgement.properties)
 
 
-def _said(verdict: Verdict, evidence: Sequence[Evidence]) -> str | None:
-    """Why a check failed that no failing test explains."""
-    first = evidence[0] if verdict.is_red and evidence else None
-    return first.headline if first is not None and first.kind is not EvidenceKind.TEST else None
-
-
 def of_result(
     todo: Todo, criterion: Criterion, result: CheckResult, *, isolation: Isolation = Isolation.PARENT
 ) -> CheckRun:
     """What a check that is no pytest session said."""
-    from planner.model.outcome import Check
-
-    command = criterion.spec if isinstance(criterion.spec, CommandSpec) else None
-    check = Check(
-        id=criterion.id,
-        kind=criterion.kind,
-        verdict=result.verdict,
+    check = _check(
+        criterion,
+        result.verdict,
+        result.reason,
         duration_ms=result.duration_ms,
-        cmd=None if command is None else command.cmd,
-        title=(result.title or title_of(criterion)) if command is None else None,
         isolation=isolation,
-        reason=result.reason,
-        timeout_seconds=None if command is None else command.timeout_seconds,
         exit_code=result.exit_code,
     )
+    if result.title and check.cmd is None:
+        check = check.model_copy(update={"title": result.title})
     evidence = tuple(
         each.model_copy(update={"contract_path": todo.contract_path}) for each in result.evidence
     )
@@ -128,19 +104,18 @@ def of_result(
 
 def of_skip(criterion: Criterion, reason: str, verdict: Verdict) -> CheckRun:
     """A criterion that was not looked at, and why."""
-    from planner.model.outcome import Check
+    return CheckRun(check=_check(criterion, verdict, reason))
 
-    command = criterion.spec if isinstance(criterion.spec, CommandSpec) else None
-    check = Check(
-        id=criterion.id,
-        kind=criterion.kind,
-        verdict=verdict,
-        cmd=None if command is None else command.cmd,
-        title=None if command is not None else title_of(criterion),
-        reason=reason,
-        timeout_seconds=None if command is None else command.timeout_seconds,
-    )
-    return CheckRun(check=check)
+
+def _check(criterion: Criterion, verdict: Verdict, reason: str | None, **more: Any) -> Check:
+    from planner.model.outcome import Check  # once there is something to tell: a run begins sooner
+
+    spec = criterion.spec
+    if isinstance(spec, CommandSpec):
+        more |= {"cmd": spec.cmd, "timeout_seconds": spec.timeout_seconds}
+    else:
+        more["title"] = title_of(criterion)
+    return Check(id=criterion.id, kind=criterion.kind, verdict=verdict, reason=reason, **more)
 
 
 def unreached(criterion: Criterion, blocked: Sequence[str], why: str = "not reached") -> CheckRun:

@@ -13,6 +13,7 @@ import contextlib
 import gc
 import importlib
 import json
+import mmap
 import os
 import pickle
 import platform
@@ -23,14 +24,13 @@ import struct
 import sys
 import time
 import traceback
+from array import array
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from pytest_planverify.session.orphans import children_of, end_orphans
-from pytest_planverify.session.page_copies import PageCopies
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pytest_planverify.observe.spec import Start, WorkerSpec
@@ -569,3 +569,151 @@ def _receive(connection: socket.socket) -> tuple[Any, list[int]]:
         parts.append(data)
         size -= len(data)
     return pickle.loads(b"".join(parts)), descriptors
+
+
+# -- orphans: what a run had started, when the parent was killed and can do nothing any more ----------
+# The base ends it, and imports nothing for it: what it imports is seen by the workers.
+
+_ORPHAN_SECONDS = 5.0
+_TOKEN = b"PLANVERIFY_PROCESS_TOKEN="
+"""Stands, with the number of the parent behind it, in the environment of every command that it runs."""
+
+
+def end_orphans(parent: int) -> None:
+    """Kill all descendants of this process, and what is left of the commands that the dead parent ran."""
+    deadline = time.monotonic() + _ORPHAN_SECONDS
+    quiet = 0
+    while time.monotonic() < deadline and quiet < 3:  # a process that is just being started is seen late
+        living = dict(_living())
+        found = _below({os.getpid()}, living) | _of_commands(parent, living)
+        quiet = 0 if found else quiet + 1
+        for pid in found:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def children_of(pid: int) -> set[int]:
+    """The processes that a process waits for, the dead among them not; none where there is no ``/proc``."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:
+            return set(map(int, file.read().split()))
+    except OSError:  # a kernel without that list
+        return {each for each, (parent, _) in _living() if parent == pid}
+
+
+def _living() -> Iterator[tuple[int, tuple[int, int]]]:
+    """Every process that is no zombie, with its parent and its session."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/proc"):
+            if not name.isdigit():
+                continue
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    state, parent, _, session = file.read().rpartition(b")")[2].split()[:4]
+            except (OSError, ValueError):  # gone by now
+                continue
+            if state not in b"ZX":
+                yield int(name), (int(parent), int(session))
+
+
+def _below(roots: set[int], living: dict[int, tuple[int, int]]) -> set[int]:
+    found: set[int] = set()
+    pending = set(roots)
+    while pending:
+        pending = {pid for pid, (parent, _) in living.items() if parent in pending} - found - roots
+        found |= pending
+    return found
+
+
+def _of_commands(parent: int, living: dict[int, tuple[int, int]]) -> set[int]:
+    marked = {pid for pid in living if _is_marked(pid, parent)}
+    # The leader of a command's session is the process that waits for it, which bears no mark.
+    leaders = marked | {living[pid][0] for pid in marked}
+    sessions = {living[pid][1] for pid in marked if living[pid][1] in leaders}
+    together = {pid for pid, (_, session) in living.items() if session in sessions}
+    return (marked | together | _below(marked | together, living)) - {os.getpid()}
+
+
+def _is_marked(pid: int, parent: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return any(each.startswith(b"%s%d-" % (_TOKEN, parent)) for each in file.read().split(b"\0"))
+    except OSError:
+        return False
+
+
+# -- page copies --------------------------------------------------------------------------------------
+
+_MOST_RUNS = 8_192
+"""Ranges of neighbouring pages that are kept."""
+_POPULATE_WRITE = 23
+_IS_OWN = (1 << 63) | (1 << 56)
+"""An entry of ``/proc/PID/pagemap``: present, and mapped by this process only. See ``man 5 proc``."""
+
+
+class PageCopies:
+    """Pages of memory that are copied ahead of the process that will write to them.
+
+    A forked process shares its pages until one side writes, and each first write costs a fault. Workers of
+    one lane write to much the same pages. The first tells which ones; the next have them copied in a few
+    system calls, while they stand by and another works. Only Linux can do that; elsewhere nothing happens.
+    """
+
+    def __init__(self) -> None:
+        self._written = mmap.mmap(-1, 8 * (1 + 2 * _MOST_RUNS))
+        """Shared with the workers: how many ranges there are, and of each the address and the size."""
+        self._spaces = _writable_spaces()
+
+    def note(self) -> None:
+        """In a worker at its end: tell the lane what was written to, unless another has."""
+        view = memoryview(self._written).cast("Q")
+        if view[0] or not self._spaces:
+            return
+        runs = array("Q")
+        with suppress(OSError), open("/proc/self/pagemap", "rb", buffering=0) as file:
+            for start, end in self._spaces:
+                file.seek(start // mmap.PAGESIZE * 8)
+                entries = array("Q", file.read((end - start) // mmap.PAGESIZE * 8))
+                own = [index for index, entry in enumerate(entries) if entry & _IS_OWN == _IS_OWN]
+                for first, last in _runs(own):
+                    runs.extend((start + first * mmap.PAGESIZE, (last + 1 - first) * mmap.PAGESIZE))
+        del runs[2 * _MOST_RUNS :]
+        view[1 : 1 + len(runs)] = runs
+        view[0] = len(runs) // 2
+
+    def make(self) -> None:
+        """In a process that was just forked: copy what the others wrote to."""
+        view = memoryview(self._written).cast("Q")
+        if not view[0]:
+            return
+        import ctypes
+
+        advise = ctypes.CDLL(None).madvise
+        advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+        for index in range(1, 1 + 2 * min(view[0], _MOST_RUNS), 2):
+            advise(view[index], view[index + 1], _POPULATE_WRITE)  # an error says that it is not mapped
+
+
+def _runs(indexes: list[int]) -> list[tuple[int, int]]:
+    """Return the first and the last of each row of neighbours."""
+    found: list[tuple[int, int]] = []
+    for index in indexes:
+        if found and index == found[-1][1] + 1:
+            found[-1] = (found[-1][0], index)
+        else:
+            found.append((index, index))
+    return found
+
+
+def _writable_spaces() -> list[tuple[int, int]]:
+    """Return the private parts of this process's memory that may be written to, but for its stack."""
+    found: list[tuple[int, int]] = []
+    if sys.platform.startswith("linux") and os.path.exists("/proc/self/pagemap"):
+        with suppress(OSError), open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                where, flags, *rest = line.split(None, 5)
+                if flags.startswith("rw") and flags.endswith("p") and "[stack]" not in rest[-1]:
+                    start, _, end = where.partition("-")
+                    found.append((int(start, 16), int(end, 16)))
+    return found

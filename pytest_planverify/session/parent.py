@@ -165,8 +165,7 @@ class _Run:
         self._interrupted = False
 
     def run(self) -> int:
-        from pytest_planverify.session.chosen import load_plans
-        from pytest_planverify.session.prepare import Preparing
+        from pytest_planverify.session.prepare import Preparing, load_plans
 
         settings = self._settings
         plans = load_plans(settings.plans)
@@ -177,7 +176,7 @@ class _Run:
                 prepare_place(file)
         prepared = [preparing.prepare(each) for each in plans]
         self._run_plans(prepared)
-        from pytest_planverify.session.concluding import conclude, show_tree
+        from pytest_planverify.session.end import conclude, show_tree
 
         tell = show_tree if settings.collect_only else conclude
         return tell(self._facts, prepared, interrupted=self._interrupted)

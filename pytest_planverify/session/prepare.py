@@ -2,45 +2,45 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from planner.model.plan import Budget
+from planner.edges.plan_tree import FlatPlan, load_tree
+from planner.errors import PlanFileError, PlannerError, PlanTreeError
+from planner.model.plan import Budget, TodoStatus
 from planner.model.plan_ref import PlanRef, SubPlanRef
 from planner.model.verdicts import Verdict
+from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.guards.budget import BudgetWatch
 from pytest_planverify.guards.guarding import Guards
-from pytest_planverify.session.changes import Changes
-from pytest_planverify.session.chosen import todos_in_scope
 from pytest_planverify.session.last_verdicts import COMMANDS, Key, LastVerdicts, Present, last_verdicts
 from pytest_planverify.session.run import PlanRun
 from pytest_planverify.session.run_folder import RunFolder
-from pytest_planverify.session.run_records import RunJournal, open_journal
-from pytest_planverify.session.tree_state import TreeWatch, read_tree
+from pytest_planverify.session.run_journal import RunJournal, open_journal
 from pytest_planverify.session.workers import planned_paths
+from pytest_planverify.tree_state import TreeWatch, read_tree
 from pytest_planverify.work_tree import OWN_REPORTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from _pytest._io import TerminalWriter
 
     from planner.edges.plan_file import LoadedPlan
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.plan import Todo
     from pytest_planverify.baseline import KeptBaseline
-    from pytest_planverify.options import Settings
+    from pytest_planverify.baseline.demands import Demands
+    from pytest_planverify.options import PlanArgument, Scope, Settings
     from pytest_planverify.reports.progress import Progress
     from pytest_planverify.reports.reporters import Reporting
-    from pytest_planverify.session.chosen import ChosenPlan
     from pytest_planverify.session.confirm import ConfirmationBudget
-    from pytest_planverify.session.demands import Demands
     from pytest_planverify.session.fork_server import ForkServer
 
 
@@ -253,7 +253,7 @@ class Preparing:
         asked = any(todo.must_turn_green or todo.must_stay_green for todo in todos)
         if not asked or settings.recording or settings.collect_only or settings.narrows:
             return None
-        from pytest_planverify.session.demands import Demands
+        from pytest_planverify.baseline.demands import Demands
 
         return Demands(flat, baseline)
 
@@ -313,3 +313,109 @@ def _changes(flat: FlatPlan, own: Sequence[Path], baseline: KeptBaseline | None)
 
         changes[top].compare(baseline.snapshot().digests(), WorkTree(top).digests())
     return changes
+
+
+class ChosenPlan(NamedTuple):
+    """One plan with its sub-plans, and what of it is asked for."""
+
+    flat: FlatPlan
+    shown: str
+    todo_ids: list[str] | None
+    """``None`` is all of them."""
+    boundary: Path | None = None
+    """The folder within which the roots must lie."""
+    whole: bool = True
+    """Every sub-plan could be loaded; else only those that hold the todos asked for."""
+
+    @property
+    def plan(self) -> LoadedPlan:
+        """The plan with the todos of its sub-plans."""
+        return self.flat.loaded
+
+
+def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
+    """Load every plan once, with the todos asked for.
+
+    Raises :class:`planner.errors.PlannerError` with the faults of all plan files, and
+    :class:`pytest.UsageError` for a todo that is not there and for two plans of one id.
+    """
+    asked: dict[Path, list[PlanArgument]] = {}
+    for argument in arguments:
+        asked.setdefault(argument.path, []).append(argument)
+    errors: dict[str, PlanFileError] = {}
+    chosen: list[ChosenPlan] = []
+    names: list[list[str]] = []
+    for given in asked.values():
+        named = [each.todo_id for each in given if each.todo_id is not None]
+        wanted = named if len(named) == len(given) else None
+        whole = True
+        try:
+            try:
+                tree = load_tree(given[0].path, boundary=given[0].boundary).load_all()
+            except (PlanFileError, PlanTreeError):
+                if wanted is None:
+                    raise
+                whole = False  # faults of sub-plans that nobody asked for are in nobody's way
+                tree = load_tree(given[0].path, boundary=given[0].boundary).load_all(wanted)
+        except (PlanFileError, PlanTreeError) as error:
+            found = error.errors if isinstance(error, PlanTreeError) else (error,)
+            errors |= {str(each): each for each in found}
+            continue
+        chosen.append(ChosenPlan(tree.flat(), given[0].shown, wanted, given[0].boundary, whole))
+        names.append(named)
+    if errors:
+        raise next(iter(errors.values())) if len(errors) == 1 else PlannerError("\n\n".join(errors))
+    for each, named in zip(chosen, names, strict=True):
+        for todo_id in named:
+            _require_todo(each.plan, each.shown, todo_id)
+    _require_different_ids([each.plan for each in chosen])
+    return chosen
+
+
+def todos_in_scope(chosen: ChosenPlan, scope: Scope) -> list[Todo]:
+    """The todos to verify: those named, or under ``claimed`` the claimed ones and all they depend on.
+
+    Of a parent all todos of its sub-plan are verified with it.
+    """
+    items = chosen.plan.plan.items
+    children = chosen.flat.children
+    if chosen.todo_ids is not None:
+        wanted = _closure(chosen.todo_ids, lambda name: children.get(name, ()))
+        return [todo for todo in items if todo.id in wanted]
+    if scope != "claimed":
+        return list(items)
+    by_id = {todo.id: todo for todo in items}
+    claimed = (todo.id for todo in items if todo.status is TodoStatus.CLAIMED)
+    wanted = _closure(claimed, lambda name: (*by_id[name].dependencies, *children.get(name, ())))
+    return [todo for todo in items if todo.id in wanted]
+
+
+def _closure(start: Iterable[str], following: Callable[[str], Iterable[str]]) -> set[str]:
+    wanted: set[str] = set()
+    pending = list(start)
+    while pending:
+        name = pending.pop()
+        if name not in wanted:
+            wanted.add(name)
+            pending += following(name)
+    return wanted
+
+
+def _require_todo(plan: LoadedPlan, shown: str, todo_id: str) -> None:
+    known = [todo.id for todo in plan.plan.items]
+    if todo_id in known:
+        return
+    alike = difflib.get_close_matches(todo_id, known, n=1)
+    hint = f"did you mean {shown}::{alike[0]}?" if alike else f"it has {', '.join(known[:8])}"
+    raise pytest.UsageError(f"{shown}: the plan has no todo {todo_id!r}; {hint}")
+
+
+def _require_different_ids(plans: Sequence[LoadedPlan]) -> None:
+    seen: dict[str, LoadedPlan] = {}
+    for plan in plans:
+        other = seen.setdefault(plan.plan.todo_list_id, plan)
+        if other is not plan:
+            raise pytest.UsageError(
+                f"{other.path} and {plan.path} are both {plan.plan.todo_list_id!r}: give each plan of a "
+                "run a todo_list_id of its own"
+            )

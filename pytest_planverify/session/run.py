@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from planner.model.verdicts import CheckKind, Isolation, TestOutcome, Verdict, Witness
 from planner.rules.dependencies import blockers
+from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.guards.budget import BudgetExceeded
-from pytest_planverify.session.basis import FileDigests
 from pytest_planverify.session.check_runs import (
-    CheckRun,
     PlanResult,
     failed_todos,
     is_settled,
@@ -31,7 +30,7 @@ from pytest_planverify.session.judge import (
     judge,
     judge_missing_files,
 )
-from pytest_planverify.session.last_verdicts import COMMANDS, Key, LastVerdicts
+from pytest_planverify.session.last_verdicts import COMMANDS, FileDigests, Key, LastVerdicts
 from pytest_planverify.session.schedule import Job, Schedule, run_order
 from pytest_planverify.session.workers import file_part, line_of
 
@@ -44,17 +43,17 @@ if TYPE_CHECKING:
     from planner.model.outcome import Check
     from planner.model.plan import Todo
     from planner.rules.criteria import Criterion
+    from pytest_planverify.baseline.demands import Demands
     from pytest_planverify.checks.result import Judgement
     from pytest_planverify.guards import Violation
     from pytest_planverify.guards.budget import BudgetWatch
     from pytest_planverify.options import Settings
     from pytest_planverify.reports.progress import Progress
     from pytest_planverify.session.confirm import ConfirmationBudget
-    from pytest_planverify.session.demands import Demands
-    from pytest_planverify.session.evaluating import Evaluator
+    from pytest_planverify.session.evaluation import Evaluator
     from pytest_planverify.session.records import WorkerRecord
     from pytest_planverify.session.run_folder import RunFolder
-    from pytest_planverify.session.run_records import RunJournal
+    from pytest_planverify.session.run_journal import RunJournal
     from pytest_planverify.session.workers import Workers
 
 LEFT_OUT = "left out of this run"
@@ -405,7 +404,7 @@ class PlanRun:
             selections=() if invocation is None else invocation.selections,
             expression="" if invocation is None else expression_of(invocation),
             contract_path=job.todo.contract_path,
-            view=None if self._demands is None else self._demands.view(job),
+            view=None if self._demands is None else self._demands.view(job.todo, job.criterion.id),
         )
 
     def _keep(
@@ -500,7 +499,7 @@ class PlanRun:
         owner = self._flat.owner(todo_id)
         known = self._evaluators.get(owner.root)
         if known is None:
-            from pytest_planverify.session.evaluating import Evaluator  # many runs have tests only
+            from pytest_planverify.session.evaluation import Evaluator  # many runs have tests only
 
             known = Evaluator(self._flat.loaded, owner.root, self._watch.check)
             self._evaluators[owner.root] = known

@@ -33,7 +33,7 @@ FILES = {
                 pathlib.Path(f"file{number}.txt").write_text("x")
     """,
     "breaking.py": """
-        import pytest_planverify.session.concluding as concluding
+        import pytest_planverify.session.end as concluding
 
         def keep_outcomes(document, path):
             raise RuntimeError("a plugin of the user's own")

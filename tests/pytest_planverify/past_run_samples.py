@@ -11,13 +11,12 @@ from planner.model.evidence import Evidence, EvidenceKind
 from planner.model.journal import RestsOn
 from planner.model.outcome import Check, CheckKind, Verdict
 from pytest_planverify.baseline import KeptBaseline
+from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.options import PlanArgument, Settings
-from pytest_planverify.session.check_runs import CheckRun
-from pytest_planverify.session.chosen import ChosenPlan, load_plans
-from pytest_planverify.session.prepare import reference_of
+from pytest_planverify.session.prepare import ChosenPlan, load_plans, reference_of
 from pytest_planverify.session.run_folder import RunFolder
-from pytest_planverify.session.run_records import RunJournal, open_journal
-from pytest_planverify.session.tree_state import TreeWatch
+from pytest_planverify.session.run_journal import RunJournal, open_journal
+from pytest_planverify.tree_state import TreeWatch
 
 PLAN = "killed"
 ITEMS = (

@@ -15,11 +15,12 @@ from planner.model.evidence import Evidence, EvidenceKind
 from planner.model.outcome import Check, CheckKind, Diagnosis, TodoState, Verdict
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Owner, Role
+from pytest_planverify.baseline.changes import Changes
+from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.options import PlanArgument
-from pytest_planverify.session.assembling import Assembler, summary_of, todo_state
-from pytest_planverify.session.changes import Changes
-from pytest_planverify.session.check_runs import CheckRun, PlanResult, masked, title_of
-from pytest_planverify.session.chosen import ChosenPlan, load_plans, todos_in_scope
+from pytest_planverify.session.check_runs import PlanResult, masked, title_of
+from pytest_planverify.session.outcomes import Assembler, summary_of, todo_state
+from pytest_planverify.session.prepare import ChosenPlan, load_plans, todos_in_scope
 
 PASSED, FAILED, FLAKY = Verdict.PASSED, Verdict.FAILED, Verdict.FLAKY
 INCONCLUSIVE, NOT_RUN, HUMAN = Verdict.INCONCLUSIVE, Verdict.NOT_RUN, Verdict.NEEDS_HUMAN

@@ -15,13 +15,11 @@ from planner.model.baseline import Baseline
 from planner.model.evidence import Evidence, Selector
 from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Check, CheckKind, TestOutcome, TestResult, Verdict
-from planner.model.plan import CommandSpec, Todo
-from planner.rules.criteria import STAY_GREEN, TURN_GREEN, command_criterion
+from planner.model.plan import Todo
+from planner.rules.criteria import STAY_GREEN, TURN_GREEN
 from pytest_planverify.baseline import KeptBaseline
-from pytest_planverify.checks.result import Judgement
-from pytest_planverify.session.check_runs import CheckRun
-from pytest_planverify.session.demands import NO_BASELINE, Demands
-from pytest_planverify.session.schedule import Job
+from pytest_planverify.baseline.demands import NO_BASELINE, Demands
+from pytest_planverify.checks.result import CheckRun, Judgement
 
 AT_BASE = {
     "t.py::green": {"outcome": "passed"},
@@ -70,14 +68,6 @@ def run(check_id: str, tests: dict[str, str], verdict: str = "passed") -> CheckR
     results = tuple(TestResult(nodeid=name, outcome=TestOutcome(said)) for name, said in tests.items())
     return CheckRun(
         check=Check(id=check_id, kind=CheckKind.TEST, verdict=Verdict(verdict), cmd="pytest", tests=results)
-    )
-
-
-def job(flat: FlatPlan, wanted: Todo, check_id: str = STAY_GREEN) -> Job:
-    return Job(
-        todo=wanted,
-        criterion=command_criterion(check_id, CommandSpec(cmd="pytest t.py")),
-        plan=flat.loaded,
     )
 
 
@@ -204,7 +194,7 @@ def test_all_stay_green_just_where_each_test_that_was_green_is_green(
         TestResult(nodeid=name, outcome=now) for name, (*_, now) in drawn.items() if now is not None
     )
     reds = tuple(failing(test.nodeid) for test in results if test.outcome.is_red)
-    view = judging.view(job(flat, asked))
+    view = judging.view(asked, STAY_GREEN)
     assert view is not None
     verdict = Verdict.FAILED if reds else Verdict.PASSED
     seen = view(Judgement(verdict=verdict, tests=results, evidence=reds))
@@ -291,7 +281,7 @@ def test_only_a_failure_of_what_was_not_green_is_borne(
     flat: FlatPlan, evidence: Evidence, borne: bool
 ) -> None:
     asked = todo(must_stay_green=["t.py"])
-    view = demands(flat).view(job(flat, asked))
+    view = demands(flat).view(asked, STAY_GREEN)
     assert view is not None
     results = tuple(TestResult(nodeid=name, outcome=TestOutcome.FAILED) for name in evidence.tests)
     red = Judgement(verdict=Verdict.FAILED, tests=results, evidence=(evidence,))
@@ -306,7 +296,7 @@ def test_only_a_failure_of_what_was_not_green_is_borne(
 
 
 def test_what_is_green_but_failed_all_the_same_is_not_borne(flat: FlatPlan) -> None:
-    view = demands(flat).view(job(flat, todo(must_stay_green=["t.py"])))
+    view = demands(flat).view(todo(must_stay_green=["t.py"]), STAY_GREEN)
     assert view is not None
     slow = TestResult(nodeid="t.py::red", outcome=TestOutcome.PASSED)
     red = Judgement(verdict=Verdict.FAILED, tests=(slow,), evidence=(failing("t.py::red"),))
@@ -314,7 +304,7 @@ def test_what_is_green_but_failed_all_the_same_is_not_borne(flat: FlatPlan) -> N
 
 
 def test_where_tests_did_not_run_nothing_is_known_of_them(flat: FlatPlan) -> None:
-    view = demands(flat).view(job(flat, todo(must_stay_green=["t.py"])))
+    view = demands(flat).view(todo(must_stay_green=["t.py"]), STAY_GREEN)
     assert view is not None
     tests = (
         TestResult(nodeid="t.py::red", outcome=TestOutcome.FAILED),
@@ -326,8 +316,8 @@ def test_where_tests_did_not_run_nothing_is_known_of_them(flat: FlatPlan) -> Non
 
 
 def test_only_the_demand_to_stay_green_bears_anything(flat: FlatPlan) -> None:
-    assert demands(flat).view(job(flat, todo(must_turn_green=["t.py"]), TURN_GREEN)) is None
-    assert Demands(flat, None).view(job(flat, todo(must_stay_green="all"))) is None
+    assert demands(flat).view(todo(must_turn_green=["t.py"]), TURN_GREEN) is None
+    assert Demands(flat, None).view(todo(must_stay_green="all"), STAY_GREEN) is None
 
 
 def test_the_demands_of_a_sub_plan_speak_of_its_own_root(tmp_path: Path) -> None:

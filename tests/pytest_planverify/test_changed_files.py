@@ -6,8 +6,7 @@ import subprocess
 from pathlib import Path
 
 from planner.model.kinds import Side
-from pytest_planverify.session.changed_files import MOST, changed_files
-from pytest_planverify.session.changes import Changes
+from pytest_planverify.baseline.changes import MOST, Changes, changed_files
 
 
 def _repository(root: Path) -> None:

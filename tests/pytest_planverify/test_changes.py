@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_planverify.session import changes
-from pytest_planverify.session.changes import Changes
+from pytest_planverify.baseline import changes
+from pytest_planverify.baseline.changes import Changes
 
 
 def git(folder: Path, *args: str) -> None:
@@ -85,7 +85,7 @@ def test_what_the_plugin_itself_writes_is_no_change(repository: Path):
 def test_the_content_of_a_new_file_counts(repository: Path):
     (repository / "new.py").write_text("1")
     first = Changes(repository).of(None)[1]
-    changes._cached_digest.cache_clear()
+    changes._digest.cache_clear()
     (repository / "new.py").write_text("2")
 
     assert Changes(repository).of(None)[1] != first

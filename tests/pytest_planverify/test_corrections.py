@@ -22,8 +22,7 @@ from planner.model.taxonomy import Category
 from pytest_planverify import hookspecs
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.session import opinions as asking
-from pytest_planverify.session.corrections import FILE, Corrections
-from pytest_planverify.session.opinions import Opinions
+from pytest_planverify.session.opinions import FILE, Corrections, Opinions
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import pytest
 
 from planner.model.evidence import EvidenceKind
 from planner.model.outcome import TestOutcome, Verdict, Witness
-from pytest_planverify.session.foreign import read_json_report, read_junit, run_foreign
+from pytest_planverify.session.evaluation import read_json_report, read_junit, run_foreign
 from pytest_planverify.session.judge import JudgedCommand
 
 COMMAND = JudgedCommand(check_id="tests[0]", limit_seconds=30, selections=("test_x.py",))

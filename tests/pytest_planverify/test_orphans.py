@@ -16,8 +16,8 @@ import pytest
 from forked import in_fork
 
 from pytest_planverify.processes import TOKEN_VARIABLE
-from pytest_planverify.session import orphans
-from pytest_planverify.session.orphans import end_orphans
+from pytest_planverify.session import fork_server as orphans
+from pytest_planverify.session.fork_server import end_orphans
 
 PARENT = 4_194_305
 """No process has a number as large as this."""
@@ -95,7 +95,7 @@ def test_what_cannot_be_ended_does_not_keep_this_process(monkeypatch: pytest.Mon
         assert number == signal.SIGKILL
         raise PermissionError
 
-    monkeypatch.setattr(orphans, "_SECONDS", 0.1)
+    monkeypatch.setattr(orphans, "_ORPHAN_SECONDS", 0.1)
     monkeypatch.setattr(orphans, "_living", lambda: {7: (os.getpid(), 7)}.items())
     monkeypatch.setattr(os, "kill", refuse)
 

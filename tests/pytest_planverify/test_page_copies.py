@@ -9,8 +9,8 @@ import sys
 import pytest
 from forked import in_fork
 
-from pytest_planverify.session import page_copies
-from pytest_planverify.session.page_copies import PageCopies
+from pytest_planverify.session import fork_server as page_copies
+from pytest_planverify.session.fork_server import PageCopies
 
 PAGES = 500
 

@@ -24,7 +24,7 @@ from planner.model.outcome import Since, TodoState, Verdict
 from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.journal import JournalWriter
 from pytest_planverify.recovery import KILLED, RecoveryError, recover, recover_command
-from pytest_planverify.session.run_records import append, close_journal
+from pytest_planverify.session.run_journal import append, close_journal
 
 RECORDED = {("a", "tests[0]"): "passed", ("b", "tests[0]"): "failed", ("a", "tests[1]"): "passed"}
 

@@ -14,9 +14,9 @@ from pydantic import TypeAdapter
 from planner.model.evidence import Evidence, EvidenceKind
 from planner.model.journal import CheckJudged, Record, RunFinished, RunStarted, TodoFound
 from planner.model.outcome import PlanRef, TodoState
+from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.journal import read_journal
-from pytest_planverify.session.check_runs import CheckRun
-from pytest_planverify.session.run_records import RunJournal, append, close_journal, open_journal
+from pytest_planverify.session.run_journal import RunJournal, append, close_journal, open_journal
 
 
 def test_the_journal_begins_with_the_run_and_ends_with_what_it_found(tmp_path: Path):

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_planverify.session import tree_state
-from pytest_planverify.session.tree_state import TreeState, TreeWatch, difference, digest_of, read_tree
+from pytest_planverify import repository, tree_state
+from pytest_planverify.tree_state import TreeState, TreeWatch, difference, digest_of, read_tree
 
 
 def git(folder: Path, *args: str) -> None:
@@ -216,7 +216,7 @@ def test_where_git_does_not_answer_there_is_no_state(
         )
         (programs / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{'/usr/bin:/bin' if answer else ''}")
-    monkeypatch.setattr(tree_state, "_GIT_SECONDS", 0.3)
+    monkeypatch.setattr(repository, "TIMEOUT_SECONDS", 0.3)
 
     assert read_tree([root]) is None
 

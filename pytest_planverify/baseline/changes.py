@@ -1,4 +1,4 @@
-"""What the work tree has that its last commit has not, where the plan's root is under git."""
+"""What has changed since the baseline or the last commit, and whose files those are."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.model.evidence import ChangedFile
+from planner.model.kinds import Side
 from planner.rules.glob_patterns import allowed
+from pytest_planverify.repository import top_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from pytest_planverify.observe.project_map import ProjectMap
 
 _TIMEOUT_SECONDS = 20
 _STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", ".")
@@ -34,7 +39,7 @@ class Changes:
         self._apart: tuple[str, ...] = ()
         self._status: subprocess.Popen[bytes] | None = None
         self._diff: subprocess.Popen[bytes] | None = None
-        if any((folder / ".git").exists() for folder in (root, *root.parents)):
+        if top_of(root) is not None:
             self._apart = tuple(sorted(_below(root, apart)))
             self._status = self._start(*_STATUS)
             self._diff = self._start(
@@ -66,7 +71,7 @@ class Changes:
         if self._status is None:
             return kept, self._compared
         product = tuple(file for file in files if not self._is_apart(file))
-        return kept, "sha256:" + _digest(diff, product, self._root)
+        return kept, "sha256:" + _digest(diff, product, str(self._root))
 
     def files(self) -> tuple[str, ...] | None:
         """Every changed file; ``None`` where no commit knows the root: there is nothing to compare with."""
@@ -135,7 +140,7 @@ class Changes:
         return self._found
 
     def _paths(self, status: bytes) -> list[str]:
-        top = _top(self._root)
+        top = top_of(self._root)
         prefix = self._root.relative_to(top).as_posix() + "/" if top and top != self._root else ""
         names = [entry[3:].decode("utf-8", "replace") for entry in status.split(b"\0") if len(entry) > 3]
         relative = [name.removeprefix(prefix) for name in names]
@@ -171,10 +176,6 @@ def _is_at_or_below(file: str, name: str) -> bool:
     return file == name or file.startswith(name + "/")
 
 
-def _top(root: Path) -> Path | None:
-    return next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
-
-
 def _output(process: subprocess.Popen[bytes] | None) -> bytes:
     if process is None:
         return b""
@@ -187,12 +188,8 @@ def _output(process: subprocess.Popen[bytes] | None) -> bytes:
     return out if process.returncode == 0 else b""
 
 
-def _digest(diff: bytes, files: tuple[str, ...], root: Path) -> str:
-    return _cached_digest(diff, files, str(root))
-
-
 @lru_cache(maxsize=8)
-def _cached_digest(diff: bytes, files: tuple[str, ...], root: str) -> str:
+def _digest(diff: bytes, files: tuple[str, ...], root: str) -> str:
     digest = hashlib.sha256(diff)
     for name in files:
         path = Path(root) / name
@@ -203,3 +200,31 @@ def _cached_digest(diff: bytes, files: tuple[str, ...], root: str) -> str:
         except OSError:
             continue
     return digest.hexdigest()
+
+
+MOST = 50
+"""How many changed files evidence holds."""
+
+_PYTHON = (".py", ".pyi")
+
+
+def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | None:
+    """What differs from the baseline or the last commit, code first; ``None`` where nothing tells.
+
+    Plans and the reports of earlier runs are left out: they are no part of the work.
+    """
+    files = changes.files()
+    if files is None:
+        return None
+    from pytest_planverify.observe.project_map import ProjectMap  # a green run never asks
+
+    mine = [file for file in files if not any(_is_at_or_below(file, each) for each in changes.apart)]
+    project = ProjectMap.discover(root)
+    told = [ChangedFile(path=file, side=_side(file, project)) for file in mine]
+    return tuple(sorted(told, key=lambda each: (each.side is None, each.path))[:MOST])
+
+
+def _side(file: str, project: ProjectMap) -> Side | None:
+    if not file.endswith(_PYTHON):
+        return None
+    return Side.TEST if project.is_test(str(project.root / file)) else Side.PRODUCT

@@ -17,19 +17,19 @@ from planner.edges.plan_folder import PlanFolder
 from planner.model.outcome import RunInfo
 from planner.model.verdicts import Verdict
 from pytest_planverify.guards.guarding import hygiene_of
-from pytest_planverify.session.documenting import document_of, find_outcomes
 from pytest_planverify.session.exit_status import ExitStatus
 from pytest_planverify.session.opinions import Opinions
+from pytest_planverify.session.outcomes import document_of, find_outcomes
 from pytest_planverify.session.prepare import now
 from pytest_planverify.session.run_folder import keep_outcomes
-from pytest_planverify.session.run_records import append, close_journal
+from pytest_planverify.session.run_journal import append, close_journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from planner.model.outcome import OutcomeDocument
-    from pytest_planverify.session.documenting import Found
+    from pytest_planverify.session.outcomes import Found
     from pytest_planverify.session.prepare import Prepared, RunFacts
 
 

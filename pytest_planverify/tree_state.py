@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import stat
-import subprocess
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,9 +17,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from planner.edges.file_writer import replace_file
 from planner.errors import FileWriteError
+from pytest_planverify.repository import GitFailed, git, top_of
+from pytest_planverify.work_tree import CACHES, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 VERSION = 1
@@ -30,12 +31,8 @@ MOST_FILES = 5_000
 LARGEST_HASHED = 1 << 18
 """Bytes; of a larger file its size, and the time of change that nobody can set, stand for its contents."""
 
-_GIT_SECONDS = 20
 _GONE = "gone"
-_CACHES = frozenset(
-    {".git", ".planverify", "__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache"}
-    | {"node_modules", ".tox", ".nox", ".venv", ".eggs", ".idea", ".vscode", "htmlcov", ".benchmarks"}
-)
+_CACHES = CACHES - {"site-packages"}
 _OWN_REPORTS = ("diagnostics", "_failure_report.json")
 _CODE_SUFFIXES = frozenset(
     {".py", ".pyi", ".pyx", ".pxd", ".pth", ".so", ".pyd", ".dll", ".dylib", ".zip", ".egg", ".whl"}
@@ -88,7 +85,7 @@ def read_tree(roots: Sequence[Path], apart: Sequence[Path] = ()) -> TreeState | 
     heads: dict[str, str] = {}
     files: dict[str, str] = {}
     loose: set[str] = set()
-    for top in dict.fromkeys(_top(root) or root for root in roots):
+    for top in dict.fromkeys(top_of(root) or root for root in roots):
         found = _under_git(top) if (top / ".git").exists() else _everywhere(top)
         if found is None:
             return None
@@ -196,10 +193,11 @@ def _between_commits(
         if now.heads[top] == head:
             continue
         folder = root / top
-        output = _git(folder, "diff", "--name-status", "-z", "--no-renames", head, now.heads[top], "--")
-        if output is None:
+        try:
+            output = git(folder, "diff", "--name-status", "-z", "--no-renames", head, now.heads[top], "--")
+        except GitFailed:
             return None
-        words = output.split("\0")
+        words = os.fsdecode(output).split("\0")
         for status, name in zip(words[::2], words[1::2], strict=False):
             path = folder / name
             if not _is_cache(name) and not _lies_in(path, apart):
@@ -242,21 +240,18 @@ class TreeWatch:
             self._state = read_tree(roots, apart)
 
 
-def _top(root: Path) -> Path | None:
-    return next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
-
-
 def _under_git(top: Path) -> tuple[str, dict[str, bool]] | None:
     """The commit, and the files that differ from it: whether each is held by no commit."""
-    output = _git(
-        *(top, "status", "--porcelain=v2", "--branch", "-z", "--no-renames"),
-        *("--untracked-files=all", "--ignored=matching"),
-    )
-    if output is None:
+    try:
+        output = git(
+            *(top, "status", "--porcelain=v2", "--branch", "-z", "--no-renames"),
+            *("--untracked-files=all", "--ignored=matching"),
+        )
+    except GitFailed:
         return None
     head = ""
     names: dict[str, bool] = {}
-    for entry in output.split("\0"):
+    for entry in os.fsdecode(output).split("\0"):
         if entry.startswith("# branch.oid "):
             head = entry.removeprefix("# branch.oid ")
         place = _FIELDS_BEFORE_PATH.get(entry[:2])
@@ -269,51 +264,17 @@ def _under_git(top: Path) -> tuple[str, dict[str, bool]] | None:
     return None if len(names) > MOST_FILES else (head, names)
 
 
-def _git(folder: Path, *words: str) -> str | None:
-    try:
-        done = subprocess.run(
-            ["git", "-c", "core.fsmonitor=false", "--no-optional-locks", *words],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_GIT_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.decode("utf-8", "surrogateescape") if done.returncode == 0 else None
-
-
 _FIELDS_BEFORE_PATH = {"1 ": 8, "u ": 10, "? ": 1, "! ": 1}
 """How many fields stand before the path in each kind of entry of ``git status``."""
 
 
 def _everywhere(root: Path) -> tuple[None, dict[str, bool]] | None:
     names: dict[str, bool] = {}
-    for name in _walk(root, ""):
+    for name in walk(root, _is_cache):
         names[name] = True
         if len(names) > MOST_FILES:
             return None
     return None, names
-
-
-def _walk(root: Path, below: str) -> Iterator[str]:
-    folders: list[str] = []
-    try:
-        with os.scandir(root / below) as entries:
-            for entry in entries:
-                name = f"{below}{entry.name}"
-                if _is_cache(name):
-                    continue
-                if not entry.is_dir(follow_symlinks=False):
-                    yield name
-                elif not os.path.exists(os.path.join(entry.path, "pyvenv.cfg")):
-                    folders.append(f"{name}/")
-    except OSError:
-        return
-    for folder in folders:
-        yield from _walk(root, folder)
 
 
 def _is_cache(name: str) -> bool:

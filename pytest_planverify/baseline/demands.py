@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from planner.model.baseline import BaselineTest
     from planner.model.plan import Todo
     from pytest_planverify.baseline.keeping import KeptBaseline
-    from pytest_planverify.checks.result import Judgement
-    from pytest_planverify.session.check_runs import CheckRun
-    from pytest_planverify.session.schedule import Job
+    from pytest_planverify.checks.result import CheckRun, Judgement
 
 NO_BASELINE = (
     "there is no baseline to compare with; make one before the work begins: planverify baseline PLAN"
@@ -49,11 +47,11 @@ class Demands:
         self._flat = flat
         self._kept = kept
 
-    def view(self, job: Job) -> Callable[[Judgement], Judgement] | None:
+    def view(self, todo: Todo, check_id: str) -> Callable[[Judgement], Judgement] | None:
         """How what the tests said is to be looked at: what was not green at the baseline need not be so."""
-        if job.criterion.id != STAY_GREEN or self._kept is None:
+        if check_id != STAY_GREEN or self._kept is None:
             return None
-        return lambda judgement: self._forgive(job.todo, judgement)
+        return lambda judgement: self._forgive(todo, judgement)
 
     def decide(self, todo: Todo, run: CheckRun) -> CheckRun:
         """The check with what the baseline makes of its verdict."""
