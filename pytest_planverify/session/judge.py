@@ -52,18 +52,15 @@ class JudgedCommand:
         """Return the judgement as a comparison with the baseline makes it."""
         return judgement if self.view is None else self.view(judgement)
 
-    def concerns(self, nodeid: str) -> bool:
-        """Return whether a file that was not collected lies in what the command names, or around it."""
-        if not self.selections:
-            return True
-        failed = nodeid.partition("[")[0].split("::")[0].strip("/")
-        for selection in self.selections:
-            named = file_of(selection)
-            if named in ("", ".") or failed == named or failed.startswith(named + "/"):
-                return True
-            if failed in ("", ".") or named.startswith(failed + "/"):
-                return True
-        return False
+    def evidence(self, kind: EvidenceKind, headline: str, **more: Any) -> Evidence:
+        """Return evidence of the criterion."""
+        return Evidence(kind=kind, check_id=self.check_id, headline=headline, **more)
+
+    def read_back(self, raw: RawEvidence, **more: Any) -> Evidence:
+        """Return what a session wrote down, read back into the model; ``more`` is what the parent knows."""
+        return Evidence.model_validate(
+            {**raw, "check_id": self.check_id, "contract_path": self.contract_path, **more}
+        )
 
 
 def expression_of(invocation: PytestInvocation) -> str:
@@ -221,6 +218,8 @@ def _unknown_options(command: JudgedCommand, record: WorkerRecord) -> list[Evide
         return []
     own = {option.words[0] for option in split_options(command.args) if not option.known}
     unknown = [word for word in said["options"].split() if word in own]
+    if not unknown:
+        return []
     selectors = tuple(
         Selector(
             text=word,
@@ -231,29 +230,17 @@ def _unknown_options(command: JudgedCommand, record: WorkerRecord) -> list[Evide
     )
     at = f"{command.place}: " if command.place else ""
     headline = f"{at}pytest does not know {', '.join(unknown)}"
-    return (
-        [
-            Evidence(
-                kind=EvidenceKind.SELECTION,
-                check_id=command.check_id,
-                phase=Phase.SESSION,
-                selectors=selectors,
-                headline=headline,
-            )
-        ]
-        if unknown
-        else []
-    )
+    return [command.evidence(EvidenceKind.SELECTION, headline, phase=Phase.SESSION, selectors=selectors)]
 
 
 def _never_collected(command: JudgedCommand, record: WorkerRecord) -> Judgement:
     """The session ended by itself before it had a list of tests."""
     if unknown := _unknown_options(command, record):
         return Judgement(verdict=Verdict.FAILED, evidence=tuple(unknown), exit_code=record.exit_status)
-    evidence = [raw_evidence(command, raw) for raw in record.startup_failures]
+    evidence = [command.read_back(raw) for raw in record.startup_failures]
     evidence += collection_evidence(command, record)
     if not evidence and record.stopped_by is not None:
-        evidence.append(raw_evidence(command, record.stopped_by))
+        evidence.append(command.read_back(record.stopped_by))
     problems = [
         {
             "text": text,
@@ -272,13 +259,9 @@ def _never_collected(command: JudgedCommand, record: WorkerRecord) -> Judgement:
 
 def _arguments_of(selection: str, record: WorkerRecord) -> list[str]:
     """What pytest did not find and was given as this selection: one argument at most."""
-    end = file_of(selection) + _names(selection)
-    return [argument for argument in record.not_found if argument.endswith(end)][:1]
-
-
-def _names(selection: str) -> str:
     _, separator, names = selection.partition("[")[0].partition("::")
-    return separator + names
+    end = file_of(selection) + separator + names
+    return [argument for argument in record.not_found if argument.endswith(end)][:1]
 
 
 def _dead_session(command: JudgedCommand, record: WorkerRecord) -> Judgement:
@@ -319,33 +302,17 @@ def _count(number: int, one: str, many: str) -> str:
 # -- evidence ------------------------------------------------------------------------------------------
 
 
-def raw_evidence(command: JudgedCommand, raw: RawEvidence, **more: Any) -> Evidence:
-    """What a session wrote down, read back into the model; ``more`` is what the parent knows."""
-    return Evidence.model_validate(
-        {**raw, "check_id": command.check_id, "contract_path": command.contract_path, **more}
-    )
-
-
 def test_evidence(command: JudgedCommand, record: WorkerRecord, result: TestRecord) -> list[Evidence]:
     """All that speaks against one test; never empty for a test that is not green."""
     timing = {"limit_seconds": command.limit_seconds, "duration_seconds": result.duration_ms / 1000}
-    pieces = [
-        raw_evidence(command, raw, nodeid=result.nodeid, tests=[result.nodeid], **timing)
-        for raw in result.evidence
-    ]
+    about = {"nodeid": result.nodeid, "tests": (result.nodeid,)}
+    pieces = [command.read_back(raw, **about, **timing) for raw in result.evidence]
     death = record.death
     if death is not None and death.nodeid == result.nodeid:
         pieces.append(death_evidence(command, death, nodeid=result.nodeid, tests=(result.nodeid,)))
     elif not pieces:
-        pieces.append(
-            Evidence(
-                kind=EvidenceKind.TEST,
-                check_id=command.check_id,
-                nodeid=result.nodeid,
-                tests=(result.nodeid,),
-                headline=result.reason or f"the test's outcome is {result.outcome}",
-            )
-        )
+        headline = result.reason or f"the test's outcome is {result.outcome}"
+        pieces.append(command.evidence(EvidenceKind.TEST, headline, **about))
     return pieces
 
 
@@ -361,8 +328,7 @@ def death_evidence(
     )
     kind = EvidenceKind.TEST if nodeid else EvidenceKind.COLLECTION if death.file else EvidenceKind.SESSION
     phase = death.phase if nodeid else Phase.COLLECT if death.file else Phase.SESSION
-    return raw_evidence(
-        command,
+    return command.read_back(
         death.raised or {},
         kind=kind,
         phase=phase,
@@ -400,15 +366,8 @@ def selection_evidence(command: JudgedCommand, problems: Sequence[dict[str, Any]
     if not problems:
         return []
     selectors = tuple(Selector.model_validate(problem) for problem in problems)
-    return [
-        Evidence(
-            kind=EvidenceKind.SELECTION,
-            check_id=command.check_id,
-            phase=Phase.COLLECT,
-            selectors=selectors,
-            headline="; ".join(f"{each.text} {_PROBLEMS[each.problem]}" for each in selectors),
-        )
-    ]
+    headline = "; ".join(f"{each.text} {_PROBLEMS[each.problem]}" for each in selectors)
+    return [command.evidence(EvidenceKind.SELECTION, headline, phase=Phase.COLLECT, selectors=selectors)]
 
 
 _PROBLEMS = {
@@ -422,12 +381,8 @@ _PROBLEMS = {
 
 
 def collection_evidence(command: JudgedCommand, record: WorkerRecord) -> list[Evidence]:
-    """Files that could not be imported, or that ended the process, in what the criterion names."""
-    return [
-        raw_evidence(command, failure.evidence, nodeid=failure.nodeid)
-        for failure in record.collection_failures.values()
-        if command.concerns(failure.nodeid)
-    ]
+    """Files that could not be imported."""
+    return [command.read_back(raw, nodeid=nodeid) for nodeid, raw in record.collection_failures.items()]
 
 
 def over_limit(command: JudgedCommand, results: Sequence[TestRecord]) -> Evidence | None:
@@ -436,13 +391,11 @@ def over_limit(command: JudgedCommand, results: Sequence[TestRecord]) -> Evidenc
     if seconds <= command.limit_seconds:
         return None
     slowest = max(results, key=lambda result: result.duration_ms)
-    return Evidence(
-        kind=EvidenceKind.TEST,
-        check_id=command.check_id,
+    return command.evidence(
+        EvidenceKind.TEST,
+        f"{seconds:.1f} s for a limit of {command.limit_seconds:g} s; the slowest test is {slowest.nodeid}",
         phase=Phase.CALL,
         nodeid=slowest.nodeid,
-        headline=f"{seconds:.1f} s for a limit of {command.limit_seconds:g} s; "
-        f"the slowest test is {slowest.nodeid}",
         limit_seconds=command.limit_seconds,
         duration_seconds=seconds,
         timed_out=True,
@@ -456,9 +409,7 @@ def rerun_evidence(command: JudgedCommand, record: WorkerRecord, result: TestRec
     raw = (record.attempts.get(result.nodeid) or [{"kind": "test"}])[0]
     confirmations = [{"where": "alone", "passed": False}] * record.reruns_of(result)
     confirmations.append({"where": "alone", "passed": True})
-    return raw_evidence(
-        command, raw, nodeid=result.nodeid, tests=[result.nodeid], confirmations=confirmations
-    )
+    return command.read_back(raw, nodeid=result.nodeid, tests=[result.nodeid], confirmations=confirmations)
 
 
 def overturned_evidence(command: JudgedCommand, record: WorkerRecord, result: TestRecord) -> Evidence:
@@ -466,31 +417,21 @@ def overturned_evidence(command: JudgedCommand, record: WorkerRecord, result: Te
     raw = (record.attempts.get(result.nodeid) or [{}])[-1]
     said = f": {raw['headline']}" if raw.get("headline") else ""
     message = f"{result.nodeid} failed and was reported as {result.outcome}{said}"
-    signal = HygieneSignal(
-        sign="report-overturned", hardness=Hardness.HARD, message=message, nodeid=result.nodeid
-    )
-    return Evidence(
-        kind=EvidenceKind.HYGIENE,
-        check_id=command.check_id,
-        nodeid=result.nodeid,
-        headline=message,
-        signals=(signal,),
-        tests=(result.nodeid,),
-    )
+    return _tampering(command, "report-overturned", message, (result.nodeid,), nodeid=result.nodeid)
 
 
 def records_evidence(command: JudgedCommand, tests: tuple[str, ...]) -> Evidence:
     """Tests that ran alone, and whose session's journal was cut meanwhile."""
     what = ", ".join(command.selections) or "the command"
     message = f"the records of the run were cut or written over while {what} ran alone"
-    signal = HygieneSignal(sign="records-touched", hardness=Hardness.HARD, message=message)
-    return Evidence(
-        kind=EvidenceKind.HYGIENE,
-        check_id=command.check_id,
-        headline=message,
-        signals=(signal,),
-        tests=tests,
-    )
+    return _tampering(command, "records-touched", message, tests)
+
+
+def _tampering(
+    command: JudgedCommand, sign: str, message: str, tests: tuple[str, ...], nodeid: str | None = None
+) -> Evidence:
+    signal = HygieneSignal(sign=sign, hardness=Hardness.HARD, message=message, nodeid=nodeid)
+    return command.evidence(EvidenceKind.HYGIENE, message, nodeid=nodeid, signals=(signal,), tests=tests)
 
 
 def vacuous_evidence(
@@ -498,11 +439,9 @@ def vacuous_evidence(
 ) -> Evidence:
     """Why no test proves anything: none was collected, or none did pass."""
     reasons = [result.reason for result in results if result.reason]
-    skipped = {
-        nodeid: reason for nodeid, reason in record.skipped_files.items() if command.concerns(nodeid)
-    }
+    reasons += [reason for reason in record.skipped_files.values() if reason]
     selectors = tuple(Selector(text=text, problem="empty") for text in command.selections)
-    if not results and not skipped:
+    if not results and not record.skipped_files:
         kind, headline = "nothing_collected", "no test was collected"
         if command.expression:
             selectors = (Selector(text=command.expression, problem="no_match"),)
@@ -511,15 +450,13 @@ def vacuous_evidence(
         kind, headline = "only_xfailed", "no test passed: all are expected to fail, or skipped"
     else:
         kind, headline = "all_skipped", "no test ran: all were skipped"
-    reasons += [reason for reason in skipped.values() if reason]
     if reasons:
         headline += f" ({reasons[0]})"
-    return Evidence(
-        kind=EvidenceKind.SELECTION,
-        check_id=command.check_id,
+    return command.evidence(
+        EvidenceKind.SELECTION,
+        headline,
         phase=Phase.COLLECT,
         vacuous=kind,
-        headline=headline,
         skip_reasons=tuple(dict.fromkeys(reasons)),
         selectors=selectors,
         tests=tuple(result.nodeid for result in results),
@@ -536,11 +473,10 @@ def session_evidence(
     default = (
         last.splitlines()[-1] if last else f"the session returned {record.exit_status} and ran no test"
     )
-    return Evidence(
-        kind=EvidenceKind.SESSION,
-        check_id=command.check_id,
+    return command.evidence(
+        EvidenceKind.SESSION,
+        headline or default,
         phase=Phase.SESSION,
-        headline=headline or default,
         longrepr=last,
         stderr_tail=death.output[-4_000:] if death else "",
         limit_seconds=command.limit_seconds,

@@ -51,19 +51,9 @@ class RunningTest:
 
 
 @dataclass(slots=True)
-class CollectionFailure:
-    """A file that could not be imported."""
-
-    nodeid: str
-    path: str
-    evidence: RawEvidence
-
-
-@dataclass(slots=True)
 class Death:
     """A worker that ended, or was ended, before its session did."""
 
-    worker_id: str
     exited: Exited
     timed_out: bool
     nodeid: str | None
@@ -86,8 +76,7 @@ class Death:
 class WorkerRecord:
     """All that was seen of one worker."""
 
-    def __init__(self, worker_id: str = "", inifile: str | None = None) -> None:
-        self.worker_id = worker_id
+    def __init__(self, inifile: str | None = None) -> None:
         self.inifile = inifile
         """The configuration file of pytest, which its server may have read."""
         self.pid: int | None = None
@@ -100,7 +89,8 @@ class WorkerRecord:
         self.results: dict[str, TestRecord] = {}
         self.attempts: dict[str, list[RawEvidence]] = {}
         self.failures: dict[str, list[RawEvidence]] = {}
-        self.collection_failures: dict[str, CollectionFailure] = {}
+        self.collection_failures: dict[str, RawEvidence] = {}
+        """By node id, the files that could not be imported."""
         self.skipped_files: dict[str, str] = {}
         self.not_found: dict[str, list[str]] = {}
         """Arguments that name no test of their file, and the tests there that look like it."""
@@ -118,8 +108,6 @@ class WorkerRecord:
         self.stopped: str | None = None
         self.stopped_by: RawEvidence | None = None
         """The exception that stopped it, where it was one."""
-        self.looked_for_tests = False
-        """Conftests and plugins had been loaded by then."""
         self.forged = 0
         """Lines of the journal that say they are the worker's, and were not written by it."""
         self.xdist_workers: dict[str, int] = {}
@@ -159,8 +147,7 @@ class WorkerRecord:
         """
         try:
             self.last_at = float(record.get("at", self.last_at))
-            handler = _HANDLERS.get(record["record"])
-            return handler(self, record) if handler is not None else None
+            return self._take(record)
         except (KeyError, TypeError, ValueError, AttributeError):
             self.internal_errors.append(f"a {record['record']!r} record of the worker cannot be read")
             return None
@@ -191,89 +178,93 @@ class WorkerRecord:
         hidden = self.hidden.get(result.nodeid)
         return hidden is not None and hidden["runs"] <= 1 and not result.is_red
 
-    def dead_before_tests(self, alive: Callable[[int], bool]) -> str | None:
-        """Return the file that a process of xdist was importing when it died; empty where it was none's."""
-        for worker, pid in self.xdist_workers.items():
-            if worker not in self._ready and not alive(pid):
-                return self.collecting.get(worker, "")
-        return None
+    def has_lost_process(self, is_alive: Callable[[int], bool]) -> bool:
+        """Return whether a process of xdist died before it had its tests."""
+        return any(
+            worker not in self._ready and not is_alive(pid) for worker, pid in self.xdist_workers.items()
+        )
 
     @property
     def lost_processes(self) -> frozenset[str]:
         """The processes of xdist that did not come to the end of their session."""
         return frozenset(self.xdist_workers.keys() - self._over)
 
-    @property
-    def stopped_at_import(self) -> str | None:
-        """The file whose import a session did not get past that ended by itself."""
-        if self.collected or self.usage_errors:
-            return None
-        return next(iter(self.collecting.values()), None)
+    def _take(self, record: Record) -> TestRecord | None:
+        worker = str(record.get("worker") or "")
+        match record["record"]:
+            case "session_started" if worker:
+                self.xdist_workers[worker] = int(record["pid"])
+            case "session_started":
+                self.pid, self.started_at = int(record["pid"]), self.last_at
+                self.soft_limit = bool(record.get("soft_limit"))
+            case "file_collecting":
+                self.collecting[worker] = record["nodeid"]
+            case "files_collected":
+                self.collecting.pop(worker, None)
+            case "collection_failure":
+                self.collection_failures.setdefault(record["nodeid"], record["evidence"])
+            case "file_skipped":
+                self.skipped_files[record["nodeid"]] = record.get("reason", "")
+            case "not_found":
+                nearest = record.get("nearest", {})
+                self.not_found = {argument: nearest.get(argument, []) for argument in record["arguments"]}
+            case "collected":
+                self.collecting.pop(worker, None)
+                self._ready.add(worker)
+                if not self.collected:
+                    self.nodeids, self.narrowed = list(record["nodeids"]), list(record["narrowed"])
+                self.collected = True
+            case "imported":
+                self.modules = list(record["modules"])
+            case "files_read":
+                self.files_read = record
+            case "module_handed_out":
+                self.used_extensions = True
+            case "restart":
+                self.restart = record["level"], str(record["reason"])
+            case "hidden_failure":
+                nodeid = str(record["nodeid"])
+                self.hidden[nodeid] = {"count": int(record["count"]), "runs": int(record["runs"])}
+                if isinstance(text := record.get("evidence"), str):
+                    self.attempts.setdefault(nodeid, []).append(json.loads(text))
+            case "test_started":
+                nodeid = record["nodeid"]
+                self.running[nodeid] = RunningTest(nodeid, self.last_at, record.get("pid"), worker)
+            case "test_failure":
+                kept = self.attempts if record.get("attempt") else self.failures
+                kept.setdefault(record["nodeid"], []).append(record["evidence"])
+                self.timed_out |= bool(record["evidence"].get("timed_out"))
+            case "test_finished":
+                return self._end_test(record)
+            case "metric":
+                self.metrics.append((record["name"], record["value"]))
+            case "audit_event":
+                key = tuple(record[name] for name in _ONE_EVENT)
+                if (before := self.audit.get(key)) is not None:  # nothing that was said of it is taken back
+                    record = {**record, "count": max(int(before["count"]), int(record["count"]))}
+                self.audit[key] = record
+            case "usage_error":
+                self.usage_errors.append(record["message"])
+            case "startup_failure":
+                self.startup_failures.append(record["evidence"])
+            case "internal_error":
+                self.internal_errors.append(record["text"])
+            case "stopped":
+                self.stopped = record.get("reason") or self.stopped
+                self.stopped_by = record.get("evidence") or self.stopped_by
+            case "session_inventory":
+                self.inventories.append(record)
+            case "session_finished" if worker:
+                self._over.add(worker)
+            case "session_finished":
+                self.stopped = record.get("stopped") or self.stopped
+            case "session_ended":
+                self.exit_status = record["exit_status"]
+            case _:
+                pass
+        return None
 
-    # -- one method a record ---------------------------------------------------------------------
-
-    def _session_started(self, record: Record) -> None:
-        if worker := record.get("worker"):
-            self.xdist_workers[worker] = int(record["pid"])
-        else:
-            self.pid, self.started_at = int(record["pid"]), self.last_at
-            self.soft_limit = bool(record.get("soft_limit"))
-
-    def _collection_started(self, record: Record) -> None:
-        self.looked_for_tests = True
-
-    def _file_collecting(self, record: Record) -> None:
-        self.collecting[record.get("worker", "")] = record["nodeid"]
-
-    def _files_collected(self, record: Record) -> None:
-        self.collecting.pop(record.get("worker", ""), None)
-
-    def _collection_failure(self, record: Record) -> None:
-        failure = CollectionFailure(record["nodeid"], record["path"], record["evidence"])
-        self.collection_failures.setdefault(failure.nodeid, failure)
-
-    def _file_skipped(self, record: Record) -> None:
-        self.skipped_files[record["nodeid"]] = record.get("reason", "")
-
-    def _not_found(self, record: Record) -> None:
-        nearest = record.get("nearest", {})
-        self.not_found = {argument: nearest.get(argument, []) for argument in record["arguments"]}
-
-    def _collected(self, record: Record) -> None:
-        self.collecting.pop(record.get("worker", ""), None)
-        self._ready.add(record.get("worker", ""))
-        if not self.collected:
-            self.nodeids, self.narrowed = list(record["nodeids"]), list(record["narrowed"])
-        self.collected = True
-
-    def _imported(self, record: Record) -> None:
-        self.modules = list(record["modules"])
-
-    def _files_read(self, record: Record) -> None:
-        self.files_read = record
-
-    def _module_handed_out(self, record: Record) -> None:
-        self.used_extensions = True
-
-    def _restart(self, record: Record) -> None:
-        self.restart = record["level"], str(record["reason"])
-
-    def _hidden_failure(self, record: Record) -> None:
-        self.hidden[str(record["nodeid"])] = {"count": int(record["count"]), "runs": int(record["runs"])}
-        text = record.get("evidence")
-        if isinstance(text, str):
-            self.attempts.setdefault(record["nodeid"], []).append(json.loads(text))
-
-    def _test_started(self, record: Record) -> None:
-        nodeid, worker = record["nodeid"], str(record.get("worker", ""))
-        self.running[nodeid] = RunningTest(nodeid, self.last_at, record.get("pid"), worker)
-
-    def _test_failure(self, record: Record) -> None:
-        kept = self.attempts if record.get("attempt") else self.failures
-        kept.setdefault(record["nodeid"], []).append(record["evidence"])
-        self.timed_out |= bool(record["evidence"].get("timed_out"))
-
-    def _test_finished(self, record: Record) -> TestRecord:
+    def _end_test(self, record: Record) -> TestRecord:
         nodeid = record["nodeid"]
         self.running.pop(nodeid, None)
         result = TestRecord(
@@ -290,54 +281,6 @@ class WorkerRecord:
             self.results[nodeid] = result
         return result
 
-    def _metric(self, record: Record) -> None:
-        self.metrics.append((record["name"], record["value"]))
-
-    def _audit_event(self, record: Record) -> None:
-        key = tuple(record[name] for name in _ONE_EVENT)
-        before = self.audit.get(key)
-        if before is not None:  # nothing that was said of it is taken back
-            count = max(int(before["count"]), int(record["count"]))
-            record = {**record, "count": count}
-        self.audit[key] = record
-
-    def _usage_error(self, record: Record) -> None:
-        self.usage_errors.append(record["message"])
-
-    def _startup_failure(self, record: Record) -> None:
-        self.startup_failures.append(record["evidence"])
-
-    def _internal_error(self, record: Record) -> None:
-        self.internal_errors.append(record["text"])
-
-    def _stopped(self, record: Record) -> None:
-        self.stopped = record.get("reason") or self.stopped
-        self.stopped_by = record.get("evidence") or self.stopped_by
-
-    def _session_inventory(self, record: Record) -> None:
-        self.inventories.append(record)
-
-    def _session_finished(self, record: Record) -> None:
-        if worker := record.get("worker"):
-            self._over.add(worker)
-        else:
-            self.stopped = record.get("stopped") or self.stopped
-
-    def _session_ended(self, record: Record) -> None:
-        self.exit_status = record["exit_status"]
-
 
 _ONE_EVENT = ("pid", "event", "target", "nodeid", "path", "phase", "denied")
 """What equal events have in common."""
-
-
-_HANDLERS: dict[str, Callable[[WorkerRecord, Record], TestRecord | None]] = {
-    name: getattr(WorkerRecord, f"_{name}")
-    for name in (
-        "session_started", "collection_started", "file_collecting", "files_collected", "collection_failure",
-        "file_skipped", "not_found", "stopped", "collected", "imported", "module_handed_out", "restart",
-        "test_started", "test_failure", "test_finished", "metric", "usage_error", "hidden_failure",
-        "startup_failure", "internal_error", "session_finished", "session_ended", "audit_event",
-        "session_inventory", "files_read",
-    )
-}  # fmt: skip

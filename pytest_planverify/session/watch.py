@@ -215,10 +215,10 @@ class Watcher:
 
     def _lost_process(self, spec: WorkerSpec, record: WorkerRecord) -> bool:
         """Return whether a process of xdist died before any test: each that takes its place would, too."""
-        if record.dead_before_tests(_is_alive) is None:
+        if not record.has_lost_process(_is_alive):
             return False
         self._drain(spec, record)  # it may have said more before it died
-        return record.dead_before_tests(_is_alive) is not None
+        return record.has_lost_process(_is_alive)
 
     def _death(
         self,
@@ -236,7 +236,6 @@ class Watcher:
         if running is None and not record.collected:
             file = next(iter(record.collecting.values()), None)
         death = Death(
-            spec.worker_id,
             exited,
             timed_out,
             None if running is None else running.nodeid,

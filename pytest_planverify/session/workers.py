@@ -262,7 +262,7 @@ class Workers:
         cold = confirming or self._pool is None
         for _ in range(MOST_ATTEMPTS):
             spec = self._spec(job, lane, confirming=confirming)
-            record = job.record = WorkerRecord(spec.worker_id, spec.start.inifile)
+            record = job.record = WorkerRecord(spec.start.inifile)
             if cold:
                 break
             assert self._pool is not None
@@ -285,7 +285,7 @@ class Workers:
             return record
         else:
             spec = self._spec(job, lane, confirming=confirming)
-            record = job.record = WorkerRecord(spec.worker_id, spec.start.inifile)
+            record = job.record = WorkerRecord(spec.start.inifile)
         self._watchers[lane].run(self._cold[lane], spec, record)
         if confirming:  # there may be more to confirm
             self._cold[lane].start_ahead(spec, own_session=spec.log is not None)

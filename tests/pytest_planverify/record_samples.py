@@ -19,7 +19,7 @@ class Told:
     """Feeds a worker's record the way that its journal would."""
 
     def __init__(self) -> None:
-        self.record = WorkerRecord("w1")
+        self.record = WorkerRecord()
         self.now = 100.0
 
     def tell(self, record: str, **facts: Any) -> Told:
@@ -51,5 +51,5 @@ class Told:
         timed_out: bool = False,
     ) -> WorkerRecord:
         exited = Exited(code, None if code is not None else signal)
-        self.record.death = Death("w1", exited, timed_out, nodeid, file, "", "")
+        self.record.death = Death(exited, timed_out, nodeid, file, "", "")
         return self.record

@@ -76,7 +76,7 @@ def test_of_files_that_nobody_can_compare_no_verdict_holds(tmp_path: Path):
 
 
 def worker(**facts: Any) -> WorkerRecord:
-    record = WorkerRecord("w1")
+    record = WorkerRecord()
     record.launched_at = time.time() + 1
     record.feed({"record": "files_read", "at": 0, **facts})
     return record

@@ -151,36 +151,14 @@ def test_a_file_that_does_not_exist_fails_its_command_with_what_looks_like_it():
     assert evidence.selectors[0].nearest == ("test_one.py",)
 
 
-CONCERNS: list[tuple[tuple[str, ...], str, bool]] = [
-    ((), "anything.py", True),
-    (("a.py",), "a.py", True),
-    (("a.py",), "b.py", False),
-    (("a.py::test_x",), "a.py", True),
-    (("a.py::test_x[b.py]",), "b.py", False),
-    (("tests",), "tests/a.py", True),
-    (("tests",), "tests2/a.py", False),
-    (("./tests/",), "tests/a.py", True),
-    (("tests\\a.py",), "tests/a.py", True),
-    (("tests/../tests/a.py",), "tests/a.py", True),
-    (("tests/a.py",), "tests", True),
-    (("tests/a.py",), "", True),
-    (("tests/a.py",), ".", True),
-    ((".",), "x/y.py", True),
-    (("b.py", "a.py"), "a.py", True),
-    (("b.py", "c.py"), "a.py", False),
-]
+def test_a_file_that_cannot_be_collected_fails_its_command():
+    session = Told().tell("collection_failure", nodeid="a.py", path="/x", evidence={"kind": "collection"})
+    session.collected("b.py::test_1").test("b.py::test_1")
 
+    judgement = judge(command("a.py", "b.py"), session.ended())
 
-@pytest.mark.parametrize(("selections", "nodeid", "concerned"), CONCERNS)
-def test_a_file_that_cannot_be_collected_concerns_those_who_name_it(
-    selections: tuple[str, ...], nodeid: str, concerned: bool
-):
-    session = Told().tell("collection_failure", nodeid=nodeid, path="/x", evidence={"kind": "collection"})
-    session.collected("t::1").test("t::1")
-
-    judgement = judge(command(*selections), session.ended(0))
-
-    assert judgement.verdict is (Verdict.FAILED if concerned else Verdict.PASSED)
+    assert judgement.verdict is Verdict.FAILED
+    assert [each.nodeid for each in judgement.evidence] == ["a.py"]
 
 
 def test_a_file_that_ends_the_process_is_told_with_how_it_ended():

@@ -126,24 +126,24 @@ def test_a_failure_replaces_a_pass_under_the_same_id():
     assert Told().test("a").test("a", "failed").record.results["a"].outcome == "failed"
 
 
-def test_a_process_of_xdist_that_dies_before_it_has_collected_is_missed_with_its_file():
+def test_a_process_of_xdist_that_dies_before_it_has_collected_is_missed():
     told = Told().tell("session_started", worker="gw0", pid=7).tell("session_started", worker="gw1", pid=8)
     told.tell("file_collecting", worker="gw0", nodeid="a.py")
 
-    assert told.record.dead_before_tests(lambda pid: True) is None
-    assert told.record.dead_before_tests(lambda pid: pid != 7) == "a.py"
-    assert told.record.dead_before_tests(lambda pid: pid != 8) == ""
+    assert not told.record.has_lost_process(lambda pid: True)
+    assert told.record.has_lost_process(lambda pid: pid != 7)
+    assert told.record.has_lost_process(lambda pid: pid != 8)
 
     told.collected(worker="gw0")
-    assert told.record.dead_before_tests(lambda pid: pid != 7) is None
+    assert not told.record.has_lost_process(lambda pid: pid != 7)
 
 
 def test_the_last_import_is_not_blamed_for_what_comes_after_it():
     told = Told().tell("file_collecting", nodeid="a.py")
-    assert told.record.stopped_at_import == "a.py"
+    assert told.record.collecting == {"": "a.py"}
 
     told.tell("files_collected")
-    assert told.record.stopped_at_import is None
+    assert told.record.collecting == {}
 
 
 def test_a_numbered_record_counts_once_and_a_gap_before_it_is_missed():

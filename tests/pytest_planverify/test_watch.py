@@ -195,7 +195,7 @@ def test_an_import_that_ends_the_session_in_order_is_told_with_its_file(what: st
     record = run(bench, what)
 
     assert (record.death, record.collected) == (None, False)
-    assert record.stopped_at_import == "test_x.py"
+    assert record.collecting == {"": "test_x.py"}
 
 
 def test_a_process_that_says_zero_and_dies_otherwise_is_not_believed(bench: Bench):
