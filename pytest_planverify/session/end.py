@@ -20,7 +20,7 @@ from pytest_planverify.guards.guarding import hygiene_of
 from pytest_planverify.session.exit_status import ExitStatus
 from pytest_planverify.session.opinions import Opinions
 from pytest_planverify.session.outcomes import document_of, find_outcomes
-from pytest_planverify.session.prepare import now
+from pytest_planverify.session.plans import now
 from pytest_planverify.session.run_folder import keep_outcomes
 from pytest_planverify.session.run_journal import append, close_journal
 
@@ -30,27 +30,28 @@ if TYPE_CHECKING:
 
     from planner.model.outcome import OutcomeDocument
     from pytest_planverify.session.outcomes import Found
-    from pytest_planverify.session.prepare import Prepared, RunFacts
+    from pytest_planverify.session.plans import RunFacts
+    from pytest_planverify.session.run import PlanRun
 
 
-def conclude(facts: RunFacts, prepared: Sequence[Prepared], *, interrupted: bool) -> int:
+def conclude(facts: RunFacts, runs: Sequence[PlanRun], *, interrupted: bool) -> int:
     """Write and say what was found. Returns the exit status."""
     from pytest_planverify.reports.terminal import render_summary
 
     settings = facts.settings
-    for each in prepared:
-        each.folder.restore()
+    for each in runs:
+        each.plan.folder.restore()
         if not settings.recording:
             each.guards.remember()
             narrowed = settings.narrows
-            each.run.hold(each.guards.violations(each.run.spent, each.run.result, narrowed=narrowed))
+            each.hold(each.guards.violations(each.spent, each.result, narrowed=narrowed))
         elif written := each.guards.written():
-            append(each.folder.journal, [("artifacts_written", f'"artifacts": {dumps(written)}')])
+            append(each.plan.folder.journal, [("artifacts_written", f'"artifacts": {dumps(written)}')])
     opinions = Opinions(facts.config.pluginmanager)
-    found = find_outcomes(prepared, opinions, run_id=facts.run_id, recording=settings.recording)
+    found = find_outcomes(runs, opinions, run_id=facts.run_id, recording=settings.recording)
     duration_ms = round((time.monotonic() - facts.started) * 1000)
     told = Telling(facts, found, opinions.notes, interrupted, now(), duration_ms)
-    document = told.document(prepared)
+    document = told.document(runs)
     report = None
     if facts.reporting.given is not None:
         from pytest_planverify.reports.reporter_session import report_criteria
@@ -58,43 +59,43 @@ def conclude(facts: RunFacts, prepared: Sequence[Prepared], *, interrupted: bool
         report = report_criteria(
             facts.reporting,
             document,
-            [each.flat for each in prepared],
-            scratch=prepared[0].folder.path / "reports",
+            [each.plan.flat for each in runs],
+            scratch=runs[0].plan.folder.path / "reports",
             started=facts.started_epoch,
             script_paths=facts.script_paths,
             color=facts.tw.hasmarkup,
         )
     if report is not None and report.reason is not None:
-        for each in prepared:
-            each.run.explain(report.reason)
-        found.unexplained = frozenset(each.plan.plan.todo_list_id for each in prepared)
-        document = told.document(prepared)
-    parts = [document] if len(prepared) == 1 else [told.document([each]) for each in prepared]
-    places = list(_write_documents(told, document, prepared, parts))
-    for each, part in zip(prepared, parts, strict=True):
+        for each in runs:
+            each.explain(report.reason)
+        found.unexplained = frozenset(each.plan.id for each in runs)
+        document = told.document(runs)
+    parts = [document] if len(runs) == 1 else [told.document([each]) for each in runs]
+    places = list(_write_documents(told, document, runs, parts))
+    for each, part in zip(runs, parts, strict=True):
         # Last, so that a journal with an end has all its files beside it.
-        close_journal(each.folder.journal, each.plan.plan.todo_list_id, part)
+        close_journal(each.plan.folder.journal, each.plan.id, part)
     if report is not None and report.text:
         facts.tw.line(report.text)
     render_summary(
         facts.tw,
         document,
-        plans=[each.plan for each in prepared],
+        plans=[each.plan.loaded for each in runs],
         verbosity=settings.verbosity,
         outcomes_path=", ".join(places),
-        answers_path=os.path.relpath(prepared[0].folder.answers, settings.invocation_dir),
+        answers_path=os.path.relpath(runs[0].plan.folder.answers, settings.invocation_dir),
         longreprs=found.longreprs,
     )
     return document.run.exit_status
 
 
-def show_tree(facts: RunFacts, prepared: Sequence[Prepared], *, interrupted: bool) -> int:
+def show_tree(facts: RunFacts, runs: Sequence[PlanRun], *, interrupted: bool) -> int:
     """Show what was collected. Returns the exit status."""
     from pytest_planverify.reports.tree import render_tree
 
     problems_found = False
-    for each in prepared:
-        checks = each.run.result.checks
+    for each in runs:
+        checks = each.result.checks
         selected = {
             (todo_id, check_id): [test.nodeid for test in run.check.tests]
             for todo_id, runs in checks.items()
@@ -110,11 +111,11 @@ def show_tree(facts: RunFacts, prepared: Sequence[Prepared], *, interrupted: boo
         problems_found |= any(problems.values())
         render_tree(
             facts.tw,
-            each.plan,
+            each.plan.loaded,
             selected,
             problems,
             verbosity=facts.settings.verbosity,
-            todo_ids=[todo.id for todo in each.todos],
+            todo_ids=[todo.id for todo in each.plan.todos],
         )
     if interrupted:
         return ExitStatus.INTERRUPTED
@@ -132,10 +133,10 @@ class Telling:
     finished_at: str
     duration_ms: int
 
-    def document(self, prepared: Sequence[Prepared]) -> OutcomeDocument:
+    def document(self, runs: Sequence[PlanRun]) -> OutcomeDocument:
         """The outcomes of these plans; the exit status is what they alone call for."""
         facts, settings = self.facts, self.facts.settings
-        found = self.found.of({each.plan.plan.todo_list_id for each in prepared})
+        found = self.found.of({each.plan.id for each in runs})
         run = RunInfo(
             run_id=facts.run_id,
             started_at=facts.started_at,
@@ -145,18 +146,18 @@ class Telling:
             scope=settings.scope,
             python=platform.python_version(),
             pytest=pytest.__version__,
-            hygiene=hygiene_of(each.guards.hygiene for each in prepared),
+            hygiene=hygiene_of(each.guards.hygiene for each in runs),
             interrupted=self.interrupted,
-            unexplained="; ".join(filter(None, (each.run.result.unexplained for each in prepared))) or None,
-            notes=(*_notes(facts, prepared, interrupted=self.interrupted), *self.opinions),
+            unexplained="; ".join(filter(None, (each.result.unexplained for each in runs))) or None,
+            notes=(*_notes(facts, runs, interrupted=self.interrupted), *self.opinions),
         )
-        return document_of(prepared, found, run)
+        return document_of(runs, found, run)
 
 
 def _write_documents(
     told: Telling,
     document: OutcomeDocument,
-    prepared: Sequence[Prepared],
+    runs: Sequence[PlanRun],
     parts: Sequence[OutcomeDocument],
 ) -> Iterator[str]:
     """Write all of it to the file that the user names; else each plan's part into its folder, and what
@@ -172,28 +173,28 @@ def _write_documents(
             else os.path.relpath(given, settings.invocation_dir)
         )
         return
-    by_root: dict[Path, list[Prepared]] = {}
-    for each, part in zip(prepared, parts, strict=True):
-        by_root.setdefault(each.plan.root, []).append(each)
-        keep_outcomes(part, PlanFolder(each.plan.root, each.plan.plan.todo_list_id).outcomes)
+    by_root: dict[Path, list[PlanRun]] = {}
+    for each, part in zip(runs, parts, strict=True):
+        by_root.setdefault(each.plan.loaded.root, []).append(each)
+        keep_outcomes(part, PlanFolder(each.plan.loaded.root, each.plan.id).outcomes)
     for those in by_root.values():
-        latest = those[0].folder.outcomes
+        latest = those[0].plan.folder.outcomes
         keep_outcomes(document if len(by_root) == 1 else told.document(those), latest)
         yield os.path.relpath(latest, settings.invocation_dir)
 
 
-def _left_out(prepared: Prepared) -> bool:
+def _left_out(run: PlanRun) -> bool:
     """Return whether a criterion was left out that could not keep its last verdict."""
-    runs = (run for runs in prepared.run.result.checks.values() for run in runs.values())
+    runs = (run for runs in run.result.checks.values() for run in runs.values())
     return any(
         run.check.verdict is Verdict.NOT_RUN and "left out" in (run.check.reason or "") for run in runs
     )
 
 
-def _notes(facts: RunFacts, prepared: Sequence[Prepared], *, interrupted: bool) -> Iterator[str]:
+def _notes(facts: RunFacts, runs: Sequence[PlanRun], *, interrupted: bool) -> Iterator[str]:
     if interrupted:
         yield "interrupted: what had not been verified by then is not run"
-    if not interrupted and any(_left_out(each) for each in prepared):
+    if not interrupted and any(_left_out(each) for each in runs):
         yield "only a part of the plan was asked for; what was left out is not verified"
     if facts.budget.refused:
         count = facts.budget.refused
@@ -201,11 +202,11 @@ def _notes(facts: RunFacts, prepared: Sequence[Prepared], *, interrupted: bool) 
             f"{count} {'check was' if count == 1 else 'checks were'} not confirmed: the "
             f"{facts.budget.seconds:g} s for confirmations were used up"
         )
-    for each in prepared:
-        yield from each.run.result.notes
-        kept = None if facts.settings.resume else each.run.kept_note
+    for each in runs:
+        yield from each.result.notes
+        kept = None if facts.settings.resume else each.kept_note
         if kept is not None:
             yield kept
         yield from each.guards.notes
-        if each.run.result.unexplained is not None:
-            yield f"not accepted: {each.run.result.unexplained}"
+        if each.result.unexplained is not None:
+            yield f"not accepted: {each.result.unexplained}"

@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from planner.model.verdicts import CheckKind
+from planner.model.verdicts import CheckKind, Verdict
 from pytest_planverify.observe.audit import MOST_EVENTS
 from pytest_planverify.session.check_runs import is_settled
 from pytest_planverify.session.run_journal import TREE, PastRun, conditions, past_runs
@@ -51,6 +51,10 @@ class LastVerdicts:
     """Why the others do not."""
     newest: PastRun | None = None
     """The newest run that has reached a verdict, or come to its end."""
+    taken: frozenset[Key] = frozenset()
+    """The commands of todos that are asked for, and that are not run again."""
+    remarks: tuple[str, ...] = ()
+    """What to say of it."""
 
     def why_not(self, key: Key) -> str:
         """Return why there is no verdict that holds."""
@@ -68,6 +72,34 @@ class Present:
     apart: Sequence[Path]
     """Files that are not compared: the plan's, and reports of our own."""
     baseline: KeptBaseline | None = None
+
+
+def verdicts_to_keep(now: Present, asked: Sequence[str]) -> LastVerdicts:
+    """Return the last verdicts, with those of the todos ``asked`` for that make running them needless."""
+    settings = now.settings
+    if not settings.resume or settings.last_failed:
+        last = last_verdicts(now)
+        green = (key for key, run in last.held.items() if run.check.verdict is Verdict.PASSED)
+        last.taken = frozenset(key for key in green if settings.last_failed and key[0] in asked)
+        return last
+    last = last_verdicts(now, unfinished=True)
+    last.taken = frozenset(key for key in last.held if key[0] in asked)
+    newest = last.newest
+    if last.taken and newest is not None:
+        criteria = now.flat.loaded.criteria
+        count = sum(each.kind in COMMANDS for todo_id in asked for each in criteria[todo_id])
+        how = "was killed" if newest.finished is None else "was interrupted"
+        said = f"resumed: {len(last.taken)} of {count} commands keep the verdicts of run {newest.run_id}, "
+        last.remarks = (f"{said}which {how}",)
+        return last
+    if newest is None:
+        why = "there is no earlier run of the plan"
+    elif newest.came_to_its_end:
+        why = f"the last run, {newest.run_id}, came to its end"
+    else:
+        why = next(iter(last.stale.values()), f"run {newest.run_id} had reached no verdict")
+    last.remarks = (f"nothing was resumed, everything was run: {why}",)
+    return last
 
 
 def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline.comparing import Comparison
     from pytest_planverify.options import Scope
     from pytest_planverify.session.opinions import Opinions
-    from pytest_planverify.session.prepare import Prepared
+    from pytest_planverify.session.run import PlanRun
 
 TOP_TESTS = 10
 LONGEST_STACK = 4_000
@@ -384,7 +384,7 @@ class Found:
 
 
 def find_outcomes(
-    prepared: Sequence[Prepared],
+    runs: Sequence[PlanRun],
     opinions: Opinions,
     *,
     run_id: str,
@@ -399,52 +399,52 @@ def find_outcomes(
     found = Found()
     diagnosed: list[Diagnosed] = []
     failed: list[FailedTodo] = []
-    for each in prepared:
-        if each.run.result.unexplained is not None:
-            found.unexplained |= {each.plan.plan.todo_list_id}
-        found.todos |= {(each.plan.plan.todo_list_id, todo.id): todo for todo in each.todos}
+    for each in runs:
+        if each.result.unexplained is not None:
+            found.unexplained |= {each.plan.id}
+        found.todos |= {(each.plan.id, todo.id): todo for todo in each.plan.todos}
         found.unasked |= {
-            (each.plan.plan.todo_list_id, todo.id) for todo in each.todos if todo.id not in each.asked
+            (each.plan.id, todo.id) for todo in each.plan.todos if todo.id not in each.plan.asked
         }
         assembler = Assembler(
-            each.run.result,
-            shown_path=each.shown,
-            changes=each.changes,
-            first_opinion=opinions.below(each.folder.home),
+            each.result,
+            shown_path=each.plan.shown,
+            changes=each.plan.changes,
+            first_opinion=opinions.below(each.plan.folder.home),
             recording=recording,
-            baseline=each.baseline,
+            baseline=each.plan.baseline,
         )
         for outcome, evidence in assembler.outcomes():
             found.outcomes.append(outcome)
             _keep_texts(found, each, outcome, evidence)
             if outcome.failure_evidence is not None and not outcome.blocked_by and not recording:
-                failed.append((each.flat, outcome, evidence))
+                failed.append((each.plan.flat, outcome, evidence))
             elif outcome.success and outcome.state is TodoState.DONE and not recording:
-                _remove_report(each.flat, outcome)
-        diagnosed.append((each.flat, assembler.diagnosed))
+                _remove_report(each.plan.flat, outcome)
+        diagnosed.append((each.plan.flat, assembler.diagnosed))
     found.causes = root_causes(diagnosed, found.todos)
     write_reports(failed, run_id, found.causes)
     return found
 
 
-def document_of(prepared: Sequence[Prepared], found: Found, run: RunInfo) -> OutcomeDocument:
+def document_of(runs: Sequence[PlanRun], found: Found, run: RunInfo) -> OutcomeDocument:
     """The document as it is written to the outcome file."""
     return OutcomeDocument(
-        plans=tuple(each.reference for each in prepared),
+        plans=tuple(each.plan.reference for each in runs),
         run=run,
         summary=summary_of(
             found.outcomes,
-            compared=[each.plan.plan.todo_list_id for each in prepared if each.baseline is not None],
+            compared=[each.plan.id for each in runs if each.plan.baseline is not None],
         ),
         outcomes=tuple(found.outcomes),
         causes=found.causes,
     )
 
 
-def _keep_texts(found: Found, each: Prepared, outcome: Outcome, evidence: Sequence[Evidence]) -> None:
+def _keep_texts(found: Found, each: PlanRun, outcome: Outcome, evidence: Sequence[Evidence]) -> None:
     for piece in evidence:
         if piece.longrepr:
-            key = (each.plan.plan.todo_list_id, outcome.todo_id, piece.check_id)
+            key = (each.plan.id, outcome.todo_id, piece.check_id)
             texts = found.longreprs.setdefault(key, [])
             texts.append((piece.nodeid or piece.check_id, piece.longrepr))
 

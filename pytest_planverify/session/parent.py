@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from pytest_planverify.observe.spec import Start
     from pytest_planverify.session.fork_server import Lane
-    from pytest_planverify.session.prepare import Prepared, RunFacts
+    from pytest_planverify.session.plans import RunFacts
+    from pytest_planverify.session.run import PlanRun
 
 
 def supervise(config: pytest.Config) -> int:
@@ -90,7 +91,7 @@ def _verify(
         reconfigure(errors="backslashreplace")  # what its encoding lacks is shown escaped
     tw = create_terminal_writer(config, sys.stdout)
     try:
-        return _Run(_facts(config, settings, server, paths, tw), ahead).run()
+        return _run(_facts(config, settings, server, paths, tw), ahead)
     except PlannerError as error:
         tw.line(str(error), red=True)
         return ExitStatus.USAGE_ERROR
@@ -118,7 +119,7 @@ def _facts(
     from pytest_planverify.reports.progress import Progress
     from pytest_planverify.reports.reporters import Reporting
     from pytest_planverify.session.confirm import ConfirmationBudget
-    from pytest_planverify.session.prepare import RunFacts, now
+    from pytest_planverify.session.plans import RunFacts, now
     from pytest_planverify.session.run_folder import new_run_id
 
     return RunFacts(
@@ -155,75 +156,54 @@ def _rare_collections() -> Generator[None]:
         atexit.register(gc.freeze)
 
 
-class _Run:
-    """One run over one or several plans."""
+def _run(facts: RunFacts, ahead: dict[Start, list[Lane]]) -> int:
+    """Run one or several plans, and tell what was found. Returns the exit status."""
+    from pytest_planverify.session.plans import load_plans
+    from pytest_planverify.session.prepare import prepare_runs
 
-    def __init__(self, facts: RunFacts, ahead: dict[Start, list[Lane]]) -> None:
-        self._facts = facts
-        self._ahead = ahead
-        self._settings = facts.settings
-        self._interrupted = False
+    settings = facts.settings
+    plans = load_plans(settings.plans)
+    require_known_options(facts.config, settings, plans[0].plan.root)
+    if settings.outcomes is not None:
+        prepare_place(settings.outcomes)
+    runs = list(prepare_runs(facts, plans))
+    interrupted = _run_plans(facts, runs, ahead)
+    from pytest_planverify.session.end import conclude, show_tree
 
-    def run(self) -> int:
-        from pytest_planverify.session.prepare import Preparing, load_plans
+    tell = show_tree if settings.collect_only else conclude
+    return tell(facts, runs, interrupted=interrupted)
 
-        settings = self._settings
-        plans = load_plans(settings.plans)
-        require_known_options(self._facts.config, settings, plans[0].plan.root)
-        preparing = Preparing(self._facts)
-        for file in (settings.outcomes,):
-            if file is not None:
-                prepare_place(file)
-        prepared = [preparing.prepare(each) for each in plans]
-        self._run_plans(prepared)
-        from pytest_planverify.session.end import conclude, show_tree
 
-        tell = show_tree if settings.collect_only else conclude
-        return tell(self._facts, prepared, interrupted=self._interrupted)
+def _run_plans(facts: RunFacts, runs: Sequence[PlanRun], ahead: dict[Start, list[Lane]]) -> bool:
+    """Run the plans one after the other. Return whether that was interrupted."""
+    from planner.edges.file_writer import replace_file
+    from pytest_planverify.session.workers import WarmPool, Workers, forget_files
 
-    def _run_plans(self, prepared: Sequence[Prepared]) -> None:
-        from planner.edges.file_writer import replace_file
-        from pytest_planverify.session.workers import WarmPool, Workers, forget_files
-
-        forget_files()
-        collect_only, progress = self._settings.collect_only, self._facts.progress
-        if not collect_only:
-            progress.run_started(
-                len(prepared),
-                sum(len(each.plan.criteria[todo.id]) for each in prepared for todo in each.todos),
-                self._settings.workers,
-            )
-        pool = None
-        if self._facts.server is not None:
-            pool = WarmPool(
-                self._facts.server, self._settings.workers, prepared[0].folder.home, self._ahead
-            )
-        try:
-            reds = 0
-            if not collect_only and not self._settings.recording:
-                for each in prepared:
-                    each.guards.look()
-            for each in prepared:
-                each.run.reds = reds
-                workers = Workers(
-                    self._settings,
-                    pool,
-                    each.folder,
-                    progress,
-                    self._facts.script_paths,
-                    each.flat,
-                    each.run.look_around,
-                    self._facts.reporting,
-                )
-                try:
-                    each.run.run(workers, each.guards.added)
-                finally:
-                    workers.forget_ahead()
-                reds = each.run.reds
-        except KeyboardInterrupt:
-            self._interrupted = True
-        finally:
-            progress.finished()
-            if pool is not None:
-                pool.remember(replace_file)
-                pool.close()
+    forget_files()
+    settings, progress, pool = facts.settings, facts.progress, None
+    if not settings.collect_only:
+        criteria = sum(len(each.plan.loaded.criteria[todo.id]) for each in runs for todo in each.plan.todos)
+        progress.run_started(len(runs), criteria, settings.workers)
+    if facts.server is not None:
+        pool = WarmPool(facts.server, settings.workers, runs[0].plan.folder.home, ahead)
+    try:
+        if not settings.collect_only and not settings.recording:
+            for each in runs:
+                each.guards.look()
+        reds = 0
+        for each in runs:
+            each.reds = reds
+            workers = Workers(facts, pool, each.plan.folder, each.plan.flat, each.look_around)
+            try:
+                each.run(workers)
+            finally:
+                workers.forget_ahead()
+            reds = each.reds
+    except KeyboardInterrupt:
+        return True
+    finally:
+        progress.finished()
+        if pool is not None:
+            pool.remember(replace_file)
+            pool.close()
+    return False

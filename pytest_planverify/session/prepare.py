@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections import Counter
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.edges.plan_tree import FlatPlan, load_tree
-from planner.errors import PlanFileError, PlannerError, PlanTreeError
-from planner.model.plan import Budget, TodoStatus
-from planner.model.plan_ref import PlanRef, SubPlanRef
-from planner.model.verdicts import Verdict
+from planner.model.plan import Budget
 from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.guards.budget import BudgetWatch
 from pytest_planverify.guards.guarding import Guards
-from pytest_planverify.session.last_verdicts import COMMANDS, Key, LastVerdicts, Present, last_verdicts
+from pytest_planverify.session.last_verdicts import LastVerdicts, Present, verdicts_to_keep
+from pytest_planverify.session.plans import PreparedPlan, reference_of, todos_in_scope
 from pytest_planverify.session.run import PlanRun
 from pytest_planverify.session.run_folder import RunFolder
 from pytest_planverify.session.run_journal import RunJournal, open_journal
@@ -28,280 +22,123 @@ from pytest_planverify.tree_state import TreeWatch, read_tree
 from pytest_planverify.work_tree import OWN_REPORTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from _pytest._io import TerminalWriter
-
-    from planner.edges.plan_file import LoadedPlan
+    from planner.edges.plan_tree import FlatPlan
     from planner.model.plan import Todo
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.baseline.demands import Demands
-    from pytest_planverify.options import PlanArgument, Scope, Settings
-    from pytest_planverify.reports.progress import Progress
-    from pytest_planverify.reports.reporters import Reporting
-    from pytest_planverify.session.confirm import ConfirmationBudget
-    from pytest_planverify.session.fork_server import ForkServer
+    from pytest_planverify.options import Settings
+    from pytest_planverify.session.plans import ChosenPlan, RunFacts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFacts:
-    """One run over one or several plans."""
-
-    run_id: str
-    config: pytest.Config
-    settings: Settings
-    server: ForkServer | None
-    """``None`` where every command is started cold."""
-    script_paths: tuple[str, ...]
-    """Entries of ``sys.path`` that are there because of how the run was started."""
-    tw: TerminalWriter
-    progress: Progress
-    budget: ConfirmationBudget
-    reporting: Reporting
-    started_epoch: float
-    """When the run began, in seconds since 1970."""
-    started: float
-    """On the clock that only goes forward."""
-    started_at: str
-
-    @property
-    def own_pids(self) -> frozenset[int]:
-        """The processes of ours that are not the project's."""
-        return frozenset() if self.server is None else frozenset({self.server.pid, *self.server.lane_pids})
+def prepare_runs(facts: RunFacts, plans: Sequence[ChosenPlan]) -> Iterator[PlanRun]:
+    """Make the plans of one run ready. Raises ``pytest.UsageError`` and ``PlannerError``."""
+    counts: Counter[Path] = Counter()
+    for chosen in plans:
+        root = chosen.plan.root
+        counts[root] += 1
+        # Further plans of the same root have folders, and so journals, of their own.
+        folder = RunFolder(root, facts.run_id if counts[root] == 1 else f"{facts.run_id}.{counts[root]}")
+        yield _prepare(facts, chosen, folder)
 
 
-def now() -> str:
-    """The time, as RFC 3339 has it."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """One plan of the run."""
-
-    flat: FlatPlan
-    shown: str
-    """The plan's path as the user is shown it."""
-    todos: list[Todo]
-    """Those that are verified, or keep their last verdicts, in the plan's order."""
-    asked: frozenset[str]
-    """Those of them that are verified, and that alone decide the exit status."""
-    folder: RunFolder
-    run: PlanRun
-    changes: Mapping[Path, Changes]
-    """By the root of the plan and of each sub-plan."""
-    guards: Guards
-    baseline: KeptBaseline | None = None
-    """What the run is compared with."""
-
-    @property
-    def plan(self) -> LoadedPlan:
-        """The plan with the todos of its sub-plans."""
-        return self.flat.loaded
-
-    @property
-    def reference(self) -> PlanRef:
-        """The plan as the outcome file names it."""
-        return reference_of(self.flat, self.shown)
-
-
-def reference_of(flat: FlatPlan, shown: str) -> PlanRef:
-    """The plan and its sub-plans as the outcome file names them; ``shown`` is the plan's path there."""
-    folder, beside = flat.loaded.path.parent, os.path.dirname(shown)
-    return PlanRef(
-        todo_list_id=flat.loaded.plan.todo_list_id,
-        path=shown,
-        digest=flat.loaded.digest,
-        sub_plans=tuple(
-            SubPlanRef(
-                todo_id=parent,
-                path=os.path.normpath(os.path.join(beside, os.path.relpath(file.path, folder))),
-                digest=file.digest,
+def _prepare(facts: RunFacts, chosen: ChosenPlan, folder: RunFolder) -> PlanRun:
+    flat, settings, root = chosen.flat, facts.settings, chosen.plan.root
+    baseline = _baseline(settings, chosen)
+    try:
+        folder.create()
+    except OSError as error:
+        raise pytest.UsageError(
+            f"{folder.home}: the run's records cannot be written: {error.strerror}; make the plan's "
+            "root writable"
+        ) from None
+    asked = todos_in_scope(chosen, settings.scope)
+    # The todos that are not asked for are shown with their last verdicts.
+    keeps_others = chosen.whole and chosen.todo_ids is not None
+    keeps_others = keeps_others and not (settings.collect_only or settings.recording)
+    todos = list(flat.loaded.plan.items) if keeps_others else asked
+    own = (*(part.path for part in flat.parts), root / OWN_REPORTS)
+    changes = _changes(flat, own, baseline)
+    reference, journal, last = reference_of(flat, chosen.shown), None, LastVerdicts()
+    if not settings.collect_only:
+        roots = [part.root for part in flat.parts]
+        tree = None
+        if settings.resume or settings.may_stop_or_narrow or len(asked) < len(todos):
+            tree = read_tree(roots, own)
+            now = Present(
+                flat=flat, settings=settings, reference=reference, tree=tree, apart=own, baseline=baseline
             )
-            for parent, file in flat.files.items()
-        ),
+            last = verdicts_to_keep(now, [todo.id for todo in asked])
+        journal = RunJournal(folder.journal, flat.loaded.plan.todo_list_id, TreeWatch(roots, own, tree))
+    open_journal(
+        folder.journal,
+        facts.run_id,
+        reference,
+        settings,
+        todos,
+        boundary=chosen.boundary,
+        baseline=baseline,
+        remarks=last.remarks,
     )
+    plan = PreparedPlan(
+        flat=flat,
+        shown=chosen.shown,
+        todos=todos,
+        asked=frozenset(todo.id for todo in asked),
+        folder=folder,
+        budget=_budget(facts, flat),
+        changes=changes,
+        last=last,
+        journal=journal,
+        baseline=baseline,
+        demands=_demands(settings, flat, asked, baseline),
+    )
+    commit = None if baseline is None or settings.baseline is None else baseline.document.revision
+    guards = Guards(flat, asked, changes, chosen.todo_ids, baseline, commit)
+    run = PlanRun(facts, plan, guards)
+    unwatched = (job for job in run.schedule.jobs if not job.is_pytest)
+    guards.leave_unwatched([f"{job.todo.id} {job.criterion.id}" for job in unwatched])
+    return run
 
 
-class Preparing:
-    """Makes the plans of one run ready, one after the other."""
+def _baseline(settings: Settings, chosen: ChosenPlan) -> KeptBaseline | None:
+    """What the run is compared with: a revision that was asked for, else what was recorded."""
+    if settings.recording or settings.collect_only:
+        return None
+    if settings.baseline is not None:
+        from pytest_planverify.baseline.revisions import baseline_at
 
-    def __init__(self, facts: RunFacts) -> None:
-        self._facts = facts
-        self._settings = facts.settings
-        self._roots: Counter[Path] = Counter()
+        return baseline_at(settings.baseline, chosen.flat, settings.invocation_dir)
+    from pytest_planverify.baseline import load_baseline
 
-    def prepare(self, chosen: ChosenPlan) -> Prepared:
-        """All that a plan needs to be run. Raises ``pytest.UsageError`` and ``PlannerError``."""
-        flat, settings = chosen.flat, self._settings
-        baseline = self._baseline(chosen)
-        folder = self._folder(flat.loaded.root)
-        asked = todos_in_scope(chosen, settings.scope)
-        todos = list(flat.loaded.plan.items) if self._keeps_others(chosen) else asked
-        own = (*(part.path for part in flat.parts), flat.loaded.root / OWN_REPORTS)
-        changes = _changes(flat, own, baseline)
-        reference, journal = reference_of(flat, chosen.shown), None
-        last, taken, remarks = None, frozenset[Key](), list[str]()
-        if not settings.collect_only:
-            roots = [part.root for part in flat.parts]
-            tree = None
-            if settings.resume or settings.may_stop_or_narrow or len(asked) < len(todos):
-                tree = read_tree(roots, own)
-                now = Present(
-                    flat=flat,
-                    settings=settings,
-                    reference=reference,
-                    tree=tree,
-                    apart=own,
-                    baseline=baseline,
-                )
-                last, taken, remarks = _last(now, [todo.id for todo in asked])
-            watch = TreeWatch(roots, own, tree)
-            journal = RunJournal(folder.journal, flat.loaded.plan.todo_list_id, watch)
-        open_journal(
-            folder.journal,
-            self._facts.run_id,
-            reference,
-            settings,
-            todos,
-            boundary=chosen.boundary,
-            baseline=baseline,
-            remarks=remarks,
-        )
-        run = PlanRun(
-            flat,
-            todos,
-            settings,
-            folder=folder,
-            progress=self._facts.progress,
-            budget=self._facts.budget,
-            watch=self._watch(flat),
-            journal=journal,
-            asked={todo.id for todo in asked},
-            last=last,
-            taken=taken,
-            demands=self._demands(flat, asked, baseline),
-        )
-        run.result.notes += remarks
-        return Prepared(
-            flat=flat,
-            shown=chosen.shown,
-            todos=todos,
-            asked=frozenset(todo.id for todo in asked),
-            folder=folder,
-            run=run,
-            changes=changes,
-            guards=self._guards(chosen, asked, changes, baseline, run),
-            baseline=baseline,
-        )
-
-    def _keeps_others(self, chosen: ChosenPlan) -> bool:
-        """Return whether the todos that are not asked for are shown with their last verdicts."""
-        settings = self._settings
-        return (
-            chosen.whole
-            and chosen.todo_ids is not None
-            and not (settings.collect_only or settings.recording)
-        )
-
-    def _folder(self, root: Path) -> RunFolder:
-        """The run's folder; further plans of the same root have folders, and so journals, of their own."""
-        self._roots[root] += 1
-        count, run_id = self._roots[root], self._facts.run_id
-        folder = RunFolder(root, run_id if count == 1 else f"{run_id}.{count}")
-        try:
-            folder.create()
-        except OSError as error:
-            raise pytest.UsageError(
-                f"{folder.home}: the run's records cannot be written: {error.strerror}; make the plan's "
-                "root writable"
-            ) from None
-        return folder
-
-    def _guards(
-        self,
-        chosen: ChosenPlan,
-        todos: Sequence[Todo],
-        changes: dict[Path, Changes],
-        baseline: KeptBaseline | None,
-        run: PlanRun,
-    ) -> Guards:
-        asked = baseline is not None and self._settings.baseline is not None
-        commit = baseline.document.revision if baseline is not None and asked else None
-        guards = Guards(chosen.flat, todos, changes, chosen.todo_ids, baseline, commit)
-        unwatched = (job for job in run.schedule.jobs if not job.is_pytest)
-        guards.leave_unwatched([f"{job.todo.id} {job.criterion.id}" for job in unwatched])
-        return guards
-
-    def _baseline(self, chosen: ChosenPlan) -> KeptBaseline | None:
-        """What the run is compared with: a revision that was asked for, else what was recorded."""
-        if self._settings.recording or self._settings.collect_only:
-            return None
-        if self._settings.baseline is not None:
-            from pytest_planverify.baseline.revisions import baseline_at
-
-            return baseline_at(self._settings.baseline, chosen.flat, self._settings.invocation_dir)
-        from pytest_planverify.baseline import load_baseline
-
-        return load_baseline(chosen.plan.root, chosen.plan.plan.todo_list_id)
-
-    def _demands(
-        self, flat: FlatPlan, todos: Sequence[Todo], baseline: KeptBaseline | None
-    ) -> Demands | None:
-        settings = self._settings
-        asked = any(todo.must_turn_green or todo.must_stay_green for todo in todos)
-        if not asked or settings.recording or settings.collect_only or settings.narrows:
-            return None
-        from pytest_planverify.baseline.demands import Demands
-
-        return Demands(flat, baseline)
-
-    def _watch(self, flat: FlatPlan) -> BudgetWatch:
-        """The budget of a plan; a run that is only compared with has none."""
-        plan = flat.loaded
-        own = (self._settings.outcomes,)
-        return BudgetWatch(
-            Budget() if self._settings.recording else plan.plan.metadata.budget,
-            plan.root,
-            spared=lambda: self._facts.own_pids,
-            expected=[
-                *(path for paths in planned_paths(flat).values() for path in paths),
-                *(os.path.relpath(path, plan.root) for path in own if path is not None),
-            ],
-        )
+    return load_baseline(chosen.plan.root, chosen.plan.plan.todo_list_id)
 
 
-def _last(now: Present, asked: Sequence[str]) -> tuple[LastVerdicts, frozenset[Key], list[str]]:
-    """Return the last verdicts, the commands that are not run again as they hold, and what to say of it."""
-    settings = now.settings
-    if not settings.resume or settings.last_failed:
-        last = last_verdicts(now)
-        green = (key for key, run in last.held.items() if run.check.verdict is Verdict.PASSED)
-        return last, frozenset(key for key in green if settings.last_failed and key[0] in asked), []
-    last = last_verdicts(now, unfinished=True)
-    taken = frozenset(key for key in last.held if key[0] in asked)
-    if not taken:
-        return last, taken, [f"nothing was resumed, everything was run: {_why_nothing(last)}"]
-    assert last.newest is not None
-    count = sum(each.kind in COMMANDS for todo_id in asked for each in now.flat.loaded.criteria[todo_id])
-    how = "was killed" if last.newest.finished is None else "was interrupted"
-    return (
-        last,
-        taken,
-        [
-            f"resumed: {len(taken)} of {count} commands keep the verdicts of run {last.newest.run_id}, "
-            f"which {how}"
+def _demands(
+    settings: Settings, flat: FlatPlan, todos: Sequence[Todo], baseline: KeptBaseline | None
+) -> Demands | None:
+    asked = any(todo.must_turn_green or todo.must_stay_green for todo in todos)
+    if not asked or settings.recording or settings.collect_only or settings.narrows:
+        return None
+    from pytest_planverify.baseline.demands import Demands
+
+    return Demands(flat, baseline)
+
+
+def _budget(facts: RunFacts, flat: FlatPlan) -> BudgetWatch:
+    """The budget of a plan; a run that is only compared with has none."""
+    settings, root = facts.settings, flat.loaded.root
+    return BudgetWatch(
+        Budget() if settings.recording else flat.loaded.plan.metadata.budget,
+        root,
+        spared=lambda: facts.own_pids,
+        expected=[
+            *(path for paths in planned_paths(flat).values() for path in paths),
+            *([] if settings.outcomes is None else [os.path.relpath(settings.outcomes, root)]),
         ],
     )
-
-
-def _why_nothing(last: LastVerdicts) -> str:
-    if last.newest is None:
-        return "there is no earlier run of the plan"
-    if last.newest.came_to_its_end:
-        return f"the last run, {last.newest.run_id}, came to its end"
-    return next(iter(last.stale.values()), f"run {last.newest.run_id} had reached no verdict")
 
 
 def _changes(flat: FlatPlan, own: Sequence[Path], baseline: KeptBaseline | None) -> dict[Path, Changes]:
@@ -313,109 +150,3 @@ def _changes(flat: FlatPlan, own: Sequence[Path], baseline: KeptBaseline | None)
 
         changes[top].compare(baseline.snapshot().digests(), WorkTree(top).digests())
     return changes
-
-
-class ChosenPlan(NamedTuple):
-    """One plan with its sub-plans, and what of it is asked for."""
-
-    flat: FlatPlan
-    shown: str
-    todo_ids: list[str] | None
-    """``None`` is all of them."""
-    boundary: Path | None = None
-    """The folder within which the roots must lie."""
-    whole: bool = True
-    """Every sub-plan could be loaded; else only those that hold the todos asked for."""
-
-    @property
-    def plan(self) -> LoadedPlan:
-        """The plan with the todos of its sub-plans."""
-        return self.flat.loaded
-
-
-def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
-    """Load every plan once, with the todos asked for.
-
-    Raises :class:`planner.errors.PlannerError` with the faults of all plan files, and
-    :class:`pytest.UsageError` for a todo that is not there and for two plans of one id.
-    """
-    asked: dict[Path, list[PlanArgument]] = {}
-    for argument in arguments:
-        asked.setdefault(argument.path, []).append(argument)
-    errors: dict[str, PlanFileError] = {}
-    chosen: list[ChosenPlan] = []
-    names: list[list[str]] = []
-    for given in asked.values():
-        named = [each.todo_id for each in given if each.todo_id is not None]
-        wanted = named if len(named) == len(given) else None
-        whole = True
-        try:
-            try:
-                tree = load_tree(given[0].path, boundary=given[0].boundary).load_all()
-            except (PlanFileError, PlanTreeError):
-                if wanted is None:
-                    raise
-                whole = False  # faults of sub-plans that nobody asked for are in nobody's way
-                tree = load_tree(given[0].path, boundary=given[0].boundary).load_all(wanted)
-        except (PlanFileError, PlanTreeError) as error:
-            found = error.errors if isinstance(error, PlanTreeError) else (error,)
-            errors |= {str(each): each for each in found}
-            continue
-        chosen.append(ChosenPlan(tree.flat(), given[0].shown, wanted, given[0].boundary, whole))
-        names.append(named)
-    if errors:
-        raise next(iter(errors.values())) if len(errors) == 1 else PlannerError("\n\n".join(errors))
-    for each, named in zip(chosen, names, strict=True):
-        for todo_id in named:
-            _require_todo(each.plan, each.shown, todo_id)
-    _require_different_ids([each.plan for each in chosen])
-    return chosen
-
-
-def todos_in_scope(chosen: ChosenPlan, scope: Scope) -> list[Todo]:
-    """The todos to verify: those named, or under ``claimed`` the claimed ones and all they depend on.
-
-    Of a parent all todos of its sub-plan are verified with it.
-    """
-    items = chosen.plan.plan.items
-    children = chosen.flat.children
-    if chosen.todo_ids is not None:
-        wanted = _closure(chosen.todo_ids, lambda name: children.get(name, ()))
-        return [todo for todo in items if todo.id in wanted]
-    if scope != "claimed":
-        return list(items)
-    by_id = {todo.id: todo for todo in items}
-    claimed = (todo.id for todo in items if todo.status is TodoStatus.CLAIMED)
-    wanted = _closure(claimed, lambda name: (*by_id[name].dependencies, *children.get(name, ())))
-    return [todo for todo in items if todo.id in wanted]
-
-
-def _closure(start: Iterable[str], following: Callable[[str], Iterable[str]]) -> set[str]:
-    wanted: set[str] = set()
-    pending = list(start)
-    while pending:
-        name = pending.pop()
-        if name not in wanted:
-            wanted.add(name)
-            pending += following(name)
-    return wanted
-
-
-def _require_todo(plan: LoadedPlan, shown: str, todo_id: str) -> None:
-    known = [todo.id for todo in plan.plan.items]
-    if todo_id in known:
-        return
-    alike = difflib.get_close_matches(todo_id, known, n=1)
-    hint = f"did you mean {shown}::{alike[0]}?" if alike else f"it has {', '.join(known[:8])}"
-    raise pytest.UsageError(f"{shown}: the plan has no todo {todo_id!r}; {hint}")
-
-
-def _require_different_ids(plans: Sequence[LoadedPlan]) -> None:
-    seen: dict[str, LoadedPlan] = {}
-    for plan in plans:
-        other = seen.setdefault(plan.plan.todo_list_id, plan)
-        if other is not plan:
-            raise pytest.UsageError(
-                f"{other.path} and {plan.path} are both {plan.plan.todo_list_id!r}: give each plan of a "
-                "run a todo_list_id of its own"
-            )

@@ -30,30 +30,24 @@ from pytest_planverify.session.judge import (
     judge,
     judge_missing_files,
 )
-from pytest_planverify.session.last_verdicts import COMMANDS, FileDigests, Key, LastVerdicts
+from pytest_planverify.session.last_verdicts import COMMANDS, FileDigests
 from pytest_planverify.session.schedule import Job, Schedule, run_order
 from pytest_planverify.session.workers import file_part, line_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.evidence import BudgetFact
     from planner.model.outcome import Check
     from planner.model.plan import Todo
     from planner.rules.criteria import Criterion
-    from pytest_planverify.baseline.demands import Demands
     from pytest_planverify.checks.result import Judgement
     from pytest_planverify.guards import Violation
-    from pytest_planverify.guards.budget import BudgetWatch
-    from pytest_planverify.options import Settings
-    from pytest_planverify.reports.progress import Progress
-    from pytest_planverify.session.confirm import ConfirmationBudget
+    from pytest_planverify.guards.guarding import Guards
     from pytest_planverify.session.evaluation import Evaluator
+    from pytest_planverify.session.plans import PreparedPlan, RunFacts
     from pytest_planverify.session.records import WorkerRecord
-    from pytest_planverify.session.run_folder import RunFolder
-    from pytest_planverify.session.run_journal import RunJournal
     from pytest_planverify.session.workers import Workers
 
 LEFT_OUT = "left out of this run"
@@ -67,56 +61,35 @@ class Stopped(Exception):
 class PlanRun:
     """One plan of the run, from its first worker to its last check."""
 
-    def __init__(
-        self,
-        flat: FlatPlan,
-        todos: Sequence[Todo],
-        settings: Settings,
-        *,
-        folder: RunFolder,
-        progress: Progress,
-        budget: ConfirmationBudget,
-        watch: BudgetWatch,
-        journal: RunJournal | None = None,
-        asked: Collection[str] | None = None,
-        last: LastVerdicts | None = None,
-        taken: Collection[Key] = (),
-        demands: Demands | None = None,
-    ) -> None:
-        """Only the todos that are ``asked`` for are run; the others keep their ``last`` verdict.
-
-        So do commands of todos that are asked for, where they are ``taken``.
-        """
-        self._flat = flat
-        self._settings = settings
-        self._folder = folder
-        self._progress = progress
-        self._budget = budget
-        self._watch = watch
-        self._journal = journal
-        self._last = last or LastVerdicts()
-        self._digests = FileDigests(flat.loaded.root)
-        self._demands = demands
+    def __init__(self, facts: RunFacts, plan: PreparedPlan, guards: Guards) -> None:
+        """Only the todos that are asked for are run; the others keep their last verdict."""
+        self.plan = plan
+        self.guards = guards
+        self._settings = facts.settings
+        self._progress = facts.progress
+        self._confirmations = facts.budget
+        self._flat = flat = plan.flat
+        self._last = plan.last
+        self._digests = FileDigests(plan.loaded.root)
         self._parent_of = {each: parent for parent, below in flat.children.items() for each in below}
-        self._by_id = {todo.id: todo for todo in todos}
-        self._asked = {name: todo for name, todo in self._by_id.items() if asked is None or name in asked}
-        self._order = [todo.id for todo in run_order(todos, flat.children)]
+        self._by_id = {todo.id: todo for todo in plan.todos}
+        self._asked = {name: todo for name, todo in self._by_id.items() if name in plan.asked}
+        self._order = [todo.id for todo in run_order(plan.todos, flat.children)]
         self._failed: set[str] = set()
         self._evaluators: dict[Path, Evaluator] = {}
         self._stop = threading.Event()
         self._main = threading.get_ident()
-        self._workers: Workers | None = None
+        self._workers: Workers
         unasked = {
             (todo_id, each.id)
             for todo_id in self._by_id.keys() - self._asked.keys()
             for each in flat.loaded.criteria[todo_id]
             if each.kind in COMMANDS
         }
-        self._taken = frozenset(taken)
-        self._decided = self._taken | unasked
+        self._decided = self._last.taken | unasked
         """Commands that are not run: they keep their last verdict, or were not asked for."""
-        self.schedule = Schedule(flat, todos, self._decided)
-        self.result = PlanResult(flat, list(todos), {todo.id: {} for todo in todos})
+        self.schedule = Schedule(flat, plan.todos, self._decided)
+        self.result = PlanResult(flat, plan.todos, {todo.id: {} for todo in plan.todos})
         self.reds = 0
         """How many criteria of the run are red by now; set by the caller where a plan went before."""
         self.spent: tuple[BudgetFact, tuple[str, ...]] | None = None
@@ -148,24 +121,21 @@ class PlanRun:
         """Raise where the run is to end, in whatever thread that is noticed; called again and again."""
         if threading.get_ident() == self._main:
             raise_if_requested()
-            self._watch.check()
+            self.plan.budget.check()
             self._progress.tick()
         elif self._stop.is_set():
             raise Stopped
 
-    def run(self, workers: Workers, added: Iterable[str] = ()) -> None:
-        """Run everything. After ``KeyboardInterrupt`` the result holds what was known by then.
-
-        ``added`` are the files that the work has added; they count as the run's own do.
-        """
+    def run(self, workers: Workers) -> None:
+        """Run everything. After ``KeyboardInterrupt`` the result holds what was known by then."""
         why = "not reached"
         self._workers = workers
         running: list[Job] = []
         try:
             self._add_decided()
-            self._watch.start(added)
-            self._run_all(workers, running)
-            self._watch.finish()
+            self.plan.budget.start(self.guards.added)
+            self._run_all(running)
+            self.plan.budget.finish()
         except BudgetExceeded as over:
             self.spent = over.fact, self._being_verified(running)
             why += f": the budget's {over.fact.name} was passed"
@@ -175,23 +145,21 @@ class PlanRun:
                 self._keep_unreached()
             self._fill_in(why)
 
-    def _run_all(self, workers: Workers, running: list[Job]) -> None:
+    def _run_all(self, running: list[Job]) -> None:
         """Hand out commands to as many threads as there are lanes, and take in what they find."""
         count = self._settings.workers
         results: queue.SimpleQueue[tuple[Job, int, Judgement | BaseException]] = queue.SimpleQueue()
         tasks: list[queue.SimpleQueue[Job | None]] = [queue.SimpleQueue() for _ in range(count)]
         threads = [
             threading.Thread(
-                target=self._work,
-                args=(workers, lane, tasks[lane], results),
-                name=f"planverify-lane-{lane}",
+                target=self._work, args=(lane, tasks[lane], results), name=f"planverify-lane-{lane}"
             )
             for lane in range(count)
         ]
         try:
             for thread in threads:
                 thread.start()
-            self._schedule(workers, running, tasks, results)
+            self._schedule(running, tasks, results)
         except BaseException:
             self._stop.set()
             raise
@@ -204,7 +172,6 @@ class PlanRun:
 
     def _schedule(
         self,
-        workers: Workers,
         running: list[Job],
         tasks: list[queue.SimpleQueue[Job | None]],
         results: queue.SimpleQueue[tuple[Job, int, Judgement | BaseException]],
@@ -219,22 +186,24 @@ class PlanRun:
         """Reds of workers that were not alone, and records that a neighbour may have cut."""
         while True:
             self._finish_todos()
-            job = None
-            while free and not suspects and not self._is_over and (job := self.schedule.next()) is not None:
+            while free and not suspects and not self._is_over:
+                job = self.schedule.next()
+                if job is None:
+                    break
                 if self._start(job):
                     running.append(job)
                     tasks[free.pop(0)].put(job)
                 else:
                     self.schedule.done(job)
                     self._finish_todos()
-            if not running and suspects:
+            if not running and not suspects:
+                break
+            if not running:
                 for job, judgement in suspects:
-                    self._confirm_alone(workers, job, judgement)
+                    self._confirm_alone(job, judgement)
                     self.schedule.done(job)
                 suspects.clear()
                 continue
-            if not running:
-                break
             self.look_around()
             try:
                 job, lane, found = results.get(timeout=_WAIT_SECONDS)
@@ -248,27 +217,28 @@ class PlanRun:
             if len(tasks) > 1 and self._is_suspect(job, found):
                 suspects.append((job, found))
             else:
-                self._settle(workers, job, found)
+                self._settle(job, found)
                 self.schedule.done(job)
         self._finish_todos()
 
     def _work(
         self,
-        workers: Workers,
         lane: int,
         tasks: queue.SimpleQueue[Job | None],
         results: queue.SimpleQueue[tuple[Job, int, Judgement | BaseException]],
     ) -> None:
         while (job := tasks.get()) is not None:
             try:
-                record = workers.run(job, lane)
+                record = self._workers.run(job, lane)
                 results.put((job, lane, judge(self._command(job), record)))
             except BaseException as error:
                 results.put((job, lane, error))
 
     def _is_suspect(self, job: Job, judgement: Judgement) -> bool:
-        cut = job.record is not None and job.record.journal_lost
-        return cut or (self._settings.confirmations > 0 and is_worth_confirming(judgement))
+        return (job.record is not None and job.record.journal_lost) or self._confirms(judgement)
+
+    def _confirms(self, judgement: Judgement) -> bool:
+        return self._settings.confirmations > 0 and is_worth_confirming(judgement)
 
     # -- commands --------------------------------------------------------------------------------
 
@@ -286,46 +256,41 @@ class PlanRun:
         self._progress.worker_started(job.key, job.todo.id, job.spec.cmd, job.spec.timeout_seconds)
         return True
 
-    def _settle(self, workers: Workers, job: Job, judgement: Judgement) -> None:
+    def _settle(self, job: Job, judgement: Judgement) -> None:
         """Decide on a command whose worker ran alone."""
-        if (
-            self._settings.confirmations
-            and not self._settings.collect_only
-            and is_worth_confirming(judgement)
-        ):
-            judgement = self._confirmed(workers, job, judgement, company=False)
+        if self._confirms(judgement) and not self._settings.collect_only:
+            judgement = self._confirmed(job, judgement, company=False)
         self._keep_worker(job, judgement)
 
-    def _confirm_alone(self, workers: Workers, job: Job, judgement: Judgement) -> None:
+    def _confirm_alone(self, job: Job, judgement: Judgement) -> None:
         """Decide on a command whose worker had company, now that nothing else runs."""
         if job.record is not None and job.record.journal_lost:
-            judgement = judge(self._command(job), self._again(workers, job))
-            self._settle(workers, job, judgement)
+            judgement = judge(self._command(job), self._again(job))
+            self._settle(job, judgement)
             return
-        self._keep_worker(job, self._confirmed(workers, job, judgement, company=True))
+        self._keep_worker(job, self._confirmed(job, judgement, company=True))
 
-    def _confirmed(self, workers: Workers, job: Job, judgement: Judgement, *, company: bool) -> Judgement:
+    def _confirmed(self, job: Job, judgement: Judgement, *, company: bool) -> Judgement:
         record = job.record
-        most = self._settings.confirmations
         try:
             return confirm(
                 judgement,
-                lambda: judge(self._command(job), self._again(workers, job)),
-                most=most,
-                budget=self._budget,
+                lambda: judge(self._command(job), self._again(job)),
+                most=self._settings.confirmations,
+                budget=self._confirmations,
                 root=job.plan.root,
                 company=company,
             )
         finally:
             job.record = record
 
-    def _again(self, workers: Workers, job: Job) -> WorkerRecord:
+    def _again(self, job: Job) -> WorkerRecord:
         key = f"{job.key} again"
         self._progress.worker_started(
             key, job.todo.id, job.spec.cmd, job.spec.timeout_seconds, confirming=True
         )
         try:
-            return workers.run(job, confirming=True)
+            return self._workers.run(job, confirming=True)
         finally:
             self._progress.worker_finished(key)
 
@@ -339,7 +304,7 @@ class PlanRun:
                 return
             why = self._last.why_not((job.todo.id, job.criterion.id))
             judgement = replace(judgement, reason=f"{judgement.reason or LEFT_OUT}; {why}")
-        stopped = self._budget.refused > 0 and judgement.is_red and judgement.runs == 1
+        stopped = self._confirmations.refused > 0 and judgement.is_red and judgement.runs == 1
         self._keep(job, judgement, isolation=isolation, final=not stopped)
 
     def _run_here(self, job: Job) -> None:
@@ -350,8 +315,7 @@ class PlanRun:
         if self._settings.narrows:
             self._keep_last_or_skip(job.todo, job.criterion)
             return
-        if self._workers is not None:
-            self._workers.forget_ahead()  # it may change what an interpreter sees when it starts
+        self._workers.forget_ahead()  # it may change what an interpreter sees when it starts
         self._progress.worker_started(job.key, job.todo.id, job.spec.cmd, job.spec.timeout_seconds)
         try:
             if job.criterion.kind is CheckKind.TEST:
@@ -366,15 +330,19 @@ class PlanRun:
 
         def run() -> Judgement:
             judgement, witness = self._evaluator(job.todo.id).foreign(
-                job, self._command(job), self._folder.path
+                job, self._command(job), self.plan.folder.path
             )
             witnesses.append(witness)
             return judgement
 
         judgement = run()
-        if self._settings.confirmations and is_worth_confirming(judgement):
+        if self._confirms(judgement):
             judgement = confirm(
-                judgement, run, most=self._settings.confirmations, budget=self._budget, root=job.plan.root
+                judgement,
+                run,
+                most=self._settings.confirmations,
+                budget=self._confirmations,
+                root=job.plan.root,
             )
         self._keep(
             job, judgement, isolation=Isolation.SPAWNED, reason=job.not_observed, witness=witnesses[-1]
@@ -404,7 +372,7 @@ class PlanRun:
             selections=() if invocation is None else invocation.selections,
             expression="" if invocation is None else expression_of(invocation),
             contract_path=job.todo.contract_path,
-            view=None if self._demands is None else self._demands.view(job.todo, job.criterion.id),
+            view=None if self.plan.demands is None else self.plan.demands.view(job.todo, job.criterion.id),
         )
 
     def _keep(
@@ -430,8 +398,8 @@ class PlanRun:
             fixture=None if reading is None else reading.use,
             fixture_problem=None if reading is None else reading.evidence,
         )
-        if self._demands is not None:
-            run = self._demands.decide(job.todo, run)
+        if self.plan.demands is not None:
+            run = self.plan.demands.decide(job.todo, run)
         if run.check.verdict is Verdict.FLAKY:
             run = quarantined(run, self._flat.loaded.plan.metadata.flaky_retry.quarantine)
         stayed = True
@@ -501,15 +469,15 @@ class PlanRun:
         if known is None:
             from pytest_planverify.session.evaluation import Evaluator  # many runs have tests only
 
-            known = Evaluator(self._flat.loaded, owner.root, self._watch.check)
+            known = Evaluator(self._flat.loaded, owner.root, self.plan.budget.check)
             self._evaluators[owner.root] = known
         return known
 
     def explain(self, unexplained: str) -> None:
         """Note why the run is not accepted though no criterion is red."""
         self.result.unexplained = unexplained
-        if self._journal is not None:
-            self._journal.unexplained(unexplained)
+        if self.plan.journal is not None:
+            self.plan.journal.unexplained(unexplained)
 
     def hold(self, violations: Iterable[Violation]) -> None:
         """Add what the guards hold against todos; what depends on those is blocked."""
@@ -532,10 +500,10 @@ class PlanRun:
         verdict = run.check.counts_as
         self.result.checks[todo.id][run.check.id] = run
         # What was red before counts where this run continues that one, which was to stop early as well.
-        is_counted = run.check.taken_from is None or (todo.id, run.check.id) in self._taken
+        is_counted = run.check.taken_from is None or (todo.id, run.check.id) in self._last.taken
         self.reds += verdict.is_red and is_counted
-        if self._journal is not None and verdict not in (Verdict.BLOCKED, Verdict.NOT_RUN):
-            self._journal.check_judged(todo.id, run, final=final and is_settled(run.check))
+        if self.plan.journal is not None and verdict not in (Verdict.BLOCKED, Verdict.NOT_RUN):
+            self.plan.journal.check_judged(todo.id, run, final=final and is_settled(run.check))
         self._progress.check_decided(todo.id, run.check.id, verdict)
 
     def _add_decided(self) -> None:

@@ -9,7 +9,7 @@ import signal
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pytest_planverify.journal import JournalTail, is_signed
 from pytest_planverify.observe import phases
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from pytest_planverify.journal import Record
     from pytest_planverify.observe.spec import WorkerSpec
+    from pytest_planverify.reports.progress import Progress
+    from pytest_planverify.session.cold import ColdLane
+    from pytest_planverify.session.fork_server import Lane
 
 GRACE_SECONDS = 1.0
 """How long the soft limit inside the worker is given before the process is ended."""
@@ -43,51 +46,19 @@ _TICK = 0.05
 _LAST_WORDS = 20_000
 
 
-class Listener(Protocol):
-    """Is told what happens while workers run; from several threads, if several run at once."""
-
-    def collected(self, key: str, count: int) -> None:
-        """So many tests will run."""
-
-    def test_started(self, key: str, nodeid: str) -> None:
-        """A test begins."""
-
-    def test_finished(self, key: str, nodeid: str, outcome: str, duration_ms: int) -> None:
-        """A test is over."""
-
-
-class WorkerLane(Protocol):
-    """Starts workers one after the other."""
-
-    token: str | None
-
-    @property
-    def pid(self) -> int:
-        """The process below which all is found that a worker has started."""
-        ...
-
-    def start(self, spec: WorkerSpec, *, own_session: bool) -> int:
-        """Start a worker. Return its process id."""
-        ...
-
-    def poll(self, seconds: float) -> Exited | None:
-        """Return how it ended, or ``None`` if it still runs after so many seconds."""
-        ...
-
-
 class Watcher:
     """Watches the workers of one lane, one after the other."""
 
-    def __init__(self, journal: Path, listener: Listener, watch: Callable[[], None]) -> None:
+    def __init__(self, journal: Path, progress: Progress, watch: Callable[[], None]) -> None:
         """``watch`` is called again and again; what it raises ends the worker and is passed on."""
         self._journal = journal
         self._tail = JournalTail(journal)
-        self._listener = listener
+        self._progress = progress
         self._watch = watch
         self._ended: str | None = None
         """The test that was told to end."""
 
-    def run(self, lane: WorkerLane, spec: WorkerSpec, record: WorkerRecord) -> None:
+    def run(self, lane: Lane | ColdLane, spec: WorkerSpec, record: WorkerRecord) -> None:
         """Run the worker into the record, which holds what was seen even where this raises.
 
         Raises :class:`ForkServerDied` if the worker could not be started, and what ``watch`` raises.
@@ -124,7 +95,7 @@ class Watcher:
             record.death = self._death(spec, record, exited, running, timed_out=timed_out)
 
     def _follow(
-        self, lane: WorkerLane, pid: int, spec: WorkerSpec, record: WorkerRecord
+        self, lane: Lane | ColdLane, pid: int, spec: WorkerSpec, record: WorkerRecord
     ) -> tuple[Exited, RunningTest | None, bool]:
         begun = time.time()
         while (exited := lane.poll(_TICK)) is None:
@@ -171,11 +142,11 @@ class Watcher:
             finished = record.feed(entry)
             if finished is not None:
                 milliseconds = round(finished.duration_ms)
-                self._listener.test_finished(spec.check, finished.nodeid, finished.outcome, milliseconds)
+                self._progress.test_finished(spec.check, finished.nodeid, finished.outcome, milliseconds)
             elif entry["record"] == "test_started":
-                self._listener.test_started(spec.check, entry["nodeid"])
+                self._progress.test_started(spec.check, entry["nodeid"])
             elif record.collected and not was_collected:
-                self._listener.collected(spec.check, len(record.nodeids))
+                self._progress.collected(spec.check, len(record.nodeids))
         record.journal_cut |= self._tail.lost
         self._tail.lost = False
 
@@ -196,7 +167,7 @@ class Watcher:
         while time.monotonic() < deadline and _is_alive(pid):
             time.sleep(0.02)
 
-    def _wait_for_end(self, lane: WorkerLane, pid: int) -> Exited:
+    def _wait_for_end(self, lane: Lane | ColdLane, pid: int) -> Exited:
         for _ in range(3):
             exited = lane.poll(5)
             if exited is not None:
@@ -204,7 +175,7 @@ class Watcher:
             self._end_tree(lane, pid)
         raise ForkServerDied(f"process {pid} cannot be ended")
 
-    def _end_tree(self, lane: WorkerLane, pid: int) -> None:
+    def _end_tree(self, lane: Lane | ColdLane, pid: int) -> None:
         """End the worker's processes, and what they left behind for the lane to inherit."""
         from pytest_planverify.processes import end_descendants, end_process_tree
 
@@ -251,7 +222,7 @@ class Watcher:
             record.results[running.nodeid] = TestRecord(
                 running.nodeid, outcome, milliseconds, evidence=evidence
             )
-            self._listener.test_finished(spec.check, running.nodeid, outcome, round(milliseconds))
+            self._progress.test_finished(spec.check, running.nodeid, outcome, round(milliseconds))
         record.exit_status = None
         return death
 

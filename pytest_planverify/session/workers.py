@@ -37,12 +37,10 @@ if TYPE_CHECKING:
     from planner.catalog import PytestInvocation
     from planner.edges.plan_file import LoadedPlan
     from planner.edges.plan_tree import FlatPlan
-    from pytest_planverify.options import Settings
-    from pytest_planverify.reports.reporters import Reporting
     from pytest_planverify.session.fork_server import ForkServer, Lane
+    from pytest_planverify.session.plans import RunFacts
     from pytest_planverify.session.run_folder import RunFolder
     from pytest_planverify.session.schedule import Job
-    from pytest_planverify.session.watch import Listener
 
 IMPORTED, PARSED, STARTED = range(3)
 """How far a server goes before it forks; see :class:`pytest_planverify.observe.worker.Level`."""
@@ -231,28 +229,30 @@ class Workers:
 
     def __init__(
         self,
-        settings: Settings,
+        facts: RunFacts,
         pool: WarmPool | None,
         folder: RunFolder,
-        listener: Listener,
-        script_paths: tuple[str, ...],
         flat: FlatPlan,
-        watch: Callable[[], None],
-        reporting: Reporting,
+        look_around: Callable[[], None],
     ) -> None:
-        """``pool`` is ``None`` where every worker is started cold."""
-        self._settings = settings
+        """``pool`` is ``None`` where every worker is started cold.
+
+        ``look_around`` is called again and again; what it raises ends the worker and is passed on.
+        """
+        self._settings = settings = facts.settings
         self._pool = pool
         self._folder = folder
-        self._script_paths = script_paths
+        self._script_paths = facts.script_paths
         self._planned = planned_paths(flat)
         self._top = flat.loaded
         self._count = 0
         self._lock = threading.Lock()
-        self._watchers = [Watcher(folder.journal, listener, watch) for _ in range(settings.workers)]
+        self._watchers = [
+            Watcher(folder.journal, facts.progress, look_around) for _ in range(settings.workers)
+        ]
         self._cold = [ColdLane(folder.path) for _ in range(settings.workers)]
         self._board = folder.path / "phases"
-        self.reporting = reporting
+        self._reporting = facts.reporting
 
     def run(self, job: Job, lane: int = 0, *, confirming: bool = False) -> WorkerRecord:
         """Run a command's worker to its end; a confirmation is started cold and reports to nobody.
@@ -349,11 +349,11 @@ class Workers:
         if confirming:
             start = confirmation_start(given, invocation.args, scratch=scratch)
             return start.args, tuple(start.env.items()), None
-        if not self.reporting.is_needed(given, root, invocation.selections):
+        if not self._reporting.is_needed(given, root, invocation.selections):
             return (*self._settings.worker_args, *invocation.args), (), None
         start = worker_start(given, invocation.args, scratch=scratch, name=name)
         relay = relay_file(scratch, name)
-        self.reporting.relays[job.plan.path, job.todo.id, job.criterion.id] = relay
+        self._reporting.relays[job.plan.path, job.todo.id, job.criterion.id] = relay
         return start.args, tuple(start.env.items()), relay
 
     def _start(self, root: str, given: PytestInvocation, env: tuple[tuple[str, str], ...]) -> Start:

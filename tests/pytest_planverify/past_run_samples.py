@@ -13,7 +13,7 @@ from planner.model.outcome import Check, CheckKind, Verdict
 from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.options import PlanArgument, Settings
-from pytest_planverify.session.prepare import ChosenPlan, load_plans, reference_of
+from pytest_planverify.session.plans import ChosenPlan, load_plans, reference_of
 from pytest_planverify.session.run_folder import RunFolder
 from pytest_planverify.session.run_journal import RunJournal, open_journal
 from pytest_planverify.tree_state import TreeWatch

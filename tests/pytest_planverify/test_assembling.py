@@ -20,7 +20,7 @@ from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.options import PlanArgument
 from pytest_planverify.session.check_runs import PlanResult, masked, title_of
 from pytest_planverify.session.outcomes import Assembler, summary_of, todo_state
-from pytest_planverify.session.prepare import ChosenPlan, load_plans, todos_in_scope
+from pytest_planverify.session.plans import ChosenPlan, load_plans, todos_in_scope
 
 PASSED, FAILED, FLAKY = Verdict.PASSED, Verdict.FAILED, Verdict.FLAKY
 INCONCLUSIVE, NOT_RUN, HUMAN = Verdict.INCONCLUSIVE, Verdict.NOT_RUN, Verdict.NEEDS_HUMAN

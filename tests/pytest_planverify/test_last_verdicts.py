@@ -16,7 +16,7 @@ from planner.model.journal import RestsOn
 from planner.model.outcome import Verdict
 from pytest_planverify.session.check_runs import is_settled
 from pytest_planverify.session.last_verdicts import LastVerdicts, Present, last_verdicts
-from pytest_planverify.session.prepare import reference_of
+from pytest_planverify.session.plans import reference_of
 from pytest_planverify.session.run_journal import TREE, close_journal
 from pytest_planverify.tree_state import read_tree
 

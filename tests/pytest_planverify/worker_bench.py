@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from past_run_samples import settings
@@ -64,16 +65,15 @@ class Bench:
         flat = load_tree(plan).load_all().flat()
         if self.workers is None:
             self.folder.create()
-            self.workers = Workers(
-                settings(workers=1, worker_args=("-p", "no:cacheprovider"), invocation_dir=self.root),
-                self.pool,
-                self.folder,
-                self.heard,
-                (),
-                flat,
-                lambda: self.look(),
-                Unreported(),  # type: ignore[arg-type]
+            facts: Any = SimpleNamespace(
+                settings=settings(
+                    workers=1, worker_args=("-p", "no:cacheprovider"), invocation_dir=self.root
+                ),
+                progress=self.heard,
+                script_paths=(),
+                reporting=Unreported(),
             )
+            self.workers = Workers(facts, self.pool, self.folder, flat, lambda: self.look())
         (job,) = Schedule(flat, flat.loaded.plan.items).jobs
         return job
 
