@@ -196,7 +196,7 @@ def _assembled(
     chosen = set(run.started.todos)
     todos = [todo for todo in flat.loaded.plan.items if todo.id in chosen]
     result = PlanResult(flat, todos, {todo.id: {} for todo in todos})
-    known = run.runs()
+    known = {key: run.run_of(each) for key, each in run.checks.items()}
     for todo in todos:
         for criterion in flat.loaded.criteria[todo.id]:
             judged = known.get((todo.id, criterion.id))

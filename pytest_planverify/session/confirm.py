@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import time
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from planner.model.evidence import Confirmation
@@ -22,34 +23,11 @@ if TYPE_CHECKING:
     from planner.model.evidence import Evidence
     from pytest_planverify.checks.result import Judgement
 
-_CHANCE = frozenset(
-    {
-        "random",
-        "randint",
-        "randrange",
-        "choice",
-        "choices",
-        "shuffle",
-        "sample",
-        "uniform",
-        "gauss",
-        "urandom",
-    }
-    | {
-        "uuid1",
-        "uuid4",
-        "token_hex",
-        "token_bytes",
-        "getrandbits",
-        "randbelow",
-        "default_rng",
-        "rand",
-        "randn",
-    }
-    | {"time", "monotonic", "perf_counter", "time_ns", "now", "utcnow", "today", "sleep", "getpid"}
-    | {"set", "frozenset", "hash", "id", "Thread", "ThreadPoolExecutor", "gather", "as_completed"}
+_MORE_CHANCE = frozenset(
+    ("monotonic", "perf_counter", "sleep", "getpid", "set", "frozenset", "hash", "id")
+    + ("Thread", "ThreadPoolExecutor", "gather", "as_completed")
 )
-"""Names whose calls give another answer each time: chance, clocks, the order of sets, threads."""
+"""What gives another answer each time though it is no call that the rules for plans know."""
 _LARGEST = 1 << 20
 
 
@@ -158,12 +136,28 @@ def _asks_for_chance(path: Path, line: int) -> bool:
     return any(_is_chance(node) for node in ast.walk(innermost))
 
 
+@cache
+def _names_of_chance() -> frozenset[str]:
+    """Return names whose calls give another answer each time: chance, clocks, the order of sets, threads.
+
+    Only the last part of a name is compared, so those are left out that mean something else elsewhere.
+    """
+    from planner.rules.reading.impure_calls import ALWAYS, SEEDED_STATE, UNSEEDED
+
+    calls = {name for name, kind in ALWAYS.items() if kind != "network"} | UNSEEDED
+    drawn = {name for _, names in SEEDED_STATE.values() for name in names}
+    return frozenset({name.rpartition(".")[2] for name in calls} | drawn | _MORE_CHANCE) - {
+        "bytes",
+        "power",
+    }
+
+
 def _is_chance(node: ast.AST) -> bool:
     match node:
         case ast.Set() | ast.SetComp():
             return True
         case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
-            return name in _CHANCE
+            return name in _names_of_chance()
         case _:
             return False
 

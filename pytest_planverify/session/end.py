@@ -14,12 +14,12 @@ import pytest
 from planner.edges.file_writer import STANDARD_OUTPUT
 from planner.edges.outcome_file import write_outcomes
 from planner.edges.plan_folder import PlanFolder
-from planner.model.outcome import RunInfo
+from planner.model.outcome import OutcomeDocument, RunInfo
 from planner.model.verdicts import Verdict
 from pytest_planverify.guards.guarding import hygiene_of
 from pytest_planverify.session.exit_status import ExitStatus
 from pytest_planverify.session.opinions import Opinions
-from pytest_planverify.session.outcomes import document_of, find_outcomes
+from pytest_planverify.session.outcomes import find_outcomes, summary_of
 from pytest_planverify.session.plans import now
 from pytest_planverify.session.run_folder import keep_outcomes
 from pytest_planverify.session.run_journal import append, close_journal
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from planner.model.outcome import OutcomeDocument
     from pytest_planverify.session.outcomes import Found
     from pytest_planverify.session.plans import RunFacts
     from pytest_planverify.session.run import PlanRun
@@ -43,14 +42,13 @@ def conclude(facts: RunFacts, runs: Sequence[PlanRun], *, interrupted: bool) -> 
         each.plan.folder.restore()
         if not settings.recording:
             each.guards.remember()
-            narrowed = settings.narrows
-            each.hold(each.guards.violations(each.spent, each.result, narrowed=narrowed))
+            each.hold(each.guards.violations(each.spent, each.result, narrowed=settings.narrows))
         elif written := each.guards.written():
             append(each.plan.folder.journal, [("artifacts_written", f'"artifacts": {dumps(written)}')])
     opinions = Opinions(facts.config.pluginmanager)
     found = find_outcomes(runs, opinions, run_id=facts.run_id, recording=settings.recording)
     duration_ms = round((time.monotonic() - facts.started) * 1000)
-    told = Telling(facts, found, opinions.notes, interrupted, now(), duration_ms)
+    told = Documents(facts, found, opinions.notes, interrupted, now(), duration_ms)
     document = told.document(runs)
     report = None
     if facts.reporting.given is not None:
@@ -95,19 +93,14 @@ def show_tree(facts: RunFacts, runs: Sequence[PlanRun], *, interrupted: bool) ->
 
     problems_found = False
     for each in runs:
-        checks = each.result.checks
-        selected = {
-            (todo_id, check_id): [test.nodeid for test in run.check.tests]
-            for todo_id, runs in checks.items()
-            for check_id, run in runs.items()
-        }
-        problems = {
-            (todo_id, check_id): [
-                piece.headline for piece in run.evidence if piece.vacuous is None or not run.check.tests
-            ]
-            for todo_id, runs in checks.items()
-            for check_id, run in runs.items()
-        }
+        selected: dict[tuple[str, str], list[str]] = {}
+        problems: dict[tuple[str, str], list[str]] = {}
+        for todo_id, checks in each.result.checks.items():
+            for check_id, run in checks.items():
+                tests = selected[todo_id, check_id] = [test.nodeid for test in run.check.tests]
+                problems[todo_id, check_id] = [
+                    piece.headline for piece in run.evidence if piece.vacuous is None or not tests
+                ]
         problems_found |= any(problems.values())
         render_tree(
             facts.tw,
@@ -123,7 +116,7 @@ def show_tree(facts: RunFacts, runs: Sequence[PlanRun], *, interrupted: bool) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class Documents:
     """What makes the document of all plans of a run, and of some of them."""
 
     facts: RunFacts
@@ -151,27 +144,28 @@ class Telling:
             unexplained="; ".join(filter(None, (each.result.unexplained for each in runs))) or None,
             notes=(*_notes(facts, runs, interrupted=self.interrupted), *self.opinions),
         )
-        return document_of(runs, found, run)
+        compared = [each.plan.id for each in runs if each.plan.baseline is not None]
+        return OutcomeDocument(
+            plans=tuple(each.plan.reference for each in runs),
+            run=run,
+            summary=summary_of(found.outcomes, compared=compared),
+            outcomes=tuple(found.outcomes),
+            causes=found.causes,
+        )
 
 
 def _write_documents(
-    told: Telling,
-    document: OutcomeDocument,
-    runs: Sequence[PlanRun],
-    parts: Sequence[OutcomeDocument],
+    told: Documents, document: OutcomeDocument, runs: Sequence[PlanRun], parts: Sequence[OutcomeDocument]
 ) -> Iterator[str]:
     """Write all of it to the file that the user names; else each plan's part into its folder, and what
     belongs to a root as that root's latest. Returns where to read it, as the user is shown it.
     """
     settings = told.facts.settings
     if settings.outcomes is not None:
-        write_outcomes(document, settings.outcomes)
         given = settings.outcomes
-        yield (
-            "standard output"
-            if given == STANDARD_OUTPUT
-            else os.path.relpath(given, settings.invocation_dir)
-        )
+        write_outcomes(document, given)
+        written = os.path.relpath(given, settings.invocation_dir)
+        yield "standard output" if given == STANDARD_OUTPUT else written
         return
     by_root: dict[Path, list[PlanRun]] = {}
     for each, part in zip(runs, parts, strict=True):
@@ -183,18 +177,13 @@ def _write_documents(
         yield os.path.relpath(latest, settings.invocation_dir)
 
 
-def _left_out(run: PlanRun) -> bool:
-    """Return whether a criterion was left out that could not keep its last verdict."""
-    runs = (run for runs in run.result.checks.values() for run in runs.values())
-    return any(
-        run.check.verdict is Verdict.NOT_RUN and "left out" in (run.check.reason or "") for run in runs
-    )
-
-
 def _notes(facts: RunFacts, runs: Sequence[PlanRun], *, interrupted: bool) -> Iterator[str]:
     if interrupted:
         yield "interrupted: what had not been verified by then is not run"
-    if not interrupted and any(_left_out(each) for each in runs):
+    checks = (run.check for each in runs for found in each.result.checks.values() for run in found.values())
+    if not interrupted and any(
+        check.verdict is Verdict.NOT_RUN and "left out" in (check.reason or "") for check in checks
+    ):  # and could not keep its last verdict
         yield "only a part of the plan was asked for; what was left out is not verified"
     if facts.budget.refused:
         count = facts.budget.refused

@@ -66,19 +66,13 @@ class Evaluator:
         return of_result(job.todo, job.criterion, result, isolation=Isolation.SPAWNED)
 
     def foreign(self, job: Job, judged: JudgedCommand, folder: Path) -> tuple[Judgement, Witness]:
-        """Run a pytest command of another interpreter."""
+        """Run a pytest command of another interpreter; its reports are written into the folder."""
         command = job.criterion.command
         assert command is not None
         assert command.pytest is not None
-        return run_foreign(
-            judged,
-            job.launcher,
-            command.pytest.args,
-            root=self._root,
-            env={**os.environ, **dict(command.env)},
-            folder=folder,
-            watch=self._watch,
-        )
+        env = {**os.environ, **dict(command.env)}
+        args, root = command.pytest.args, self._root
+        return run_foreign(judged, job.launcher, args, root=root, env=env, folder=folder, watch=self._watch)
 
     def fixture(self, path: str, check_id: str) -> FixtureReading:
         """Read the data file that a criterion names."""
@@ -208,12 +202,11 @@ def _judge(judged: JudgedCommand, result: ProcessResult, reading: Reading) -> Ju
 
 
 def _rerun_evidence(judged: JudgedCommand, test: TestResult) -> Evidence:
-    return Evidence(
-        kind=EvidenceKind.TEST,
-        check_id=judged.check_id,
+    return judged.evidence(
+        EvidenceKind.TEST,
+        f"{test.nodeid} passed only when it was run again",
         phase=Phase.CALL,
         nodeid=test.nodeid,
-        headline=f"{test.nodeid} passed only when it was run again",
         tests=(test.nodeid,),
         confirmations=tuple(Confirmation(where="alone", passed=passed) for passed in (False, True)),
     )
@@ -224,31 +217,28 @@ def _not_started(
 ) -> Judgement:
     reason = f"{launcher[0]} cannot be started: {error.strerror or error}"
     fact = CommandFact(argv=(*launcher, *args), tool="pytest", purpose="test", found=False)
-    evidence = Evidence(kind=EvidenceKind.COMMAND, check_id=judged.check_id, headline=reason, command=fact)
+    evidence = judged.evidence(EvidenceKind.COMMAND, reason, command=fact)
     return Judgement(verdict=Verdict.INCONCLUSIVE, reason=reason, evidence=(evidence,))
 
 
 def _process_evidence(judged: JudgedCommand, result: ProcessResult) -> Evidence:
-    name = result.signal
+    name, late = result.signal, result.timed_out
     said = (result.stderr.strip() or result.stdout.strip()).splitlines()
     how = (
         f"passed its limit of {judged.limit_seconds:g} s"
-        if result.timed_out
+        if late
         else f"ended with {name or f'exit status {result.exit_code}'}"
     )
-    return Evidence(
-        kind=EvidenceKind.SESSION,
-        check_id=judged.check_id,
+    return judged.evidence(
+        EvidenceKind.SESSION,
+        f"the command {how}" + (f": {said[-1].strip(' =')}" if said else ""),
         phase=Phase.SESSION,
-        headline=f"the command {how}" + (f": {said[-1].strip(' =')}" if said else ""),
         stdout_tail=result.stdout[-8_000:],
         stderr_tail=result.stderr[-8_000:],
         limit_seconds=judged.limit_seconds,
         duration_seconds=result.duration_ms / 1000,
-        timed_out=result.timed_out,
-        process=ProcessEnd(
-            exit_code=result.exit_code, signal=name, complete=False, timed_out=result.timed_out
-        ),
+        timed_out=late,
+        process=ProcessEnd(exit_code=result.exit_code, signal=name, complete=False, timed_out=late),
         contract_path=judged.contract_path,
     )
 
@@ -256,13 +246,11 @@ def _process_evidence(judged: JudgedCommand, result: ProcessResult) -> Evidence:
 def _vacuous(judged: JudgedCommand, tests: Sequence[TestResult]) -> Evidence:
     reasons = tuple(dict.fromkeys(test.reason for test in tests if test.reason))
     xfailed = any(test.outcome is TestOutcome.XFAILED for test in tests)
-    kind = "nothing_collected" if not tests else "only_xfailed" if xfailed else "all_skipped"
-    return Evidence(
-        kind=EvidenceKind.SELECTION,
-        check_id=judged.check_id,
+    return judged.evidence(
+        EvidenceKind.SELECTION,
+        "no test passed" if tests else "no test was collected",
         phase=Phase.COLLECT,
-        vacuous=kind,
-        headline="no test passed" if tests else "no test was collected",
+        vacuous="nothing_collected" if not tests else "only_xfailed" if xfailed else "all_skipped",
         skip_reasons=reasons,
         selectors=tuple(Selector(text=text, problem="empty") for text in judged.selections),
         tests=tuple(test.nodeid for test in tests),
@@ -313,13 +301,12 @@ def _reported(
     crash: Mapping[str, Any] = entry.get("crash") or {}
     longrepr = str(entry.get("longrepr") or "")
     message = str(crash.get("message") or _last_error(longrepr))
-    return Evidence(
-        kind=kind,
-        check_id=judged.check_id,
+    return judged.evidence(
+        kind,
+        message.splitlines()[0] if message else "failed",
         phase=phase,
         nodeid=nodeid,
         exceptions=(_exception(message, _frames(longrepr, crash, nodeid)),),
-        headline=message.splitlines()[0] if message else "failed",
         longrepr=longrepr[-20_000:],
         stdout_tail=str(entry.get("stdout") or "")[-8_000:],
         stderr_tail=str(entry.get("stderr") or "")[-8_000:],

@@ -15,7 +15,6 @@ from planner.model.outcome import (
     Diagnosis,
     Failure,
     Outcome,
-    OutcomeDocument,
     OutcomeMetrics,
     Summary,
 )
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     from planner.edges.plan_tree import FlatPlan
     from planner.model.evidence import ChangedFile, Evidence, ProcessEnd
-    from planner.model.outcome import Cause, RunInfo
+    from planner.model.outcome import Cause
     from planner.model.plan import Todo
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.baseline.changes import Changes
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
 TOP_TESTS = 10
 LONGEST_STACK = 4_000
 """How much of a dead process's stack an outcome holds."""
-
-Diagnose = "Callable[[Evidence], Diagnosis | None]"
 
 
 class Assembler:
@@ -349,10 +346,6 @@ FailedTodo = tuple["FlatPlan", "Outcome", tuple["Evidence", ...]]
 """What a failure report is written of."""
 
 
-class Longreprs(dict[tuple[str, str, str], list[tuple[str, str]]]):
-    """Titles and texts of pytest's own failure reports, by plan, todo and check."""
-
-
 @dataclass(slots=True)
 class Found:
     """All that a run found."""
@@ -360,7 +353,10 @@ class Found:
     causes: tuple[Cause, ...] = ()
     """Of all failures, the first to mend first."""
     outcomes: list[Outcome] = field(default_factory=list["Outcome"])
-    longreprs: Longreprs = field(default_factory=Longreprs)
+    longreprs: dict[tuple[str, str, str], list[tuple[str, str]]] = field(
+        default_factory=dict[tuple[str, str, str], list[tuple[str, str]]]
+    )
+    """Titles and texts of pytest's own failure reports, by plan, todo and check."""
     todos: dict[tuple[str | None, str], Todo] = field(default_factory=dict[tuple[str | None, str], "Todo"])
     """By plan and id."""
     unasked: frozenset[tuple[str | None, str]] = frozenset()
@@ -384,11 +380,7 @@ class Found:
 
 
 def find_outcomes(
-    runs: Sequence[PlanRun],
-    opinions: Opinions,
-    *,
-    run_id: str,
-    recording: bool = False,
+    runs: Sequence[PlanRun], opinions: Opinions, *, run_id: str, recording: bool = False
 ) -> Found:
     """The outcome of each todo, and the causes of all failures; a failed one's report is written, that of
     one that is green now is removed.
@@ -416,7 +408,10 @@ def find_outcomes(
         )
         for outcome, evidence in assembler.outcomes():
             found.outcomes.append(outcome)
-            _keep_texts(found, each, outcome, evidence)
+            for piece in evidence:
+                if piece.longrepr:
+                    texts = found.longreprs.setdefault((each.plan.id, outcome.todo_id, piece.check_id), [])
+                    texts.append((piece.nodeid or piece.check_id, piece.longrepr))
             if outcome.failure_evidence is not None and not outcome.blocked_by and not recording:
                 failed.append((each.plan.flat, outcome, evidence))
             elif outcome.success and outcome.state is TodoState.DONE and not recording:
@@ -425,28 +420,6 @@ def find_outcomes(
     found.causes = root_causes(diagnosed, found.todos)
     write_reports(failed, run_id, found.causes)
     return found
-
-
-def document_of(runs: Sequence[PlanRun], found: Found, run: RunInfo) -> OutcomeDocument:
-    """The document as it is written to the outcome file."""
-    return OutcomeDocument(
-        plans=tuple(each.plan.reference for each in runs),
-        run=run,
-        summary=summary_of(
-            found.outcomes,
-            compared=[each.plan.id for each in runs if each.plan.baseline is not None],
-        ),
-        outcomes=tuple(found.outcomes),
-        causes=found.causes,
-    )
-
-
-def _keep_texts(found: Found, each: PlanRun, outcome: Outcome, evidence: Sequence[Evidence]) -> None:
-    for piece in evidence:
-        if piece.longrepr:
-            key = (each.plan.id, outcome.todo_id, piece.check_id)
-            texts = found.longreprs.setdefault(key, [])
-            texts.append((piece.nodeid or piece.check_id, piece.longrepr))
 
 
 def write_reports(failed: Iterable[FailedTodo], run_id: str, causes: Sequence[Cause]) -> None:

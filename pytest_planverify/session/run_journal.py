@@ -1,4 +1,4 @@
-"""What the process that was started writes into the journal: the run's beginning, verdicts and end."""
+"""The parent's records in the journal of a run: written as it goes on, and read of runs that are over."""
 
 from __future__ import annotations
 
@@ -120,21 +120,13 @@ def close_journal(path: Path, plan_id: str, document: OutcomeDocument) -> None:
     """Write the last records: what was found of each todo, how it stands, and how the run ended."""
     mine = [outcome for outcome in document.outcomes if outcome.plan == plan_id]
     plan = f'"plan": {dumps(plan_id)}'
-    found = [
-        (
-            "todo_found",
-            f'"todo_id": {dumps(outcome.todo_id)}, {plan}, "outcome": {_json(outcome)}',
-        )
-        for outcome in mine
-    ]
-    judged = [
-        (
-            "todo_judged",
-            f'"todo_id": {dumps(outcome.todo_id)}, {plan}, "state": {dumps(outcome.state)}, '
-            f'"blocked_by": {dumps(outcome.blocked_by)}',
-        )
-        for outcome in mine
-    ]
+    found: list[tuple[str, str]] = []
+    judged: list[tuple[str, str]] = []
+    for outcome in mine:
+        name = f'"todo_id": {dumps(outcome.todo_id)}, {plan}'
+        found.append(("todo_found", f'{name}, "outcome": {_json(outcome)}'))
+        state = f'"state": {dumps(outcome.state)}, "blocked_by": {dumps(outcome.blocked_by)}'
+        judged.append(("todo_judged", f"{name}, {state}"))
     run = document.run
     causes = ", ".join(
         _json(cause) for cause in document.causes if any(todo.plan == plan_id for todo in cause.todos)
@@ -285,9 +277,19 @@ class PastRun:
                 return len(nodeids), [outcome for outcome in found if outcome is not None]
         return 0, []
 
-    def runs(self) -> dict[tuple[str, str], CheckRun]:
-        """Each verdict with its evidence, as the run itself held it."""
-        return {key: self.run_of(each) for key, each in self.checks.items()}
+    def is_of(self, plan_id: str) -> bool:
+        """Whether it verified the plan, as far as its version has written that down."""
+        return self.started.reference is not None and self.started.reference.todo_list_id == plan_id
+
+    def take_in(self, judged: CheckJudged) -> None:
+        """Keep a verdict. The parent judges each criterion once: a second that differs is not its own."""
+        key = judged.todo_id, judged.check.id
+        known = self.checks.get(key)
+        if known is not None and known.check.verdict is not judged.check.verdict:
+            judged = judged.model_copy(update={"final": False})
+            if known.check.verdict.is_red:
+                judged = judged.model_copy(update={"check": known.check, "evidence": known.evidence})
+        self.checks[key] = judged
 
     def run_of(self, judged: CheckJudged) -> CheckRun:
         """Return a verdict with its evidence."""
@@ -300,95 +302,54 @@ class PastRun:
 
 
 def past_runs(root: Path, plan_id: str) -> Iterator[PastRun]:
-    """The runs that verified the plan and are kept below its root, the newest first."""
-    runs = RunFolder(root, "").path
+    """The runs that verified the plan and are kept below its root, the newest first.
+
+    The code under test can write where journals are kept, so nothing in them is believed to be in order:
+    what is torn, foreign, or says two things of one criterion says nothing.
+    """
     try:
-        folders = sorted((each for each in runs.iterdir() if each.is_dir()), key=_age, reverse=True)
+        folders = [each for each in RunFolder(root, "").path.iterdir() if each.is_dir()]
+        # The names begin with the second in which the run began.
+        folders.sort(key=lambda each: (each.name.partition("-")[0], each.stat().st_mtime_ns), reverse=True)
     except OSError:
         return
     for folder in folders:
-        run = read_run(folder, plan_id)
-        if run is not None and run.started.verifies:
+        run = _past_run(folder)
+        if run is not None and run.started.verifies and run.is_of(plan_id):
             yield run
 
 
-def plan_of(run: PastRun) -> str | None:
-    """The id of the plan; ``None`` where an older version has not written it down."""
-    return None if run.started.reference is None else run.started.reference.todo_list_id
-
-
-def read_run(folder: Path, plan_id: str | None = None) -> PastRun | None:
-    """What the journal in a run's folder says; ``None`` where there is none, none that can be read, or one
-    of another plan.
-    """
-    records = _records(folder / RunFolder(folder, "").journal.name)
+def _past_run(folder: Path) -> PastRun | None:
+    """What the journal in a run's folder says; ``None`` where there is none that can be read."""
+    path = folder / RunFolder(folder, "").journal.name
+    try:
+        # A pipe or a link in its place is no journal, and opening a pipe would wait for ever.
+        records = read_journal(path) if stat.S_ISREG(path.lstat().st_mode) else ()
+    except OSError:
+        return None
     first = _as(RunStarted, records[0]) if records else None
     if first is None or first.version > VERSION:
         return None
     run = PastRun(folder, first)
-    if plan_id is not None and plan_of(run) != plan_id:
-        return None
     for record in records:
         session = str(record.get("session"))
+        kind = record["record"]
         if session == WRITER:
-            _take_in(run, record)
-        else:  # a session that died went on in another process, as s1.2
-            _take_in_session(run, record, session.partition(".")[0])
-        at = record.get("at")
-        if isinstance(at, (int, float)):
+            if kind == "run_unexplained":
+                run.unexplained = str(record.get("reason"))
+            elif kind == "run_finished":
+                run.finished = _as(RunFinished, record)
+            elif kind == "check_judged" and (judged := _as(CheckJudged, record)):
+                run.take_in(judged)
+            elif kind == "todo_found" and (found := _as(TodoFound, record)):
+                run.outcomes[found.todo_id] = found.outcome
+        elif kind == "test_finished" and (ended := _as(TestFinished, record)):
+            run.ended[session, ended.nodeid] = ended.outcome.value
+        elif kind == "collected" and (collected := _as(Collected, record)) and collected.check:
+            run.wanted[collected.check] = session, collected.nodeids
+        if isinstance(at := record.get("at"), (int, float)):
             run.last_at = max(run.last_at, at)
     return run
-
-
-def _age(folder: Path) -> tuple[str, int]:
-    """The names begin with the second in which the run began."""
-    return folder.name.partition("-")[0], folder.stat().st_mtime_ns
-
-
-def _records(path: Path) -> Sequence[Record]:
-    try:
-        # A pipe or a link in its place is no journal, and opening a pipe would wait for ever.
-        return read_journal(path) if stat.S_ISREG(path.lstat().st_mode) else ()
-    except OSError:
-        return ()
-
-
-def _take_in(run: PastRun, record: Record) -> None:
-    kind = record["record"]
-    if kind == "check_judged":
-        judged = _as(CheckJudged, record)
-        if judged is not None:
-            _take_in_check(run, judged)
-    elif kind == "todo_found":
-        found = _as(TodoFound, record)
-        if found is not None:
-            run.outcomes[found.todo_id] = found.outcome
-    elif kind == "run_unexplained":
-        run.unexplained = str(record.get("reason"))
-    elif kind == "run_finished":
-        run.finished = _as(RunFinished, record)
-
-
-def _take_in_session(run: PastRun, record: Record, session: str) -> None:
-    if record["record"] == "test_finished":
-        ended = _as(TestFinished, record)
-        if ended is not None:
-            run.ended[session, ended.nodeid] = ended.outcome.value
-    elif record["record"] == "collected":
-        collected = _as(Collected, record)
-        if collected is not None and collected.check:
-            run.wanted[collected.check] = session, collected.nodeids
-
-
-def _take_in_check(run: PastRun, judged: CheckJudged) -> None:
-    """The parent judges each criterion once: a second verdict that differs is not its own."""
-    key = judged.todo_id, judged.check.id
-    known = run.checks.get(key)
-    if known is not None and known.check.verdict is not judged.check.verdict:
-        judged = judged.model_copy(update={"final": False})
-        if known.check.verdict.is_red:
-            judged = judged.model_copy(update={"check": known.check, "evidence": known.evidence})
-    run.checks[key] = judged
 
 
 def _as(model: type[_Record], record: Record) -> _Record | None:
