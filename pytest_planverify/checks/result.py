@@ -1,13 +1,18 @@
-"""What a check says: its verdict, why it is not simply passed, and the facts behind it."""
+"""What a check is asked and says: its verdict, why it is not simply passed, and the facts behind it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from planner.model.evidence import Evidence
+
 if TYPE_CHECKING:
-    from planner.model.evidence import AuditEvent, Evidence
+    from collections.abc import Callable, Mapping
+
+    from planner.model.evidence import AuditEvent
     from planner.model.journal import RestsOn
+    from planner.model.kinds import EvidenceKind
     from planner.model.outcome import Check, TestResult
     from planner.model.verdicts import Verdict
 
@@ -61,3 +66,35 @@ class CheckRun:
     properties: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
     rests_on: RestsOn | None = None
     """The files that the verdict rests on; ``None`` where nobody knows, so on all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedCommand:
+    """The part of a criterion that matters for its verdict."""
+
+    check_id: str
+    limit_seconds: float
+    args: tuple[str, ...] = ()
+    """The command's own arguments."""
+    place: str = ""
+    """File and line of the plan that the command stands in."""
+    selections: tuple[str, ...]
+    expression: str = ""
+    """``-k``, ``-m`` and ``--deselect`` as the command gives them."""
+    contract_path: str | None = None
+    view: Callable[[Judgement], Judgement] | None = None
+    """What a comparison with the baseline makes of what the tests said."""
+
+    def seen(self, judgement: Judgement) -> Judgement:
+        """Return the judgement as a comparison with the baseline makes it."""
+        return judgement if self.view is None else self.view(judgement)
+
+    def evidence(self, kind: EvidenceKind, headline: str, **more: Any) -> Evidence:
+        """Return evidence of the criterion."""
+        return Evidence(kind=kind, check_id=self.check_id, headline=headline, **more)
+
+    def read_back(self, raw: Mapping[str, Any], **more: Any) -> Evidence:
+        """Return what a session wrote down, read back into the model; ``more`` is what the parent knows."""
+        return Evidence.model_validate(
+            {**raw, "check_id": self.check_id, "contract_path": self.contract_path, **more}
+        )

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pytest_planverify.checks.result import Judgement
 
 _MORE_CHANCE = frozenset(
-    ("monotonic", "perf_counter", "sleep", "getpid", "set", "frozenset", "hash", "id")
-    + ("Thread", "ThreadPoolExecutor", "gather", "as_completed")
+    {"monotonic", "perf_counter", "sleep", "getpid", "set", "frozenset", "hash", "id"}
+    | {"Thread", "ThreadPoolExecutor", "gather", "as_completed"}
 )
 """What gives another answer each time though it is no call that the rules for plans know."""
 _LARGEST = 1 << 20

@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import posixpath
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from planner.catalog.pytest_arguments import known_options, split_options
@@ -18,49 +17,17 @@ from planner.model.evidence import Evidence, HygieneSignal, ProcessEnd, Selector
 from planner.model.kinds import EvidenceKind, Hardness, Phase
 from planner.model.outcome import TestResult
 from planner.model.verdicts import TestOutcome, Verdict
-from pytest_planverify.checks.result import Judgement
+from pytest_planverify.checks.result import JudgedCommand, Judgement
 from pytest_planverify.processes import signal_name
 from pytest_planverify.session.records import GREEN, PROVING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from planner.catalog import PytestInvocation
-    from pytest_planverify.session.records import Death, RawEvidence, TestRecord, WorkerRecord
+    from pytest_planverify.session.records import Death, TestRecord, WorkerRecord
 
 _TESTS_FAILED = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedCommand:
-    """The part of a criterion that matters for its verdict."""
-
-    check_id: str
-    limit_seconds: float
-    args: tuple[str, ...] = ()
-    """The command's own arguments."""
-    place: str = ""
-    """File and line of the plan that the command stands in."""
-    selections: tuple[str, ...]
-    expression: str = ""
-    """``-k``, ``-m`` and ``--deselect`` as the command gives them."""
-    contract_path: str | None = None
-    view: Callable[[Judgement], Judgement] | None = None
-    """What a comparison with the baseline makes of what the tests said."""
-
-    def seen(self, judgement: Judgement) -> Judgement:
-        """Return the judgement as a comparison with the baseline makes it."""
-        return judgement if self.view is None else self.view(judgement)
-
-    def evidence(self, kind: EvidenceKind, headline: str, **more: Any) -> Evidence:
-        """Return evidence of the criterion."""
-        return Evidence(kind=kind, check_id=self.check_id, headline=headline, **more)
-
-    def read_back(self, raw: RawEvidence, **more: Any) -> Evidence:
-        """Return what a session wrote down, read back into the model; ``more`` is what the parent knows."""
-        return Evidence.model_validate(
-            {**raw, "check_id": self.check_id, "contract_path": self.contract_path, **more}
-        )
 
 
 def expression_of(invocation: PytestInvocation) -> str:

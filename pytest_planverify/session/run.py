@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.verdicts import CheckKind, Isolation, TestOutcome, Verdict, Witness
 from planner.rules.dependencies import blockers
-from pytest_planverify.checks.result import CheckRun
+from pytest_planverify.checks.result import CheckRun, JudgedCommand
 from pytest_planverify.guards.budget import BudgetExceeded
 from pytest_planverify.session.check_runs import (
     PlanResult,
@@ -25,7 +25,6 @@ from pytest_planverify.session.check_runs import (
 from pytest_planverify.session.confirm import confirm, is_worth_confirming
 from pytest_planverify.session.interrupts import raise_if_requested
 from pytest_planverify.session.judge import (
-    JudgedCommand,
     expression_of,
     judge,
     judge_missing_files,
@@ -148,12 +147,10 @@ class PlanRun:
     def _run_all(self, running: list[Job]) -> None:
         """Hand out commands to as many threads as there are lanes, and take in what they find."""
         count = self._settings.workers
-        results: queue.SimpleQueue[tuple[Job, int, Judgement | BaseException]] = queue.SimpleQueue()
-        tasks: list[queue.SimpleQueue[Job | None]] = [queue.SimpleQueue() for _ in range(count)]
+        results: queue.SimpleQueue[tuple[Job, Judgement | BaseException]] = queue.SimpleQueue()
+        tasks: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         threads = [
-            threading.Thread(
-                target=self._work, args=(lane, tasks[lane], results), name=f"planverify-lane-{lane}"
-            )
+            threading.Thread(target=self._work, args=(lane, tasks, results), name=f"planverify-lane-{lane}")
             for lane in range(count)
         ]
         try:
@@ -164,8 +161,8 @@ class PlanRun:
             self._stop.set()
             raise
         finally:
-            for each in tasks:
-                each.put(None)
+            for _ in threads:
+                tasks.put(None)
             for thread in threads:
                 if thread.ident is not None:
                     thread.join()
@@ -173,26 +170,26 @@ class PlanRun:
     def _schedule(
         self,
         running: list[Job],
-        tasks: list[queue.SimpleQueue[Job | None]],
-        results: queue.SimpleQueue[tuple[Job, int, Judgement | BaseException]],
+        tasks: queue.SimpleQueue[Job | None],
+        results: queue.SimpleQueue[tuple[Job, Judgement | BaseException]],
     ) -> None:
         """Do what ``_run_all`` says, once its threads run.
 
         A function of its own because CPython takes an interrupt at a jump back to a loop that begins a
         ``try`` for one outside of it: the ``finally`` beside the loop was passed over, one time in twenty.
         """
-        free = list(range(len(tasks)))
+        count = self._settings.workers
         suspects: list[tuple[Job, Judgement]] = []
         """Reds of workers that were not alone, and records that a neighbour may have cut."""
         while True:
             self._finish_todos()
-            while free and not suspects and not self._is_over:
+            while len(running) < count and not suspects and not self._is_over:
                 job = self.schedule.next()
                 if job is None:
                     break
                 if self._start(job):
                     running.append(job)
-                    tasks[free.pop(0)].put(job)
+                    tasks.put(job)
                 else:
                     self.schedule.done(job)
                     self._finish_todos()
@@ -206,15 +203,14 @@ class PlanRun:
                 continue
             self.look_around()
             try:
-                job, lane, found = results.get(timeout=_WAIT_SECONDS)
+                job, found = results.get(timeout=_WAIT_SECONDS)
             except queue.Empty:
                 continue
             running.remove(job)
-            free.append(lane)
             self._progress.worker_finished(job.key)
             if isinstance(found, BaseException):
                 raise found
-            if len(tasks) > 1 and self._is_suspect(job, found):
+            if count > 1 and (_is_cut(job) or self._confirms(found)):
                 suspects.append((job, found))
             else:
                 self._settle(job, found)
@@ -225,17 +221,13 @@ class PlanRun:
         self,
         lane: int,
         tasks: queue.SimpleQueue[Job | None],
-        results: queue.SimpleQueue[tuple[Job, int, Judgement | BaseException]],
+        results: queue.SimpleQueue[tuple[Job, Judgement | BaseException]],
     ) -> None:
         while (job := tasks.get()) is not None:
             try:
-                record = self._workers.run(job, lane)
-                results.put((job, lane, judge(self._command(job), record)))
+                results.put((job, judge(self._command(job), self._workers.run(job, lane))))
             except BaseException as error:
-                results.put((job, lane, error))
-
-    def _is_suspect(self, job: Job, judgement: Judgement) -> bool:
-        return (job.record is not None and job.record.journal_lost) or self._confirms(judgement)
+                results.put((job, error))
 
     def _confirms(self, judgement: Judgement) -> bool:
         return self._settings.confirmations > 0 and is_worth_confirming(judgement)
@@ -264,11 +256,10 @@ class PlanRun:
 
     def _confirm_alone(self, job: Job, judgement: Judgement) -> None:
         """Decide on a command whose worker had company, now that nothing else runs."""
-        if job.record is not None and job.record.journal_lost:
-            judgement = judge(self._command(job), self._again(job))
-            self._settle(job, judgement)
-            return
-        self._keep_worker(job, self._confirmed(job, judgement, company=True))
+        if _is_cut(job):
+            self._settle(job, judge(self._command(job), self._again(job)))
+        else:
+            self._keep_worker(job, self._confirmed(job, judgement, company=True))
 
     def _confirmed(self, job: Job, judgement: Judgement, *, company: bool) -> Judgement:
         record = job.record
@@ -583,3 +574,8 @@ class PlanRun:
             )
         ]
         return current or tuple(waiting[:1] or self._order[-1:])
+
+
+def _is_cut(job: Job) -> bool:
+    """Return whether records of the job's worker are missing."""
+    return job.record is not None and job.record.journal_lost

@@ -158,22 +158,16 @@ class WarmPool:
             }
             for start, group in self._groups.items()
         }
-        data = {
-            "version": _WARM_VERSION,
-            "groups": {**self._known, **groups},
-            "refused": sorted(self._refused),
-        }
+        groups = {**self._known, **groups}
+        data = {"version": _WARM_VERSION, "groups": groups, "refused": sorted(self._refused)}
         with suppress(OSError):
             write(self._file, json.dumps(data))
 
     def close(self) -> None:
         """Let all servers end."""
-        for group in self._groups.values():
-            for lane in (*group.lanes, *group.next_lanes):
-                lane.close()
-        for lanes in self._ahead.values():
-            for lane in lanes:
-                lane.close()
+        of_groups = (lanes for group in self._groups.values() for lanes in (group.lanes, group.next_lanes))
+        for lane in (lane for lanes in (*of_groups, *self._ahead.values()) for lane in lanes):
+            lane.close()
 
     def _take_ahead(self, group: _Group) -> None:
         for start, lanes in self._ahead.items():
@@ -212,10 +206,7 @@ class WarmPool:
     def _note_failure(self, group: _Group, failure: CannotFork) -> None:
         self._changed = True
         if failure.module is None:
-            group.level = (
-                min(group.level - 1, failure.level) if failure.level >= group.level else failure.level
-            )
-            group.level = max(group.level, IMPORTED)
+            group.level = max(min(group.level - 1, failure.level), IMPORTED)
         else:
             self._refused.add(failure.module.partition(".")[0])
             group.modules = [name for name in group.modules if not self._is_refused(name)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pytest_planverify.checks.result import JudgedCommand
 from pytest_planverify.session.fork_server import Exited
-from pytest_planverify.session.judge import JudgedCommand
 from pytest_planverify.session.records import Death, WorkerRecord
 
 FAILURE = {"kind": "test", "phase": "call", "headline": "AssertionError: assert 1 == 2"}

@@ -11,8 +11,8 @@ import pytest
 
 from planner.model.evidence import EvidenceKind
 from planner.model.outcome import TestOutcome, Verdict, Witness
-from pytest_planverify.session.evaluation import read_json_report, read_junit, run_foreign
-from pytest_planverify.session.judge import JudgedCommand
+from pytest_planverify.checks.foreign_pytest import read_json_report, read_junit, run_foreign
+from pytest_planverify.checks.result import JudgedCommand
 
 COMMAND = JudgedCommand(check_id="tests[0]", limit_seconds=30, selections=("test_x.py",))
 PYTEST = (sys.executable, "-m", "pytest")

@@ -1,0 +1,361 @@
+"""pytest commands of another interpreter: started anew, and read from a report that pytest can write there.
+
+This plugin cannot be loaded into them, so the witness is pytest-json-report where it is installed, else
+the JUnit XML that pytest itself writes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planner.model.evidence import (
+    CommandFact,
+    Confirmation,
+    Evidence,
+    ExceptionFact,
+    Frame,
+    ProcessEnd,
+    Selector,
+)
+from planner.model.kinds import EvidenceKind, Phase, Side
+from planner.model.outcome import TestResult
+from planner.model.verdicts import TestOutcome, Verdict, Witness
+from pytest_planverify.checks.result import Judgement
+from pytest_planverify.diagnosis.printed import read_traceback
+from pytest_planverify.processes import ProcessResult, run_process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pytest_planverify.checks.result import JudgedCommand
+
+COLLECTION_ERRORS = 2
+USAGE_ERROR = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a report file says."""
+
+    tests: tuple[TestResult, ...]
+    evidence: tuple[Evidence, ...]
+    properties: tuple[tuple[str, Any], ...] = ()
+
+
+def run_foreign(
+    judged: JudgedCommand,
+    launcher: Sequence[str],
+    args: Sequence[str],
+    *,
+    root: Path,
+    env: Mapping[str, str],
+    folder: Path,
+    watch: Callable[[], None] | None = None,
+) -> tuple[Judgement, Witness]:
+    """Run the command and judge it by the best witness there is."""
+    plain = [word for word in args if not word.startswith("--json-report")]
+    attempts: tuple[tuple[Witness, list[str], Path, Callable[[Path, JudgedCommand], Reading]], ...] = (
+        (
+            Witness.JSON_REPORT,
+            ["--json-report", f"--json-report-file={folder / 'foreign.json'}"],
+            folder / "foreign.json",
+            read_json_report,
+        ),
+        (Witness.JUNIT_XML, [f"--junitxml={folder / 'foreign.xml'}"], folder / "foreign.xml", read_junit),
+    )
+    result: ProcessResult | None = None
+    for witness, extra, file, read in attempts:
+        file.unlink(missing_ok=True)
+        try:
+            result = run_process(
+                [*launcher, *plain, *extra],
+                cwd=root,
+                env=env,
+                timeout_seconds=judged.limit_seconds,
+                watch=watch,
+            )
+        except OSError as error:
+            return _not_started(judged, launcher, args, error), Witness.EXIT_CODE
+        reading = _read(read, file, judged)
+        if reading is not None:
+            return _judge(judged, result, reading), witness
+        if result.exit_code != USAGE_ERROR:
+            break
+    assert result is not None
+    return _judge(judged, result, Reading((), ())), Witness.EXIT_CODE
+
+
+def _read(
+    read: Callable[[Path, JudgedCommand], Reading], file: Path, judged: JudgedCommand
+) -> Reading | None:
+    try:
+        return read(file, judged)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ET.ParseError):
+        return None
+
+
+def _judge(judged: JudgedCommand, result: ProcessResult, reading: Reading) -> Judgement:
+    judgement = Judgement(
+        verdict=Verdict.FAILED,
+        tests=reading.tests,
+        evidence=reading.evidence,
+        duration_ms=result.duration_ms,
+        exit_code=result.exit_code,
+        properties=list(reading.properties),
+    )
+    proving = sum(test.outcome in (TestOutcome.PASSED, TestOutcome.XPASSED) for test in reading.tests)
+    uncollected = any(piece.kind is EvidenceKind.COLLECTION for piece in reading.evidence)
+    explained = (0, 1, COLLECTION_ERRORS, USAGE_ERROR) if uncollected else (0, 1)
+    rerun = tuple(test for test in reading.tests if test.outcome.is_red)
+    if (
+        result.timed_out
+        or result.exit_code not in explained
+        or (result.exit_code == 1 and not reading.evidence)
+    ):
+        judgement.evidence = (*reading.evidence, _process_evidence(judged, result))
+    elif result.exit_code == 0 and not reading.evidence and rerun:
+        judgement.verdict = Verdict.FLAKY
+        judgement.evidence = tuple(_rerun_evidence(judged, test) for test in rerun)
+        judgement.reason = "passed only when it was run again"
+    elif result.exit_code == 0 and not reading.evidence and proving:
+        judgement.verdict = Verdict.PASSED
+    elif not reading.evidence:
+        judgement.evidence = (_vacuous(judged, reading.tests),)
+    if judgement.verdict is Verdict.FAILED and judgement.evidence:
+        judgement.reason = judgement.evidence[0].headline
+    return judgement
+
+
+def _rerun_evidence(judged: JudgedCommand, test: TestResult) -> Evidence:
+    return judged.evidence(
+        EvidenceKind.TEST,
+        f"{test.nodeid} passed only when it was run again",
+        phase=Phase.CALL,
+        nodeid=test.nodeid,
+        tests=(test.nodeid,),
+        confirmations=tuple(Confirmation(where="alone", passed=passed) for passed in (False, True)),
+    )
+
+
+def _not_started(
+    judged: JudgedCommand, launcher: Sequence[str], args: Sequence[str], error: OSError
+) -> Judgement:
+    reason = f"{launcher[0]} cannot be started: {error.strerror or error}"
+    fact = CommandFact(argv=(*launcher, *args), tool="pytest", purpose="test", found=False)
+    evidence = judged.evidence(EvidenceKind.COMMAND, reason, command=fact)
+    return Judgement(verdict=Verdict.INCONCLUSIVE, reason=reason, evidence=(evidence,))
+
+
+def _process_evidence(judged: JudgedCommand, result: ProcessResult) -> Evidence:
+    name, late = result.signal, result.timed_out
+    said = (result.stderr.strip() or result.stdout.strip()).splitlines()
+    how = (
+        f"passed its limit of {judged.limit_seconds:g} s"
+        if late
+        else f"ended with {name or f'exit status {result.exit_code}'}"
+    )
+    return judged.evidence(
+        EvidenceKind.SESSION,
+        f"the command {how}" + (f": {said[-1].strip(' =')}" if said else ""),
+        phase=Phase.SESSION,
+        stdout_tail=result.stdout[-8_000:],
+        stderr_tail=result.stderr[-8_000:],
+        limit_seconds=judged.limit_seconds,
+        duration_seconds=result.duration_ms / 1000,
+        timed_out=late,
+        process=ProcessEnd(exit_code=result.exit_code, signal=name, complete=False, timed_out=late),
+        contract_path=judged.contract_path,
+    )
+
+
+def _vacuous(judged: JudgedCommand, tests: Sequence[TestResult]) -> Evidence:
+    reasons = tuple(dict.fromkeys(test.reason for test in tests if test.reason))
+    xfailed = any(test.outcome is TestOutcome.XFAILED for test in tests)
+    return judged.evidence(
+        EvidenceKind.SELECTION,
+        "no test passed" if tests else "no test was collected",
+        phase=Phase.COLLECT,
+        vacuous="nothing_collected" if not tests else "only_xfailed" if xfailed else "all_skipped",
+        skip_reasons=reasons,
+        selectors=tuple(Selector(text=text, problem="empty") for text in judged.selections),
+        tests=tuple(test.nodeid for test in tests),
+    )
+
+
+_JSON_OUTCOMES = {outcome.value: outcome for outcome in TestOutcome} | {"rerun": TestOutcome.FAILED}
+
+
+def read_json_report(file: Path, judged: JudgedCommand) -> Reading:
+    """Read the file of pytest-json-report. Raises ``ValueError`` or ``KeyError`` if it is none."""
+    data: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    tests: list[TestResult] = []
+    evidence: list[Evidence] = []
+    properties: list[tuple[str, Any]] = []
+    for entry in data.get("tests", ()):
+        phases = [(name, entry[name]) for name in ("setup", "call", "teardown") if name in entry]
+        tests.append(
+            TestResult(
+                nodeid=entry["nodeid"],
+                outcome=_JSON_OUTCOMES[entry["outcome"]],
+                duration_ms=round(sum(float(phase.get("duration", 0)) for _, phase in phases) * 1000),
+            )
+        )
+        properties += [
+            (str(name), value)
+            for each in entry.get("user_properties", ())
+            for name, value in dict(each).items()
+        ]
+        evidence += [
+            _reported(judged, EvidenceKind.TEST, Phase(name), entry["nodeid"], phase)
+            for name, phase in phases
+            if phase.get("outcome") == "failed"
+        ]
+    evidence += [
+        _reported(judged, EvidenceKind.COLLECTION, Phase.COLLECT, collector["nodeid"], collector)
+        for collector in data.get("collectors", ())
+        if collector["outcome"] == "failed"
+    ]
+    if "summary" not in data:
+        raise ValueError("no report of pytest-json-report")
+    return Reading(tuple(tests), tuple(evidence), tuple(properties))
+
+
+def _reported(
+    judged: JudgedCommand, kind: EvidenceKind, phase: Phase, nodeid: str, entry: Mapping[str, Any]
+) -> Evidence:
+    crash: Mapping[str, Any] = entry.get("crash") or {}
+    longrepr = str(entry.get("longrepr") or "")
+    message = str(crash.get("message") or _last_error(longrepr))
+    return judged.evidence(
+        kind,
+        message.splitlines()[0] if message else "failed",
+        phase=phase,
+        nodeid=nodeid,
+        exceptions=(_exception(message, _frames(longrepr, crash, nodeid)),),
+        longrepr=longrepr[-20_000:],
+        stdout_tail=str(entry.get("stdout") or "")[-8_000:],
+        stderr_tail=str(entry.get("stderr") or "")[-8_000:],
+        tests=(nodeid,) if kind is EvidenceKind.TEST else (),
+        contract_path=judged.contract_path,
+    )
+
+
+def _last_error(longrepr: str) -> str:
+    marked = [line[1:].strip() for line in longrepr.splitlines() if line.startswith("E ")]
+    return marked[-1] if marked else longrepr.strip().splitlines()[-1] if longrepr.strip() else ""
+
+
+_PLACE = re.compile(r"^(?P<path>[^\s:][^:\n]*\.py):(?P<line>\d+):(?: in (?P<function>\S+))?", re.MULTILINE)
+"""A line of pytest's own failure report that says where a call stands."""
+
+
+def _frames(longrepr: str, crash: Mapping[str, Any], nodeid: str) -> tuple[Frame, ...]:
+    """The calls that the failure report shows, the outermost first; else the place that raised."""
+    file, _, names = nodeid.partition("::")
+    test = names.rpartition("::")[2].partition("[")[0]
+    frames = tuple(
+        Frame(
+            path=found["path"],
+            line=int(found["line"]),
+            function=found["function"] or (test if found["path"] == file else ""),
+            side=_side(found["path"], file),
+        )
+        for found in _PLACE.finditer(longrepr)
+    )
+    if frames or "path" not in crash:
+        return frames
+    return (
+        Frame(path=str(crash["path"]), line=int(crash.get("lineno", 0)), function=test, side=Side.TEST),
+    )
+
+
+def _side(path: str, test_file: str) -> Side:
+    if "site-packages/" in path or Path(path).is_absolute() or path.startswith(".."):
+        return Side.THIRD_PARTY
+    name = Path(path).name
+    is_test = (
+        path == test_file or name == "conftest.py" or name.startswith("test_") or name.endswith("_test.py")
+    )
+    return Side.TEST if is_test else Side.PRODUCT
+
+
+def _exception(message: str, frames: tuple[Frame, ...]) -> ExceptionFact:
+    name, separator, text = message.partition(":")
+    if not separator or not name.replace(".", "").replace("_", "").isalnum():
+        name, text = "AssertionError", message
+    calls = "".join(f'  File "{each.path}", line {each.line}, in {each.function}\n' for each in frames)
+    # Reads what such an exception tells beside its message, as the name of the module that is missing.
+    told = read_traceback(f"Traceback (most recent call last):\n{calls}{name}: {text.strip()}")
+    if told is not None:
+        return told.model_copy(update={"frames": frames})
+    return ExceptionFact(type=name.rpartition(".")[2], qualified=name, message=text.strip(), frames=frames)
+
+
+_JUNIT_OUTCOMES = {
+    "failure": TestOutcome.FAILED,
+    "error": TestOutcome.ERROR,
+    "skipped": TestOutcome.SKIPPED,
+}
+
+
+_JUNIT_PHASES = {
+    "collection failure": Phase.COLLECT,
+    "failed on setup": Phase.SETUP,
+    "failed on teardown": Phase.TEARDOWN,
+}
+"""How the message of an error begins that is not of a test's call."""
+
+
+def read_junit(file: Path, judged: JudgedCommand) -> Reading:
+    """Read pytest's JUnit XML. Raises ``ParseError`` or ``ValueError`` if it is none."""
+    root = ET.fromstring(file.read_bytes())
+    if root.tag not in ("testsuites", "testsuite"):
+        raise ValueError("no JUnit XML")
+    tests: list[TestResult] = []
+    evidence: list[Evidence] = []
+    properties: list[tuple[str, Any]] = []
+    for case in root.iter("testcase"):
+        nodeid = _junit_nodeid(case)
+        found = next((child for child in case if child.tag in _JUNIT_OUTCOMES), None)
+        outcome = TestOutcome.PASSED if found is None else _JUNIT_OUTCOMES[found.tag]
+        if found is not None and found.get("type") == "pytest.xfail":
+            outcome = TestOutcome.XFAILED
+        tests.append(
+            TestResult(
+                nodeid=nodeid,
+                outcome=outcome,
+                duration_ms=round(float(case.get("time", 0)) * 1000),
+                reason=None if found is None else found.get("message"),
+            )
+        )
+        properties += [
+            (str(each.get("name")), _number(each.get("value"))) for each in case.iter("property")
+        ]
+        if found is not None and outcome.is_red:
+            message = found.get("message") or ""
+            phase = next(
+                (phase for begin, phase in _JUNIT_PHASES.items() if message.startswith(begin)), None
+            )
+            crash = {"message": message if phase is None else ""}  # of other phases it says only which
+            kind = EvidenceKind.COLLECTION if phase is Phase.COLLECT else EvidenceKind.TEST
+            entry = {"longrepr": found.text, "crash": crash}
+            evidence.append(_reported(judged, kind, phase or Phase.CALL, nodeid, entry))
+    return Reading(tuple(tests), tuple(evidence), tuple(properties))
+
+
+def _junit_nodeid(case: ET.Element) -> str:
+    classname = case.get("classname") or ""
+    file = case.get("file") or classname.replace(".", "/") + ".py"
+    return f"{file}::{case.get('name')}" if classname else str(case.get("name"))
+
+
+def _number(text: str | None) -> Any:
+    try:
+        return float(text or "")
+    except ValueError:
+        return text
