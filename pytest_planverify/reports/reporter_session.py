@@ -258,7 +258,7 @@ def reporting_spec(
     """Put together the spec of a session.
 
     ``selections`` are those of all commands, by which pytest finds the ini file and the first conftests;
-    ``scratch`` is the folder that :func:`.reporter_options.worker_start` was given. pytest's own summary is
+    ``scratch`` is the folder that :func:`.reporters.worker_start` was given. pytest's own summary is
     shown where ``-r`` asks for it, and its tracebacks where ``--tb`` does: the run's own screen has both.
     """
     start, results = reporting_start(given), tuple(criteria)

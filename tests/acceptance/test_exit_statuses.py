@@ -33,12 +33,12 @@ FILES = {
                 pathlib.Path(f"file{number}.txt").write_text("x")
     """,
     "breaking.py": """
-        import pytest_planverify.session.end as concluding
+        import pytest_planverify.session.end as end
 
         def keep_outcomes(document, path):
             raise RuntimeError("a plugin of the user's own")
 
-        concluding.keep_outcomes = keep_outcomes
+        end.keep_outcomes = keep_outcomes
     """,
 }
 
