@@ -145,10 +145,6 @@ class ColdLane:
             return Exited(None, None, True)
         return Exited(**json.loads(said))
 
-    def close(self) -> None:
-        """End what stands by; a worker that has ended has left nothing here."""
-        self.forget_ahead()
-
 
 def _alike(spec: WorkerSpec, own_session: bool) -> object:
     return (spec.root, spec.start.env, own_session)

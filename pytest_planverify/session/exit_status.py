@@ -12,7 +12,7 @@ from planner.model.verdicts import CheckKind, TodoState, Verdict
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from planner.model.outcome import Check, Outcome
+    from planner.model.outcome import Outcome
     from planner.model.plan import Todo
     from pytest_planverify.options import Scope
 
@@ -74,25 +74,21 @@ def exit_status(
 
 def _is_violated(outcome: Outcome) -> bool:
     """Whether a guard but the budget's found fault, or something was denied, whoever diagnosed it."""
-    return (
-        any(
-            check.kind is CheckKind.GUARD and check.id != _BUDGET and _counts(check)
-            for check in outcome.checks
-        )
-        or any(event.denied for check in outcome.checks for event in check.events)
-        or any(failure.category.facts.family is Family.SANDBOX for failure in outcome.failures)
-    )
+    denied = any(event.denied for check in outcome.checks for event in check.events)
+    return denied or _is_guilty(outcome, Family.SANDBOX, of_budget=False)
 
 
 def _is_spent(outcome: Outcome) -> bool:
-    return any(
-        check.kind is CheckKind.GUARD and check.id == _BUDGET and _counts(check) for check in outcome.checks
-    ) or any(failure.category.facts.family is Family.BUDGET for failure in outcome.failures)
+    return _is_guilty(outcome, Family.BUDGET, of_budget=True)
 
 
-def _counts(check: Check) -> bool:
+def _is_guilty(outcome: Outcome, family: Family, *, of_budget: bool) -> bool:
     """A guard's check stands for what has happened, even where the todo is blocked."""
-    return check.verdict.is_red or check.verdict is Verdict.BLOCKED
+    guards = (each for each in outcome.checks if each.kind is CheckKind.GUARD)
+    return any(
+        (each.id == _BUDGET) is of_budget and (each.verdict.is_red or each.verdict is Verdict.BLOCKED)
+        for each in guards
+    ) or any(failure.category.facts.family is family for failure in outcome.failures)
 
 
 def counting(

@@ -172,7 +172,6 @@ class Lane:
         self._socket = connection
         self._pids = pids
         self.pid = 0
-        self.is_busy = False
 
     def is_ready(self, seconds: float | None = None) -> bool:
         """Wait until workers can be forked. Raises :class:`CannotFork` and :class:`ForkServerDied`."""
@@ -196,7 +195,6 @@ class Lane:
             _send(self._socket, (spec, own_session))
         except OSError as error:
             raise ForkServerDied(str(error)) from error
-        self.is_busy = True
         return int(self._receive())
 
     def poll(self, seconds: float) -> Exited | None:
@@ -205,7 +203,6 @@ class Lane:
         if not ready:
             return None
         exited: Exited = self._receive()
-        self.is_busy = False
         return exited
 
     def close(self) -> None:

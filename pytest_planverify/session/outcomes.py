@@ -85,9 +85,8 @@ class Assembler:
     def _outcome(self, todo: Todo, children: Sequence[Outcome]) -> tuple[Outcome, tuple[Evidence, ...]]:
         criteria = self._result.plan.criteria[todo.id]
         runs = self._result.checks[todo.id]
-        own = [runs[criterion.id] for criterion in criteria if criterion.id in runs]
         guards = [run for run in runs.values() if run.check.kind is CheckKind.GUARD]
-        own += guards
+        own = [*(runs[each.id] for each in criteria if each.id in runs), *guards]
         blocked = self._result.blocked.get(todo.id, ())
         ordered = [self._of_children(todo, children, blocked), *own] if children else own
         verdicts = parent_verdicts(
@@ -95,12 +94,13 @@ class Assembler:
         )
         state = todo_state(todo, verdicts, blocked=bool(blocked))
         root = self._result.flat.owner(todo.id).root
-        counted = [
-            run for run in own if run.check.counts_as.is_red or (run.evidence and not run.check.quarantined)
-        ]
-        counted = (
-            guards if blocked and not self._recording else [self._told_more(run, root) for run in counted]
-        )
+        counted = guards
+        if not blocked or self._recording:
+            counted = [
+                self._told_more(run, root)
+                for run in own
+                if run.check.counts_as.is_red or (run.evidence and not run.check.quarantined)
+            ]
         failures = self._failures(todo, counted)
         evidence = tuple(piece for run in counted for piece in run.evidence)
         touched, digest = self._changes[root].of(todo.allowed_files)
@@ -183,35 +183,28 @@ class Assembler:
         from pytest_planverify.diagnosis import diagnose  # a green run does not pay for the rules
 
         groups: dict[str, tuple[Diagnosis, Evidence, dict[str, None]]] = {}
-        for run in runs:
-            for evidence in run.evidence:
-                diagnosis = self._first_opinion(evidence) or diagnose(evidence)
-                self.diagnosed.append((todo.id, evidence, diagnosis))
-                known = groups.get(diagnosis.signature)
-                if known is None:
-                    groups[diagnosis.signature] = (diagnosis, evidence, dict.fromkeys(evidence.tests))
-                    continue
-                known[2].update(dict.fromkeys(evidence.tests))
-                if diagnosis.confidence > known[0].confidence:  # one cause, seen more clearly here
-                    groups[diagnosis.signature] = (diagnosis, evidence, known[2])
-        failures = [
-            each
-            for diagnosis, evidence, tests in groups.values()
-            for each in self._parts(todo, diagnosis, evidence, tuple(tests))
-        ]
+        for evidence in (piece for run in runs for piece in run.evidence):
+            diagnosis = self._first_opinion(evidence) or diagnose(evidence)
+            self.diagnosed.append((todo.id, evidence, diagnosis))
+            first, seen, tests = groups.get(diagnosis.signature, (diagnosis, evidence, {}))
+            if diagnosis.confidence > first.confidence:  # one cause, seen more clearly here
+                first, seen = diagnosis, evidence
+            groups[diagnosis.signature] = first, seen, tests | dict.fromkeys(evidence.tests)
+        failures = [each for group in groups.values() for each in self._parts(todo, *group)]
         return sorted(
             failures,
             key=lambda failure: (failure.category.facts.family.severity, -(failure.confidence or 0)),
         )
 
     def _parts(
-        self, todo: Todo, diagnosis: Diagnosis, evidence: Evidence, tests: Sequence[str]
+        self, todo: Todo, diagnosis: Diagnosis, evidence: Evidence, tests: Iterable[str]
     ) -> Iterator[Failure]:
         """One failure; two where some of its tests failed before the work began, and others did not."""
+        all_tests = tuple(tests)
         if self._comparison is None:
-            yield self._failure(todo, diagnosis, evidence, tests)
+            yield self._failure(todo, diagnosis, evidence, all_tests)
             return
-        for since, named in self._comparison.parts(todo.id, evidence, diagnosis.signature, tests):
+        for since, named in self._comparison.parts(todo.id, evidence, diagnosis.signature, all_tests):
             failure = self._failure(todo, diagnosis, evidence, named)
             yield failure.model_copy(update={"since": since})
 

@@ -89,6 +89,7 @@ class PlanRun:
         """Commands that are not run: they keep their last verdict, or were not asked for."""
         self.schedule = Schedule(flat, plan.todos, self._decided)
         self.result = PlanResult(flat, plan.todos, {todo.id: {} for todo in plan.todos})
+        self.result.notes += self._last.remarks
         self.reds = 0
         """How many criteria of the run are red by now; set by the caller where a plan went before."""
         self.spent: tuple[BudgetFact, tuple[str, ...]] | None = None

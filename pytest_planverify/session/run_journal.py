@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from pydantic import ValidationError
 
+from planner.catalog.pytest_arguments import split_options
 from planner.model.journal import (
     CheckJudged,
     Collected,
@@ -159,7 +160,12 @@ def conditions(settings: Settings, baseline: KeptBaseline | None) -> Mapping[str
     """What verdicts hold under, besides the plan and the files: the same words here, the same verdicts."""
     words: dict[str, Any] = {
         "isolate": settings.isolate,
-        "every worker": list(_deciding(settings.worker_args)),
+        "every worker": [
+            word
+            for option in split_options(settings.worker_args)
+            if option.name not in _SHOWING
+            for word in option.words
+        ],
         "confirmations": settings.confirmations,
     }
     followed = ("PYTHON", "PYTEST_")
@@ -178,19 +184,11 @@ def conditions(settings: Settings, baseline: KeptBaseline | None) -> Mapping[str
     }
 
 
-_SHOWING = ("-v", "-q", "--verbose", "--quiet", "--no-header", "--no-summary", "-l", "--showlocals")
-_SHOWING_VALUES = ("--tb", "--color", "--durations", "--show-capture", "-r")
-_DEBUGGING = ("--pdb", "--trace", "--full-trace")
-
-
-def _deciding(words: Sequence[str]) -> Iterator[str]:
-    """Pass over options that only say what is shown, or that stop in a debugger."""
-    pending = iter(words)
-    for word in pending:
-        if word in _SHOWING_VALUES:
-            next(pending, None)
-        elif word.partition("=")[0] not in (*_SHOWING, *_SHOWING_VALUES, *_DEBUGGING):
-            yield word
+_SHOWING = frozenset(
+    {"-v", "-q", "--verbose", "--quiet", "--no-header", "--no-summary", "-l", "--showlocals", "-r", "--tb"}
+    | {"--color", "--durations", "--show-capture", "--pdb", "--trace", "--full-trace"}
+)
+"""Options that only say what is shown, or that stop in a debugger."""
 
 
 def baseline_digest(baseline: KeptBaseline) -> str:
