@@ -194,8 +194,3 @@ def recorded_values(runs: Iterable[CheckRun]) -> dict[str, list[Any]]:
         for name, value in run.properties:
             values.setdefault(name, []).append(value)
     return values
-
-
-def not_passed(runs: Sequence[CheckRun]) -> CheckRun | None:
-    """The first check that did not pass."""
-    return next((run for run in runs if run.check.counts_as is not Verdict.PASSED), None)

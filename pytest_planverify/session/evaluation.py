@@ -13,7 +13,7 @@ from pytest_planverify.checks.fixture import FixtureReading, read_fixture
 from pytest_planverify.checks.foreign_pytest import run_foreign
 from pytest_planverify.checks.manual import check_manual, read_answers
 from pytest_planverify.checks.metric import check_metric
-from pytest_planverify.session.check_runs import not_passed, of_result, of_skip, recorded_values
+from pytest_planverify.session.check_runs import of_result, of_skip, recorded_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,7 +80,7 @@ class Evaluator:
         self, todo: Todo, criterion: Criterion, spec: MetricSpec, before: Sequence[CheckRun]
     ) -> CheckRun:
         values: list[Any] = recorded_values(before).get(spec.name, [])
-        waiting = not_passed(before)
+        waiting = next((run for run in before if run.check.counts_as is not Verdict.PASSED), None)
         if not values and waiting is not None:
             reason = f"nothing recorded it, for {waiting.check.id} did not pass"
             return of_skip(criterion, reason, Verdict.INCONCLUSIVE)

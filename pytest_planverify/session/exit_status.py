@@ -59,9 +59,8 @@ def exit_status(
         return ExitStatus.VIOLATION
     if any(map(_is_spent, entries)):
         return ExitStatus.BUDGET_EXCEEDED
-    if any(entry.state is TodoState.TEST_FAILED for entry in entries):
-        return ExitStatus.FAILED
-    if any(entry.state is TodoState.BLOCKED for entry in entries) or Verdict.FAILED in verdicts:
+    failed = (TodoState.TEST_FAILED, TodoState.BLOCKED)
+    if Verdict.FAILED in verdicts or any(entry.state in failed for entry in entries):
         return ExitStatus.FAILED
     if Verdict.INCONCLUSIVE in verdicts:
         return ExitStatus.INCONCLUSIVE

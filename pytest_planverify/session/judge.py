@@ -82,11 +82,10 @@ def _without_records(command: JudgedCommand, record: WorkerRecord, judgement: Ju
 
 def _judge_session(command: JudgedCommand, record: WorkerRecord) -> Judgement:
     if not record.collected or (record.usage_errors and not record.results):
-        return (
-            _dead_session(command, record)
-            if record.death is not None
-            else _never_collected(command, record)
-        )
+        if record.death is None:
+            return _never_collected(command, record)
+        evidence = (death_evidence(command, record.death, nodeid=None, tests=()),)
+        return Judgement(verdict=Verdict.FAILED, evidence=evidence, exit_code=record.exit_status)
     results = [record.results.get(nodeid) for nodeid in record.nodeids]
     judgement = command.seen(_judge_tests(command, record, results, collection_evidence(command, record)))
     judgement.exit_code = record.exit_status
@@ -229,12 +228,6 @@ def _arguments_of(selection: str, record: WorkerRecord) -> list[str]:
     _, separator, names = selection.partition("[")[0].partition("::")
     end = file_of(selection) + separator + names
     return [argument for argument in record.not_found if argument.endswith(end)][:1]
-
-
-def _dead_session(command: JudgedCommand, record: WorkerRecord) -> Judgement:
-    assert record.death is not None
-    evidence = death_evidence(command, record.death, nodeid=None, tests=())
-    return Judgement(verdict=Verdict.FAILED, evidence=(evidence,), exit_code=record.exit_status)
 
 
 def _unexplained(command: JudgedCommand, record: WorkerRecord, judgement: Judgement) -> Judgement:

@@ -126,17 +126,16 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
         for key in missing.keys() & run.checks.keys():
             reason = reader.why_not(missing.pop(key), run.checks[key])
             if reason is None:
-                found.held[key] = _taken(run, run.checks[key])
+                held = run.run_of(run.checks[key])
+                taken_from = held.check.taken_from or run.run_id
+                found.held[key] = replace(
+                    held, check=held.check.model_copy(update={"taken_from": taken_from})
+                )
             else:
                 found.stale[key] = reason
         if not missing:
             break
     return found
-
-
-def _taken(run: PastRun, judged: CheckJudged) -> CheckRun:
-    check = judged.check.model_copy(update={"taken_from": judged.check.taken_from or run.run_id})
-    return replace(run.run_of(judged), check=check)
 
 
 class _Reader:

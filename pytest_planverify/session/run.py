@@ -416,7 +416,7 @@ class PlanRun:
         """Look at the criteria that are no commands of each todo whose commands are through."""
         while todos := self.schedule.finished_todos():
             for todo in todos:
-                if not self._is_held_up(todo) or self._settings.keep_going:
+                if not self._is_blocked(todo):
                     self._evaluate(todo, over=self._is_over)
                 runs = self.result.checks[todo.id].values()
                 if not self._blockers(todo) and any(run.check.counts_as.is_red for run in runs):
@@ -539,12 +539,6 @@ class PlanRun:
 
     def _is_blocked(self, todo: Todo) -> bool:
         return not self._settings.keep_going and bool(self._blockers(todo))
-
-    def _is_held_up(self, todo: Todo) -> bool:
-        blocked = self._blockers(todo)
-        if blocked:
-            self.result.blocked[todo.id] = blocked
-        return bool(blocked)
 
     def _fill_in(self, why: str = "not reached") -> None:
         """Give every criterion a verdict, blocked or not run; none is left out of the outcome."""

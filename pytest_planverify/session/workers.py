@@ -250,13 +250,13 @@ class Workers:
 
         The record holds what was seen even where this raises: see :attr:`WorkerRecord.cut_short`.
         """
-        cold = confirming or self._pool is None
-        for _ in range(MOST_ATTEMPTS):
+        attempts = 0
+        while True:
             spec = self._spec(job, lane, confirming=confirming)
             record = job.record = WorkerRecord(spec.start.inifile)
-            if cold:
+            if confirming or self._pool is None or attempts == MOST_ATTEMPTS:
                 break
-            assert self._pool is not None
+            attempts += 1
             start = spec.start
             try:
                 warm = self._pool.lane(lane, start, self._level(spec))
@@ -274,9 +274,6 @@ class Workers:
                 continue
             self._pool.learn(start, record.modules)
             return record
-        else:
-            spec = self._spec(job, lane, confirming=confirming)
-            record = job.record = WorkerRecord(spec.start.inifile)
         self._watchers[lane].run(self._cold[lane], spec, record)
         if confirming:  # there may be more to confirm
             self._cold[lane].start_ahead(spec, own_session=spec.log is not None)
