@@ -2,6 +2,9 @@
 
 It holds while plan, interpreter, packages, options and environment are the same, and no file that it rests
 on has changed. Of several runs the newest that has a verdict on a criterion is the one that counts.
+
+Which files those are a worker tells: it names what it read. Of a verdict without such a basis nobody knows
+it, so it rests on all files.
 """
 
 from __future__ import annotations
