@@ -18,9 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from pytest_planverify.guards.tampering.judges import note_change, watch_functions
 from pytest_planverify.journal import JournalWriter
 from pytest_planverify.observe.granting import denies_anything, judge_of
-from pytest_planverify.observe.machinery import note_change, watch_functions
 from pytest_planverify.observe.origins import Origin, origin_finder
 from pytest_planverify.observe.reaching import (
     Reached,
@@ -81,10 +81,10 @@ def watching() -> Audit | None:
 
 def watch_worker() -> None:
     """Begin to watch this xdist worker, whose session's spec is in the environment."""
+    from pytest_planverify.guards.tampering.judges import judges_at_start
     from pytest_planverify.observe.spec import WorkerSpec
-    from pytest_planverify.observe.witnessing import begin
 
-    begin()
+    judges_at_start()
     text = os.environ.pop(WORKER_VARIABLE)
     if os.environ.get("PYTEST_XDIST_WORKER") and _audit is None:
         watch(WorkerSpec.from_json(text)).worker = os.environ["PYTEST_XDIST_WORKER"]

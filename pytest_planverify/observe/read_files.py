@@ -16,7 +16,7 @@ from os.path import lexists, normpath
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_planverify.observe.inventory import environment_files
+from pytest_planverify.guards.tampering.code_files import environment_files
 from pytest_planverify.observe.reaching import CACHES, WRITING, temporary_folders
 
 if TYPE_CHECKING:

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_planverify.guards.tampering.failure_tally import FailureTally
+from pytest_planverify.guards.tampering.observer import TamperingObserver
 from pytest_planverify.observe import phases
 from pytest_planverify.observe.audit import WORKER_VARIABLE, spec_for_workers
-from pytest_planverify.observe.bodies import Bodies
 from pytest_planverify.observe.hostile import guarded
 from pytest_planverify.observe.limits import SoftLimits
 from pytest_planverify.observe.nodeids import NodeIds
 from pytest_planverify.observe.results import EVIDENCE, ResultLedger, writable
 from pytest_planverify.observe.selection import alike_names, narrow
 from pytest_planverify.observe.warm_modules import imported_modules
-from pytest_planverify.observe.witnessing import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -55,8 +55,8 @@ class Recorder:
         self._stacks: Any = None
         self.audit: Audit | None = None
         self._project: ProjectMap | None = None
-        self._bodies = Bodies()
-        self.witness = Witness()
+        self._failures = FailureTally()
+        self.tampering = TamperingObserver()
         self._config: pytest.Config | None = None
 
     # -- configuration ---------------------------------------------------------------------------
@@ -196,12 +196,12 @@ class Recorder:
             body += f', "worker": "{self.worker}", "pid": {os.getpid()}'
         phases.board.put(phases.SETUP)
         self.journal.write_raw("test_started", body)
-        self._bodies.begin()
+        self._failures.begin()
         result = yield
-        if hidden := self._bodies.hidden():
+        if hidden := self._failures.hidden():
             self.journal.write("hidden_failure", worker=self.worker, nodeid=nodeid, **hidden)
-        elif self._bodies.unproved:
-            self.witness.passed_without_body(item, nodeid)
+        elif self._failures.unproved:
+            self.tampering.passed_without_body(item, nodeid)
         return result
 
     @pytest.hookimpl(tryfirst=True)
@@ -223,8 +223,8 @@ class Recorder:
             # What the test has replaced for itself, such as os.path.exists, is still replaced here.
             evidence = self._evidence_of(item, call, report)
             setattr(report, EVIDENCE, evidence)
-        if call.excinfo is not None or self._bodies.raised:
-            self._bodies.made(call, report, lambda: self._evidence_of(item, call, report))
+        if call.excinfo is not None or self._failures.raised:
+            self._failures.made(call, report, lambda: self._evidence_of(item, call, report))
         return report
 
     def _evidence_of(
@@ -237,13 +237,13 @@ class Recorder:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
         """The innermost look at a test's body: nothing that others do with its answer is done yet."""
-        self.witness.body_begins(pyfuncitem)
+        self.tampering.body_begins(pyfuncitem)
         try:
             result = yield
         except BaseException as error:
-            self._bodies.ran(error)
+            self._failures.ran(error)
             raise
-        self._bodies.ran(None)
+        self._failures.ran(None)
         return result
 
     @property
@@ -264,9 +264,9 @@ class Recorder:
             if not self.worker and self._ledger is not None:
                 self._ledger.add(report)
             if report.outcome != "passed":
-                self._bodies.reported(report)
+                self._failures.reported(report)
             elif report.when == "call":
-                self._bodies.passed = True
+                self._failures.passed = True
 
     # -- the end ---------------------------------------------------------------------------------
 
@@ -287,7 +287,7 @@ class Recorder:
         yield
         if self.audit is not None:
             self.audit.flush()
-        self.witness.write(self.journal, self.worker, session.config.pluginmanager)
+        self.tampering.write(self.journal, self.worker, session.config.pluginmanager)
         stopped = session.shouldstop or session.shouldfail
         self.journal.write(
             "session_finished",

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pytest_planverify.guards.tampering.judges import judges_at_start
 from pytest_planverify.journal import JournalWriter
 from pytest_planverify.observe import become_worker, phases, relay
 from pytest_planverify.observe.audit import watch, watching
@@ -30,7 +31,6 @@ from pytest_planverify.observe.read_files import note_modules
 from pytest_planverify.observe.recorder import WORKER_INPUT, Recorder
 from pytest_planverify.observe.spec import HARMLESS_PLUGINS, Start, WorkerSpec
 from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit
-from pytest_planverify.observe.witnessing import begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -287,7 +287,7 @@ def _fill(shelf: ModuleShelf, start: Start) -> None:
         raise CannotServe(Level.STARTED, str(unfit), unfit.module) from unfit
     note_modules()
     for _ in range(2):  # what plugins have changed of pytest as they were configured is no project's doing
-        begin().look("session")
+        judges_at_start().compare("session")
 
 
 def _run_whole(spec: WorkerSpec, shelf: ModuleShelf) -> int:
@@ -424,7 +424,7 @@ def _forget_exceptions(config: pytest.Config) -> None:
 
 def _register(pluginmanager: pytest.PytestPluginManager, recorder: Recorder) -> None:
     pluginmanager.register(recorder, RECORDER)
-    pluginmanager.register(recorder.witness)
+    pluginmanager.register(recorder.tampering)
     pluginmanager.register(recorder.soft_limits)
     pluginmanager.register(SuitePropertyRecorder(recorder))
     if recorder.audit is None:
