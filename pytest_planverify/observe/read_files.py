@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_planverify.guards.tampering.code_files import environment_files
-from pytest_planverify.observe.reaching import CACHES, WRITING, temporary_folders
+from pytest_planverify.observe.sandbox import CACHES, WRITING, temporary_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -16,13 +16,10 @@ import pytest
 
 from pytest_planverify.guards.tampering.failure_tally import FailureTally
 from pytest_planverify.guards.tampering.observer import TamperingObserver
-from pytest_planverify.observe import phases
 from pytest_planverify.observe.audit import WORKER_VARIABLE, spec_for_workers
-from pytest_planverify.observe.hostile import guarded
-from pytest_planverify.observe.limits import SoftLimits
-from pytest_planverify.observe.nodeids import NodeIds
-from pytest_planverify.observe.results import EVIDENCE, ResultLedger, writable
+from pytest_planverify.observe.results import EVIDENCE, NodeIds, ResultLedger, skip_reason, writable
 from pytest_planverify.observe.selection import alike_names, narrow
+from pytest_planverify.observe.supervision import CALL, SETUP, TEARDOWN, SoftLimits, board
 from pytest_planverify.observe.warm_modules import imported_modules
 
 if TYPE_CHECKING:
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
 
     from pytest_planverify.journal import JournalWriter
     from pytest_planverify.observe.audit import Audit
-    from pytest_planverify.observe.evidence import ProjectMap
+    from pytest_planverify.observe.project_map import ProjectMap
     from pytest_planverify.observe.spec import WorkerSpec
 
 WORKER_INPUT = "planverify"
@@ -119,28 +116,15 @@ class Recorder:
         report = yield
         if isinstance(collector, pytest.Session):
             self._note_missing(collector)
+        facts = {"worker": self.worker, "nodeid": self._nodeids.of(collector.nodeid)}
         if report.failed:
-            self._write_collection_failure(collector, report)
+            from pytest_planverify.observe.evidence import collection_evidence
+
+            evidence = collection_evidence(collector, report, self.project)
+            self.journal.write("collection_failure", **facts, path=str(collector.path), evidence=evidence)
         elif report.skipped:
-            self.journal.write(
-                "file_skipped",
-                worker=self.worker,
-                nodeid=self._nodeids.of(collector.nodeid),
-                reason=_skip_text(report.longrepr),
-            )
+            self.journal.write("file_skipped", **facts, reason=skip_reason(report.longrepr))
         return report
-
-    def _write_collection_failure(self, collector: pytest.Collector, report: pytest.CollectReport) -> None:
-        from pytest_planverify.observe.evidence import collection_evidence
-
-        evidence = collection_evidence(collector, report, self.project)
-        self.journal.write(
-            "collection_failure",
-            worker=self.worker,
-            nodeid=self._nodeids.of(collector.nodeid),
-            path=str(collector.path),
-            evidence=evidence,
-        )
 
     def _note_missing(self, session: pytest.Session) -> None:
         missing: list[Any] = getattr(session, "_notfound", [])
@@ -194,7 +178,7 @@ class Recorder:
         body = f'"nodeid": {dumps(nodeid)}'
         if self.worker:
             body += f', "worker": "{self.worker}", "pid": {os.getpid()}'
-        phases.board.put(phases.SETUP)
+        board.put(SETUP)
         self.journal.write_raw("test_started", body)
         self._failures.begin()
         result = yield
@@ -206,11 +190,11 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
-        phases.board.put(phases.SETUP)  # also of a further attempt, which no protocol announces
+        board.put(SETUP)  # also of a further attempt, which no protocol announces
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_teardown(self) -> None:
-        phases.board.put(phases.TEARDOWN)
+        board.put(TEARDOWN)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -218,7 +202,7 @@ class Recorder:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if call.when == "setup" and report.outcome == "passed":  # else what ends the process began in it
-            phases.board.put(phases.CALL)
+            board.put(CALL)
         if report.outcome == "failed" or report.outcome == "rerun":  # type: ignore[comparison-overlap]
             # What the test has replaced for itself, such as os.path.exists, is still replaced here.
             evidence = self._evidence_of(item, call, report)
@@ -230,7 +214,7 @@ class Recorder:
     def _evidence_of(
         self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
     ) -> str | None:
-        from pytest_planverify.observe.evidence import test_evidence
+        from pytest_planverify.observe.evidence import guarded, test_evidence
 
         return guarded(lambda: dumps(test_evidence(item, call, report, self.project), default=str), None)
 
@@ -250,7 +234,7 @@ class Recorder:
     def project(self) -> ProjectMap:
         """Whose file is whose; found out when the first failure asks."""
         if self._project is None:
-            from pytest_planverify.observe.evidence import ProjectMap
+            from pytest_planverify.observe.project_map import ProjectMap
 
             self._project = ProjectMap.discover(self._root, planned=self.spec.planned)
         return self._project
@@ -276,7 +260,7 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        from pytest_planverify.observe.evidence import startup_evidence
+        from pytest_planverify.observe.evidence import guarded, startup_evidence
 
         evidence = guarded(lambda: startup_evidence(excinfo.value, self.project), None)
         reason = f"{excinfo.typename}: {excinfo.value}"
@@ -295,9 +279,3 @@ class Recorder:
             exit_status=int(exitstatus),
             stopped=str(stopped) if stopped else None,
         )
-
-
-def _skip_text(longrepr: object) -> str:
-    if isinstance(longrepr, tuple):
-        return str(longrepr[-1]).removeprefix("Skipped: ")  # pyright: ignore
-    return str(longrepr)

@@ -24,12 +24,13 @@ import pytest
 
 from pytest_planverify.guards.tampering.judges import judges_at_start
 from pytest_planverify.journal import JournalWriter
-from pytest_planverify.observe import become_worker, phases, relay
+from pytest_planverify.observe import become_worker, relay
 from pytest_planverify.observe.audit import watch, watching
 from pytest_planverify.observe.fixtures import RECORDER, SuitePropertyRecorder
 from pytest_planverify.observe.read_files import note_modules
 from pytest_planverify.observe.recorder import WORKER_INPUT, Recorder
 from pytest_planverify.observe.spec import HARMLESS_PLUGINS, Start, WorkerSpec
+from pytest_planverify.observe.supervision import board
 from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit
 
 if TYPE_CHECKING:
@@ -303,7 +304,7 @@ def _begin(spec: WorkerSpec, steps: _Steps, shelf: ModuleShelf) -> None:
     os.environ.update(spec.env)
     sys.argv[:] = [sys.argv[0], *spec.args]
     journal = steps.journal = JournalWriter(spec.journal, spec.worker_id, spec.key)
-    phases.board.open(spec.board, spec.slot)
+    board.open(spec.board, spec.slot)
     shelf.hand_out(
         lambda reason: _restart(journal, None, reason),
         lambda name: journal.write("module_handed_out", name=name),

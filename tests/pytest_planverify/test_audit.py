@@ -17,17 +17,18 @@ import pytest
 from forked import in_fork
 
 from pytest_planverify.observe import audit
-from pytest_planverify.observe.granting import denies_anything, judge_of
-from pytest_planverify.observe.origins import origin_finder
-from pytest_planverify.observe.reaching import (
+from pytest_planverify.observe.audit import origin_finder
+from pytest_planverify.observe.sandbox import (
     CONNECT,
     PROCESS,
     WRITE,
     Reached,
+    denies_anything,
+    grants_of,
     is_loopback,
     outside_of,
-    path_resolver,
     readers,
+    resolve_path,
     stamp_of,
 )
 from pytest_planverify.observe.spec import Sandbox, Start, WorkerSpec
@@ -132,10 +133,10 @@ def test_where_no_event_says_which_folder_is_meant_all_that_are_held_open_are_in
         assert targets("open", "passwd", None, CREATE) == ["/etc/passwd"]  # bound before
         monkeypatch.undo()
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr("os.listdir", lambda _: ["x", "9999"])
-        assert readers(outside_of(["/tmp"]))["open"](("passwd", None, CREATE)) == ()
-        monkeypatch.setattr("os.listdir", lambda _: os.stat("/nowhere"))
-        assert readers(outside_of(["/tmp"]))["open"](("passwd", None, CREATE)) == ()
+        monkeypatch.setattr("pytest_planverify.observe.sandbox.listdir", lambda _: ["x", "9999"])
+        assert targets("open", "passwd", None, CREATE) == []
+        monkeypatch.setattr("pytest_planverify.observe.sandbox.listdir", lambda _: os.stat("/nowhere"))
+        assert READ["open"](("passwd", None, CREATE)) == ()
     finally:
         os.close(descriptor)
     assert stamp_of("/nowhere") == ()
@@ -157,12 +158,11 @@ def test_multiprocessing_tells_of_itself_by_the_pipe_that_it_opens():
 def test_a_link_that_leads_elsewhere_is_followed_where_the_call_follows_it(tmp_path: Path):
     (tmp_path / "link").symlink_to("/elsewhere")
     (tmp_path / "loop").symlink_to("loop")
-    resolve = path_resolver()
 
-    assert resolve(tmp_path / "link" / "a", -1, True) == "/elsewhere/a"
-    assert resolve(str(tmp_path / "link"), -1, False) == str(tmp_path / "link")
-    assert resolve(str(tmp_path / "loop"), -1, True) == str(tmp_path / "loop")
-    assert resolve("/", -1, True) == "/"
+    assert resolve_path(tmp_path / "link" / "a", -1, True) == "/elsewhere/a"
+    assert resolve_path(str(tmp_path / "link"), -1, False) == str(tmp_path / "link")
+    assert resolve_path(str(tmp_path / "loop"), -1, True) == str(tmp_path / "loop")
+    assert resolve_path("/", -1, True) == "/"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_another_machine_is_not_this_one(host: str):
 
 
 def granted(reached: Reached, **policy: Any) -> bool:
-    return judge_of([Sandbox(root="/root/of/plan", **policy)])(reached)
+    return grants_of([Sandbox(root="/root/of/plan", **policy)])(reached)
 
 
 def host(name: str, port: int | None = 443, *, lookup: bool = False) -> Reached:
@@ -212,7 +212,7 @@ def test_hosts_are_granted_by_name_pattern_and_port(policy: Any, reached: Reache
 
 
 def test_a_granted_name_grants_the_numbers_that_it_stands_for():
-    judge = judge_of([Sandbox(root="/", network=("localhost:80", "no-such-host.invalid"))])
+    judge = grants_of([Sandbox(root="/", network=("localhost:80", "no-such-host.invalid"))])
 
     assert judge(host("127.0.0.1", 80))
     assert not judge(host("127.0.0.1", 81))
@@ -249,8 +249,8 @@ def test_folders_are_granted_with_all_that_they_hold():
 
 def test_every_policy_must_grant_it():
     both = [Sandbox(root="/", network=("a",)), Sandbox(root="/", network="record")]
-    assert judge_of(both)(host("a"))
-    assert not judge_of([*both, Sandbox(root="/", network="deny")])(host("a"))
+    assert grants_of(both)(host("a"))
+    assert not grants_of([*both, Sandbox(root="/", network="deny")])(host("a"))
     assert denies_anything(both)
     assert not denies_anything([Sandbox(root="/")])
 

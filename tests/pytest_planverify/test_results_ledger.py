@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_planverify.journal import JournalWriter, Record, read_journal
-from pytest_planverify.observe.nodeids import NodeIds
-from pytest_planverify.observe.results import EVIDENCE, ResultLedger
+from pytest_planverify.observe.results import EVIDENCE, NodeIds, ResultLedger
 
 
 def report(when: str, outcome: str = "passed", *, nodeid: str = "a.py::t", **more: Any) -> Any:

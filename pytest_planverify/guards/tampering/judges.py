@@ -42,7 +42,8 @@ _INSTALLED = frozenset(
         "_pytest.recwarn", "_pytest.reports", "_pytest.runner", "_pytest.skipping", "_pytest.subtests",
         "_pytest.unittest", "pytest_planverify.guards.tampering.failure_tally",
         "pytest_planverify.guards.tampering.observer", "pytest_planverify.journal",
-        "pytest_planverify.observe.recorder", "pytest_planverify.observe.results",
+        "pytest_planverify.observe.audit", "pytest_planverify.observe.recorder",
+        "pytest_planverify.observe.results", "pytest_planverify.observe.sandbox",
     }
 )  # fmt: skip
 _PLUGGY = "pluggy."
@@ -76,6 +77,7 @@ _UNSTEADY = frozenset(
         "_pytest.assertion.util", "_pytest.config.Config", "_pytest.fixtures.FixtureRequest",
         "_pytest.main.Session", "_pytest.nodes.Node", "_pytest.python.Function",
         "_pytest.python.FunctionDefinition", "_pytest.unittest.TestCaseFunction", "pytest.mark",
+        "pytest_planverify.observe.audit",
     }
 )  # fmt: skip
 """Namespaces that differ in every session, and so are looked at one by one."""

@@ -33,8 +33,8 @@ _HARMLESS = (
 _BUILTINS: dict[str, object] = {
     each.__name__: each
     for each in (
-        isinstance, type, bool, object, id, str, int, float, complex, bytes, list, tuple, dict, set, frozenset,
-        callable, Exception,
+        isinstance, type, bool, object, id, str, int, float, complex, bytes, list, tuple, dict, set,
+        frozenset, callable, Exception,
     )
 } | {"NotImplemented": NotImplemented}  # fmt: skip
 """What a harmless body may name, as it was before anything of the project was loaded."""
