@@ -19,10 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from pytest_planverify.guards.tampering.judges import judges_at_start, note_change, watch_functions
-from pytest_planverify.journal import JournalWriter
-from pytest_planverify.observe.read_files import ReadFiles
-from pytest_planverify.observe.sandbox import (
+from pytest_planverify.guards.sandbox_policy import (
     Reached,
     denies_anything,
     grants_of,
@@ -32,6 +29,9 @@ from pytest_planverify.observe.sandbox import (
     stamp_of,
     temporary_folders,
 )
+from pytest_planverify.guards.tampering.judges import judges_at_start, note_change, watch_functions
+from pytest_planverify.journal import JournalWriter
+from pytest_planverify.observe.read_files import ReadFiles
 from pytest_planverify.observe.spec import Narrowing, WorkerSpec
 
 if TYPE_CHECKING:

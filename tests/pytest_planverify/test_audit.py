@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 from forked import in_fork
 
-from pytest_planverify.observe import audit
-from pytest_planverify.observe.audit import origin_finder
-from pytest_planverify.observe.sandbox import (
+from pytest_planverify.guards import sandbox_policy
+from pytest_planverify.guards.sandbox_policy import (
     CONNECT,
     PROCESS,
     WRITE,
     Reached,
+    Sandbox,
     denies_anything,
     grants_of,
     is_loopback,
@@ -31,7 +31,9 @@ from pytest_planverify.observe.sandbox import (
     resolve_path,
     stamp_of,
 )
-from pytest_planverify.observe.spec import Sandbox, Start, WorkerSpec
+from pytest_planverify.observe import audit
+from pytest_planverify.observe.audit import origin_finder
+from pytest_planverify.observe.spec import Start, WorkerSpec
 
 # -- what was reached for --------------------------------------------------------------------------
 
@@ -133,9 +135,11 @@ def test_where_no_event_says_which_folder_is_meant_all_that_are_held_open_are_in
         assert targets("open", "passwd", None, CREATE) == ["/etc/passwd"]  # bound before
         monkeypatch.undo()
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr("pytest_planverify.observe.sandbox.listdir", lambda _: ["x", "9999"])
+        monkeypatch.setattr(sandbox_policy, "listdir", lambda _: ["x", "9999"])
         assert targets("open", "passwd", None, CREATE) == []
-        monkeypatch.setattr("pytest_planverify.observe.sandbox.listdir", lambda _: os.stat("/nowhere"))
+        monkeypatch.setattr(
+            "pytest_planverify.guards.sandbox_policy.listdir", lambda _: os.stat("/nowhere")
+        )
         assert READ["open"](("passwd", None, CREATE)) == ()
     finally:
         os.close(descriptor)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from pytest_planverify.guards.sandbox_policy import Sandbox
 from pytest_planverify.observe.results import NodeIds
-from pytest_planverify.observe.spec import Narrowing, Sandbox, Start, WorkerSpec
+from pytest_planverify.observe.spec import Narrowing, Start, WorkerSpec
 from pytest_planverify.observe.supervision import SIGNAL, SoftLimits
 
 if TYPE_CHECKING:

@@ -42,8 +42,8 @@ _INSTALLED = frozenset(
         "_pytest.recwarn", "_pytest.reports", "_pytest.runner", "_pytest.skipping", "_pytest.subtests",
         "_pytest.unittest", "pytest_planverify.guards.tampering.failure_tally",
         "pytest_planverify.guards.tampering.observer", "pytest_planverify.journal",
-        "pytest_planverify.observe.audit", "pytest_planverify.observe.recorder",
-        "pytest_planverify.observe.results", "pytest_planverify.observe.sandbox",
+        "pytest_planverify.guards.sandbox_policy", "pytest_planverify.observe.audit",
+        "pytest_planverify.observe.recorder", "pytest_planverify.observe.results",
     }
 )  # fmt: skip
 _PLUGGY = "pluggy."

@@ -12,6 +12,7 @@ import posixpath
 import shutil
 import stat
 import sys
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from os import fsdecode, fspath, fstat, getcwd, listdir, lstat, readlink
 from sys import _getframe as frame_of  # pyright: ignore[reportPrivateUsage]
@@ -19,8 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from pytest_planverify.observe.spec import Sandbox
 
 CONNECT, PROCESS, WRITE = "connect", "process", "write"
 RECORD, DENY = "record", "deny"
@@ -54,6 +53,17 @@ _interpreter, _own_name, _look_up, _which = (
     _socket.getaddrinfo,
     shutil.which,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox:
+    """The grants of one plan: ``record``, ``deny``, or names that are granted."""
+
+    root: str
+    """Where paths that are granted start from."""
+    network: str | tuple[str, ...] = "record"
+    processes: str | tuple[str, ...] = "record"
+    writes: str | tuple[str, ...] = "record"
 
 
 class Reached(NamedTuple):
