@@ -68,7 +68,7 @@ Key = tuple[str, str, str | None, str | None, str | None, bool]
 
 
 class Audit:
-    """What the session tells its hook: which test runs, and which criteria use a fixture."""
+    """State that the session and its audit hook share."""
 
     def __init__(self) -> None:
         self.worker = ""
@@ -105,10 +105,9 @@ def watch_worker() -> None:
 
 
 def _install(audit: Audit, spec: WorkerSpec) -> None:
-    """Everything that the hook uses is bound here, where nothing that a test replaces can reach it."""
-    resolve = resolve_path
+    """Add the hook. What it uses is bound here, where nothing that a test replaces can reach it."""
     roots = tuple(dict.fromkeys((spec.root, *(each.root for each in spec.sandbox))))
-    roots = tuple(dict.fromkeys((*roots, *(resolve(root) or root for root in roots))))
+    roots = tuple(dict.fromkeys((*roots, *(resolve_path(root) or root for root in roots))))
     others = (str(Path(spec.journal).parent), *_basetemp(spec.args), *temporary_folders())
     nodeid_of, remember_thread = _threads(audit)
     origin_of, note = origin_finder(roots), _noting(audit, spec, roots)
@@ -167,7 +166,7 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
         if refused is not None:
             raise refusal(errno.EACCES, f"the plan denies it: {refused}")
 
-    table = readers(outside_of([*roots, *(resolve(each) or each for each in others)]))
+    table = readers(outside_of([*roots, *(resolve_path(each) or each for each in others)]))
     table["_thread.start_new_thread"] = table["_thread.start_joinable_thread"] = remember_thread
     table["object.__setattr__"] = note_change
     audit.files = ReadFiles(roots)

@@ -46,15 +46,8 @@ _LIMIT = re.compile(r"^Timeout \(?>(?P<seconds>\d+(?:\.\d+)?)s\)?")
 _PHASES = {phase.value: phase for phase in Phase}
 _PLAIN = (str, int, float, bool, bytes, type(None))
 _ENVELOPES = frozenset(
-    {
-        "_pytest.nodes.CollectError",
-        "_pytest.nodes.Collector.CollectError",
-        "_pytest.config.ConftestImportFailure",
-        "_pytest.warning_types.PytestUnhandledThreadExceptionWarning",
-        "pytest.PytestUnhandledThreadExceptionWarning",
-        "_pytest.warning_types.PytestUnraisableExceptionWarning",
-        "pytest.PytestUnraisableExceptionWarning",
-    }
+    {"CollectError", "ConftestImportFailure", "PytestUnhandledThreadExceptionWarning"}
+    | {"PytestUnraisableExceptionWarning"}
 )
 """Exceptions that only carry another one."""
 
@@ -234,7 +227,8 @@ def chain_of(exception: BaseException) -> tuple[BaseException, ...]:
             current = inner
             continue
         chain.append(current)
-        current = _next(current)
+        cause, context = current.__cause__, current.__context__
+        current = cause if cause is not None or current.__suppress_context__ else context
     return tuple(chain) or (exception,)
 
 
@@ -276,16 +270,17 @@ def _fact(exception: BaseException, project: ProjectMap) -> Facts:
 
 def _frames_of(traceback: types.TracebackType | None, project: ProjectMap) -> Iterator[Facts]:
     """Yield the outermost call first; of a deep traceback the first and the last frames."""
-    first: list[types.TracebackType] = []
-    last: deque[types.TracebackType] = deque(maxlen=LAST_FRAMES)
-    while traceback is not None:
-        if len(first) < FIRST_FRAMES:
-            first.append(traceback)
-        else:
-            last.append(traceback)
-        traceback = traceback.tb_next
-    for entry in (*first, *last):
+    entries = list(_entries(traceback))
+    if len(entries) > FIRST_FRAMES + LAST_FRAMES:
+        entries[FIRST_FRAMES:-LAST_FRAMES] = []
+    for entry in entries:
         yield _frame(entry.tb_frame.f_code, entry.tb_lineno, entry.tb_frame.f_globals, project)
+
+
+def _entries(traceback: types.TracebackType | None) -> Iterator[types.TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
 
 
 def message_of(exception: BaseException) -> str:
@@ -302,17 +297,11 @@ def _wrapped(exception: BaseException) -> BaseException | None:
     if name == "doctest.UnexpectedException":
         info = getattr(exception, "exc_info", None)
         inner = cast("tuple[object, ...]", info)[1] if isinstance(info, tuple) else None
-    elif name in _ENVELOPES:
+    elif name.startswith(("_pytest.", "pytest.")) and name.rpartition(".")[2] in _ENVELOPES:
         inner = getattr(exception, "cause", None) or exception.__cause__
     else:
         return None
     return inner if isinstance(inner, BaseException) else None
-
-
-def _next(exception: BaseException) -> BaseException | None:
-    if exception.__cause__ is not None:
-        return exception.__cause__
-    return None if exception.__suppress_context__ else exception.__context__
 
 
 def _members(exception: BaseException) -> tuple[BaseException, ...]:
@@ -401,12 +390,8 @@ def _name_error(exception: NameError, project: ProjectMap) -> dict[str, Any]:
 def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
     """Return whose the function is that a call did not fit, found by the name in the message."""
     callee = callee_of(message_of(exception))
-    traceback = exception.__traceback__
-    if callee is None or traceback is None:
-        return {}
-    while traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    for value in _callables(traceback.tb_frame, callee):
+    entries = list(_entries(exception.__traceback__))
+    for value in _callables(entries[-1].tb_frame, callee) if callee and entries else ():
         code = _code_of(value)
         if code is not None:
             module = str(getattr(value, "__module__", "") or "")
@@ -482,12 +467,9 @@ def _frame(code: types.CodeType, line: int | None, names: dict[str, Any], projec
 def subjects_of(exception: BaseException, project: ProjectMap) -> tuple[Facts, ...]:
     """Return where the product's functions and classes are defined that the raising test frame names."""
     raising: types.FrameType | None = None
-    traceback = exception.__traceback__
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if project.side(code.co_filename, _module_name(traceback.tb_frame.f_globals)) is Side.TEST:
-            raising = traceback.tb_frame
-        traceback = traceback.tb_next
+    for frame in (entry.tb_frame for entry in _entries(exception.__traceback__)):
+        if project.side(frame.f_code.co_filename, _module_name(frame.f_globals)) is Side.TEST:
+            raising = frame
     if raising is None:
         return ()
     values = [

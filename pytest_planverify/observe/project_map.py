@@ -36,7 +36,7 @@ _STDLIB = tuple(
 
 @dataclass(frozen=True, kw_only=True)
 class ProjectMap:
-    """What is needed to say on which side a file is."""
+    """The names and files by which the side of a file is decided."""
 
     root: Path
     """Absolute and resolved; paths below it are shown relative to it."""
@@ -53,7 +53,7 @@ class ProjectMap:
 
     @classmethod
     def discover(cls, root: Path | str, *, planned: Iterable[str] = ()) -> ProjectMap:
-        """Looks into the root, its ``src`` and its test folders, and nowhere deeper.
+        """Look into the root, its ``src`` and its test folders, and nowhere deeper.
 
         ``planned`` are paths below the root that the plan expects, whether or not they exist yet; their
         top-level names are the project's own too.

@@ -47,7 +47,6 @@ class Recorder:
         self.worker = ""
         """The worker of pytest-xdist that this process is, where it is one."""
         self._ledger: ResultLedger | None = None
-        self._fixture_path: str | None = None
         self.soft_limits = SoftLimits()
         self._stacks: Any = None
         self.audit: Audit | None = None
@@ -63,7 +62,6 @@ class Recorder:
         self.spec, self.journal, self.worker = spec, journal, worker
         self._root = Path(spec.root)
         self._nodeids = NodeIds(spec.root, spec.root)
-        self._fixture_path = spec.fixture_path
         if self._config is not None:
             self.adopt(self._config)
 
@@ -164,7 +162,7 @@ class Recorder:
     @property
     def fixture_path(self) -> str | None:
         """The data file that the criterion names."""
-        return self._fixture_path
+        return self.spec.fixture_path if hasattr(self, "spec") else None
 
     def record_metric(self, name: str, value: object) -> None:
         """Write down a number recorded for the suite."""
@@ -232,7 +230,7 @@ class Recorder:
 
     @property
     def project(self) -> ProjectMap:
-        """Whose file is whose; found out when the first failure asks."""
+        """Return whose file is whose, found out when the first failure asks."""
         if self._project is None:
             from pytest_planverify.observe.project_map import ProjectMap
 

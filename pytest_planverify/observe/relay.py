@@ -128,7 +128,7 @@ class Relay:
         return {name: value for name, value in data.items() if name not in _UNSENT}
 
     def _xml(self) -> Any:
-        """What ``--junitxml`` gathers in this session: fixtures write there, and not into reports."""
+        """Return what ``--junitxml`` gathers here: fixtures write there, and not into reports."""
         from _pytest.junitxml import xml_key
 
         return self._config.stash.get(xml_key, None)

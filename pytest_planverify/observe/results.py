@@ -51,7 +51,7 @@ class NodeIds:
 
 
 class _Running:
-    """What has been reported so far of a test that is not over."""
+    """The reports so far of a test that is not over."""
 
     __slots__ = ("duration", "outcome", "reason", "reruns")
 

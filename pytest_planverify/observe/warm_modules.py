@@ -47,14 +47,14 @@ class Unfit(Exception):
 
 def imported_modules() -> list[str]:
     """Return the installed modules that were imported since the session was prepared, in their order."""
-    is_environment = environment_files()
     found: list[str] = []
     for name, module in new_modules():
-        if name.startswith(("pytest_planverify", "planner")):
-            continue
         spec = getattr(module, "__spec__", None)
         origin = getattr(spec, "origin", None)
-        if getattr(spec, "name", None) == name and isinstance(origin, str) and is_environment(origin):
+        is_found = getattr(spec, "name", None) == name and not name.startswith(
+            ("pytest_planverify", "planner")
+        )
+        if is_found and isinstance(origin, str) and environment_files()(origin):
             found.append(name)
     return found[:MOST_MODULES]
 
@@ -101,9 +101,11 @@ class ModuleShelf:
                     self._filters[name] = cast("list[_Filter]", warnings.filters[:count])
                 if raised:
                     raise Unfit(name, "the list of warnings")
-                if (effect := _difference(state, _process_state())) is not None:
-                    raise Unfit(name, effect)
-                for each in _newest_first(sys.modules):  # some put modules there by hand
+                now = _process_state()
+                for effect, value in state.items():
+                    if now.get(effect) != value:
+                        raise Unfit(name, effect)
+                for each in reversed(list(sys.modules)):  # some put modules there by hand
                     if each in loaded or each in self._loaded_by:
                         break
                     self._loaded_by[each] = name
@@ -129,11 +131,9 @@ class ModuleShelf:
 
     def _loaders(self, name: str) -> list[str]:
         """Return the module, the one that loaded it, and so on."""
-        found: list[str] = []
-        each: str | None = name
-        while each is not None and each not in found:
+        found = [name]
+        while (each := self._loaded_by.get(found[-1])) is not None and each not in found:
             found.append(each)
-            each = self._loaded_by.get(each)
         return found
 
     def hand_out(self, restart: Callable[[str], object], tell: Callable[[str], object]) -> None:
@@ -249,12 +249,10 @@ def _has_extensions(modules: Iterable[types.ModuleType]) -> bool:
 
 
 def _module_of(value: object) -> str:
-    if isinstance(value, types.ModuleType):
-        return value.__name__
+    name: object = ""
     with suppress(Exception):  # objects of strangers
-        name = getattr(value, "__module__", "")
-        return name if isinstance(name, str) else ""
-    return ""
+        name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", "")
+    return name if isinstance(name, str) else ""
 
 
 def _process_state() -> dict[str, object]:
@@ -280,14 +278,6 @@ def _process_state() -> dict[str, object]:
     with suppress(OSError):
         state["the open files"] = len(os.listdir("/proc/self/fd"))
     return state
-
-
-def _difference(before: dict[str, object], after: dict[str, object]) -> str | None:
-    return next((name for name, value in before.items() if after.get(name) != value), None)
-
-
-def _newest_first(modules: dict[str, types.ModuleType]) -> Generator[str]:
-    yield from reversed(list(modules))
 
 
 class _Imports:

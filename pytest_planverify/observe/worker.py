@@ -65,13 +65,9 @@ class CannotServe(Exception):
         """A third-party module that must not be imported ahead."""
 
 
+_PARSING_HOOKS = ("addoption", "load_initial_conftests", "cmdline_parse", "cmdline_main")
 _LATE_HOOKS = {
-    Level.PARSED: (
-        "pytest_addoption",
-        "pytest_load_initial_conftests",
-        "pytest_cmdline_parse",
-        "pytest_cmdline_main",
-    ),
+    Level.PARSED: tuple(f"pytest_{name}" for name in _PARSING_HOOKS),
     Level.STARTED: ("pytest_configure", "pytest_sessionstart", "pytest_plugin_registered"),
 }
 """Hooks that a conftest implements in vain when it is loaded at that level."""
@@ -98,9 +94,8 @@ def serve_group(start: Start, level: Level, wait: Callable[[], WorkerSpec]) -> i
     steps = _Steps(shelf, level, start, wait)
     status = _guarded(steps, lambda: int(pytest.main([*start.options, *start.probe], plugins=[steps])))
     if steps.journal is None:
-        raise steps.failure or CannotServe(
-            Level.IMPORTED, "pytest did not come to the point to be forked at"
-        )
+        reason = "pytest did not come to the point to be forked at"
+        raise steps.failure or CannotServe(Level.IMPORTED, reason)
     return _end(steps, status)
 
 
@@ -115,6 +110,7 @@ def register_in_xdist_worker(config: pytest.Config) -> None:
     recorder.adopt(config)
     journal = JournalWriter(spec.journal, spec.worker_id, spec.key)
     recorder.begin(spec, journal, str(worker_input.get("workerid", "worker")))
+    recorder.audit = watching()
     _register(config.pluginmanager, recorder)
 
 
@@ -418,8 +414,6 @@ def _register(pluginmanager: pytest.PytestPluginManager, recorder: Recorder) -> 
     pluginmanager.register(recorder.tampering)
     pluginmanager.register(recorder.soft_limits)
     pluginmanager.register(SuitePropertyRecorder(recorder))
-    if recorder.audit is None:
-        recorder.audit = watching()
 
 
 def _become(start: Start) -> None:

@@ -242,7 +242,7 @@ class _Table(NamedTuple):
 
 
 class Judges:
-    """What judges, as it was before anything of the project was loaded."""
+    """Snapshot of what judges, taken before anything of the project is loaded."""
 
     def __init__(self) -> None:
         self._spaces: list[_Namespace] = []
