@@ -171,24 +171,22 @@ def _is_test_file(name: str) -> bool:
 
 
 def _modules(folder: Path) -> Iterator[tuple[str, bool]]:
-    """Importable names in a folder, and whether each is a folder itself; bounded."""
+    """Yield the importable names in a folder, and whether each is a folder itself; bounded."""
+    for name in _entries(folder):
+        if name.endswith(".py") and name[:-3].isidentifier() and name != "setup.py":
+            yield name[:-3], False
+        elif name.isidentifier() and name not in _NOT_CODE:
+            inside = _entries(folder / name)
+            if "pyvenv.cfg" not in inside and any(each.endswith(".py") for each in inside):
+                yield name, True
+
+
+def _entries(folder: Path) -> list[str]:
+    """Return the names in a folder; none of what is no folder."""
     try:
-        with os.scandir(folder) as entries:
-            for count, entry in enumerate(entries):
-                if count >= _MOST_ENTRIES:
-                    return
-                name = entry.name
-                if name.endswith(".py") and name[:-3].isidentifier() and name != "setup.py":
-                    yield name[:-3], False
-                elif (
-                    name.isidentifier()
-                    and name not in _NOT_CODE
-                    and entry.is_dir()
-                    and _holds_python(entry.path)
-                ):
-                    yield name, True
+        return os.listdir(folder)[:_MOST_ENTRIES]
     except OSError:
-        return
+        return []
 
 
 def _importable_beside_tests(folder: Path) -> Iterator[str]:
@@ -197,18 +195,6 @@ def _importable_beside_tests(folder: Path) -> Iterator[str]:
     for name, is_folder in _modules(folder):
         if not is_folder or (not is_package and (folder / name / "__init__.py").exists()):
             yield name
-
-
-def _holds_python(folder: str) -> bool:
-    if Path(folder, "pyvenv.cfg").exists():
-        return False
-    try:
-        with os.scandir(folder) as entries:
-            return any(
-                entry.name.endswith(".py") for _, entry in zip(range(_MOST_ENTRIES), entries, strict=False)
-            )
-    except OSError:
-        return False
 
 
 def _planned_name(path: str) -> tuple[str, bool]:

@@ -75,7 +75,9 @@ class ReadFiles:
             self._unknown = self._unknown or "the project was imported before the worker began"
         if len(files) > MOST_FILES:
             self._unknown = self._unknown or "it read too many files"
-        if not all(map(_is_text, files)):
+        try:
+            "".join(files).encode()
+        except UnicodeEncodeError:
             self._unknown = self._unknown or "it read a file whose name is no text"
         if self._unknown is not None:
             return {"unknown": self._unknown}
@@ -210,11 +212,3 @@ def _is_native(file: str) -> bool:
 def _absolute(path: Any) -> str:
     name = fsdecode(path)
     return name if name.startswith("/") else f"{getcwd()}/{name}"
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

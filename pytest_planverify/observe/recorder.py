@@ -97,59 +97,52 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
         if self.worker:
-            self.journal.write("session_started", worker=self.worker, pid=os.getpid())
+            self._write("session_started", pid=os.getpid())
+
+    def _write(self, kind: str, **facts: object) -> None:
+        self.journal.write(kind, worker=self.worker, **facts)
 
     # -- collection ------------------------------------------------------------------------------
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_make_collect_report(self, collector: pytest.Collector) -> None:
-        if isinstance(collector, pytest.File):
-            nodeid = self._nodeids.of(collector.nodeid)
-            self.journal.write("file_collecting", worker=self.worker, nodeid=nodeid)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_make_collect_report")
-    def pytest_observe_collection(
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
         self, collector: pytest.Collector
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        nodeid = self._nodeids.of(collector.nodeid)
+        if isinstance(collector, pytest.File):
+            self._write("file_collecting", nodeid=nodeid)
         report = yield
-        if isinstance(collector, pytest.Session):
-            self._note_missing(collector)
-        facts = {"worker": self.worker, "nodeid": self._nodeids.of(collector.nodeid)}
+        if isinstance(collector, pytest.Session) and (missing := getattr(collector, "_notfound", None)):
+            arguments: list[str] = [entry[0] for entry in missing]
+            nearest = {argument: alike_names(argument, self._root) for argument in arguments}
+            self._write("not_found", arguments=arguments, nearest=nearest)
         if report.failed:
             from pytest_planverify.observe.evidence import collection_evidence
 
             evidence = collection_evidence(collector, report, self.project)
-            self.journal.write("collection_failure", **facts, path=str(collector.path), evidence=evidence)
+            self._write("collection_failure", nodeid=nodeid, path=str(collector.path), evidence=evidence)
         elif report.skipped:
-            self.journal.write("file_skipped", **facts, reason=skip_reason(report.longrepr))
+            self._write("file_skipped", nodeid=nodeid, reason=skip_reason(report.longrepr))
         return report
-
-    def _note_missing(self, session: pytest.Session) -> None:
-        missing: list[Any] = getattr(session, "_notfound", [])
-        if missing:
-            arguments: list[str] = [entry[0] for entry in missing]
-            nearest = {argument: alike_names(argument, self._root) for argument in arguments}
-            self.journal.write("not_found", worker=self.worker, arguments=arguments, nearest=nearest)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, object, object]:
-        self.journal.write("collection_started", worker=self.worker)
+        self._write("collection_started")
         try:
             return (yield)
         except pytest.UsageError as error:
-            self.journal.write("usage_error", worker=self.worker, message=str(error))
+            self._write("usage_error", message=str(error))
             raise
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
-        self.journal.write("files_collected", worker=self.worker)
+        self._write("files_collected")
         yield
         narrowed = narrow(config, items, self.spec.narrowing)
-        self.journal.write(
+        self._write(
             "collected",
-            worker=self.worker,
             check=self.spec.check,
             nodeids=[self._nodeids.of(item.nodeid) for item in items],
             narrowed=[self._nodeids.of(nodeid) for nodeid in narrowed],
@@ -166,7 +159,7 @@ class Recorder:
 
     def record_metric(self, name: str, value: object) -> None:
         """Write down a number recorded for the suite."""
-        self.journal.write("metric", worker=self.worker, name=str(name), value=writable(value))
+        self._write("metric", name=str(name), value=writable(value))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -181,7 +174,7 @@ class Recorder:
         self._failures.begin()
         result = yield
         if hidden := self._failures.hidden():
-            self.journal.write("hidden_failure", worker=self.worker, nodeid=nodeid, **hidden)
+            self._write("hidden_failure", nodeid=nodeid, **hidden)
         elif self._failures.unproved:
             self.tampering.passed_without_body(item, nodeid)
         return result
@@ -254,7 +247,7 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_internalerror(self, excrepr: object) -> None:
-        self.journal.write("internal_error", worker=self.worker, text=str(excrepr)[-20_000:])
+        self._write("internal_error", text=str(excrepr)[-20_000:])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -262,7 +255,7 @@ class Recorder:
 
         evidence = guarded(lambda: startup_evidence(excinfo.value, self.project), None)
         reason = f"{excinfo.typename}: {excinfo.value}"
-        self.journal.write("stopped", worker=self.worker, reason=reason, evidence=evidence)
+        self._write("stopped", reason=reason, evidence=evidence)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
@@ -271,9 +264,8 @@ class Recorder:
             self.audit.flush()
         self.tampering.write(self.journal, self.worker, session.config.pluginmanager)
         stopped = session.shouldstop or session.shouldfail
-        self.journal.write(
+        self._write(
             "session_finished",
-            worker=self.worker,
             exit_status=int(exitstatus),
             stopped=str(stopped) if stopped else None,
         )

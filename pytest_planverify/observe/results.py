@@ -7,6 +7,7 @@ not taken the failure with it.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from json import dumps, loads  # as they are now: a test may have replaced them while it is reported
 from typing import TYPE_CHECKING, Any
 
@@ -50,16 +51,14 @@ class NodeIds:
         return self._prefix + nodeid if self._prefix else nodeid
 
 
+@dataclass(slots=True)
 class _Running:
     """The reports so far of a test that is not over."""
 
-    __slots__ = ("duration", "outcome", "reason", "reruns")
-
-    def __init__(self) -> None:
-        self.duration = 0.0
-        self.outcome = ""
-        self.reason = ""
-        self.reruns = 0
+    duration: float = 0.0
+    outcome: str = ""
+    reason: str = ""
+    reruns: int = 0
 
 
 class ResultLedger:

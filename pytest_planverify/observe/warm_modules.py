@@ -298,16 +298,12 @@ class _Imports:
             name: str, space: Any = None, local: Any = None, names: Any = (), level: int = 0
         ) -> Any:
             module = importing(name, space, local, names, level)
-            package: str = space.get("__package__") or "" if space else ""
-            with suppress(ImportError, TypeError):
-                full = resolve_name("." * level + name, package)
-                self._ask([full, *(f"{full}.{each}" for each in names or ())])
+            self._ask(name, space.get("__package__") if space else "", level, names or ())
             return module
 
         def imported_by_name(name: str, package: Any = None, level: int = 0) -> Any:
             module = by_name(name, package, level)
-            with suppress(ImportError, TypeError):
-                self._ask([resolve_name("." * level + name, package)])
+            self._ask(name, package, level, ())
             return module
 
         sys.meta_path.insert(0, cast("Any", self))
@@ -322,10 +318,11 @@ class _Imports:
         """Find none; this is asked first for each module that is loaded."""
         self._loaded_by.setdefault(name, self._importer())
 
-    def _ask(self, names: Iterable[str]) -> None:
-        importer = self._importer()
-        if importer is not None:
-            self.asked_for.setdefault(importer, set()).update(names)
+    def _ask(self, name: str, package: str | None, level: int, names: Iterable[str]) -> None:
+        with suppress(ImportError, TypeError):
+            full = resolve_name("." * level + name, package or "")
+            if (importer := self._importer()) is not None:
+                self.asked_for.setdefault(importer, set()).update([full, *(f"{full}.{n}" for n in names)])
 
     def _importer(self) -> str | None:
         """Return the module whose code is being run, whichever function it has called."""
