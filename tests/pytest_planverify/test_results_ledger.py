@@ -205,3 +205,18 @@ def test_a_failure_that_was_turned_round_is_told_also_where_the_test_was_run_aga
 
     (hidden,) = [each for each in written if each["record"] == "hidden_failure"]
     assert hidden["nodeid"] == "a.py::t"
+
+
+@pytest.mark.parametrize(
+    ("rootdir", "root", "nodeid", "seen"),
+    [
+        ("/r", "/r", "a.py::t", "a.py::t"),
+        ("/r", "/r/sub", "sub/a.py::t", "a.py::t"),
+        ("/r", "/r/sub", "other/a.py::t", "other/a.py::t"),
+        ("/r", "/r/sub/deep", "sub/deep/a.py::t[sub/deep/]", "a.py::t[sub/deep/]"),
+        ("/r/sub", "/r", "a.py::t", "sub/a.py::t"),
+        ("/x", "/r", "a.py::t", "a.py::t"),
+    ],
+)
+def test_ids_are_told_from_the_plans_root(rootdir: str, root: str, nodeid: str, seen: str):
+    assert NodeIds(rootdir, root).of(nodeid) == seen
