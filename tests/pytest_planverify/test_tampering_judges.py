@@ -191,6 +191,15 @@ def test_what_fixtures_mock_for_their_tests_is_found_only_where_it_judges(
     assert names(Judges()) == set()
 
 
+def test_what_a_fixture_mocks_and_leaves_is_found_at_the_end(
+    judges: Judges, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_planverify.guards.tampering.judges._watch.is_trusted", True)
+    monkeypatch.setattr("math.isclose", agree)
+    assert names(judges, "tests") == set()
+    assert names(judges) == {"math.isclose"}
+
+
 def test_judges_that_are_imported_late_are_watched_from_then_on(
     judges: Judges, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -311,8 +311,8 @@ class Judges:
                 self._note(Patched(full, space.kind, file, during))
         if during != "tests":
             space.accept()
-            if space.is_steady:
-                self._tables = None
+        if space.is_steady:
+            self._tables = None  # they hold what was put there, or are to hold what was accepted
 
     def _note(self, patched: Patched) -> None:
         self._found.setdefault((patched.name, patched.file), patched)
