@@ -9,15 +9,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.model.evidence import ChangedFile
-from planner.model.kinds import Side
 from planner.rules.glob_patterns import allowed
 from pytest_planverify.repository import top_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from pytest_planverify.observe.project_map import ProjectMap
 
 _TIMEOUT_SECONDS = 20
 _STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", ".")
@@ -93,6 +90,13 @@ class Changes:
             return ()
         entries = _output(self._start(*_STATUS)).split(b"\0")
         return tuple(self._paths(b"\0".join(entry for entry in entries if entry.startswith(b"??"))))
+
+    def files_of_work(self) -> tuple[str, ...] | None:
+        """Return the changed files without plans and the reports of earlier runs, which are no work."""
+        files = self.files()
+        if files is None:
+            return None
+        return tuple(file for file in files if not any(_is_at_or_below(file, each) for each in self.apart))
 
     @property
     def apart(self) -> tuple[str, ...]:
@@ -200,31 +204,3 @@ def _digest(diff: bytes, files: tuple[str, ...], root: str) -> str:
         except OSError:
             continue
     return digest.hexdigest()
-
-
-MOST = 50
-"""How many changed files evidence holds."""
-
-_PYTHON = (".py", ".pyi")
-
-
-def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | None:
-    """What differs from the baseline or the last commit, code first; ``None`` where nothing tells.
-
-    Plans and the reports of earlier runs are left out: they are no part of the work.
-    """
-    files = changes.files()
-    if files is None:
-        return None
-    from pytest_planverify.observe.project_map import ProjectMap  # a green run never asks
-
-    mine = [file for file in files if not any(_is_at_or_below(file, each) for each in changes.apart)]
-    project = ProjectMap.discover(root)
-    told = [ChangedFile(path=file, side=_side(file, project)) for file in mine]
-    return tuple(sorted(told, key=lambda each: (each.side is None, each.path))[:MOST])
-
-
-def _side(file: str, project: ProjectMap) -> Side | None:
-    if not file.endswith(_PYTHON):
-        return None
-    return Side.TEST if project.is_test(str(project.root / file)) else Side.PRODUCT

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from planner.model.verdicts import CheckKind, Verdict
-
 if TYPE_CHECKING:
     from planner.model.evidence import Evidence
     from planner.model.outcome import Check
@@ -34,7 +32,8 @@ class Violation:
 
     def check(self) -> tuple[Check, Evidence]:
         """The failed check that stands for it among the todo's own, and what is behind it."""
-        from planner.model.outcome import Check
+        from planner.model.outcome import Check  # not before: sessions have this package, and no planner
+        from planner.model.verdicts import CheckKind, Verdict
 
         check = Check(id=self.guard, kind=CheckKind.GUARD, verdict=Verdict.FAILED, reason=self.reason)
         return check, self.evidence.model_copy(update={"check_id": self.guard.value})

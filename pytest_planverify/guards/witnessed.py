@@ -9,7 +9,7 @@ from planner.model.baseline import JudgeKind
 from pytest_planverify.guards.hygiene.signs import Leave
 from pytest_planverify.guards.missed_tests import missed
 from pytest_planverify.guards.shown import HARD, SOFT, Ground, Shown, named, signal
-from pytest_planverify.observe.inventory import environment_files
+from pytest_planverify.guards.tampering.code_files import environment_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

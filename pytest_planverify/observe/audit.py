@@ -15,28 +15,28 @@ import weakref
 from _thread import get_ident
 from collections import deque
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from pytest_planverify.journal import JournalWriter
-from pytest_planverify.observe.granting import denies_anything, judge_of
-from pytest_planverify.observe.machinery import note_change, watch_functions
-from pytest_planverify.observe.origins import Origin, origin_finder
-from pytest_planverify.observe.reaching import (
+from pytest_planverify.guards.sandbox_policy import (
     Reached,
+    denies_anything,
+    grants_of,
     outside_of,
-    path_resolver,
     readers,
+    resolve_path,
     stamp_of,
     temporary_folders,
 )
+from pytest_planverify.guards.tampering.judges import judges_at_start, note_change, watch_functions
+from pytest_planverify.journal import JournalWriter
 from pytest_planverify.observe.read_files import ReadFiles
-from pytest_planverify.observe.spec import Narrowing
+from pytest_planverify.observe.spec import Narrowing, WorkerSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from pytest_planverify.observe.spec import WorkerSpec
+    from types import FrameType
 
 WORKER_VARIABLE = "PLANVERIFY_SESSION"
 """Under which an xdist worker finds its session's spec before it loads conftests; taken out at once."""
@@ -47,11 +47,28 @@ MOST_UNCERTAIN = 200
 MOST_EVENTS = 2_000
 """How many different events one process writes down; what is denied is refused beyond that, too."""
 
+_PHASES = {
+    "pytest_runtest_setup": "setup",
+    "pytest_runtest_call": "call",
+    "pytest_runtest_teardown": "teardown",
+}
+_RUNS_A_TEST = ("pytest_runtest_protocol", "runtestprotocol")
+_RUNS_THE_PROJECT = ("runner.py", "python.py", "fixtures.py", "unittest.py", "doctest.py")
+"""The modules of pytest whose hooks call tests and fixtures, whoever wrote those."""
+
+_TOOLS = ("execnet", "xdist", "coverage", "pytest_cov", "pytest_timeout", "pytest_rerunfailures")
+"""Packages that work for a session in ways of their own: other processes, threads, data files."""
+
+_PROJECT, _PYTEST, _PLUGGY, _TOOL, _OURS, _OTHER = range(6)
+
+_OUTERMOST = ("run_worker", "serve_group", "leave_interpreter")
+"""Our own functions that a worker runs in, and what it does when its session is over."""
+
 Key = tuple[str, str, str | None, str | None, str | None, bool]
 
 
 class Audit:
-    """What the session tells its hook: which test runs, and which criteria use a fixture."""
+    """State that the session and its audit hook share."""
 
     def __init__(self) -> None:
         self.worker = ""
@@ -75,32 +92,32 @@ def watch(spec: WorkerSpec) -> Audit:
 
 
 def watching() -> Audit | None:
-    """The one of this process, where it is watched."""
+    """Return the audit of this process, where it is watched."""
     return _audit
 
 
 def watch_worker() -> None:
     """Begin to watch this xdist worker, whose session's spec is in the environment."""
-    from pytest_planverify.observe.spec import WorkerSpec
-    from pytest_planverify.observe.witnessing import begin
-
-    begin()
+    judges_at_start()
     text = os.environ.pop(WORKER_VARIABLE)
     if os.environ.get("PYTEST_XDIST_WORKER") and _audit is None:
         watch(WorkerSpec.from_json(text)).worker = os.environ["PYTEST_XDIST_WORKER"]
 
 
 def _install(audit: Audit, spec: WorkerSpec) -> None:
-    """Everything that the hook uses is bound here, where nothing that a test replaces can reach it."""
-    roots, writable = _places(spec)
+    """Add the hook. What it uses is bound here, where nothing that a test replaces can reach it."""
+    roots = tuple(dict.fromkeys((spec.root, *(each.root for each in spec.sandbox))))
+    roots = tuple(dict.fromkeys((*roots, *(resolve_path(root) or root for root in roots))))
+    others = (str(Path(spec.journal).parent), *_basetemp(spec.args), *temporary_folders())
     nodeid_of, remember_thread = _threads(audit)
     origin_of, note = origin_finder(roots), _noting(audit, spec, roots)
-    is_granted, strict = judge_of(spec.sandbox), denies_anything(spec.sandbox)
+    is_granted, strict = grants_of(spec.sandbox), denies_anything(spec.sandbox)
     frame_of, ident, refusal = sys._getframe, get_ident, PermissionError
+    subprocess = os.path.join(os.path.dirname(os.__file__), "subprocess.py")
     busy: set[int] = set()
 
     def tell(reached: Reached, origin: Origin, nodeid: str | None) -> bool:
-        """Returns whether it is denied."""
+        """Write it down. Return whether it is denied."""
         denied = strict and not is_granted(reached)
         note(reached, origin, nodeid, denied)
         return denied
@@ -108,9 +125,9 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
     keep_in_mind = _keeping(audit, tell)
 
     def look(event: str, found: Sequence[Reached]) -> str | None:
-        """What is refused of it."""
+        """Return what is refused of it."""
         frame = frame_of(2)
-        if event == "os.posix_spawn" and frame.f_code.co_filename == _SUBPROCESS:
+        if event == "os.posix_spawn" and frame.f_code.co_filename == subprocess:
             return None  # it has told of itself already
         origin = origin_of(frame)
         if origin is None:
@@ -149,51 +166,36 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
         if refused is not None:
             raise refusal(errno.EACCES, f"the plan denies it: {refused}")
 
-    table = readers(outside_of(writable))
+    table = readers(outside_of([*roots, *(resolve_path(each) or each for each in others)]))
     table["_thread.start_new_thread"] = table["_thread.start_joinable_thread"] = remember_thread
     table["object.__setattr__"] = note_change
     audit.files = ReadFiles(roots)
     notes, unread = audit.files.notes(), audit.files.lose_track
+    # Of events that matter only for the files that are read, nothing is told.
     read, noting = {**dict.fromkeys(notes, _nothing), **table}.get, notes.get
     sys.addaudithook(hook)
     watch_functions()
 
 
 def _nothing(args: tuple[Any, ...]) -> tuple[Reached, ...]:
-    """Tell of nothing: the event matters for the files that are read only."""
     return ()
-
-
-_SUBPROCESS = os.path.join(os.path.dirname(os.__file__), "subprocess.py")
-
-
-def _places(spec: WorkerSpec) -> tuple[tuple[str, ...], list[str]]:
-    """Where the project's files are, and the folders in which everybody may write."""
-    resolve = path_resolver()
-    roots = tuple(dict.fromkeys((spec.root, *(each.root for each in spec.sandbox))))
-    every_root = tuple(dict.fromkeys((*roots, *(resolve(root, -1, True) or root for root in roots))))
-    others = (str(Path(spec.journal).parent), *_basetemp(spec.args), *temporary_folders())
-    return every_root, [*every_root, *(resolve(each, -1, True) or each for each in others)]
 
 
 def _threads(
     audit: Audit,
 ) -> tuple[Callable[[Origin], str | None], Callable[[tuple[Any, ...]], tuple[Reached, ...]]]:
-    """What tells the test that is at work in the thread of now, and what is told of threads that start.
+    """Return what tells the test at work in the current thread, and what is told of threads that start.
 
     A thread works for the test that started it, also when another one runs by then.
     """
-    ident, first, started = (
-        get_ident,
-        threading.main_thread(),
-        weakref.WeakKeyDictionary[Any, "str | None"](),
-    )
+    ident, main = get_ident, threading.main_thread()
+    started = weakref.WeakKeyDictionary[Any, "str | None"]()
     # Asking for the current thread by the usual way may make one.
     alive = cast("dict[int, threading.Thread]", threading._active)  # type: ignore[attr-defined]
 
     def nodeid_of(origin: Origin) -> str | None:
         thread = alive.get(ident())
-        if thread is None or thread is first:
+        if thread is None or thread is main:
             return audit.nodeid if origin.in_test else None
         return started.get(thread, audit.nodeid)
 
@@ -210,24 +212,23 @@ def _threads(
 def _keeping(
     audit: Audit, tell: Callable[[Reached, Origin, str | None], bool]
 ) -> Callable[[Reached, Origin, str | None], None]:
-    """What keeps in mind what may be a write, until the time after tells whether it was one."""
+    """Return what keeps in mind what may be a write, until the time after tells whether it was one."""
     uncertain: deque[tuple[Reached, Origin, str | None]] = deque()
     flush = audit.flush
 
-    def settle_oldest() -> None:
-        reached, origin, nodeid = uncertain.popleft()
-        if stamp_of(reached.target) != reached.before:  # a file that was not there is one now
-            tell(reached, origin, nodeid)
-
-    def flush_all() -> None:
-        while uncertain:
-            settle_oldest()
-        flush()
+    def settle(most: int) -> None:
+        while len(uncertain) > most:
+            reached, origin, nodeid = uncertain.popleft()
+            if stamp_of(reached.target) != reached.before:  # a file that was not there is one now
+                tell(reached, origin, nodeid)
 
     def keep(reached: Reached, origin: Origin, nodeid: str | None) -> None:
-        if len(uncertain) >= MOST_UNCERTAIN:
-            settle_oldest()
         uncertain.append((reached, origin, nodeid))
+        settle(MOST_UNCERTAIN)
+
+    def flush_all() -> None:
+        settle(0)
+        flush()
 
     audit.flush = flush_all
     return keep
@@ -236,40 +237,27 @@ def _keeping(
 def _noting(
     audit: Audit, spec: WorkerSpec, roots: tuple[str, ...]
 ) -> Callable[[Reached, Origin, str | None, bool], None]:
-    """What writes events down: the first of equal ones at once, how many there were in the end."""
+    """Return what writes events down: the first of equal ones at once, how many there were in the end."""
     journal, pid = _Journal(spec), os.getpid
     counts: dict[Key, int] = {}
     repeated: set[Key] = set()
 
-    def relative(path: str | None) -> str | None:
-        root = next((root for root in roots if path is not None and path.startswith(f"{root}/")), None)
-        return path if root is None or path is None else path[len(root) + 1 :]
-
     def note(reached: Reached, origin: Origin, nodeid: str | None, denied: bool) -> None:
-        path = None if nodeid is not None and origin.fixture is None else relative(origin.path)
+        path = origin.path if nodeid is None or origin.fixture is not None else None
+        root = next((root for root in roots if path is not None and path.startswith(f"{root}/")), None)
+        if path is not None and root is not None:
+            path = path[len(root) + 1 :]
         key: Key = (reached.kind, reached.target, nodeid, path, origin.phase, denied)
         if key in counts:
             counts[key] += 1
             repeated.add(key)
-            return
-        if len(counts) >= MOST_EVENTS and not denied:
-            return
-        counts[key] = 1
-        write(key)
+        elif len(counts) < MOST_EVENTS or denied:
+            counts[key] = 1
+            write(key)
 
     def write(key: Key) -> None:
-        kind, target, nodeid, path, phase, denied = key
-        journal.write(
-            worker=audit.worker,
-            pid=pid(),
-            event=kind,
-            target=target,
-            nodeid=nodeid,
-            path=path,
-            phase=phase,
-            denied=denied,
-            count=counts[key],
-        )
+        facts = dict(zip(("event", "target", "nodeid", "path", "phase", "denied"), key, strict=True))
+        journal.write(worker=audit.worker, pid=pid(), **facts, count=counts[key])
 
     def flush() -> None:
         while repeated:
@@ -287,19 +275,21 @@ class _Journal:
 
     def __init__(self, spec: WorkerSpec) -> None:
         self._open = lambda: JournalWriter(spec.journal, spec.worker_id)
-        self._writer = self._open()
-        self._same = os.fstat(self._writer.descriptor)[1:3]
         self._dumps, self._fstat = json.dumps, os.fstat
+        self._writer = self._open()
+        self._same = self._identity()
 
     def write(self, **facts: object) -> None:
-        try:
-            lost = self._fstat(self._writer.descriptor)[1:3] != self._same
-        except OSError:
-            lost = True
-        if lost:
+        if self._identity() != self._same:
             self._writer = self._open()
-            self._same = self._fstat(self._writer.descriptor)[1:3]
+            self._same = self._identity()
         self._writer.write_raw("audit_event", self._dumps(facts, default=str)[1:-1])
+
+    def _identity(self) -> tuple[int, ...]:
+        try:
+            return self._fstat(self._writer.descriptor)[1:3]
+        except OSError:
+            return ()
 
 
 def spec_for_workers(spec: WorkerSpec) -> str:
@@ -315,7 +305,101 @@ def spec_for_workers(spec: WorkerSpec) -> str:
 
 
 def _basetemp(args: tuple[str, ...]) -> list[str]:
-    """The folder that the command line names for the tests' temporary folders."""
+    """Return the folder that the command line names for the tests' temporary folders."""
     found = [args[at + 1] for at, word in enumerate(args[:-1]) if word == "--basetemp"]
     found += [word.partition("=")[2] for word in args if word.startswith("--basetemp=")]
     return [os.path.abspath(folder) for folder in found]
+
+
+# -- whose doing it is ---------------------------------------------------------------------------------
+
+
+class Origin(NamedTuple):
+    """Where the project stood when it reached for something."""
+
+    in_test: bool
+    """A test was being set up, called or torn down."""
+    phase: str | None = None
+    path: str | None = None
+    """The outermost file of the project: the test file or conftest that is imported, or that called."""
+    fixture: object = None
+    """The fixture definition of a wider scope than a test that was being set up or torn down."""
+
+
+def origin_finder(roots: tuple[str, ...]) -> Callable[[FrameType | None], Origin | None]:
+    """Return what tells the origin from the innermost frame; ``None`` of it is a tool's own doing.
+
+    It is told from the calls that are on the way: the innermost one that somebody answers for decides. The
+    files of the project lie below the roots. Calls outside the session are not looked at: they are those of
+    whoever started the run.
+    """
+    owners, known = _owners(roots), dict[str, int]()
+
+    def owner_of(file: str) -> int:
+        owner = known.get(file)
+        if owner is None:
+            installed = "/site-packages/" in file or "/dist-packages/" in file
+            candidates = (each for start, each in owners if file.startswith(start))
+            owner = next((each for each in candidates if not (each == _PROJECT and installed)), _OTHER)
+            known[file] = owner
+        return owner
+
+    return partial(_origin, owner_of)
+
+
+def _origin(owner_of: Callable[[str], int], frame: FrameType | None) -> Origin | None:
+    counts: bool | None = None
+    phase: str | None = None
+    path: str | None = None
+    in_test = tool = framework = False
+    fixture: object = None
+    inner: FrameType | None = None
+    while frame is not None:
+        code = frame.f_code
+        owner = owner_of(code.co_filename)
+        if owner == _OURS and code.co_name in _OUTERMOST:
+            break
+        if owner == _PROJECT:
+            path = code.co_filename
+            counts = True if counts is None else counts
+        elif owner == _PLUGGY:
+            if counts is None and inner is not None:
+                file = inner.f_code.co_filename
+                runs_project = owner_of(file) == _PYTEST and file.endswith(_RUNS_THE_PROJECT)
+                counts = runs_project and not tool
+        elif owner == _TOOL:
+            tool = True
+        elif owner == _PYTEST:
+            framework = True
+            name = code.co_name
+            if name in _PHASES:
+                phase = _PHASES[name]
+            in_test = in_test or name in _RUNS_A_TEST
+            if fixture is None and name == "pytest_fixture_setup":
+                fixture = frame.f_locals.get("fixturedef")
+            elif fixture is None and name == "finish" and code.co_filename.endswith("fixtures.py"):
+                fixture = frame.f_locals.get("self")
+        frame, inner = frame.f_back, frame
+    if counts is None:
+        counts = not (tool or framework)
+    if not counts:
+        return None
+    wide = None if fixture is None or getattr(fixture, "scope", "function") == "function" else fixture
+    return Origin(in_test, phase if in_test else None, path, wide)
+
+
+def _owners(roots: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    ours = ((f"{_folder('pytest_planverify')}{part}/", _OURS) for part in ("observe", "session"))
+    project = ((f"{root.rstrip('/')}/", _PROJECT) for root in roots)
+    tools = ((_folder(name), _TOOL) for name in _TOOLS)
+    return (*ours, *project, (_folder("_pytest"), _PYTEST), (_folder("pluggy"), _PLUGGY), *tools)
+
+
+def _folder(name: str) -> str:
+    """Return the folder of a package, or the file of a module, that stands beside pytest or is imported."""
+    module = sys.modules.get(name)
+    file = getattr(module, "__file__", None)
+    if file is None:
+        beside = os.path.dirname(os.path.dirname(str(sys.modules["_pytest"].__file__)))
+        return f"{beside}/{name}/" if os.path.isdir(f"{beside}/{name}") else f"{beside}/{name}.py"
+    return os.path.dirname(file) + "/" if os.path.basename(file) == "__init__.py" else file

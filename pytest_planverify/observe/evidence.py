@@ -1,97 +1,92 @@
-"""What is captured about a failure while it happens: from pytest's items, calls and reports to evidence."""
+"""Capture a failure while it happens: from pytest's items, calls and reports to plain facts.
+
+The facts have the fields of :mod:`planner.model.evidence`. A session must not import the libraries that
+those models are made of, for the project under test may be one of them: it writes plain data, and the
+parent reads it back. The objects asked are the tests' own: they may raise, or take for ever.
+"""
 
 from __future__ import annotations
 
+import inspect
+import linecache
 import os
 import re
-from typing import TYPE_CHECKING, Any, cast
+import sys
+import threading
+import types
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
 
-from planner.model.kinds import EvidenceKind, Phase
-from pytest_planverify.observe import facts
-from pytest_planverify.observe.exception_facts import (
-    chain_of,
-    fact,
-    leaves_of,
-)
-from pytest_planverify.observe.hostile import readable
-from pytest_planverify.observe.project_map import ProjectMap
-from pytest_planverify.observe.subjects import subjects_of
+from planner.model.kinds import EvidenceKind, Phase, Side
+from planner.text.python_messages import callee_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from pytest_planverify.observe.facts import Facts
+    from pytest_planverify.observe.project_map import ProjectMap
 
-__all__ = [
-    "ProjectMap",
-    "collection_evidence",
-    "exception_facts",
-    "headline",
-    "startup_evidence",
-    "test_evidence",
-]
+Answer = TypeVar("Answer")
 
+LONGEST_MESSAGE = 4_000
+LONGEST_CHAIN = 10
+MOST_LEAVES = 20
+FIRST_FRAMES, LAST_FRAMES = 10, 40
+_MESSAGE_SECONDS = 1.0
 _LONGEST_RENDERING = 8_000
 _LONGEST_OUTPUT = 4_000
 _LONGEST_HEADLINE = 300
+_LONGEST_SOURCE = 300
 _MOST_FIXTURES = 500
-_STRICT_XPASS = "[XPASS(strict)]"
-_TIMEOUT_MODULE = "pytest_timeout"
+_MOST_NAMES = 200
+_MOST_SUBJECTS = 5
 _LIMIT = re.compile(r"^Timeout \(?>(?P<seconds>\d+(?:\.\d+)?)s\)?")
 _PHASES = {phase.value: phase for phase in Phase}
+_PLAIN = (str, int, float, bool, bytes, type(None))
+_ENVELOPES = frozenset(
+    {"CollectError", "ConftestImportFailure", "PytestUnhandledThreadExceptionWarning"}
+    | {"PytestUnraisableExceptionWarning"}
+)
+"""Exceptions that only carry another one."""
 
 
-def exception_facts(
-    exception: pytest.ExceptionInfo[BaseException] | BaseException, project: ProjectMap
-) -> tuple[tuple[Facts, ...], tuple[Facts, ...]]:
-    """The chain of exceptions, the one that surfaced first, and the leaves of every group in it."""
-    surfaced = exception if isinstance(exception, BaseException) else exception.value
-    chain = chain_of(surfaced)
-    leaves = [leaf for link in chain for leaf in leaves_of(link)]
-    return tuple(fact(link, project) for link in chain), tuple(fact(leaf, project) for leaf in leaves)
+class Facts(dict[str, Any]):
+    """A JSON object whose members are also attributes; one that is not there is ``None``."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self.get(name)
 
 
-def headline(error: Facts) -> str:
-    """The line that a person would quote: ``AssertionError: assert 32.1 == 28.5``."""
-    lines = [line for line in error.message.splitlines() if line.strip()]
-    first = lines[0].strip() if lines else ""
-    compared = next((line.strip() for line in lines[1:] if line.startswith("assert ")), "")
-    text = f"{first} ({compared})" if compared and not first.startswith("assert ") else first
-    return readable(f"{error.type}: {text}" if text else error.type, _LONGEST_HEADLINE)
+# -- one failure -------------------------------------------------------------------------------------
 
 
 def test_evidence(
     item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport, project: ProjectMap
 ) -> Facts:
-    """What is known of a failed set-up, call or teardown of a test."""
+    """Return what is known of a failed set-up, call or teardown of a test."""
     project = _with_module_of(item, project)
-    excinfo = call.excinfo
-    chain, leaves = exception_facts(excinfo, project) if excinfo is not None else ((), ())
-    rendering = _rendering(report)
-    limit = _timeout_of(chain)
-    return facts.evidence(
-        kind=EvidenceKind.TEST,
-        phase=_PHASES.get(str(report.when)),
-        nodeid=readable(report.nodeid),
-        exceptions=chain,
-        exceptions_in_group=leaves,
-        headline=headline(chain[0]) if chain else _first_line(rendering),
-        longrepr=rendering,
-        stdout_tail=_tail(_section(report, "stdout")),
-        stderr_tail=_tail(_section(report, "stderr")),
-        limit_seconds=limit or None,
+    error = call.excinfo.value if call.excinfo is not None else None
+    facts = _evidence(
+        EvidenceKind.TEST,
+        _PHASES.get(str(report.when)),
+        error,
+        project,
+        **_reported(report, error, project),
         duration_seconds=call.duration,
-        timed_out=limit is not None,
-        strict_xpass=excinfo is None and rendering.startswith(_STRICT_XPASS),
-        first_party=tuple(sorted(project.first_party)),
-        test_packages=tuple(sorted(project.test_packages)),
-        fixtures=tuple(_names(getattr(item, "fixturenames", ()))),
-        known_fixtures=_known_fixtures(excinfo),
-        subjects=_subjects(excinfo, project),
+        fixtures=_names(getattr(item, "fixturenames", ())),
+        known_fixtures=_known_fixtures(error),
         tests=(readable(report.nodeid),),
     )
+    limit = _timeout_of(facts.exceptions)
+    facts |= {"limit_seconds": limit or None, "timed_out": limit is not None}
+    facts["strict_xpass"] = error is None and facts.longrepr.startswith("[XPASS(strict)]")
+    return facts
 
 
 test_evidence.__test__ = False  # type: ignore[attr-defined]  # its name begins like a test's
@@ -100,94 +95,100 @@ test_evidence.__test__ = False  # type: ignore[attr-defined]  # its name begins 
 def collection_evidence(
     collector: pytest.Collector, report: pytest.CollectReport, project: ProjectMap
 ) -> Facts:
-    """What is known of a failed collection; its error is that of the report's ``call``."""
+    """Return what is known of a failed collection; its error is that of the report's ``call``."""
     project = _with_module_of(collector, project)
     call = cast("pytest.CallInfo[Any] | None", getattr(report, "call", None))
-    excinfo = call.excinfo if call is not None else None
-    chain, leaves = exception_facts(excinfo, project) if excinfo is not None else ((), ())
-    rendering = _rendering(report)
-    return facts.evidence(
-        kind=EvidenceKind.COLLECTION,
-        phase=Phase.COLLECT,
-        nodeid=readable(report.nodeid),
-        exceptions=chain,
-        exceptions_in_group=leaves,
-        headline=headline(chain[0]) if chain else _first_line(rendering),
-        longrepr=rendering,
-        stdout_tail=_tail(_section(report, "stdout")),
-        stderr_tail=_tail(_section(report, "stderr")),
+    error = call.excinfo.value if call is not None and call.excinfo is not None else None
+    return _evidence(
+        EvidenceKind.COLLECTION,
+        Phase.COLLECT,
+        error,
+        project,
+        **_reported(report, error, project),
         duration_seconds=call.duration if call is not None else None,
-        first_party=tuple(sorted(project.first_party)),
-        test_packages=tuple(sorted(project.test_packages)),
-        subjects=_subjects(excinfo, project),
     )
 
 
 def startup_evidence(error: BaseException, project: ProjectMap) -> Facts:
-    """What is known of an error that kept a session from starting, or ended it: a conftest, a plugin."""
-    chain, leaves = exception_facts(error, project)
-    return facts.evidence(
-        kind=EvidenceKind.SESSION,
-        phase=Phase.SESSION,
+    """Return what is known of an error that kept a session from starting, or ended it."""
+    return _evidence(EvidenceKind.SESSION, Phase.SESSION, error, project)
+
+
+def _evidence(
+    kind: EvidenceKind, phase: Phase | None, error: BaseException | None, project: ProjectMap, **more: Any
+) -> Facts:
+    chain, leaves = exception_facts(error, project) if error is not None else ((), ())
+    lines = (line.strip() for line in str(more.get("longrepr", "")).splitlines())
+    return Facts(
+        kind=kind,
+        phase=phase,
         exceptions=chain,
         exceptions_in_group=leaves,
-        headline=headline(chain[0]) if chain else type(error).__name__,
+        headline=headline(chain[0])
+        if chain
+        else readable(next(filter(None, lines), ""), _LONGEST_HEADLINE),
         first_party=tuple(sorted(project.first_party)),
         test_packages=tuple(sorted(project.test_packages)),
+        **more,
     )
 
 
+def _reported(
+    report: pytest.TestReport | pytest.CollectReport, error: BaseException | None, project: ProjectMap
+) -> dict[str, Any]:
+    """Return what a report shows, and the product's part in the error."""
+    try:
+        rendering = str(report.longrepr or "")
+    except Exception as failure:  # the rendering quotes the objects of the test
+        rendering = f"<rendering raised {type(failure).__name__}>"
+
+    def output(stream: str) -> str:
+        text = "".join(text for title, text in report.sections if title.startswith(f"Captured {stream}"))
+        return readable(text[-_LONGEST_OUTPUT:], _LONGEST_OUTPUT)
+
+    return {
+        "nodeid": readable(report.nodeid),
+        "longrepr": readable(rendering[-_LONGEST_RENDERING:], _LONGEST_RENDERING),
+        "stdout_tail": output("stdout"),
+        "stderr_tail": output("stderr"),
+        "subjects": subjects_of(chain_of(error)[0], project) if error is not None else (),
+    }
+
+
+def headline(error: Facts) -> str:
+    """Return the line that a person would quote: ``AssertionError: assert 32.1 == 28.5``."""
+    lines = [line for line in error.message.splitlines() if line.strip()]
+    first = lines[0].strip() if lines else ""
+    compared = next((line.strip() for line in lines[1:] if line.startswith("assert ")), "")
+    text = f"{first} ({compared})" if compared and not first.startswith("assert ") else first
+    return readable(f"{error.type}: {text}" if text else error.type, _LONGEST_HEADLINE)
+
+
 def _with_module_of(node: pytest.Item | pytest.Collector, project: ProjectMap) -> ProjectMap:
-    """The file that the node was collected from holds tests, unless only its docstrings do."""
-    if isinstance(node, (pytest.Function, pytest.Class, pytest.Module)) and not isinstance(
-        node, pytest.Package
-    ):
+    """Count the file that the node was collected from as a test, unless only its docstrings are."""
+    is_python = isinstance(node, (pytest.Function, pytest.Class, pytest.Module))
+    if is_python and not isinstance(node, pytest.Package):
         real = os.path.realpath(node.path)
         if not project.is_test(real):
             return project.with_tests([real])
     return project
 
 
-def _rendering(report: pytest.TestReport | pytest.CollectReport) -> str:
-    try:
-        text = str(report.longrepr or "")
-    except Exception as error:  # the rendering quotes the objects of the test
-        text = f"<rendering raised {type(error).__name__}>"
-    return readable(text[-_LONGEST_RENDERING:], _LONGEST_RENDERING)
-
-
-def _section(report: pytest.TestReport | pytest.CollectReport, stream: str) -> str:
-    return "".join(text for title, text in report.sections if title.startswith(f"Captured {stream}"))
-
-
-def _tail(text: str) -> str:
-    return readable(text[-_LONGEST_OUTPUT:], _LONGEST_OUTPUT)
-
-
-def _first_line(text: str) -> str:
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return readable(line, _LONGEST_HEADLINE)
-
-
 def _timeout_of(chain: tuple[Facts, ...]) -> float | None:
-    """The limit in seconds that pytest-timeout enforced, ``None`` where it did not raise this."""
-    if not chain or not chain[0].frames or not any(_is_of_timeout(frame) for frame in chain[0].frames[-5:]):
-        return None
-    found = _LIMIT.match(chain[0].message)
-    return float(found["seconds"]) if found else None
+    """Return the limit in seconds that pytest-timeout enforced, ``None`` where it did not raise this."""
+    frames = chain[0].frames[-5:] if chain else ()
+    if any(each.module == "pytest_timeout" or each.path.endswith("pytest_timeout.py") for each in frames):
+        found = _LIMIT.match(chain[0].message)
+        return float(found["seconds"]) if found else None
+    return None
 
 
-def _is_of_timeout(frame: Facts) -> bool:
-    return frame.module == _TIMEOUT_MODULE or frame.path.endswith("pytest_timeout.py")
+def _names(names: Iterable[object]) -> tuple[str, ...]:
+    return tuple(readable(name, 200) for name in names if isinstance(name, str))[:_MOST_FIXTURES]
 
 
-def _names(names: Iterable[object]) -> list[str]:
-    return [readable(name, 200) for name in names if isinstance(name, str)][:_MOST_FIXTURES]
-
-
-def _known_fixtures(excinfo: pytest.ExceptionInfo[BaseException] | None) -> tuple[str, ...]:
-    """All fixtures that the test could ask for; told only when it asked for one that is not there."""
-    error: Any = excinfo.value if excinfo is not None else None
+def _known_fixtures(error: Any) -> tuple[str, ...]:
+    """Return all fixtures that the test could ask for, if it asked for one that is not there."""
     if not isinstance(error, pytest.FixtureLookupError):
         return ()
     try:
@@ -202,10 +203,368 @@ def _known_fixtures(excinfo: pytest.ExceptionInfo[BaseException] | None) -> tupl
     return tuple(sorted(_names(found)))
 
 
-def _subjects(
-    excinfo: pytest.ExceptionInfo[BaseException] | None, project: ProjectMap
-) -> tuple[Facts, ...]:
-    if excinfo is None:
+# -- its exceptions ----------------------------------------------------------------------------------
+
+
+def exception_facts(
+    error: BaseException, project: ProjectMap
+) -> tuple[tuple[Facts, ...], tuple[Facts, ...]]:
+    """Return the chain of exceptions, the one that surfaced first, and the leaves of every group in it."""
+    chain = chain_of(error)
+    leaves = [leaf for link in chain for leaf in _leaves_of(link)]
+    return tuple(_fact(link, project) for link in chain), tuple(_fact(leaf, project) for leaf in leaves)
+
+
+def chain_of(exception: BaseException) -> tuple[BaseException, ...]:
+    """Return the exception, its cause or context, and so on; wrappers of the framework are taken off."""
+    chain: list[BaseException] = []
+    seen: set[int] = set()
+    current: BaseException | None = exception
+    while current is not None and id(current) not in seen and len(chain) < LONGEST_CHAIN:
+        seen.add(id(current))
+        inner = _wrapped(current)
+        if inner is not None and id(inner) not in seen:
+            current = inner
+            continue
+        chain.append(current)
+        cause, context = current.__cause__, current.__context__
+        current = cause if cause is not None or current.__suppress_context__ else context
+    return tuple(chain) or (exception,)
+
+
+def _leaves_of(exception: BaseException) -> tuple[BaseException, ...]:
+    """Return the leaves of an exception group and of its groups; nothing for another exception."""
+    leaves: list[BaseException] = []
+    seen = {id(exception)}
+    waiting = deque(_members(exception))
+    while waiting and len(leaves) < MOST_LEAVES:
+        member = waiting.popleft()
+        if id(member) in seen:
+            continue
+        seen.add(id(member))
+        inner = _wrapped(member)
+        member = member if inner is None else inner
+        members = _members(member)
+        if members:
+            waiting.extend(members)
+        else:
+            leaves.append(member)
+    return tuple(leaves)
+
+
+def _fact(exception: BaseException, project: ProjectMap) -> Facts:
+    """Return all that can be told about one exception. Never raises."""
+    kind = type(exception)
+    frames = tuple(_frames_of(exception.__traceback__, project))
+    details = guarded(lambda: _details(exception, project), cast("dict[str, Any]", {}))
+    own_frames: tuple[Facts, ...] = details.pop("frames", ())
+    return Facts(
+        type=readable(kind.__name__, 200),
+        qualified=_qualified(kind),
+        bases=tuple(_qualified(base) for base in kind.__mro__[1:-1]),
+        message=details.pop("message", None) or message_of(exception),
+        frames=own_frames or frames,
+        **details,
+    )
+
+
+def _frames_of(traceback: types.TracebackType | None, project: ProjectMap) -> Iterator[Facts]:
+    """Yield the outermost call first; of a deep traceback the first and the last frames."""
+    entries = list(_entries(traceback))
+    if len(entries) > FIRST_FRAMES + LAST_FRAMES:
+        entries[FIRST_FRAMES:-LAST_FRAMES] = []
+    for entry in entries:
+        yield _frame(entry.tb_frame.f_code, entry.tb_lineno, entry.tb_frame.f_globals, project)
+
+
+def _entries(traceback: types.TracebackType | None) -> Iterator[types.TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def message_of(exception: BaseException) -> str:
+    """Return ``str(exception)``, clipped, and safe from what a ``__str__`` may do."""
+    plain = isinstance(type(exception).__str__, (types.WrapperDescriptorType, types.MethodDescriptorType))
+    if plain and all(type(argument) in _PLAIN for argument in exception.args):
+        return readable(guarded(lambda: str(exception), ""))
+    return readable(_within_limit(lambda: str(exception)))
+
+
+def _wrapped(exception: BaseException) -> BaseException | None:
+    """Return what an envelope carries."""
+    name = _qualified(type(exception))
+    if name == "doctest.UnexpectedException":
+        info = getattr(exception, "exc_info", None)
+        inner = cast("tuple[object, ...]", info)[1] if isinstance(info, tuple) else None
+    elif name.startswith(("_pytest.", "pytest.")) and name.rpartition(".")[2] in _ENVELOPES:
+        inner = getattr(exception, "cause", None) or exception.__cause__
+    else:
+        return None
+    return inner if isinstance(inner, BaseException) else None
+
+
+def _members(exception: BaseException) -> tuple[BaseException, ...]:
+    if isinstance(exception, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", exception)
+        return group.exceptions
+    failures = getattr(exception, "failures", None)
+    if _qualified(type(exception)) == "_pytest.doctest.MultipleDoctestFailures" and failures:
+        return tuple(cast("Iterable[BaseException]", failures))
+    return ()
+
+
+# -- what exceptions of some types say besides their message -----------------------------------------
+
+
+def _details(exception: BaseException, project: ProjectMap) -> dict[str, Any]:
+    readers = (_READERS.get(_qualified(base)) for base in type(exception).__mro__)
+    reader = next(filter(None, readers), None)
+    return {} if reader is None else reader(exception, project)
+
+
+def _import_error(exception: ImportError, project: ProjectMap) -> dict[str, Any]:
+    name = exception.name if isinstance(exception.name, str) else None
+    if isinstance(exception, ModuleNotFoundError):
+        own = name is not None and name.partition(".")[0] in project.first_party | project.test_packages
+        return {"name": name, "path": project.locate(name) if own and name else None}
+    path = exception.path if isinstance(exception.path, str) else None
+    return {
+        "name": name,
+        "path": readable(project.relative(path)) if path else None,
+        "object_type": f"module {name}" if name else None,
+        "object_side": project.side(path, name) if path else None,
+    }
+
+
+def _attribute_error(exception: AttributeError, project: ProjectMap) -> dict[str, Any]:
+    if not isinstance(exception.name, str):
+        return {}
+    value = exception.obj
+    if isinstance(value, types.ModuleType):
+        module = str(vars(value).get("__name__", "?"))
+        shown, file = f"module {module}", vars(value).get("__file__")
+    else:
+        kind = value if isinstance(value, type) else type(value)
+        module = str(kind.__module__)
+        shown = f"class {_qualified(kind)}" if isinstance(value, type) else _qualified(kind)
+        file = getattr(sys.modules.get(module), "__file__", None)
+    if isinstance(file, str):
+        side = project.side(file, module)
+    elif module.partition(".")[0] in sys.builtin_module_names:
+        side = Side.STDLIB
+    else:
+        side = project.side("<module>", module)
+    return {"name": readable(exception.name, 300), "object_type": shown, "object_side": side}
+
+
+def _syntax_error(exception: SyntaxError, project: ProjectMap) -> dict[str, Any]:
+    filename = exception.filename
+    if not isinstance(filename, str) or filename.startswith("<"):
+        return {"path": filename if isinstance(filename, str) else None, "line": exception.lineno}
+    if not Path(filename).is_file():  # a name that the compiling code made up
+        return {"path": f"<{readable(filename)}>", "line": exception.lineno}
+    return {
+        "message": readable(exception.msg),
+        "path": readable(project.relative(filename)),
+        "line": exception.lineno,
+        "object_side": project.side(filename),
+    }
+
+
+def _os_error(exception: OSError, project: ProjectMap) -> dict[str, Any]:
+    name: Any = exception.filename
+    if isinstance(name, bytes):
+        name = name.decode("utf-8", "backslashreplace")
+    path = str(name) if isinstance(name, str) or hasattr(name, "__fspath__") else None
+    if path is not None and ("/" in path or "\\" in path):
+        path = project.relative(path)
+    number = exception.errno if isinstance(exception.errno, int) else None
+    return {"errno": number, "path": path and readable(path)}
+
+
+def _name_error(exception: NameError, project: ProjectMap) -> dict[str, Any]:
+    return {"name": exception.name if isinstance(exception.name, str) else None}
+
+
+def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
+    """Return whose the function is that a call did not fit, found by the name in the message."""
+    callee = callee_of(message_of(exception))
+    entries = list(_entries(exception.__traceback__))
+    for value in _callables(entries[-1].tb_frame, callee) if callee and entries else ():
+        code = _code_of(value)
+        if code is not None:
+            module = str(getattr(value, "__module__", "") or "")
+            side = project.side(code.co_filename, module)
+            return {"object_type": f"function {readable(callee, 300)}", "object_side": side}
+    return {}
+
+
+def _callables(frame: types.FrameType, qualname: str) -> Iterator[object]:
+    """Yield functions of that qualified name that the frame can reach by the names in its code."""
+    owner, _, name = qualname.rpartition(".")
+    for value in _named_values(frame, [*_named_globals(frame), *_local_values(frame)]):
+        if isinstance(value, types.FunctionType) and value.__qualname__ == qualname:
+            yield value
+        kind = value if isinstance(value, type) else type(value)
+        if owner and any(base.__qualname__ == owner for base in kind.__mro__):
+            member = inspect.getattr_static(kind, name, None)
+            member = getattr(member, "__func__", member)
+            if isinstance(member, types.FunctionType):
+                yield member
+
+
+def _doctest_failure(exception: Any, project: ProjectMap) -> dict[str, Any]:
+    test, example = exception.test, exception.example
+    wanted, got = str(example.want).strip() or "nothing", str(exception.got).strip() or "nothing"
+    return {
+        "name": str(test.name),
+        "path": readable(project.relative(str(test.filename))) if test.filename else None,
+        "line": (test.lineno or 0) + example.lineno + 1,
+        "message": readable(f"{str(example.source).strip()} gave {got} where {wanted} stands"),
+    }
+
+
+def _fixture_lookup(exception: Any, project: ProjectMap) -> dict[str, Any]:
+    name, stack = exception.argname, exception.fixturestack
+    asking = stack[-1].func if stack else exception.request._pyfuncitem.obj
+    code = _code_of(asking)
+    frames: tuple[Facts, ...] = ()
+    if code is not None:
+        frames = (_frame(code, code.co_firstlineno, getattr(asking, "__globals__", {}), project),)
+    message = exception.msg or f"fixture '{name}' not found"
+    return {"name": str(name) if name else None, "message": readable(message), "frames": frames}
+
+
+_READERS: dict[str, Callable[[Any, ProjectMap], dict[str, Any]]] = {
+    "builtins.ImportError": _import_error,
+    "builtins.AttributeError": _attribute_error,
+    "builtins.SyntaxError": _syntax_error,
+    "builtins.OSError": _os_error,
+    "builtins.NameError": _name_error,
+    "builtins.TypeError": _type_error,
+    "doctest.DocTestFailure": _doctest_failure,
+    "_pytest.fixtures.FixtureLookupError": _fixture_lookup,
+}
+
+
+# -- frames, and what they name ----------------------------------------------------------------------
+
+
+def _frame(code: types.CodeType, line: int | None, names: dict[str, Any], project: ProjectMap) -> Facts:
+    filename, module = code.co_filename, _module_name(names)
+    source = guarded(lambda: linecache.getline(filename, line or 0, names).strip(), "")
+    return Facts(
+        path=readable(project.relative(filename)),
+        line=line or code.co_firstlineno,
+        function=readable(code.co_qualname, 300),
+        module=readable(module, 300) or None,
+        side=project.side(filename, module),
+        source=readable(source, _LONGEST_SOURCE) or None,
+    )
+
+
+def subjects_of(exception: BaseException, project: ProjectMap) -> tuple[Facts, ...]:
+    """Return where the product's functions and classes are defined that the raising test frame names."""
+    raising: types.FrameType | None = None
+    for frame in (entry.tb_frame for entry in _entries(exception.__traceback__)):
+        if project.side(frame.f_code.co_filename, _module_name(frame.f_globals)) is Side.TEST:
+            raising = frame
+    if raising is None:
         return ()
-    surfaced = chain_of(excinfo.value)[0]
-    return subjects_of(surfaced, project)
+    values = [
+        *_named_values(raising, _named_globals(raising)),
+        *(v if isinstance(v, (type, types.FunctionType)) else type(v) for v in _local_values(raising)),
+    ]
+    found = [guarded(lambda value=value: definition(value, project), None) for value in values]
+    return tuple({(each.path, each.line): each for each in found if each}.values())[:_MOST_SUBJECTS]
+
+
+def definition(value: object, project: ProjectMap) -> Facts | None:
+    """Return where a function or class of the product is defined, ``None`` for anything else."""
+    code = _code_of(value)
+    if code is None:
+        return None
+    module = str(getattr(value, "__module__", "") or "")
+    if project.side(code.co_filename, module) is not Side.PRODUCT:
+        return None
+    function = value.__qualname__ if isinstance(value, type) else code.co_qualname
+    return Facts(
+        path=readable(project.relative(code.co_filename)),
+        line=code.co_firstlineno,
+        function=readable(function, 300),
+        module=module or None,
+        side=Side.PRODUCT,
+    )
+
+
+def _named_globals(frame: types.FrameType) -> list[object]:
+    names = frame.f_code.co_names[:_MOST_NAMES]
+    return [frame.f_globals[name] for name in names if name in frame.f_globals]
+
+
+def _local_values(frame: types.FrameType) -> list[object]:
+    return list(frame.f_locals.values())[:_MOST_NAMES]
+
+
+def _named_values(frame: types.FrameType, values: Iterable[object]) -> Iterator[object]:
+    """Yield the values, and of modules among them the attributes that the frame's code names."""
+    names = frame.f_code.co_names[:_MOST_NAMES]
+    for value in values:
+        yield value
+        if isinstance(value, types.ModuleType):
+            yield from (vars(value)[name] for name in names if name in vars(value))
+
+
+def _code_of(value: object) -> types.CodeType | None:
+    """Return the code of a function, of a method, or of a class's first function; may raise."""
+    if isinstance(value, type):
+        members = (vars(value).get("__init__"), *vars(value).values())
+        return next((m.__code__ for m in members if isinstance(m, types.FunctionType)), None)
+    function = inspect.unwrap(value) if callable(value) else value
+    function = getattr(function, "__func__", function)
+    return function.__code__ if isinstance(function, types.FunctionType) else None
+
+
+def _module_name(names: dict[str, Any]) -> str:
+    module = names.get("__name__")
+    return module if isinstance(module, str) else ""
+
+
+def _qualified(kind: type) -> str:
+    return readable(f"{kind.__module__}.{kind.__qualname__}", 300)
+
+
+# -- reading of untrusted objects --------------------------------------------------------------------
+
+
+def readable(text: object, limit: int = LONGEST_MESSAGE) -> str:
+    """Return text that every encoder takes: no lone surrogates, and no longer than a limit."""
+    string = text if isinstance(text, str) else ""
+    if len(string) > limit:
+        string = f"{string[:limit]}… ({len(string)} characters)"
+    return string.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def guarded(ask: Callable[[], Answer], otherwise: Answer) -> Answer:
+    """Return the answer, or something else where asking raises: the other facts stand."""
+    try:
+        return ask()
+    except Exception:
+        return otherwise
+
+
+def _within_limit(ask: Callable[[], str]) -> str:
+    """Ask in a thread of its own: a ``__str__`` that never returns must not hold up the run."""
+    answers: list[str] = []
+
+    def run() -> None:
+        try:
+            answers.append(ask())
+        except BaseException as error:  # SystemExit from a __str__ included
+            answers.append(f"<__str__ raised {type(error).__name__}>")
+
+    thread = threading.Thread(target=run, daemon=True, name="exception-message")
+    thread.start()
+    thread.join(_MESSAGE_SECONDS)
+    return answers[0] if answers else "<__str__ did not return>"

@@ -17,11 +17,11 @@ RECORDER = "planverify-recorder"
 
 
 class PlanverifyFixture:
-    """What a test may tell the plan, and what the plan tells the test."""
+    """The value of the fixture: a test's way to tell the plan, and to be told."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._item: pytest.Item = request.node  # pyright: ignore[reportUnknownMemberType]  # pytest leaves it untyped
-        self._recorder = _recorder(request.config)
+        self._recorder: Recorder | None = request.config.pluginmanager.get_plugin(RECORDER)
 
     def metric(self, name: str, value: float) -> None:
         """Record a number that the plan's ``metrics`` may ask for, as ``record_property`` does."""
@@ -62,8 +62,3 @@ class SuitePropertyRecorder:
                 xml.add_global_property(name, value)
 
         return record
-
-
-def _recorder(config: pytest.Config) -> Recorder | None:
-    plugin: Recorder | None = config.pluginmanager.get_plugin(RECORDER)
-    return plugin

@@ -26,21 +26,17 @@ _TEST_FOLDERS = frozenset({"tests", "test"})
 _LIBRARIES = ("site-packages", "dist-packages")
 _NOT_CODE = frozenset({"build", "dist", "docs", "node_modules", "venv", "env", "htmlcov"})
 _MOST_ENTRIES = 2_000
-_OWN_FOLDERS = tuple(str(Path(__file__).resolve().parents[level]) for level in (1,))
-
-
-def _stdlib_folders() -> tuple[str, ...]:
-    paths = sysconfig.get_paths()
-    folders = {os.path.realpath(paths[key]) for key in ("stdlib", "platstdlib")}
-    return tuple(sorted(folders | {paths["stdlib"], paths["platstdlib"]}, key=len, reverse=True))
-
-
-_STDLIB = _stdlib_folders()
+_OWN_FOLDER = str(Path(__file__).resolve().parents[1])
+_STDLIB = tuple(
+    each + os.sep
+    for key in ("stdlib", "platstdlib")
+    for each in (sysconfig.get_path(key), os.path.realpath(sysconfig.get_path(key)))
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProjectMap:
-    """What is needed to say on which side a file is."""
+    """The names and files by which the side of a file is decided."""
 
     root: Path
     """Absolute and resolved; paths below it are shown relative to it."""
@@ -50,7 +46,6 @@ class ProjectMap:
     """Top-level names that only tests provide."""
     test_files: frozenset[str] = frozenset()
     """Absolute names of files that hold collected tests, whatever they are called."""
-    python_files: tuple[str, ...] = PYTHON_FILES
     _sides: dict[tuple[str, str], Side] = field(
         default_factory=dict[tuple[str, str], Side], compare=False, repr=False
     )
@@ -58,35 +53,27 @@ class ProjectMap:
 
     @classmethod
     def discover(cls, root: Path | str, *, planned: Iterable[str] = ()) -> ProjectMap:
-        """Looks into the root, its ``src`` and its test folders, and nowhere deeper.
+        """Look into the root, its ``src`` and its test folders, and nowhere deeper.
 
         ``planned`` are paths below the root that the plan expects, whether or not they exist yet; their
         top-level names are the project's own too.
         """
         top = Path(os.path.realpath(root))
-        product: set[str] = set()
-        tests: set[str] = set()
-        for folder in (top, top / "src", top / "lib"):
-            for name, is_folder in _modules(folder):
-                (tests if _is_test_name(name, is_folder) else product).add(name)
-        for folder in _TEST_FOLDERS:
-            tests.update(_importable_beside_tests(top / folder))
+        found = [each for folder in (top, top / "src", top / "lib") for each in _modules(folder)]
+        found += map(_planned_name, planned)
+        product = {name for name, is_folder in found if name and not _is_test_name(name, is_folder)}
+        tests = {name for name, is_folder in found if name and _is_test_name(name, is_folder)}
+        tests.update(name for folder in _TEST_FOLDERS for name in _importable_beside_tests(top / folder))
         product.update(_declared(top / "pyproject.toml"))
-        for path in planned:
-            name, is_folder = _planned_name(path)
-            if name:
-                (tests if _is_test_name(name, is_folder) else product).add(name)
         return cls(root=top, first_party=frozenset(product), test_packages=frozenset(tests - product))
 
     def with_tests(self, files: Iterable[str | os.PathLike[str]]) -> ProjectMap:
-        """The same map where these files are known to hold collected tests."""
-        more = {os.path.realpath(file) for file in files}
-        return (
-            self if more <= self.test_files else replace(self, test_files=self.test_files | more, _sides={})
-        )
+        """Return the same map where these files are known to hold collected tests."""
+        known = self.test_files | {os.path.realpath(file) for file in files}
+        return self if known == self.test_files else replace(self, test_files=known, _sides={})
 
     def side(self, filename: str, module: str | None = None) -> Side:
-        """On which side a file is; ``module`` decides for code that has no file."""
+        """Return on which side a file is; ``module`` decides for code that has no file."""
         key = (filename, module or "")
         side = self._sides.get(key)
         if side is None:
@@ -94,7 +81,7 @@ class ProjectMap:
         return side
 
     def relative(self, filename: str) -> str:
-        """Relative to the root where it is below it, else as it is."""
+        """Return the path relative to the root where it is below it, else as it is."""
         shown = self._shown.get(filename)
         if shown is None:
             real = filename if filename.startswith("<") else os.path.realpath(filename)
@@ -105,51 +92,39 @@ class ProjectMap:
         return shown
 
     def locate(self, module: str) -> str | None:
-        """Where a module of the project stands, relative to the root, whether or not it can be imported."""
+        """Return where a module of the project stands, relative to the root, importable or not."""
         tail = module.replace(".", os.sep)
-        for folder in (
-            self.root,
-            self.root / "src",
-            self.root / "lib",
-            self.root / "tests",
-            self.root / "test",
-        ):
-            for candidate in (folder / f"{tail}.py", folder / tail / "__init__.py", folder / tail):
+        for folder in ("", "src", "lib", "tests", "test"):
+            path = self.root / folder / tail
+            for candidate in (path.with_name(f"{path.name}.py"), path / "__init__.py", path):
                 if candidate.exists():
                     return self.relative(str(candidate))
         return None
 
     def is_test(self, real: str) -> bool:
-        """Whether a file below the root belongs to the tests."""
+        """Return whether a file below the root belongs to the tests; ``real`` is its resolved path."""
         if real in self.test_files:
             return True
-        name = Path(real).name
-        if name == "conftest.py" or any(fnmatch.fnmatch(name, pattern) for pattern in self.python_files):
-            return True
-        below = real.removeprefix(f"{self.root}{os.sep}")
-        return any(folder in _TEST_FOLDERS for folder in Path(below).parent.parts)
+        folders, name = Path(real.removeprefix(f"{self.root}{os.sep}")).parts[:-1], Path(real).name
+        return _is_test_file(name) or not _TEST_FOLDERS.isdisjoint(folders)
 
     def _decide(self, filename: str, module: str) -> Side:
         if filename.startswith("<"):
             return self._decide_without_file(filename, module)
         real = os.path.realpath(filename)
         library = _library_package(real)
-        if library is None and self._is_below_root(real):
+        is_own_library = library in self.first_party and library not in _FRAMEWORK
+        if is_own_library or (library is None and real.startswith(f"{self.root}{os.sep}")):
             return Side.TEST if self.is_test(real) else Side.PRODUCT
         if library is not None:
-            if library in self.first_party and library not in _FRAMEWORK:
-                return Side.TEST if self.is_test(real) else Side.PRODUCT
             return Side.FRAMEWORK if _is_framework(library) else Side.THIRD_PARTY
         if real in self.test_files:
             return Side.TEST
-        if real.startswith(_OWN_FOLDERS) or (module and _is_framework(_top(module))):
+        if real.startswith(_OWN_FOLDER) or (module and _is_framework(_top(module))):
             return Side.FRAMEWORK
-        if any(real.startswith(folder + os.sep) for folder in _STDLIB):
+        if real.startswith(_STDLIB):
             return Side.STDLIB
         return self._by_module(module) or Side.THIRD_PARTY
-
-    def _is_below_root(self, real: str) -> bool:
-        return real.startswith(f"{self.root}{os.sep}")
 
     def _decide_without_file(self, filename: str, module: str) -> Side:
         if filename.startswith("<frozen "):
@@ -188,30 +163,30 @@ def _library_package(real: str) -> str | None:
 
 
 def _is_test_name(name: str, is_folder: bool) -> bool:
-    if is_folder:
-        return name in _TEST_FOLDERS
-    return name == "conftest" or any(fnmatch.fnmatch(f"{name}.py", pattern) for pattern in PYTHON_FILES)
+    return name in _TEST_FOLDERS if is_folder else _is_test_file(f"{name}.py")
+
+
+def _is_test_file(name: str) -> bool:
+    return name == "conftest.py" or any(fnmatch.fnmatch(name, pattern) for pattern in PYTHON_FILES)
 
 
 def _modules(folder: Path) -> Iterator[tuple[str, bool]]:
-    """Importable names in a folder, and whether each is a folder itself; bounded."""
+    """Yield the importable names in a folder, and whether each is a folder itself; bounded."""
+    for name in _entries(folder):
+        if name.endswith(".py") and name[:-3].isidentifier() and name != "setup.py":
+            yield name[:-3], False
+        elif name.isidentifier() and name not in _NOT_CODE:
+            inside = _entries(folder / name)
+            if "pyvenv.cfg" not in inside and any(each.endswith(".py") for each in inside):
+                yield name, True
+
+
+def _entries(folder: Path) -> list[str]:
+    """Return the names in a folder; none of what is no folder."""
     try:
-        with os.scandir(folder) as entries:
-            for count, entry in enumerate(entries):
-                if count >= _MOST_ENTRIES:
-                    return
-                name = entry.name
-                if name.endswith(".py") and name[:-3].isidentifier() and name != "setup.py":
-                    yield name[:-3], False
-                elif (
-                    name.isidentifier()
-                    and name not in _NOT_CODE
-                    and entry.is_dir()
-                    and _holds_python(entry.path)
-                ):
-                    yield name, True
+        return os.listdir(folder)[:_MOST_ENTRIES]
     except OSError:
-        return
+        return []
 
 
 def _importable_beside_tests(folder: Path) -> Iterator[str]:
@@ -220,18 +195,6 @@ def _importable_beside_tests(folder: Path) -> Iterator[str]:
     for name, is_folder in _modules(folder):
         if not is_folder or (not is_package and (folder / name / "__init__.py").exists()):
             yield name
-
-
-def _holds_python(folder: str) -> bool:
-    if Path(folder, "pyvenv.cfg").exists():
-        return False
-    try:
-        with os.scandir(folder) as entries:
-            return any(
-                entry.name.endswith(".py") for _, entry in zip(range(_MOST_ENTRIES), entries, strict=False)
-            )
-    except OSError:
-        return False
 
 
 def _planned_name(path: str) -> tuple[str, bool]:

@@ -16,8 +16,8 @@ from os.path import lexists, normpath
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_planverify.observe.inventory import environment_files
-from pytest_planverify.observe.reaching import CACHES, WRITING, temporary_folders
+from pytest_planverify.guards.sandbox_policy import CACHES, WRITING, temporary_folders
+from pytest_planverify.guards.tampering.code_files import environment_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -56,8 +56,8 @@ class ReadFiles:
     def notes(self) -> dict[str, Callable[[tuple[Any, ...]], None]]:
         """Return by the name of an audit event what takes note of it."""
         return {
-            **dict.fromkeys(_STARTING, self._noting("it started a process")),
-            **dict.fromkeys(_CONNECTING, self._noting("it opened a connection")),
+            **dict.fromkeys(_STARTING, lambda _: self._lose("it started a process")),
+            **dict.fromkeys(_CONNECTING, lambda _: self._lose("it opened a connection")),
             **dict.fromkeys(_NATIVE, self._note_native),
             "subprocess.Popen": self._start,
             "open": self._open,
@@ -66,19 +66,21 @@ class ReadFiles:
 
     def facts(self) -> dict[str, Any]:
         """Return the members of the record ``files_read``."""
-        self._is_environment = environment_files()
-        self._temporary = tuple(f"{folder.rstrip('/')}/" for folder in temporary_folders())
+        temporary = (f"{folder.rstrip('/')}/" for folder in temporary_folders())
+        self._foreign = (*_SYSTEM, f"{sys.base_prefix}/", *temporary)
         modules = list(_files_of(new_modules()))
-        files = {*filter(_is_first_party, modules), *self._of_the_project(self._opened)}
-        unknown = self._unknown
+        opened = filter(None, map(self._project_file, tuple(self._opened)))  # a thread may still add some
+        files = {*filter(_is_first_party, modules), *opened}
         if _before.has_project:
-            unknown = unknown or "the project was imported before the worker began"
+            self._unknown = self._unknown or "the project was imported before the worker began"
         if len(files) > MOST_FILES:
-            unknown = unknown or "it read too many files"
-        if not all(map(_is_text, files)):
-            unknown = unknown or "it read a file whose name is no text"
-        if unknown is not None:
-            return {"unknown": unknown}
+            self._unknown = self._unknown or "it read too many files"
+        try:
+            "".join(files).encode()
+        except UnicodeEncodeError:
+            self._unknown = self._unknown or "it read a file whose name is no text"
+        if self._unknown is not None:
+            return {"unknown": self._unknown}
         native = self._native or _before.has_native or any(map(_is_native, modules))
         return {"files": sorted(files), "native": native}
 
@@ -86,7 +88,8 @@ class ReadFiles:
         """Take note that a file may have been read of which nothing is known."""
         self._unknown = self._unknown or "it opened a file in a way that is not understood"
 
-    # -- what is noted while the tests run ---------------------------------------------------------
+    def _lose(self, reason: str) -> None:
+        self._unknown = reason
 
     def _open(self, args: tuple[Any, ...]) -> None:
         path, mode, flags = args
@@ -118,33 +121,22 @@ class ReadFiles:
         if args[0] != "uname":  # platform asks it for the kind of machine
             self._unknown = "it started a process"
 
-    def _noting(self, reason: str) -> Callable[[tuple[Any, ...]], None]:
-        def note(args: tuple[Any, ...]) -> None:
-            self._unknown = reason
-
-        return note
-
     def _note_native(self, args: tuple[Any, ...]) -> None:
         self._native = True
 
-    # -- what is made of it at the end -------------------------------------------------------------
-
-    def _of_the_project(self, paths: Iterable[str]) -> Iterator[str]:
-        for path in tuple(paths):  # a thread that is left may still add some
-            if not _is_installed(path):
-                file = self._file_of(normpath(path))
-                if file is not None:
-                    yield file
-
-    def _file_of(self, path: str) -> str | None:
+    def _project_file(self, path: str) -> str | None:
+        """Return the file of the project that an opened one stands for, with the source of bytecode."""
+        if _is_installed(path):
+            return None
+        path = normpath(path)
         folder, cached, name = path.rpartition("/__pycache__/")
         if cached:
             path = f"{folder}/{name.partition(_BYTECODE)[0]}.py"
-        if self._is_environment(path) or not CACHES.isdisjoint(path.split("/")):
+        if not _is_first_party(path) or not CACHES.isdisjoint(path.split("/")):
             return None
         if path.startswith(self._roots) or f"{path}/" in self._roots:
             return path
-        return None if path.startswith((*_SYSTEM, f"{sys.base_prefix}/", *self._temporary)) else path
+        return None if path.startswith(self._foreign) else path
 
 
 # -- modules ------------------------------------------------------------------------------------------
@@ -220,11 +212,3 @@ def _is_native(file: str) -> bool:
 def _absolute(path: Any) -> str:
     name = fsdecode(path)
     return name if name.startswith("/") else f"{getcwd()}/{name}"
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -14,23 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_planverify.observe import phases
+from pytest_planverify.guards.tampering.failure_tally import FailureTally
+from pytest_planverify.guards.tampering.observer import TamperingObserver
 from pytest_planverify.observe.audit import WORKER_VARIABLE, spec_for_workers
-from pytest_planverify.observe.bodies import Bodies
-from pytest_planverify.observe.hostile import guarded
-from pytest_planverify.observe.limits import SoftLimits
-from pytest_planverify.observe.nodeids import NodeIds
-from pytest_planverify.observe.results import EVIDENCE, ResultLedger, writable
+from pytest_planverify.observe.results import EVIDENCE, NodeIds, ResultLedger, skip_reason, writable
 from pytest_planverify.observe.selection import alike_names, narrow
+from pytest_planverify.observe.supervision import CALL, SETUP, TEARDOWN, SoftLimits, board
 from pytest_planverify.observe.warm_modules import imported_modules
-from pytest_planverify.observe.witnessing import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pytest_planverify.journal import JournalWriter
     from pytest_planverify.observe.audit import Audit
-    from pytest_planverify.observe.evidence import ProjectMap
+    from pytest_planverify.observe.project_map import ProjectMap
     from pytest_planverify.observe.spec import WorkerSpec
 
 WORKER_INPUT = "planverify"
@@ -50,13 +47,12 @@ class Recorder:
         self.worker = ""
         """The worker of pytest-xdist that this process is, where it is one."""
         self._ledger: ResultLedger | None = None
-        self._fixture_path: str | None = None
         self.soft_limits = SoftLimits()
         self._stacks: Any = None
         self.audit: Audit | None = None
         self._project: ProjectMap | None = None
-        self._bodies = Bodies()
-        self.witness = Witness()
+        self._failures = FailureTally()
+        self.tampering = TamperingObserver()
         self._config: pytest.Config | None = None
 
     # -- configuration ---------------------------------------------------------------------------
@@ -66,7 +62,6 @@ class Recorder:
         self.spec, self.journal, self.worker = spec, journal, worker
         self._root = Path(spec.root)
         self._nodeids = NodeIds(spec.root, spec.root)
-        self._fixture_path = spec.fixture_path
         if self._config is not None:
             self.adopt(self._config)
 
@@ -102,72 +97,52 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
         if self.worker:
-            self.journal.write("session_started", worker=self.worker, pid=os.getpid())
+            self._write("session_started", pid=os.getpid())
+
+    def _write(self, kind: str, **facts: object) -> None:
+        self.journal.write(kind, worker=self.worker, **facts)
 
     # -- collection ------------------------------------------------------------------------------
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_make_collect_report(self, collector: pytest.Collector) -> None:
-        if isinstance(collector, pytest.File):
-            nodeid = self._nodeids.of(collector.nodeid)
-            self.journal.write("file_collecting", worker=self.worker, nodeid=nodeid)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_make_collect_report")
-    def pytest_observe_collection(
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
         self, collector: pytest.Collector
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        nodeid = self._nodeids.of(collector.nodeid)
+        if isinstance(collector, pytest.File):
+            self._write("file_collecting", nodeid=nodeid)
         report = yield
-        if isinstance(collector, pytest.Session):
-            self._note_missing(collector)
-        if report.failed:
-            self._write_collection_failure(collector, report)
-        elif report.skipped:
-            self.journal.write(
-                "file_skipped",
-                worker=self.worker,
-                nodeid=self._nodeids.of(collector.nodeid),
-                reason=_skip_text(report.longrepr),
-            )
-        return report
-
-    def _write_collection_failure(self, collector: pytest.Collector, report: pytest.CollectReport) -> None:
-        from pytest_planverify.observe.evidence import collection_evidence
-
-        evidence = collection_evidence(collector, report, self.project)
-        self.journal.write(
-            "collection_failure",
-            worker=self.worker,
-            nodeid=self._nodeids.of(collector.nodeid),
-            path=str(collector.path),
-            evidence=evidence,
-        )
-
-    def _note_missing(self, session: pytest.Session) -> None:
-        missing: list[Any] = getattr(session, "_notfound", [])
-        if missing:
+        if isinstance(collector, pytest.Session) and (missing := getattr(collector, "_notfound", None)):
             arguments: list[str] = [entry[0] for entry in missing]
             nearest = {argument: alike_names(argument, self._root) for argument in arguments}
-            self.journal.write("not_found", worker=self.worker, arguments=arguments, nearest=nearest)
+            self._write("not_found", arguments=arguments, nearest=nearest)
+        if report.failed:
+            from pytest_planverify.observe.evidence import collection_evidence
+
+            evidence = collection_evidence(collector, report, self.project)
+            self._write("collection_failure", nodeid=nodeid, path=str(collector.path), evidence=evidence)
+        elif report.skipped:
+            self._write("file_skipped", nodeid=nodeid, reason=skip_reason(report.longrepr))
+        return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, object, object]:
-        self.journal.write("collection_started", worker=self.worker)
+        self._write("collection_started")
         try:
             return (yield)
         except pytest.UsageError as error:
-            self.journal.write("usage_error", worker=self.worker, message=str(error))
+            self._write("usage_error", message=str(error))
             raise
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
-        self.journal.write("files_collected", worker=self.worker)
+        self._write("files_collected")
         yield
         narrowed = narrow(config, items, self.spec.narrowing)
-        self.journal.write(
+        self._write(
             "collected",
-            worker=self.worker,
             check=self.spec.check,
             nodeids=[self._nodeids.of(item.nodeid) for item in items],
             narrowed=[self._nodeids.of(nodeid) for nodeid in narrowed],
@@ -180,11 +155,11 @@ class Recorder:
     @property
     def fixture_path(self) -> str | None:
         """The data file that the criterion names."""
-        return self._fixture_path
+        return self.spec.fixture_path if hasattr(self, "spec") else None
 
     def record_metric(self, name: str, value: object) -> None:
         """Write down a number recorded for the suite."""
-        self.journal.write("metric", worker=self.worker, name=str(name), value=writable(value))
+        self._write("metric", name=str(name), value=writable(value))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -194,23 +169,23 @@ class Recorder:
         body = f'"nodeid": {dumps(nodeid)}'
         if self.worker:
             body += f', "worker": "{self.worker}", "pid": {os.getpid()}'
-        phases.board.put(phases.SETUP)
+        board.put(SETUP)
         self.journal.write_raw("test_started", body)
-        self._bodies.begin()
+        self._failures.begin()
         result = yield
-        if hidden := self._bodies.hidden():
-            self.journal.write("hidden_failure", worker=self.worker, nodeid=nodeid, **hidden)
-        elif self._bodies.unproved:
-            self.witness.passed_without_body(item, nodeid)
+        if hidden := self._failures.hidden():
+            self._write("hidden_failure", nodeid=nodeid, **hidden)
+        elif self._failures.unproved:
+            self.tampering.passed_without_body(item, nodeid)
         return result
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
-        phases.board.put(phases.SETUP)  # also of a further attempt, which no protocol announces
+        board.put(SETUP)  # also of a further attempt, which no protocol announces
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_teardown(self) -> None:
-        phases.board.put(phases.TEARDOWN)
+        board.put(TEARDOWN)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -218,39 +193,39 @@ class Recorder:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if call.when == "setup" and report.outcome == "passed":  # else what ends the process began in it
-            phases.board.put(phases.CALL)
+            board.put(CALL)
         if report.outcome == "failed" or report.outcome == "rerun":  # type: ignore[comparison-overlap]
             # What the test has replaced for itself, such as os.path.exists, is still replaced here.
             evidence = self._evidence_of(item, call, report)
             setattr(report, EVIDENCE, evidence)
-        if call.excinfo is not None or self._bodies.raised:
-            self._bodies.made(call, report, lambda: self._evidence_of(item, call, report))
+        if call.excinfo is not None or self._failures.raised:
+            self._failures.made(call, report, lambda: self._evidence_of(item, call, report))
         return report
 
     def _evidence_of(
         self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
     ) -> str | None:
-        from pytest_planverify.observe.evidence import test_evidence
+        from pytest_planverify.observe.evidence import guarded, test_evidence
 
         return guarded(lambda: dumps(test_evidence(item, call, report, self.project), default=str), None)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
         """The innermost look at a test's body: nothing that others do with its answer is done yet."""
-        self.witness.body_begins(pyfuncitem)
+        self.tampering.body_begins(pyfuncitem)
         try:
             result = yield
         except BaseException as error:
-            self._bodies.ran(error)
+            self._failures.ran(error)
             raise
-        self._bodies.ran(None)
+        self._failures.ran(None)
         return result
 
     @property
     def project(self) -> ProjectMap:
-        """Whose file is whose; found out when the first failure asks."""
+        """Return whose file is whose, found out when the first failure asks."""
         if self._project is None:
-            from pytest_planverify.observe.evidence import ProjectMap
+            from pytest_planverify.observe.project_map import ProjectMap
 
             self._project = ProjectMap.discover(self._root, planned=self.spec.planned)
         return self._project
@@ -264,40 +239,33 @@ class Recorder:
             if not self.worker and self._ledger is not None:
                 self._ledger.add(report)
             if report.outcome != "passed":
-                self._bodies.reported(report)
+                self._failures.reported(report)
             elif report.when == "call":
-                self._bodies.passed = True
+                self._failures.passed = True
 
     # -- the end ---------------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_internalerror(self, excrepr: object) -> None:
-        self.journal.write("internal_error", worker=self.worker, text=str(excrepr)[-20_000:])
+        self._write("internal_error", text=str(excrepr)[-20_000:])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        from pytest_planverify.observe.evidence import startup_evidence
+        from pytest_planverify.observe.evidence import guarded, startup_evidence
 
         evidence = guarded(lambda: startup_evidence(excinfo.value, self.project), None)
         reason = f"{excinfo.typename}: {excinfo.value}"
-        self.journal.write("stopped", worker=self.worker, reason=reason, evidence=evidence)
+        self._write("stopped", reason=reason, evidence=evidence)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
         yield
         if self.audit is not None:
             self.audit.flush()
-        self.witness.write(self.journal, self.worker, session.config.pluginmanager)
+        self.tampering.write(self.journal, self.worker, session.config.pluginmanager)
         stopped = session.shouldstop or session.shouldfail
-        self.journal.write(
+        self._write(
             "session_finished",
-            worker=self.worker,
             exit_status=int(exitstatus),
             stopped=str(stopped) if stopped else None,
         )
-
-
-def _skip_text(longrepr: object) -> str:
-    if isinstance(longrepr, tuple):
-        return str(longrepr[-1]).removeprefix("Skipped: ")  # pyright: ignore
-    return str(longrepr)

@@ -3,9 +3,6 @@
 One JSON line a record, in the order of events. What pytest-xdist sends to its controller is what is written
 here: test reports, collection reports that did not pass, warnings. Tuples and bytes are marked, as JSON has
 neither and reporters tell them from lists and text.
-
-Loaded by name (``-p pytest_planverify.observe.relay``), it writes to the file that the environment variable
-``PLANVERIFY_RELAY`` names, and does nothing without it.
 """
 
 from __future__ import annotations
@@ -18,7 +15,6 @@ from os import close as close_file
 from os import getpid
 from os import open as open_file
 from os import write as write_bytes
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -26,23 +22,18 @@ import pytest
 if TYPE_CHECKING:
     import warnings
     from collections.abc import Iterable, Iterator
-
-VARIABLE = "PLANVERIFY_RELAY"
+    from pathlib import Path
 
 _APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
 
 _UNSENT = ("node",)
 """Attributes of reports that mean something in their own process only: the connection to a xdist worker."""
 
+_KNOWN = ("location", "keywords", "outcome", "when", "sections", "duration", "start", "stop", "wasxfail")
+"""Attributes of reports that are written where the whole cannot be."""
+
 _DEPTH = 60
 """Deeper values are written as text: json gives up at about a thousand levels, and at circles."""
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Register the relay where the environment names its file."""
-    path = os.environ.get(VARIABLE)
-    if path:
-        register(config, Path(path))
 
 
 def register(config: pytest.Config, path: Path) -> None:
@@ -128,27 +119,16 @@ class Relay:
         except Exception:  # a plugin's own kind of failure, which only it can print
             data = None
         if data is None:
-            known = (
-                "location",
-                "keywords",
-                "outcome",
-                "when",
-                "sections",
-                "duration",
-                "start",
-                "stop",
-                "wasxfail",
-            )
-            data = {name: value for name, value in vars(report).items() if name in known}
-            kind = "TestReport" if isinstance(report, pytest.TestReport) else "CollectReport"
-            data |= {"nodeid": report.nodeid, "longrepr": report.longreprtext, "$report_type": kind}
-            data |= (
-                {"result": None} if kind == "CollectReport" else {"user_properties": report.user_properties}
-            )
+            data = {name: value for name, value in vars(report).items() if name in _KNOWN}
+            data |= {"nodeid": report.nodeid, "longrepr": report.longreprtext}
+            if isinstance(report, pytest.TestReport):
+                data |= {"$report_type": "TestReport", "user_properties": report.user_properties}
+            else:
+                data |= {"$report_type": "CollectReport", "result": None}
         return {name: value for name, value in data.items() if name not in _UNSENT}
 
     def _xml(self) -> Any:
-        """What ``--junitxml`` gathers in this session: fixtures write there, and not into reports."""
+        """Return what ``--junitxml`` gathers here: fixtures write there, and not into reports."""
         from _pytest.junitxml import xml_key
 
         return self._config.stash.get(xml_key, None)

@@ -6,6 +6,8 @@ not taken the failure with it.
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from json import dumps, loads  # as they are now: a test may have replaced them while it is reported
 from typing import TYPE_CHECKING, Any
 
@@ -13,30 +15,50 @@ if TYPE_CHECKING:
     import pytest
 
     from pytest_planverify.journal import JournalWriter
-    from pytest_planverify.observe.nodeids import NodeIds
 
 EVIDENCE = "planverify_evidence"
 """Attribute of a report that carries its evidence, as one string of JSON so that it survives xdist."""
 
 
 def writable(value: object) -> Any:
-    """A recorded value as a record can hold it, or a word on one that can be neither written nor shown."""
+    """Return a recorded value as JSON can hold it, or a word on one that cannot be shown."""
     try:
         return loads(dumps(value, default=str))
     except BaseException:  # a test's own object may do anything when it is shown, even end the program
         return f"a {type(value).__name__} that cannot be shown"
 
 
+class NodeIds:
+    """Translates node ids, which are relative to pytest's rootdir, to those relative to the plan's root."""
+
+    def __init__(self, rootdir: str, root: str) -> None:
+        self._strip = ""
+        self._prefix = ""
+        if rootdir == root:
+            return
+        relative = os.path.relpath(root, rootdir).replace(os.sep, "/")
+        if not relative.startswith(".."):
+            self._strip = relative + "/"
+        else:
+            below = os.path.relpath(rootdir, root).replace(os.sep, "/")
+            if not below.startswith(".."):
+                self._prefix = below + "/"
+
+    def of(self, nodeid: str) -> str:
+        """Return the node id as the plan's root sees it; one from elsewhere stays as it is."""
+        if self._strip:
+            return nodeid.removeprefix(self._strip)
+        return self._prefix + nodeid if self._prefix else nodeid
+
+
+@dataclass(slots=True)
 class _Running:
-    """What has been reported so far of a test that is not over."""
+    """The reports so far of a test that is not over."""
 
-    __slots__ = ("duration", "outcome", "reason", "reruns")
-
-    def __init__(self) -> None:
-        self.duration = 0.0
-        self.outcome = ""
-        self.reason = ""
-        self.reruns = 0
+    duration: float = 0.0
+    outcome: str = ""
+    reason: str = ""
+    reruns: int = 0
 
 
 class ResultLedger:
@@ -64,8 +86,12 @@ class ResultLedger:
             running.outcome = ""
             self._failure(report, attempt=running.reruns)
             return
-        if report.outcome != "failed" and getattr(report, EVIDENCE, None):
-            self._overturned(report)
+        if report.outcome != "failed" and (evidence := getattr(report, EVIDENCE, None)):
+            # It was a failure when it was made, and somebody has turned it round since.
+            nodeid = self._nodeids.of(nodeid)
+            self._journal.write(
+                "hidden_failure", worker="", nodeid=nodeid, count=1, runs=1, evidence=evidence
+            )
         if report.outcome == "failed":
             self._fail(report, running)
         elif report.outcome == "skipped":
@@ -79,17 +105,6 @@ class ResultLedger:
         if report.when == "teardown" or report.when not in ("setup", "call", "teardown"):
             self._finish(report, running)
 
-    def _overturned(self, report: pytest.TestReport) -> None:
-        """It was a failure when it was made, and somebody has turned it round since."""
-        self._journal.write(
-            "hidden_failure",
-            worker="",
-            nodeid=self._nodeids.of(report.nodeid),
-            count=1,
-            runs=1,
-            evidence=getattr(report, EVIDENCE),
-        )
-
     def _fail(self, report: pytest.TestReport, running: _Running) -> None:
         if report.when not in ("setup", "call", "teardown"):
             running.outcome = "crashed"
@@ -101,7 +116,7 @@ class ResultLedger:
         expected = getattr(report, "wasxfail", None)
         if not running.outcome or running.outcome == "passed":
             running.outcome = "xfailed" if expected is not None else "skipped"
-        running.reason = running.reason or (str(expected) if expected else _skip_reason(report))
+        running.reason = running.reason or (str(expected) if expected else skip_reason(report.longrepr))
 
     def _failure(self, report: pytest.TestReport, attempt: int | None = None) -> None:
         evidence = getattr(report, EVIDENCE, None)
@@ -126,18 +141,15 @@ class ResultLedger:
         if running.reruns:
             body += f', "reruns": {running.reruns}'
         if report.user_properties:
-            body += f', "properties": {dumps(_properties(report.user_properties))}'
+            properties = [[str(name), writable(value)] for name, value in report.user_properties]
+            body += f', "properties": {dumps(properties)}'
         self._journal.write_raw("test_finished", body)
 
 
-def _skip_reason(report: pytest.TestReport) -> str:
-    if isinstance(report.longrepr, tuple):
-        return str(report.longrepr[2]).removeprefix("Skipped: ")
-    return ""
-
-
-def _properties(properties: list[tuple[str, object]]) -> list[list[Any]]:
-    return [[str(name), writable(value)] for name, value in properties]
+def skip_reason(longrepr: object) -> str:
+    """Return why something was skipped, from the ``longrepr`` of its report."""
+    text = longrepr[-1] if isinstance(longrepr, tuple) else longrepr or ""  # pyright: ignore
+    return str(text).removeprefix("Skipped: ")  # pyright: ignore
 
 
 def _bare(report: pytest.TestReport) -> dict[str, Any]:

@@ -63,18 +63,14 @@ def _names_in(path: Path) -> set[str]:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
         return set()
-    names: set[str] = set()
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef):
-            names |= {
-                f"{node.name}::{member.name}" for member in node.body if isinstance(member, _FUNCTIONS)
-            }
-        elif isinstance(node, _FUNCTIONS):
-            names.add(node.name)
-    return {name for name in names if name.rpartition("::")[2].startswith("test")}
-
-
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [("", node) for node in tree.body]
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    nodes += [(f"{each.name}::", member) for each in classes for member in each.body]
+    return {
+        prefix + node.name
+        for prefix, node in nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
+    }
 
 
 def alike_paths(path: Path) -> list[str]:

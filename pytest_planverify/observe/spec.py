@@ -7,35 +7,18 @@ import json
 from dataclasses import dataclass
 from typing import Any, cast
 
+from pytest_planverify.guards.sandbox_policy import Sandbox
+
 HARMLESS_PLUGINS = frozenset(
     {
-        "pytest_cov",
-        "xdist",
-        "pytest_timeout",
-        "pytest_jsonreport",
-        "pytest_metadata",
-        "pytest_rerunfailures",
+        "_hypothesis_pytestplugin", "_pytest", "allure_pytest", "anyio", "ctrf", "faker", "hypothesis",
+        "inline_snapshot", "pytest_asyncio", "pytest_benchmark", "pytest_cov",
+        "pytest_github_actions_annotate_failures", "pytest_html", "pytest_httpbin", "pytest_httpserver",
+        "pytest_json_ctrf", "pytest_jsonreport", "pytest_metadata", "pytest_mock", "pytest_planverify",
+        "pytest_randomly", "pytest_reportlog", "pytest_rerunfailures", "pytest_subtests", "pytest_timeout",
+        "requests_mock", "respx", "typeguard", "xdist",
     }
-    | {"_hypothesis_pytestplugin", "hypothesis", "pytest_asyncio", "anyio", "pytest_mock", "pytest_html"}
-    | {
-        "pytest_reportlog",
-        "pytest_json_ctrf",
-        "ctrf",
-        "allure_pytest",
-        "pytest_subtests",
-        "pytest_randomly",
-    }
-    | {"pytest_github_actions_annotate_failures", "pytest_benchmark", "pytest_planverify", "_pytest"}
-    | {
-        "pytest_httpbin",
-        "pytest_httpserver",
-        "requests_mock",
-        "respx",
-        "faker",
-        "typeguard",
-        "inline_snapshot",
-    }
-)
+)  # fmt: skip
 """Plugins whose part in configuration and session start is the same for every worker of a group."""
 
 
@@ -46,17 +29,6 @@ class Narrowing:
     keyword: str | None = None
     markexpr: str | None = None
     deselect: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sandbox:
-    """The grants of one plan: ``record``, ``deny``, or names that are granted."""
-
-    root: str
-    """Where paths that are granted start from."""
-    network: str | tuple[str, ...] = "record"
-    processes: str | tuple[str, ...] = "record"
-    writes: str | tuple[str, ...] = "record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +96,6 @@ class WorkerSpec:
     fixture_path: str | None = None
     """Absolute path of the data file that the criterion names."""
     narrowing: Narrowing = Narrowing()
-    maxfail: int = 0
     collect_only: bool = False
     planned: tuple[str, ...] = ()
     """Paths below the root that the plan expects, whether or not they exist yet."""
@@ -143,17 +114,15 @@ class WorkerSpec:
     @classmethod
     def from_json(cls, text: str) -> WorkerSpec:
         """Return the spec that :meth:`to_json` wrote."""
-        data: dict[str, Any] = json.loads(text)
-        data["start"] = Start(**_tuples(data["start"]))
-        data["narrowing"] = Narrowing(**_tuples(data["narrowing"]))
-        data["sandbox"] = tuple(Sandbox(**_tuples(entry)) for entry in data["sandbox"])
-        return cls(**_tuples(data))
+        data = _frozen(json.loads(text))
+        data["start"] = Start(**data["start"])
+        data["narrowing"] = Narrowing(**data["narrowing"])
+        data["sandbox"] = tuple(Sandbox(**each) for each in data["sandbox"])
+        return cls(**data)
 
 
-def _tuples(data: dict[str, Any]) -> dict[str, Any]:
-    def frozen(value: Any) -> Any:
-        if isinstance(value, list):
-            return tuple(frozen(each) for each in cast("list[Any]", value))
-        return value
-
-    return {key: frozen(value) for key, value in data.items()}
+def _frozen(value: Any) -> Any:
+    """Return JSON with tuples in the place of arrays."""
+    if isinstance(value, dict):
+        return {name: _frozen(each) for name, each in cast("dict[str, Any]", value).items()}
+    return tuple(map(_frozen, cast("list[Any]", value))) if isinstance(value, list) else value

@@ -22,7 +22,7 @@ from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from importlib.util import resolve_name
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_planverify.observe.inventory import environment_files
+from pytest_planverify.guards.tampering.code_files import environment_files
 from pytest_planverify.observe.read_files import new_modules
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ class Unfit(Exception):
 
 def imported_modules() -> list[str]:
     """Return the installed modules that were imported since the session was prepared, in their order."""
-    is_environment = environment_files()
     found: list[str] = []
     for name, module in new_modules():
-        if name.startswith(("pytest_planverify", "planner")):
-            continue
         spec = getattr(module, "__spec__", None)
         origin = getattr(spec, "origin", None)
-        if getattr(spec, "name", None) == name and isinstance(origin, str) and is_environment(origin):
+        is_found = getattr(spec, "name", None) == name and not name.startswith(
+            ("pytest_planverify", "planner")
+        )
+        if is_found and isinstance(origin, str) and environment_files()(origin):
             found.append(name)
     return found[:MOST_MODULES]
 
@@ -101,9 +101,11 @@ class ModuleShelf:
                     self._filters[name] = cast("list[_Filter]", warnings.filters[:count])
                 if raised:
                     raise Unfit(name, "the list of warnings")
-                if (effect := _difference(state, _process_state())) is not None:
-                    raise Unfit(name, effect)
-                for each in _newest_first(sys.modules):  # some put modules there by hand
+                now = _process_state()
+                for effect, value in state.items():
+                    if now.get(effect) != value:
+                        raise Unfit(name, effect)
+                for each in reversed(list(sys.modules)):  # some put modules there by hand
                     if each in loaded or each in self._loaded_by:
                         break
                     self._loaded_by[each] = name
@@ -129,11 +131,9 @@ class ModuleShelf:
 
     def _loaders(self, name: str) -> list[str]:
         """Return the module, the one that loaded it, and so on."""
-        found: list[str] = []
-        each: str | None = name
-        while each is not None and each not in found:
+        found = [name]
+        while (each := self._loaded_by.get(found[-1])) is not None and each not in found:
             found.append(each)
-            each = self._loaded_by.get(each)
         return found
 
     def hand_out(self, restart: Callable[[str], object], tell: Callable[[str], object]) -> None:
@@ -249,12 +249,10 @@ def _has_extensions(modules: Iterable[types.ModuleType]) -> bool:
 
 
 def _module_of(value: object) -> str:
-    if isinstance(value, types.ModuleType):
-        return value.__name__
+    name: object = ""
     with suppress(Exception):  # objects of strangers
-        name = getattr(value, "__module__", "")
-        return name if isinstance(name, str) else ""
-    return ""
+        name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", "")
+    return name if isinstance(name, str) else ""
 
 
 def _process_state() -> dict[str, object]:
@@ -282,14 +280,6 @@ def _process_state() -> dict[str, object]:
     return state
 
 
-def _difference(before: dict[str, object], after: dict[str, object]) -> str | None:
-    return next((name for name, value in before.items() if after.get(name) != value), None)
-
-
-def _newest_first(modules: dict[str, types.ModuleType]) -> Generator[str]:
-    yield from reversed(list(modules))
-
-
 class _Imports:
     """Notes who loads a module and, also of one that is loaded already, whose code asks for it."""
 
@@ -308,16 +298,12 @@ class _Imports:
             name: str, space: Any = None, local: Any = None, names: Any = (), level: int = 0
         ) -> Any:
             module = importing(name, space, local, names, level)
-            package: str = space.get("__package__") or "" if space else ""
-            with suppress(ImportError, TypeError):
-                full = resolve_name("." * level + name, package)
-                self._ask([full, *(f"{full}.{each}" for each in names or ())])
+            self._ask(name, space.get("__package__") if space else "", level, names or ())
             return module
 
         def imported_by_name(name: str, package: Any = None, level: int = 0) -> Any:
             module = by_name(name, package, level)
-            with suppress(ImportError, TypeError):
-                self._ask([resolve_name("." * level + name, package)])
+            self._ask(name, package, level, ())
             return module
 
         sys.meta_path.insert(0, cast("Any", self))
@@ -332,10 +318,11 @@ class _Imports:
         """Find none; this is asked first for each module that is loaded."""
         self._loaded_by.setdefault(name, self._importer())
 
-    def _ask(self, names: Iterable[str]) -> None:
-        importer = self._importer()
-        if importer is not None:
-            self.asked_for.setdefault(importer, set()).update(names)
+    def _ask(self, name: str, package: str | None, level: int, names: Iterable[str]) -> None:
+        with suppress(ImportError, TypeError):
+            full = resolve_name("." * level + name, package or "")
+            if (importer := self._importer()) is not None:
+                self.asked_for.setdefault(importer, set()).update([full, *(f"{full}.{n}" for n in names)])
 
     def _importer(self) -> str | None:
         """Return the module whose code is being run, whichever function it has called."""

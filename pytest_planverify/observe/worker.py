@@ -17,20 +17,22 @@ import time
 import traceback
 from contextlib import suppress
 from enum import IntEnum
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pytest_planverify.guards.tampering.judges import judges_at_start
 from pytest_planverify.journal import JournalWriter
-from pytest_planverify.observe import become_worker, phases, relay
+from pytest_planverify.observe import become_worker, relay
 from pytest_planverify.observe.audit import watch, watching
 from pytest_planverify.observe.fixtures import RECORDER, SuitePropertyRecorder
 from pytest_planverify.observe.read_files import note_modules
 from pytest_planverify.observe.recorder import WORKER_INPUT, Recorder
 from pytest_planverify.observe.spec import HARMLESS_PLUGINS, Start, WorkerSpec
+from pytest_planverify.observe.supervision import board
 from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit
-from pytest_planverify.observe.witnessing import begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -63,13 +65,9 @@ class CannotServe(Exception):
         """A third-party module that must not be imported ahead."""
 
 
+_PARSING_HOOKS = ("addoption", "load_initial_conftests", "cmdline_parse", "cmdline_main")
 _LATE_HOOKS = {
-    Level.PARSED: (
-        "pytest_addoption",
-        "pytest_load_initial_conftests",
-        "pytest_cmdline_parse",
-        "pytest_cmdline_main",
-    ),
+    Level.PARSED: tuple(f"pytest_{name}" for name in _PARSING_HOOKS),
     Level.STARTED: ("pytest_configure", "pytest_sessionstart", "pytest_plugin_registered"),
 }
 """Hooks that a conftest implements in vain when it is loaded at that level."""
@@ -93,12 +91,11 @@ def serve_group(start: Start, level: Level, wait: Callable[[], WorkerSpec]) -> i
         _fill(shelf, start)
         return _run_whole(wait(), shelf)
     _redirect(os.devnull)
-    steps = _Steps(Recorder(), level, start, shelf, wait)
+    steps = _Steps(shelf, level, start, wait)
     status = _guarded(steps, lambda: int(pytest.main([*start.options, *start.probe], plugins=[steps])))
     if steps.journal is None:
-        raise steps.failure or CannotServe(
-            Level.IMPORTED, "pytest did not come to the point to be forked at"
-        )
+        reason = "pytest did not come to the point to be forked at"
+        raise steps.failure or CannotServe(Level.IMPORTED, reason)
     return _end(steps, status)
 
 
@@ -113,6 +110,7 @@ def register_in_xdist_worker(config: pytest.Config) -> None:
     recorder.adopt(config)
     journal = JournalWriter(spec.journal, spec.worker_id, spec.key)
     recorder.begin(spec, journal, str(worker_input.get("workerid", "worker")))
+    recorder.audit = watching()
     _register(config.pluginmanager, recorder)
 
 
@@ -128,19 +126,18 @@ class _Steps:
 
     def __init__(
         self,
-        recorder: Recorder,
+        shelf: ModuleShelf,
         level: Level = Level.IMPORTED,
         start: Start | None = None,
-        shelf: ModuleShelf | None = None,
         wait: Callable[[], WorkerSpec] | None = None,
     ) -> None:
-        self.recorder = recorder
+        self.recorder = Recorder()
         self.journal: JournalWriter | None = None
         """Of the worker, once this process is one."""
         self.failure: CannotServe | None = None
+        self._shelf = shelf
         self._level = level
         self._start = start
-        self._shelf = shelf
         self._wait = wait
         self._named: frozenset[str] | None = None
         """The files that the command names, with the folders above them; empty if it names a folder."""
@@ -152,21 +149,20 @@ class _Steps:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_cmdline_parse(self) -> Generator[None, pytest.Config, pytest.Config]:
         """Write down what keeps a session from starting, which pytest only prints."""
-        from pytest_planverify.observe.evidence import startup_evidence
-
-        recorder, journal = self.recorder, self.journal
         try:
             config = yield
-            recorder.adopt(config)
+            self.recorder.adopt(config)
             return config
         except pytest.UsageError as error:
-            if journal is not None:
-                journal.write("usage_error", worker="", message=str(error))
+            if self.journal is not None:
+                self.journal.write("usage_error", worker="", message=str(error))
             raise
         except BaseException as error:
-            if journal is not None:
-                evidence = startup_evidence(error, recorder.project)
-                journal.write("startup_failure", worker="", evidence=evidence)
+            if self.journal is not None:
+                from pytest_planverify.observe.evidence import startup_evidence
+
+                evidence = startup_evidence(error, self.recorder.project)
+                self.journal.write("startup_failure", worker="", evidence=evidence)
             raise
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -190,7 +186,10 @@ class _Steps:
             self._give_up(CannotServe(Level.IMPORTED, "the session starts processes of its own"))
         if getattr(config.option, "cov_source", None):
             self._give_up(CannotServe(Level.IMPORTED, "the session measures coverage"))
-        _keep_from_starting_threads(config)
+        reruns: Any = sys.modules.get("pytest_rerunfailures")
+        if reruns is not None and getattr(config.option, "max_suite_reruns", None) is None:
+            # Let it count reruns as without pytest-xdist, which it serves by a thread.
+            reruns.HAS_PYTEST_HANDLECRASHITEM = False
         if self._level is Level.PARSED:
             self._become_worker(config)
         else:
@@ -228,7 +227,6 @@ class _Steps:
         """Wait to be forked, and catch up with what the worker's own command says."""
         assert self._wait is not None
         assert self._start is not None
-        assert self._shelf is not None
         try:
             _fill(self._shelf, self._start)
         except CannotServe as failure:
@@ -256,15 +254,11 @@ class _Steps:
             config.pytest_load_initial_conftests(config)  # type: ignore[attr-defined]
         except BaseException as error:  # pytest has a way to tell of it that is over by now
             _restart(self.journal, Level.IMPORTED, f"a conftest raised {type(error).__name__}")
-        late = [hook for level, hooks in _LATE_HOOKS.items() if level <= self._level for hook in hooks]
         for plugin in config.pluginmanager.get_plugins():
-            if id(plugin) in before:
-                continue
-            for hook in late:
-                if getattr(plugin, hook, None) is not None:
-                    early = hook in _LATE_HOOKS[Level.PARSED]
-                    level = Level.IMPORTED if early else Level.PARSED
-                    _restart(self.journal, level, f"a conftest has {hook}")
+            for level, hooks in _LATE_HOOKS.items() if id(plugin) not in before else ():
+                for hook in hooks if level <= self._level else ():
+                    if getattr(plugin, hook, None) is not None:
+                        _restart(self.journal, Level(level - 1), f"a conftest has {hook}")
 
     def _require_harmless(self, config: pytest.Config, hook: str, level: Level) -> None:
         """Give up where a plugin that is not known implements the hook."""
@@ -287,11 +281,11 @@ def _fill(shelf: ModuleShelf, start: Start) -> None:
         raise CannotServe(Level.STARTED, str(unfit), unfit.module) from unfit
     note_modules()
     for _ in range(2):  # what plugins have changed of pytest as they were configured is no project's doing
-        begin().look("session")
+        judges_at_start().compare("session")
 
 
 def _run_whole(spec: WorkerSpec, shelf: ModuleShelf) -> int:
-    steps = _Steps(Recorder())
+    steps = _Steps(shelf)
     _begin(spec, steps, shelf)
     return _end(steps, _guarded(steps, lambda: int(pytest.main(list(spec.args), plugins=[steps]))))
 
@@ -303,7 +297,7 @@ def _begin(spec: WorkerSpec, steps: _Steps, shelf: ModuleShelf) -> None:
     os.environ.update(spec.env)
     sys.argv[:] = [sys.argv[0], *spec.args]
     journal = steps.journal = JournalWriter(spec.journal, spec.worker_id, spec.key)
-    phases.board.open(spec.board, spec.slot)
+    board.open(spec.board, spec.slot)
     shelf.hand_out(
         lambda reason: _restart(journal, None, reason),
         lambda name: journal.write("module_handed_out", name=name),
@@ -373,9 +367,9 @@ def _take_arguments(config: pytest.Config, spec: WorkerSpec) -> None:
     )
     cache: Any = getattr(config, "cache", None)
     last_failed: Any = config.pluginmanager.getplugin("lfplugin")
+    newest: Any = config.pluginmanager.getplugin("nfplugin")
     if cache is not None and last_failed is not None:  # another worker may have written it since
         last_failed.lastfailed = cache.get("cache/lastfailed", {})
-    newest: Any = config.pluginmanager.getplugin("nfplugin")
     if cache is not None and newest is not None:
         newest.cached_nodeids = set(cache.get("cache/nodeids", []))
 
@@ -403,13 +397,6 @@ def _others_look_at_files(config: pytest.Config) -> bool:
     )
 
 
-def _keep_from_starting_threads(config: pytest.Config) -> None:
-    """Let pytest-rerunfailures count reruns as without pytest-xdist, which it serves by a thread."""
-    plugin = sys.modules.get("pytest_rerunfailures")
-    if plugin is not None and getattr(config.option, "max_suite_reruns", None) is None:
-        vars(plugin)["HAS_PYTEST_HANDLECRASHITEM"] = False
-
-
 def _forget_exceptions(config: pytest.Config) -> None:
     """Drop what pytest has noted of exceptions that nobody caught in the server."""
     for module, name in (
@@ -424,15 +411,15 @@ def _forget_exceptions(config: pytest.Config) -> None:
 
 def _register(pluginmanager: pytest.PytestPluginManager, recorder: Recorder) -> None:
     pluginmanager.register(recorder, RECORDER)
-    pluginmanager.register(recorder.witness)
+    pluginmanager.register(recorder.tampering)
     pluginmanager.register(recorder.soft_limits)
     pluginmanager.register(SuitePropertyRecorder(recorder))
-    if recorder.audit is None:
-        recorder.audit = watching()
 
 
 def _become(start: Start) -> None:
     """Change folder, environment and search path to those of the group."""
+    for name in ("evidence", "project_map"):  # as long as ours is the package `planner`
+        import_module(f"pytest_planverify.observe.{name}")
     become_worker()
     os.chdir(start.root)
     env = dict(start.env)

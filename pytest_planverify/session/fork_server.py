@@ -282,12 +282,9 @@ def _warm_up(rewriting: Any) -> None:
         sys.meta_path.remove(rewriting)
     if "pytest_metadata.plugin" in sys.modules:  # it asks at the start of every session, by another program
         platform.platform()
-    from pytest_planverify.observe.agreeing import know_classes
-    from pytest_planverify.observe.inventory import environment_files
-    from pytest_planverify.observe.witnessing import begin
+    from pytest_planverify.guards.tampering.judges import judges_at_start
 
-    begin().look("session")
-    know_classes(environment_files())
+    judges_at_start().compare("session")
 
 
 # -- in a server of a group ---------------------------------------------------------------------------
@@ -411,7 +408,7 @@ class _Standby(NamedTuple):
 
 def _stand_by(connection: socket.socket, group: int, copies: PageCopies) -> _Standby | WorkerSpec:
     """Fork a process that waits to be a worker. Return its handle; in itself, the spec it is given."""
-    from pytest_planverify.observe.agreeing import leave_out_frozen
+    from pytest_planverify.guards.tampering.loose_equality import skip_frozen_classes
 
     lane = os.getpid()
     orders, ours = os.pipe()
@@ -427,7 +424,7 @@ def _stand_by(connection: socket.socket, group: int, copies: PageCopies) -> _Sta
                 signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         _die_with(lane)
-        leave_out_frozen()
+        skip_frozen_classes()
         copies.make()
         with os.fdopen(orders, "rb") as stream:
             (size,) = _HEADER.unpack(stream.read(_HEADER.size) or os._exit(0))

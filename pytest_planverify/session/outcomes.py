@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.edges.plan_tree import SEPARATOR
+from planner.model.kinds import Side
 from planner.model.outcome import (
     Check,
     Diagnosis,
@@ -45,6 +46,11 @@ if TYPE_CHECKING:
 TOP_TESTS = 10
 LONGEST_STACK = 4_000
 """How much of a dead process's stack an outcome holds."""
+
+MOST_CHANGED = 50
+"""How many changed files evidence holds."""
+
+_PYTHON = (".py", ".pyi")
 
 
 class Assembler:
@@ -140,8 +146,6 @@ class Assembler:
 
     def _changed(self, root: Path) -> tuple[ChangedFile, ...] | None:
         if root not in self._changed_files:
-            from pytest_planverify.baseline.changes import changed_files  # a green run never asks
-
             self._changed_files[root] = changed_files(root, self._changes[root])
         return self._changed_files[root]
 
@@ -413,6 +417,25 @@ def find_outcomes(
     found.causes = root_causes(diagnosed, found.todos)
     write_reports(failed, run_id, found.causes)
     return found
+
+
+def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | None:
+    """Return what the work has changed below a root, code first; ``None`` where nothing tells."""
+    from planner.model.evidence import ChangedFile  # a green run never asks
+    from pytest_planverify.observe.project_map import ProjectMap
+
+    files = changes.files_of_work()
+    if files is None:
+        return None
+    project = ProjectMap.discover(root)
+
+    def side(file: str) -> Side | None:
+        if not file.endswith(_PYTHON):
+            return None
+        return Side.TEST if project.is_test(str(root / file)) else Side.PRODUCT
+
+    told = [ChangedFile(path=file, side=side(file)) for file in files]
+    return tuple(sorted(told, key=lambda each: (each.side is None, each.path))[:MOST_CHANGED])
 
 
 def write_reports(failed: Iterable[FailedTodo], run_id: str, causes: Sequence[Cause]) -> None:

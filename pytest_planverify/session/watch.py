@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_planverify.journal import JournalTail, is_signed
-from pytest_planverify.observe import phases
-from pytest_planverify.observe.limits import SIGNAL
+from pytest_planverify.observe.supervision import PHASE_NAMES, SIGNAL, prepare_board
 from pytest_planverify.session.fork_server import Exited, ForkServerDied
 from pytest_planverify.session.records import Death, RunningTest, TestRecord, WorkerRecord
 from pytest_planverify.session.run_folder import make_way
@@ -69,7 +68,7 @@ class Watcher:
         make_way(self._journal)  # what ran before may have removed it, or put something else there
         self._tail.follow(create=True)
         self._tail.skip()
-        phases.prepare(spec.board)
+        prepare_board(spec.board)
         record.launched_at = time.time()
         pid = lane.start(spec, own_session=spec.log is not None)
         try:
@@ -236,7 +235,7 @@ def _deadline(limit: float, started: float, record: WorkerRecord) -> float:
 def _phase(spec: WorkerSpec) -> str | None:
     try:
         with open(spec.board, "rb") as file:
-            return phases.NAMES.get(file.read()[spec.slot])
+            return PHASE_NAMES.get(file.read()[spec.slot])
     except (OSError, IndexError):
         return None
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, cast
 from _pytest.config.findpaths import determine_setup
 
 from planner.catalog.pytest_arguments import parse_pytest_arguments
-from pytest_planverify.observe.spec import HARMLESS_PLUGINS, Narrowing, Sandbox, Start, WorkerSpec
+from pytest_planverify.guards.sandbox_policy import Sandbox
+from pytest_planverify.observe.spec import HARMLESS_PLUGINS, Narrowing, Start, WorkerSpec
 from pytest_planverify.reports.reporters import (
     GivenOptions,
     confirmation_start,

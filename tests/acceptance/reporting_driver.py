@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import relay_plugin
 from real_command import Finished, run_pytest, unmeasured
 
-from pytest_planverify.observe import relay
 from pytest_planverify.reports.reporter_session import (
     CriterionResult,
     ReportingResult,
@@ -57,12 +57,14 @@ def run_criteria(
     for number, command in enumerate(commands):
         words, name = shlex.split(command), f"c{number}"
         first = worker_start(given, words, scratch=scratch, name=name)
-        relayed = {**(env or {}), **first.env, relay.VARIABLE: str(relay_file(scratch, name))}
-        workers.append(
-            run_pytest(
-                "-p", relay.__name__, *first.args, cwd=root, env=relayed, measured=False, as_module=True
-            )
-        )
+        relayed = {
+            **(env or {}),
+            **first.env,
+            "PYTHONPATH": str(Path(relay_plugin.__file__).parent),
+            relay_plugin.VARIABLE: str(relay_file(scratch, name)),
+        }
+        arguments = ("-p", relay_plugin.__name__, *first.args)
+        workers.append(run_pytest(*arguments, cwd=root, env=relayed, measured=False, as_module=True))
         if confirm and workers[-1].exit_code:
             again = confirmation_start(given, words, scratch=scratch)
             run_pytest(

@@ -85,3 +85,20 @@ def run_alone(command: str, root: Path, plugins: tuple[str, ...]) -> str:
 def only_plugins(*modules: str) -> dict[str, str]:
     """Variables by which pytest loads these plugins and no others, and the command line stays as it is."""
     return {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": ",".join(modules)}
+
+
+@pytest.mark.parametrize("options", [(), ("--planverify-isolate",)], ids=["forked", "cold"])
+def test_a_failure_beside_a_package_named_like_ours_has_its_evidence(
+    options: tuple[str, ...], tmp_path: Path
+):
+    files = {
+        "planner/__init__.py": "def one():\n    return 1\n",
+        "test_p.py": "import planner\n\n\ndef test_one():\n    assert planner.one() == 2\n",
+    }
+    example = Example(tmp_path, files)
+    example.plan(todo("t0", "python -m pytest test_p.py"))
+
+    run = example.verify(*options)
+
+    assert run.check("t0")["verdict"] == "failed"
+    assert "assert 1 == 2" in str(run)

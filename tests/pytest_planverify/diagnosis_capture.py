@@ -11,12 +11,8 @@ import pytest
 
 from planner.model.evidence import Evidence
 from planner.model.taxonomy import Category, Owner
-from pytest_planverify.observe.evidence import (
-    ProjectMap,
-    collection_evidence,
-    startup_evidence,
-    test_evidence,
-)
+from pytest_planverify.observe.evidence import collection_evidence, startup_evidence, test_evidence
+from pytest_planverify.observe.project_map import ProjectMap
 
 IMPORTED_BEFORE = (asyncio,)
 """A run in this process forgets what it imported, and asyncio does not survive being imported twice."""

@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 from planner.model.kinds import Side
-from pytest_planverify.baseline.changes import MOST, Changes, changed_files
+from pytest_planverify.baseline.changes import Changes
+from pytest_planverify.session.outcomes import MOST_CHANGED, changed_files
 
 
 def _repository(root: Path) -> None:
@@ -42,11 +43,11 @@ def test_without_a_commit_nothing_is_said_of_changes(tmp_path: Path):
 def test_code_comes_first_where_too_much_has_changed(tmp_path: Path):
     (tmp_path / "a.md").write_text("")
     _repository(tmp_path)
-    for number in range(MOST):
+    for number in range(MOST_CHANGED):
         (tmp_path / f"a{number:02}.md").write_text("")
     (tmp_path / "z.py").write_text("")
 
     found = changed_files(tmp_path, Changes(tmp_path))
 
     assert found is not None
-    assert (len(found), found[0].path) == (MOST, "z.py")
+    assert (len(found), found[0].path) == (MOST_CHANGED, "z.py")

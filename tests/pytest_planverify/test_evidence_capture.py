@@ -16,10 +16,17 @@ from diagnosis_capture import capture
 from planner.model.evidence import Evidence, EvidenceKind, ExceptionFact, Phase, Side
 from planner.model.taxonomy import Category
 from pytest_planverify.diagnosis import diagnose
-from pytest_planverify.observe.evidence import ProjectMap, exception_facts, headline, startup_evidence
-from pytest_planverify.observe.exception_facts import LONGEST_CHAIN, message_of
-from pytest_planverify.observe.hostile import LONGEST_MESSAGE, readable
-from pytest_planverify.observe.subjects import definition
+from pytest_planverify.observe.evidence import (
+    LONGEST_CHAIN,
+    LONGEST_MESSAGE,
+    definition,
+    exception_facts,
+    headline,
+    message_of,
+    readable,
+    startup_evidence,
+)
+from pytest_planverify.observe.project_map import ProjectMap
 
 HERE = ProjectMap(root=Path(__file__).resolve().parent)
 

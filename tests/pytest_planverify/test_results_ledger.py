@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_planverify.journal import JournalWriter, Record, read_journal
-from pytest_planverify.observe.nodeids import NodeIds
-from pytest_planverify.observe.results import EVIDENCE, ResultLedger
+from pytest_planverify.observe.results import EVIDENCE, NodeIds, ResultLedger
 
 
 def report(when: str, outcome: str = "passed", *, nodeid: str = "a.py::t", **more: Any) -> Any:
@@ -206,3 +205,18 @@ def test_a_failure_that_was_turned_round_is_told_also_where_the_test_was_run_aga
 
     (hidden,) = [each for each in written if each["record"] == "hidden_failure"]
     assert hidden["nodeid"] == "a.py::t"
+
+
+@pytest.mark.parametrize(
+    ("rootdir", "root", "nodeid", "seen"),
+    [
+        ("/r", "/r", "a.py::t", "a.py::t"),
+        ("/r", "/r/sub", "sub/a.py::t", "a.py::t"),
+        ("/r", "/r/sub", "other/a.py::t", "other/a.py::t"),
+        ("/r", "/r/sub/deep", "sub/deep/a.py::t[sub/deep/]", "a.py::t[sub/deep/]"),
+        ("/r/sub", "/r", "a.py::t", "sub/a.py::t"),
+        ("/x", "/r", "a.py::t", "a.py::t"),
+    ],
+)
+def test_ids_are_told_from_the_plans_root(rootdir: str, root: str, nodeid: str, seen: str):
+    assert NodeIds(rootdir, root).of(nodeid) == seen

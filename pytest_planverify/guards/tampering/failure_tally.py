@@ -1,7 +1,7 @@
-"""Whether what a test's body did is what was reported of it.
+"""Hold the failures that a test's body raised against those that were reported of it.
 
 A plugin or a conftest may run a failing test again and report the last answer only, turn a report round, or
-keep an exception to itself. What was raised is noted where it happens, and held against what was reported.
+keep an exception to itself. What was raised is counted where it happens.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _NO_FAILURE = (
 )
 
 
-class Bodies:
-    """What the running test did, and what was said of it."""
+class FailureTally:
+    """Counts what the running test did, and what was said of it."""
 
     __slots__ = ("_evidence", "_made", "_reported", "_runs", "passed", "raised")
 
@@ -32,7 +32,7 @@ class Bodies:
         self.begin()
 
     def begin(self) -> None:
-        """Another test begins."""
+        """Start to count for another test."""
         self._runs = 0
         self.passed = False
         """Its call was reported as passed."""
@@ -45,7 +45,7 @@ class Bodies:
         self._evidence: str | None = None
 
     def ran(self, error: BaseException | None) -> None:
-        """The body was run, to its end or not."""
+        """Count a run of the body, to its end or not."""
         self._runs += 1
         if error is not None and not isinstance(error, _NO_FAILURE):
             self.raised += 1
@@ -56,7 +56,7 @@ class Bodies:
         report: pytest.TestReport,
         evidence: Callable[[], str | None],
     ) -> None:
-        """A report was made of one phase. ``evidence`` gives the facts of a failure as JSON."""
+        """Count a report made of one phase. ``evidence`` gives the facts of a failure as JSON."""
         if call.when == "call" and call.excinfo is None and self.raised and report.outcome == "passed":
             self._made += 1  # it was kept from the one who makes reports
             return
@@ -70,17 +70,17 @@ class Bodies:
             self._evidence = evidence()
 
     def reported(self, report: pytest.TestReport) -> None:
-        """A report was given to everybody."""
+        """Count a report that was given to everybody."""
         if report.outcome not in ("passed", "skipped"):
             self._reported += 1
 
     @property
     def unproved(self) -> bool:
-        """Whether it was reported as passed, and its body was never run."""
+        """Return whether it was reported as passed though its body was never run."""
         return self.passed and not self._runs
 
     def hidden(self) -> dict[str, Any] | None:
-        """What was not reported as it was: how often, in how many runs of the body, and what it was."""
+        """Return how many failures were not reported, in how many runs of the body, and one of them."""
         count = self._made - self._reported
         if count <= 0:
             return None

@@ -19,9 +19,9 @@ from _pytest.reports import TestReport
 from _pytest.runner import CallInfo
 from pluggy import HookCaller
 
-from pytest_planverify.observe.agreeing import agreeing_classes, agrees
-from pytest_planverify.observe.inventory import environment_files
-from pytest_planverify.observe.machinery import Machinery
+from pytest_planverify.guards.tampering.code_files import environment_files
+from pytest_planverify.guards.tampering.judges import Judges
+from pytest_planverify.guards.tampering.loose_equality import agreeing_methods, agrees
 
 APPROX: Any = type(pytest.approx(1.0))
 
@@ -43,13 +43,13 @@ def equal(self: object, other: object) -> bool:
 
 
 @pytest.fixture
-def machinery() -> Machinery:
-    return Machinery()
+def judges() -> Judges:
+    return Judges()
 
 
-def names(machinery: Machinery, during: str = "session") -> set[str]:
-    machinery.look(during)
-    return {name for name, *_ in machinery.facts()}
+def names(judges: Judges, during: str = "session") -> set[str]:
+    judges.compare(during)
+    return {name for name, *_ in judges.facts()}
 
 
 def patches() -> Iterator[tuple[str, Callable[[pytest.MonkeyPatch], None]]]:
@@ -97,78 +97,84 @@ def patches() -> Iterator[tuple[str, Callable[[pytest.MonkeyPatch], None]]]:
 
 @pytest.mark.parametrize(("name", "patch"), list(patches()), ids=[name for name, _ in patches()])
 def test_what_stands_in_for_a_judge_is_named(
-    machinery: Machinery, name: str, patch: Callable[[pytest.MonkeyPatch], None]
+    judges: Judges, name: str, patch: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
     with pytest.MonkeyPatch.context() as context:
         patch(context)
-        machinery.look("session")
-    assert name in {found for found, *_ in machinery.facts()}
+        judges.compare("session")
+    assert name in {found for found, *_ in judges.facts()}
 
 
-def test_nothing_is_found_where_nothing_was_changed(machinery: Machinery) -> None:
-    assert names(machinery) == set()
-    machinery.foreign(environment_files())
-    assert machinery.facts() == []
+def test_nothing_is_found_where_nothing_was_changed(judges: Judges) -> None:
+    assert names(judges) == set()
+    judges.note_foreign(environment_files())
+    assert judges.facts() == []
 
 
-def test_what_was_put_back_is_no_longer_there(
-    machinery: Machinery, monkeypatch: pytest.MonkeyPatch
+def test_the_first_comparison_finds_what_was_replaced_before_it(
+    judges: Judges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("pytest_planverify.guards.tampering.judges._watch.is_trusted", True)
+    monkeypatch.setattr(builtins, "any", agree)
+    assert names(judges) == {"builtins.any"}
+
+
+def test_what_was_put_back_is_no_longer_there(judges: Judges, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builtins, "any", agree)
     monkeypatch.undo()
-    assert names(machinery) == set()
+    assert names(judges) == set()
 
 
 def test_a_stand_in_is_told_once_with_the_file_it_was_written_in(
-    machinery: Machinery, monkeypatch: pytest.MonkeyPatch
+    judges: Judges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(builtins, "any", agree)
-    machinery.look("collection")
-    machinery.look("session")
-    assert machinery.facts() == [["builtins.any", "judge", __file__, "collection"]]
+    judges.compare("collection")
+    judges.compare("session")
+    assert judges.facts() == [["builtins.any", "judge", __file__, "collection"]]
 
 
 def test_a_judge_that_is_gone_or_was_made_of_no_code_has_no_file(
-    machinery: Machinery, monkeypatch: pytest.MonkeyPatch
+    judges: Judges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(builtins, "all", MagicMock())  # of which every attribute exists
     monkeypatch.delattr(builtins, "sorted")
-    machinery.look("session")
+    judges.compare("session")
     monkeypatch.undo()
-    assert sorted(machinery.facts()) == [
+    assert sorted(judges.facts()) == [
         ["builtins.all", "judge", "", "session"],
         ["builtins.sorted", "judge", "", "session"],
     ]
 
 
 def test_a_class_in_the_place_of_a_judge_has_the_file_of_its_module(
-    machinery: Machinery, monkeypatch: pytest.MonkeyPatch
+    judges: Judges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Other(AssertionError):
         pass
 
     monkeypatch.setattr(builtins, "AssertionError", Other)
-    machinery.look("session")
+    judges.compare("session")
     monkeypatch.undo()
-    assert machinery.facts() == [["builtins.AssertionError", "judge", __file__, "session"]]
+    assert judges.facts() == [["builtins.AssertionError", "judge", __file__, "session"]]
 
 
 @pytest.mark.parametrize("name", ["print", "open", "input"])
 def test_builtins_that_decide_nothing_may_be_replaced(
-    machinery: Machinery, monkeypatch: pytest.MonkeyPatch, name: str
+    judges: Judges, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(builtins, name, agree)
-    assert names(machinery) == set()
+    assert names(judges) == set()
 
 
 def test_new_names_in_modules_and_plain_values_are_no_stand_ins(
-    machinery: Machinery, monkeypatch: pytest.MonkeyPatch
+    judges: Judges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pytest, "helper", agree, raising=False)
     monkeypatch.setattr(unittest.TestCase, "assert_alike", agree, raising=False)
     monkeypatch.setattr(unittest.TestCase, "maxDiff", None)
     monkeypatch.setattr("_pytest.main.tracebacks", agree, raising=False)
-    found = names(machinery) | names(machinery)  # the second glance is a short one
+    found = names(judges) | names(judges)  # the second glance is a short one
     assert found == set()
 
 
@@ -176,34 +182,43 @@ def test_new_names_in_modules_and_plain_values_are_no_stand_ins(
     ("name", "is_found"), [("builtins.len", True), ("builtins.__import__", False), ("time.time", False)]
 )
 def test_what_fixtures_mock_for_their_tests_is_found_only_where_it_judges(
-    machinery: Machinery, monkeypatch: pytest.MonkeyPatch, name: str, is_found: bool
+    judges: Judges, monkeypatch: pytest.MonkeyPatch, name: str, is_found: bool
 ) -> None:
     monkeypatch.setattr(name, answer)
-    found = names(machinery, "tests")
+    found = names(judges, "tests")
     monkeypatch.undo()
     assert found == ({name} if is_found else set())
-    assert names(Machinery()) == set()
+    assert names(Judges()) == set()
+
+
+def test_what_a_fixture_mocks_and_leaves_is_found_at_the_end(
+    judges: Judges, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_planverify.guards.tampering.judges._watch.is_trusted", True)
+    monkeypatch.setattr("math.isclose", agree)
+    assert names(judges, "tests") == set()
+    assert names(judges) == {"math.isclose"}
 
 
 def test_judges_that_are_imported_late_are_watched_from_then_on(
-    machinery: Machinery, monkeypatch: pytest.MonkeyPatch
+    judges: Judges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = ModuleType("numpy.testing")
     late.assert_allclose = agree  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "numpy.testing", late)
-    assert names(machinery) == set()
+    assert names(judges) == set()
     late.assert_allclose = lambda *_: None  # type: ignore[attr-defined]
-    assert names(machinery) == {"numpy.testing.assert_allclose"}
+    assert names(judges) == {"numpy.testing.assert_allclose"}
 
 
 def test_what_was_replaced_before_anybody_looked_is_known_by_its_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pytest, "raises", agree)
-    machinery = Machinery()
+    judges = Judges()
     monkeypatch.undo()
-    machinery.foreign(environment_files())
-    assert machinery.facts() == [["pytest.raises", "judge", __file__, "session"]]
+    judges.note_foreign(environment_files())
+    assert judges.facts() == [["pytest.raises", "judge", __file__, "session"]]
 
 
 class Honest:
@@ -298,7 +313,7 @@ def test_classes_are_found_however_they_were_made() -> None:
         def __bool__(cls) -> bool:
             return True
 
-    found = agreeing_classes(environment_files())
+    found = agreeing_methods(environment_files())
     here = [(name, method) for file, name, method in found if file == __file__]
     assert (f"{__name__}.Made", "__eq__") in here
     assert (f"{__name__}.{Meta.__qualname__}", "__bool__") in here

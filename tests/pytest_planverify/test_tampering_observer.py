@@ -13,9 +13,9 @@ from typing import Any, cast
 import pytest
 from _pytest.config import PytestPluginManager
 
-from pytest_planverify.observe import inventory
-from pytest_planverify.observe.inventory import Inventory, defining_file, environment_files
-from pytest_planverify.observe.witnessing import Witness
+from pytest_planverify.guards.tampering import code_files
+from pytest_planverify.guards.tampering.code_files import defining_file, environment_files
+from pytest_planverify.guards.tampering.observer import TamperingObserver
 
 
 class Plugin:
@@ -38,41 +38,41 @@ def manager() -> PytestPluginManager:
     return PytestPluginManager()
 
 
-def hooks_of(watched: Inventory, manager: PytestPluginManager) -> list[list[str]]:
-    return [each for each in watched.facts(manager)["hooks"] if each[1] == __file__]
+def hooks_of(observer: TamperingObserver, manager: PytestPluginManager) -> list[list[str]]:
+    return [each for each in observer._facts(manager)["hooks"] if each[1] == __file__]
 
 
 def register(
-    watched: Inventory, manager: PytestPluginManager, plugin: object, name: str | None = None
+    observer: TamperingObserver, manager: PytestPluginManager, plugin: object, name: str | None = None
 ) -> None:
     manager.register(plugin, name)
-    watched.registered(plugin, name, manager)
+    observer.pytest_plugin_registered(plugin, name or "", manager)
 
 
 def test_an_object_that_was_registered_is_known_by_where_its_class_was_written(
     manager: PytestPluginManager,
 ) -> None:
-    watched = Inventory()
-    register(watched, manager, Plugin(), "140022")
-    assert hooks_of(watched, manager) == [
+    observer = TamperingObserver()
+    register(observer, manager, Plugin(), "140022")
+    assert hooks_of(observer, manager) == [
         ["pytest_runtest_logreport", __file__],
         ["pytest_runtest_makereport", __file__],
     ]
-    assert f"{__name__}.Plugin" in watched.facts(manager)["plugins"]
+    assert f"{__name__}.Plugin" in observer._facts(manager)["plugins"]
 
 
 def test_a_plugin_that_went_away_has_still_been_there(manager: PytestPluginManager) -> None:
-    watched = Inventory()
+    observer = TamperingObserver()
     plugin = Plugin()
-    register(watched, manager, plugin, "gone")
+    register(observer, manager, plugin, "gone")
     manager.unregister(plugin)
-    assert ["pytest_runtest_logreport", __file__] in hooks_of(watched, manager)
+    assert ["pytest_runtest_logreport", __file__] in hooks_of(observer, manager)
 
 
 def test_a_plugin_that_nobody_told_of_is_found_in_the_end(manager: PytestPluginManager) -> None:
-    watched = Inventory()
+    observer = TamperingObserver()
     manager.register(SimpleNamespace(pytest_sessionfinish=pytest_sessionfinish))
-    assert hooks_of(watched, manager) == [["pytest_sessionfinish", __file__]]
+    assert hooks_of(observer, manager) == [["pytest_sessionfinish", __file__]]
 
 
 def test_modules_of_the_environment_count_as_plugins_and_their_hooks_do_not(
@@ -80,9 +80,9 @@ def test_modules_of_the_environment_count_as_plugins_and_their_hooks_do_not(
 ) -> None:
     import _pytest.runner
 
-    watched = Inventory()
-    register(watched, manager, _pytest.runner, "runner")
-    facts = watched.facts(manager)
+    observer = TamperingObserver()
+    register(observer, manager, _pytest.runner, "runner")
+    facts = observer._facts(manager)
     assert "runner" in facts["plugins"]
     assert facts["hooks"] == []
 
@@ -92,9 +92,9 @@ def test_a_conftest_has_the_same_name_wherever_the_project_lies(
 ) -> None:
     conftest = ModuleType("conftest")
     conftest.__file__ = str(tmp_path / "conftest.py")
-    watched = Inventory()
-    register(watched, manager, conftest, conftest.__file__)
-    assert watched.facts(manager)["plugins"] == ["conftest.py"]
+    observer = TamperingObserver()
+    register(observer, manager, conftest, conftest.__file__)
+    assert observer._facts(manager)["plugins"] == ["conftest.py"]
 
 
 def test_code_that_was_made_of_text_belongs_to_the_file_that_made_it() -> None:
@@ -115,7 +115,7 @@ def test_installed_files_and_the_standard_library_are_the_environment(
     is_environment = environment_files()
     assert is_environment(os.__file__)
     assert is_environment(pytest.__file__)
-    assert is_environment(inventory.__file__)
+    assert is_environment(code_files.__file__)
     assert is_environment("<frozen importlib._bootstrap>")
     assert not is_environment(__file__)
     assert not is_environment("")
@@ -132,59 +132,50 @@ def test_the_facts_are_written_once_and_where_they_cannot_be_found_out_that_is_s
         written.append((record, facts))
 
     journal: Any = SimpleNamespace(write=write)
-    witness = Witness()
-    witness.write(journal, "", manager)
-    witness.write(journal, "", manager)
+    observer = TamperingObserver()
+    observer.write(journal, "", manager)
+    observer.write(journal, "", manager)
     ((record, facts),) = written
     assert record == "session_inventory"
     assert facts.keys() == {"worker", "plugins", "hooks", "patched", "agreeing", "without_body"}
-    Witness().write(journal, "gw0", SimpleNamespace(hook=None))  # type: ignore[arg-type]
+    TamperingObserver().write(journal, "gw0", SimpleNamespace(hook=None))  # type: ignore[arg-type]
     assert written[1][1] == {"worker": "gw0", "incomplete": True}
 
 
 def test_what_a_fixture_patches_is_looked_at_once_for_each_set_of_fixtures(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    witness = Witness()
+    observer = TamperingObserver()
     looks: list[str] = []
-    monkeypatch.setattr(witness.machinery, "look", looks.append)
-    witness.body_begins(request.node)
-    witness.body_begins(request.node)
-    witness.between_criteria()
-    witness.pytest_collection_finish()
-    assert looks == ["tests", "session", "collection"]
+    monkeypatch.setattr(observer.judges, "compare", looks.append)
+    observer.body_begins(request.node)
+    observer.body_begins(request.node)
+    observer.pytest_collection_finish()
+    assert looks == ["tests", "collection"]
 
 
 def test_where_the_project_has_hooks_around_tests_it_is_looked_at_for_each_file(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def looks(*hooks: str) -> int:
-        witness, seen = Witness(), list[str]()
-        witness._inventory._hooks.update(dict.fromkeys((hook, "/p/conftest.py") for hook in hooks))
-        monkeypatch.setattr(witness.machinery, "look", seen.append)
+        observer, seen = TamperingObserver(), list[str]()
+        observer._hooks.update(dict.fromkeys((hook, "/p/conftest.py") for hook in hooks))
+        monkeypatch.setattr(observer.judges, "compare", seen.append)
         for name in ("test_a.py", "test_b.py"):
             test = SimpleNamespace(path=Path(name), parent=name, _fixtureinfo=request.node._fixtureinfo)
-            witness.body_begins(cast("pytest.Item", test))
+            observer.body_begins(cast("pytest.Item", test))
         return len(seen)
 
     assert looks("pytest_report_header") == 1
     assert looks("pytest_runtest_setup") == 2
 
 
-def test_between_many_criteria_it_is_looked_at_ever_more_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    witness, looks = Witness(), list[str]()
-    monkeypatch.setattr(witness.machinery, "look", looks.append)
-    for _ in range(100):
-        witness.between_criteria()
-    assert len(looks) == 8 + 3  # the 16th, 32nd and 64th
-
-
 def test_tests_of_unittest_are_not_asked_for_their_bodies(request: pytest.FixtureRequest) -> None:
-    witness = Witness()
-    witness.passed_without_body(request.node, "a.py::test_a")
-    witness.passed_without_body(request.session, "session")  # type: ignore[arg-type]
-    assert witness._without_body == ["a.py::test_a"]
+    observer = TamperingObserver()
+    observer.passed_without_body(request.node, "a.py::test_a")
+    observer.passed_without_body(request.session, "session")  # type: ignore[arg-type]
+    assert observer._without_body == ["a.py::test_a"]
     for number in range(400):
-        witness.passed_without_body(request.node, str(number))
-    assert len(witness._without_body) == 200
+        observer.passed_without_body(request.node, str(number))
+    assert len(observer._without_body) == 200
     assert "unittest" in sys.modules

@@ -1,0 +1,426 @@
+"""The sandbox of a session: what audit events say was reached for, and what the plans grant.
+
+Every function of ``os`` that is called here was bound when the session began: what a test replaces for
+itself, such as ``os.readlink``, is neither asked nor counted as called.
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+import posixpath
+import shutil
+import stat
+import sys
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from os import fsdecode, fspath, fstat, getcwd, listdir, lstat, readlink
+from sys import _getframe as frame_of  # pyright: ignore[reportPrivateUsage]
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+CONNECT, PROCESS, WRITE = "connect", "process", "write"
+RECORD, DENY = "record", "deny"
+
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+"""The flags of ``os.open`` one of which a file has that is opened to be written."""
+
+CACHES = frozenset(
+    {"__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache", ".planverify"}
+)
+"""Folders of tools; what is written there is nobody's work."""
+
+C_FUNCTIONS = {
+    **dict.fromkeys(("connect", "sendto", "sendmsg", "sendmmsg", "getaddrinfo", "gethostbyname"), CONNECT),
+    **dict.fromkeys(("system", "popen", "execl", "execle", "execlp", "execv", "execve", "execvp"), PROCESS),
+    **dict.fromkeys(("execvpe", "fexecve", "execveat", "posix_spawn", "posix_spawnp"), PROCESS),
+}
+"""Functions of the C library that are looked up in order to be called past the interpreter."""
+
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
+_MOST_LINKS = 40
+_LOCAL_NAMES = ("", "localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback", "0.0.0.0", "0")
+_MAPPED_LOOPBACK = bytes(10) + b"\xff\xff\x7f"
+_LAUNCHERS = frozenset(
+    os.path.join(os.path.dirname(os.__file__), "multiprocessing", name)
+    for name in ("popen_spawn_posix.py", "popen_forkserver.py")
+)
+_interpreter, _own_name, _look_up, _which = (
+    sys.executable,
+    _socket.gethostname,
+    _socket.getaddrinfo,
+    shutil.which,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox:
+    """The grants of one plan: ``record``, ``deny``, or names that are granted."""
+
+    root: str
+    """Where paths that are granted start from."""
+    network: str | tuple[str, ...] = "record"
+    processes: str | tuple[str, ...] = "record"
+    writes: str | tuple[str, ...] = "record"
+
+
+class Reached(NamedTuple):
+    """One thing that was reached for."""
+
+    kind: str
+    """``connect``, ``process`` or ``write``."""
+    target: str
+    """``host:port``, the program, or the path without links, as a person is told it."""
+    name: str
+    """The host, the program, or the path: what a grant is compared with."""
+    port: int | None = None
+    is_lookup: bool = False
+    """Only the address of the host was asked for."""
+    before: tuple[int, ...] | None = None
+    """What the file was like, where only the time after tells whether it was the one that was written."""
+
+
+if TYPE_CHECKING:
+    Reader = Callable[[tuple[Any, ...]], Sequence[Reached]]
+
+
+def readers(is_outside: Callable[[str], bool]) -> dict[str, Reader]:
+    """Return, by the name of an audit event, what tells from its arguments what was reached for.
+
+    ``is_outside`` says of a path without links whether it lies outside what anybody may write.
+    """
+    return {
+        **dict.fromkeys(("socket.connect", "socket.sendto", "socket.sendmsg"), _connected),
+        **dict.fromkeys(("socket.getaddrinfo", "socket.gethostbyname"), _looked_up),
+        **dict.fromkeys(("socket.gethostbyaddr", "socket.getnameinfo"), _looked_up),
+        **dict.fromkeys(("subprocess.Popen", "os.exec", "os.posix_spawn"), lambda a: _program(a[0], a[1])),
+        "os.spawn": lambda a: _program(a[1], a[2]),
+        "pty.spawn": lambda a: _program(None, a[0]),
+        "os.system": lambda a: _program("/bin/sh", ("sh", "-c", a[0])),
+        "ctypes.dlsym": _c_function,
+        **_writes(is_outside),
+    }
+
+
+def _c_function(args: tuple[Any, ...]) -> Sequence[Reached]:
+    """Where a function of C is called to, nobody sees: that it is asked for has to do."""
+    name: Any = args[1] if len(args) > 1 else None
+    text: Any = name.decode("ascii", "replace") if isinstance(name, bytes) else name
+    kind = C_FUNCTIONS.get(text) if isinstance(text, str) else None
+    return () if kind is None else (Reached(kind, f"{text} of C, by ctypes", f"ctypes:{text}"),)
+
+
+# -- connections -----------------------------------------------------------------------------------
+
+
+def _connected(args: tuple[Any, ...]) -> Sequence[Reached]:
+    address = args[1]
+    if not isinstance(address, tuple) or len(address) < 2 or isinstance(address[0], int):  # pyright: ignore
+        return ()  # a path of AF_UNIX, or a family that leaves no machine
+    return _host(address[0], address[1], lookup=False)  # pyright: ignore
+
+
+def _looked_up(args: tuple[Any, ...]) -> Sequence[Reached]:
+    host: Any = args[0]
+    if isinstance(host, tuple):
+        host = cast("tuple[Any, ...]", host)[0]
+    found = _host(host, args[1] if len(args) > 1 else None, lookup=True)
+    return () if not found or _is_address(found[0].name) or found[0].name == _own_name() else found
+
+
+def _host(host: object, port: object, *, lookup: bool) -> Sequence[Reached]:
+    if isinstance(host, (bytes, bytearray)):
+        host = bytes(host).decode("ascii", "replace")
+    if not isinstance(host, str) or is_loopback(host):
+        return ()
+    number = int(port) if isinstance(port, int) or (isinstance(port, str) and port.isdigit()) else None
+    shown = f"[{host}]" if ":" in host else str(host)
+    target = shown if port is None or port == 0 else f"{shown}:{port}"
+    return (Reached(CONNECT, target, str(host).lower().rstrip("."), number, lookup),)
+
+
+def _is_address(host: str) -> bool:
+    return ":" in host or not host.strip("0123456789.")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether the name or number is this machine's own, which no policy denies."""
+    name = host.lower().rstrip(".")
+    if name in _LOCAL_NAMES or name.endswith(".localhost"):
+        return True
+    if ":" in name:
+        try:
+            packed = _socket.inet_pton(_socket.AF_INET6, name.partition("%")[0])
+        except OSError:
+            return False
+        return (packed[:15] == bytes(15) and packed[15] < 2) or packed[:13] == _MAPPED_LOOPBACK
+    return name.startswith("127.") and _is_address(name)
+
+
+# -- programs --------------------------------------------------------------------------------------
+
+
+def _program(program: Any, argv: Any) -> Sequence[Reached]:
+    words: tuple[Any, ...] = (argv,) if isinstance(argv, (str, bytes, os.PathLike)) else tuple(argv)  # pyright: ignore
+    name = fsdecode(program if program is not None else words[0])
+    target = name
+    if name.rpartition("/")[2] in _SHELLS and len(words) > 2 and fsdecode(words[1]) == "-c":
+        said = fsdecode(words[2]).split()
+        target = f"{name} -c {said[0][:60]}" if said else name
+    return (Reached(PROCESS, target, name),)
+
+
+# -- writes ----------------------------------------------------------------------------------------
+
+
+def _writes(is_outside: Callable[[str], bool]) -> dict[str, Reader]:
+    def written(
+        path: Any, folder: Any = -1, *, follow: bool = True, there: bool | None = None
+    ) -> Sequence[Reached]:
+        """``there`` says that only what is there, or is not, can be changed by it."""
+        if isinstance(path, int) or path is None:
+            return ()  # a file that is open already
+        found = resolve_path(fspath(path), folder, follow)
+        if (
+            found is None
+            or not is_outside(found)
+            or (there is not None and bool(stamp_of(found)) is not there)
+        ):
+            return ()
+        return (Reached(WRITE, found, found),)
+
+    def opened(args: tuple[Any, ...]) -> Sequence[Reached]:  # path, mode, flags
+        if not args[2] & WRITING:
+            return ()
+        if isinstance(args[0], int):
+            # multiprocessing starts processes past subprocess and its event; but then it opens the pipe
+            # through which each is told what to do, without which it does nothing.
+            if frame_of(2).f_code.co_filename not in _LAUNCHERS:
+                return ()
+            return (Reached(PROCESS, f"{_interpreter}, by multiprocessing", _interpreter),)
+        found = written(args[0])
+        return (*found, *in_held_folders(args[0])) if args[1] is None and not found else found
+
+    def in_held_folders(path: Any) -> Sequence[Reached]:
+        """``os.open``, of which no event says whether it has a ``dir_fd``: all folders that are open."""
+        name = str(fsdecode(path))
+        found: list[Reached] = []
+        try:
+            descriptors = [] if name.startswith("/") else listdir("/proc/self/fd")
+        except OSError:
+            return ()
+        for each in descriptors:
+            try:
+                if not stat.S_ISDIR(fstat(int(each)).st_mode):
+                    continue
+                place = f"{readlink(f'/proc/self/fd/{each}').rstrip('/')}/{name}"
+            except (OSError, ValueError):
+                continue
+            if is_outside(place):
+                found.append(Reached(WRITE, place, place, before=stamp_of(place)))
+        return found
+
+    def moved(args: tuple[Any, ...]) -> Sequence[Reached]:  # source, target, and the folder of each
+        source = written(args[0], args[2], follow=False, there=True)
+        return (*source, *written(args[1], args[3], follow=False))
+
+    def database(args: tuple[Any, ...]) -> Sequence[Reached]:
+        name = fsdecode(args[0])
+        if name.startswith("file:"):
+            if "mode=memory" in name or "mode=ro" in name:
+                return ()
+            name = name[5:].partition("?")[0]
+            name = name[2:] if name.startswith("///") else name
+        return written(name) if name and name != ":memory:" else ()
+
+    return {
+        "open": opened,
+        "os.rename": moved,
+        "os.mkdir": lambda a: written(a[0], a[-1], follow=False, there=False),
+        **dict.fromkeys(
+            ("os.remove", "os.rmdir"), lambda a: written(a[0], a[-1], follow=False, there=True)
+        ),
+        **dict.fromkeys(("os.link", "os.symlink"), lambda a: written(a[1], a[-1], follow=False)),
+        **dict.fromkeys(("os.chmod", "os.chown", "os.utime"), lambda a: written(a[0], a[-1], there=True)),
+        **dict.fromkeys(("os.truncate", "os.chflags"), lambda a: written(a[0], there=True)),
+        **dict.fromkeys(("os.setxattr", "os.removexattr"), lambda a: written(a[0], there=True)),
+        "sqlite3.connect": database,
+    }
+
+
+def stamp_of(path: str) -> tuple[int, ...]:
+    """Return what tells whether a file was written since; of one that is not there nothing."""
+    try:
+        facts = lstat(path)
+    except (OSError, ValueError):
+        return ()
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns
+
+
+def resolve_path(path: Any, folder: Any = -1, follow: bool = True) -> str | None:
+    """Make a path absolute and free of links.
+
+    ``folder`` is the descriptor that it is relative to, below 0 for the working directory; with ``follow``
+    a link in its last part is followed as well. Return ``None`` where that folder is not open.
+    """
+    name = fsdecode(path)
+    name = "".join((name,))  # a plain string, whatever class it was
+    if not name.startswith("/"):
+        try:
+            is_open = isinstance(folder, int) and folder >= 0
+            name = f"{readlink(f'/proc/self/fd/{folder}') if is_open else getcwd()}/{name}"
+        except OSError:
+            return None
+    rest = name.split("/")[::-1]
+    done, links = "", 0
+    while rest:
+        part = rest.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            done = done.rpartition("/")[0]
+            continue
+        here = f"{done}/{part}"
+        link = None
+        if (rest or follow) and links < _MOST_LINKS:
+            try:
+                link = readlink(here)
+            except (OSError, ValueError):
+                link = None
+        if link is None:
+            done = here
+            continue
+        links += 1
+        if link.startswith("/"):
+            done = ""
+        rest += link.split("/")[::-1]
+    return done or "/"
+
+
+def outside_of(folders: Sequence[str]) -> Callable[[str], bool]:
+    """Return whether a path without links lies in none of the folders, in no device and in no cache."""
+    exact = frozenset(folder.rstrip("/") for folder in folders)
+    starts = (*(f"{folder}/" for folder in exact), "/dev/", "/proc/")
+    starts += (sys.pycache_prefix + "/",) if sys.pycache_prefix else ()
+
+    def is_outside(path: str) -> bool:
+        if path.startswith(starts) or path in exact:
+            return False
+        parts = path.split("/")
+        return not (CACHES.intersection(parts) or parts[-1].startswith(".coverage"))
+
+    return is_outside
+
+
+def temporary_folders() -> list[str]:
+    """Return where temporary files belong: the folders that the environment names, and the usual ones."""
+    named = [os.environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP")]
+    return [folder for folder in (*named, "/tmp", "/var/tmp", "/usr/tmp") if posixpath.isabs(folder)]
+
+
+# -- what the plans grant ----------------------------------------------------------------------------
+
+
+def grants_of(sandboxes: Sequence[Sandbox]) -> Callable[[Reached], bool]:
+    """Return whether something may be reached for: every one of the policies must grant it."""
+    grants: dict[str, tuple[Callable[[Reached], bool], ...]] = {}
+    for kind, make in ((CONNECT, _hosts), (PROCESS, _programs), (WRITE, _folders)):
+        policies = dict.fromkeys((_policy(each, kind), each.root) for each in sandboxes)
+        grants[kind] = tuple(
+            make(() if policy == DENY else policy, root)  # type: ignore[arg-type]
+            for policy, root in policies
+            if policy != RECORD
+        )
+    return lambda reached: all(grant(reached) for grant in grants[reached.kind])
+
+
+def denies_anything(sandboxes: Sequence[Sandbox]) -> bool:
+    """Return whether any policy is more than that things are recorded."""
+    return any(_policy(each, kind) != RECORD for each in sandboxes for kind in (CONNECT, PROCESS, WRITE))
+
+
+def _policy(sandbox: Sandbox, kind: str) -> str | tuple[str, ...]:
+    return {CONNECT: sandbox.network, PROCESS: sandbox.processes, WRITE: sandbox.writes}[kind]
+
+
+def _hosts(named: Sequence[str], root: str) -> Callable[[Reached], bool]:
+    hosts = tuple(_host_and_port(text) for text in named)
+    names = {pattern: port for pattern, port in hosts if not _is_pattern(pattern)}
+    """Whose numbers are granted, too: those that are named, and those that a pattern let be looked up."""
+    ports: dict[str, set[int | None]] = {}
+    """By number."""
+
+    def is_granted(reached: Reached) -> bool:
+        for pattern, port in hosts:
+            if fnmatchcase(reached.name, pattern) and (
+                reached.port is None or port in (None, reached.port)
+            ):
+                if reached.is_lookup:
+                    names.setdefault(reached.name, port)
+                return True
+        if reached.is_lookup or not hosts:
+            return False
+        if reached.name not in ports:
+            for name, port in tuple(names.items()):
+                try:
+                    found = _look_up(name, None)
+                except OSError:
+                    continue
+                for entry in found:
+                    ports.setdefault(str(entry[4][0]), set()).add(port)
+        return bool(ports.get(reached.name, set()) & {None, reached.port})
+
+    return is_granted
+
+
+def _host_and_port(text: str) -> tuple[str, int | None]:
+    text = text.strip().lower()
+    name, separator, port = text.rpartition(":")
+    if not separator or not port.isdigit() or (":" in name and not name.endswith("]")):
+        name, port = text, None
+    return name.strip("[]").rstrip("."), None if port is None else int(port)
+
+
+def _is_pattern(text: str) -> bool:
+    return any(sign in text for sign in "*?[")
+
+
+def _programs(named: Sequence[str], root: str) -> Callable[[Reached], bool]:
+    names = frozenset(name for name in named if "/" not in name)
+    paths = tuple(_absolute(name, root) for name in named if "/" in name)
+    pythons = names & {"python", "python3"}
+
+    def is_granted(reached: Reached) -> bool:
+        name = reached.name
+        if "/" not in name:
+            return name in names
+        if name == _interpreter and pythons:
+            return True
+        given = name if name.startswith("/") else f"{root}/{name}"
+        if _matches(given, paths):
+            return True
+        base = name.rpartition("/")[2]
+        # A program of that name which the project brought along is another one than was meant.
+        meant = _which(base) if base in names else None
+        return meant is not None and resolve_path(meant) == resolve_path(given)
+
+    return is_granted
+
+
+def _folders(named: Sequence[str], root: str) -> Callable[[Reached], bool]:
+    paths = tuple(_absolute(text, root) for text in named)
+    real = tuple(path if _is_pattern(path) else resolve_path(path) or path for path in paths)
+    return lambda reached: _matches(reached.name, real)
+
+
+def _matches(path: str, granted: Sequence[str]) -> bool:
+    return any(path.startswith(f"{each.rstrip('/')}/") or fnmatchcase(path, each) for each in granted) or (
+        path in granted
+    )
+
+
+def _absolute(text: str, root: str) -> str:
+    path = os.path.expanduser(text)
+    return os.path.normpath(path if path.startswith("/") else f"{root}/{path}")

@@ -1,0 +1,382 @@
+"""Compare what judges (builtins, pytest, unittest, the clock) by identity with what it was at the start.
+
+What a test patches for itself and puts back is a mock. What is another one between tests, or already when a
+test's body begins, was patched for all of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+from collections.abc import Mapping
+from functools import cache
+from operator import is_
+from types import FunctionType, MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from pytest_planverify.guards.tampering.code_files import (
+    defining_file,
+    file_of_module,
+    innermost_function,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+HARD = "judge"
+"""A part of what judges."""
+ENDING = "ending"
+"""What ends a process."""
+CLOCK = "clock"
+"""What tells the time, or chance: often patched, and seldom to deceive."""
+
+_read = ctypes.string_at
+_pointer: Any = ctypes.c_void_p.from_address
+_JUDGES = ("builtins", "math", "operator", "pytest", "unittest.case", "unittest.suite", "unittest.result")
+_INSTALLED = frozenset(
+    {
+        "_pytest.approx", "_pytest.assertion", "_pytest.assertion.rewrite", "_pytest.assertion.util",
+        "_pytest.config", "_pytest.fixtures", "_pytest.main", "_pytest.mark", "_pytest.mark.structures",
+        "_pytest.nodes", "_pytest.outcomes", "_pytest.python", "_pytest.python_api", "_pytest.raises",
+        "_pytest.recwarn", "_pytest.reports", "_pytest.runner", "_pytest.skipping", "_pytest.subtests",
+        "_pytest.unittest", "pytest_planverify.guards.tampering.failure_tally",
+        "pytest_planverify.guards.tampering.observer", "pytest_planverify.journal",
+        "pytest_planverify.guards.sandbox_policy", "pytest_planverify.observe.audit",
+        "pytest_planverify.observe.recorder", "pytest_planverify.observe.results",
+    }
+)  # fmt: skip
+_PLUGGY = "pluggy."
+_LATE = ("numpy.testing", "numpy.testing._private.utils", "pandas.testing", "pandas._testing")
+"""Judges that only some projects import; watched from the first look that finds them."""
+
+_SOFTER = {
+    "sys": (ENDING, ("exit",)),
+    "os": (ENDING, ("_exit",)),
+    "time": (CLOCK, ("time", "time_ns", "monotonic", "perf_counter")),
+    "random": (CLOCK, ("random", "seed", "randint", "choice")),
+    "datetime": (CLOCK, ("datetime", "date")),
+}
+_OFTEN_PATCHED = frozenset(
+    {"_", "print", "open", "input", "exit", "quit", "help", "copyright", "credits", "license"}
+    | {"breakpoint", "__build_info__"}
+)
+"""Builtins that decide nothing."""
+
+_MOCKED_BY_FIXTURES = ("builtins.__import__", "math.", "operator.", "unittest.", "numpy.", "pandas.")
+"""What a fixture may patch for the tests that use it, as long as it is put back."""
+
+_WITH_TOLERANCES = ("_pytest.python_api.", "_pytest.approx.")
+"""Classes whose numbers judge, too: tolerances."""
+
+_OWN_HABIT = "_pytest/legacypath.py"
+"""pytest gives its classes what they once had when it is configured."""
+
+_UNSTEADY = frozenset(
+    {
+        "_pytest.assertion.util", "_pytest.config.Config", "_pytest.fixtures.FixtureRequest",
+        "_pytest.main.Session", "_pytest.nodes.Node", "_pytest.python.Function",
+        "_pytest.python.FunctionDefinition", "_pytest.unittest.TestCaseFunction", "pytest.mark",
+        "pytest_planverify.observe.audit",
+    }
+)  # fmt: skip
+"""Namespaces that differ in every session, and so are looked at one by one."""
+
+_MARKS = "pytest.mark"
+
+_all: Callable[[Iterable[object]], bool] = all
+_map: Callable[..., Iterable[object]] = map
+_len = len
+# As they are now: these are among what is looked at.
+
+
+class Patched(NamedTuple):
+    """A part of what judges that is another one by now."""
+
+    name: str
+    kind: str
+    file: str
+    """Where what stands in its place was written; empty where nobody can tell."""
+    during: str
+    """``collection``, ``tests``, or ``session``."""
+
+
+class _Namespace:
+    """The names of a module or class, and what they stood for at first."""
+
+    __slots__ = ("_accepted", "_functions", "_values", "files", "is_steady", "kind", "label", "now")
+
+    def __init__(self, label: str, now: Mapping[str, Any], kind: str = HARD) -> None:
+        self.label, self.kind, self.now = label, kind, now
+        self.is_steady = type(now) is not _Part and label not in _UNSTEADY
+        self._values = dict(now)
+        self._functions = [
+            (function, function.__code__, function.__defaults__, function.__kwdefaults__)
+            for each in self._values.values()
+            if isinstance(function := _inner_function(each), FunctionType)
+        ]
+        self._accepted = list(now.values())
+        self.files: dict[str, list[str]] = {}
+        """Where its functions were written, with their names."""
+        for name, value in self._values.items():
+            if type(value) is FunctionType and not value.__code__.co_filename.startswith("<"):
+                self.files.setdefault(value.__code__.co_filename, []).append(name)
+
+    @property
+    def functions(self) -> Iterable[FunctionType]:
+        return (function for function, *_ in self._functions)
+
+    def is_same(self) -> bool:
+        return (
+            _len(self.now) == _len(self._accepted)
+            and _all(_map(is_, self.now.values(), self._accepted))
+            and _all(_is_same_function(*each) for each in self._functions)
+        )
+
+    def changes(self) -> Iterator[tuple[str, Any]]:
+        """Yield names with what they stand for now, of what decides something."""
+        now = dict(self.now)
+        for name, value in self._values.items():
+            if name not in now:
+                if _decides(value):
+                    yield name, None
+            elif now[name] is not value and (_decides(value) or self._is_tolerance(value, now[name])):
+                yield name, now[name]
+        for name in now.keys() - self._values.keys():
+            if self._overrides(name, now[name]):
+                yield name, now[name]
+        for function, *before in self._functions:
+            if not _is_same_function(function, *before):
+                yield f"{function.__name__}()", function
+
+    def accept(self) -> None:
+        """Take what comes and decides nothing as it is, so that it is not compared again."""
+        self._accepted = list(self.now.values())
+
+    def _is_tolerance(self, value: object, now: object) -> bool:
+        return (
+            isinstance(self.now, MappingProxyType)
+            and self.label.startswith(_WITH_TOLERANCES)
+            and isinstance(value, int | float)
+            and value != now
+        )
+
+    def _overrides(self, name: str, value: object) -> bool:
+        """Return whether a new name of a class, or of ``pytest.mark``, overrides what it had."""
+        if isinstance(self.now, MappingProxyType):
+            return name.startswith("__") and name.endswith("__") and type(value) is FunctionType
+        return self.label == _MARKS and not name.startswith("_")
+
+
+class _FunctionWatch:
+    """The audit hook of a worker sees that code or defaults of a function are replaced."""
+
+    def __init__(self) -> None:
+        self.functions: frozenset[int] = frozenset()
+        """The identities of the functions that judge."""
+        self.is_trusted = self.saw_change = False
+
+
+_watch = _FunctionWatch()
+
+
+def watch_functions() -> None:
+    """Trust :func:`note_change` from now on, if a change of a function is seen to reach it."""
+
+    def probe() -> None: ...
+
+    known, _watch.functions = _watch.functions, frozenset({id(probe)})
+    probe.__defaults__ = ()
+    _watch.is_trusted, _watch.saw_change = _watch.saw_change, False
+    _watch.functions = known
+
+
+def note_change(args: tuple[Any, ...]) -> tuple[()]:
+    """Take note of an ``object.__setattr__`` event of the interpreter."""
+    if id(args[0]) in _watch.functions and args[1] in ("__code__", "__defaults__", "__kwdefaults__"):
+        _watch.saw_change = True
+    return ()
+
+
+_KEYS_OFFSET = 32
+"""Of the pointer to its table, in a dict; the counter, type, size and version stand before it."""
+_TABLE_HEADER = 16
+"""Counter of references and version of a table, which change while nothing in it does."""
+
+
+class _Table(NamedTuple):
+    """The memory of a dict, as far as it holds keys and values.
+
+    To compare values in the usual way changes their counters of references, and so copies every page that
+    a forked process has inherited: some 1,400 of them, or 4 ms, in each. Memory that is only read is
+    shared.
+    """
+
+    pointer: int
+    start: int
+    before: bytes
+
+    @classmethod
+    def of(cls, space: Mapping[str, Any]) -> _Table | None:
+        """Return ``None`` unless it lies in memory as dicts of CPython do."""
+        if sys.implementation.name != "cpython":
+            return None
+        inner = cast("object", space if type(space) is dict else next(iter(gc.get_referents(space)), None))
+        if type(inner) is not dict or not inner:
+            return None
+        found = cast("dict[object, object]", inner)
+        pointer = id(found) + _KEYS_OFFSET
+        start = _pointer(pointer).value
+        size = found.__sizeof__() - dict.__basicsize__ - _TABLE_HEADER
+        if not start or size <= 0:
+            return None
+        text = _read(start + _TABLE_HEADER, size)
+        is_known = all(id(each).to_bytes(8, sys.byteorder) in text for each in (*found, *found.values()))
+        return cls(pointer, start, text) if is_known else None
+
+    def is_same(self) -> bool:
+        return (
+            _pointer(self.pointer).value == self.start
+            and _read(self.start + _TABLE_HEADER, _len(self.before)) == self.before
+        )
+
+
+class Judges:
+    """Snapshot of what judges, taken before anything of the project is loaded."""
+
+    def __init__(self) -> None:
+        self._spaces: list[_Namespace] = []
+        self._modules: dict[str, ModuleType] = {}
+        self._found: dict[tuple[str, str], Patched] = {}
+        self._classes: set[int] = set()
+        self._tables: list[_Table | None] | None = None
+        """Of the namespaces that are steady; ``None`` until the next comparison takes them."""
+        self._unsteady: list[_Namespace] = []
+        judging = [name for name in sys.modules if name in _INSTALLED or name.startswith(_PLUGGY)]
+        for name in (*_JUDGES, *judging, *_LATE):
+            self._watch(name)
+        for name, (kind, names) in _SOFTER.items():
+            module = sys.modules.get(name)
+            if isinstance(module, ModuleType):
+                self._spaces.append(_Namespace(name, _Part(vars(module), names), kind))
+        marks = getattr(sys.modules.get("pytest"), "mark", None)
+        if marks is not None:
+            self._spaces.append(_Namespace(_MARKS, cast("dict[str, Any]", vars(marks))))
+
+    def compare(self, during: str) -> None:
+        """Note what is another one by now."""
+        for name, module in self._modules.items():
+            if sys.modules.get(name) is not module:
+                self._note(Patched(f"sys.modules[{name!r}]", HARD, "", during))
+        for space in self._unsteady if self._are_steady_same() else self._spaces:
+            if not space.is_same():
+                self._note_changes(space, during)
+        for name in _LATE:
+            if name not in self._modules and name in sys.modules:
+                self._watch(name)
+
+    def note_foreign(self, is_environment: Callable[[str], bool]) -> None:
+        """Note what stood in the place of a judge from the beginning, by where it was written."""
+        for space in self._spaces:
+            if not space.label.startswith("pytest_planverify"):
+                for file, names in space.files.items():
+                    for name in names if not is_environment(file) else ():
+                        self._note(Patched(f"{space.label}.{name}", space.kind, file, "session"))
+
+    def facts(self) -> list[list[str]]:
+        """Return all that was found, each once, with the fields of :class:`Patched`."""
+        return [list(each) for each in self._found.values()]
+
+    def _are_steady_same(self) -> bool:
+        """Return whether the steady namespaces are known to be as they were at the last comparison."""
+        if self._tables is None:
+            steady = [space for space in self._spaces if space.is_steady]
+            self._unsteady = [space for space in self._spaces if not space.is_steady]
+            self._tables = [_Table.of(space.now) for space in steady]
+            _watch.functions = frozenset(id(each) for space in steady for each in space.functions)
+            return False
+        if not _watch.is_trusted or _watch.saw_change:
+            return False
+        return _all(table is not None and table.is_same() for table in self._tables)
+
+    def _note_changes(self, space: _Namespace, during: str) -> None:
+        for name, value in space.changes():
+            full = f"{space.label}.{name}"
+            if name in _OFTEN_PATCHED and space.label == "builtins":
+                continue
+            if during == "tests" and (space.kind != HARD or full.startswith(_MOCKED_BY_FIXTURES)):
+                continue
+            file = _file_of(value)
+            if not file.endswith(_OWN_HABIT):
+                self._note(Patched(full, space.kind, file, during))
+        if during != "tests":
+            space.accept()
+        if space.is_steady:
+            self._tables = None  # they hold what was put there, or are to hold what was accepted
+
+    def _note(self, patched: Patched) -> None:
+        self._found.setdefault((patched.name, patched.file), patched)
+
+    def _watch(self, name: str) -> None:
+        module = sys.modules.get(name)
+        if not isinstance(module, ModuleType):
+            return
+        self._modules[name] = module
+        self._tables = None
+        space: dict[str, Any] = vars(module)
+        self._spaces.append(_Namespace(name, space))
+        package = name.partition(".")[0]
+        kinds = [cast("type[Any]", each) for each in space.values() if isinstance(each, type)]
+        for kind in kinds if name != "builtins" else ():
+            if kind.__module__.partition(".")[0] == package and id(kind) not in self._classes:
+                self._classes.add(id(kind))
+                self._spaces.append(_Namespace(f"{kind.__module__}.{kind.__qualname__}", kind.__dict__))
+
+
+@cache
+def judges_at_start() -> Judges:
+    """Remember what judges as it is now, once a process; to be asked before the project is loaded."""
+    return Judges()
+
+
+class _Part(Mapping[str, Any]):
+    """Some names of a namespace, looked up anew each time."""
+
+    def __init__(self, space: Mapping[str, Any], names: tuple[str, ...]) -> None:
+        self._space, self._names = space, names
+
+    def __getitem__(self, name: str) -> Any:
+        return self._space.get(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _inner_function(value: Any) -> object:
+    """Return the function in a method of a class or a property."""
+    if isinstance(value, classmethod | staticmethod):
+        return cast("Any", value).__func__
+    return value.fget if isinstance(value, property) else value
+
+
+def _is_same_function(function: FunctionType, code: object, defaults: object, keywords: object) -> bool:
+    return (
+        function.__code__ is code
+        and function.__defaults__ is defaults
+        and function.__kwdefaults__ is keywords
+    )
+
+
+def _decides(value: object) -> bool:
+    return callable(value) or isinstance(value, property | staticmethod | classmethod)
+
+
+def _file_of(value: object) -> str:
+    value = _inner_function(value)
+    if isinstance(value, type):
+        return file_of_module(value) or ""
+    value = innermost_function(value)
+    return defining_file(value) if isinstance(value, FunctionType) else ""

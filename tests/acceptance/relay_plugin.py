@@ -1,0 +1,16 @@
+"""A plugin that has a session's reports written to the file that ``PLANVERIFY_RELAY`` names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_planverify.observe import relay
+
+VARIABLE = "PLANVERIFY_RELAY"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    relay.register(config, Path(os.environ[VARIABLE]))
