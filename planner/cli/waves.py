@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from planner.cli.screen import Screen
     from planner.edges.plan_tree import FlatPlan
     from planner.model.plan import Todo
-    from planner.rules.wave_planning import Placed
+    from planner.rules.waves import Placed
 
 app = command_app()
 
@@ -33,7 +33,7 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
     """
     from planner.edges.plan_tree import load_tree
     from planner.errors import PlannerError
-    from planner.rules.wave_planning import placed_in_waves, to_be_worked_on
+    from planner.rules.waves import placed_in_waves, to_be_worked_on
 
     flat = load_tree(plan_or_usual(plan)).load_all().flat()
     known = _done(flat, outcomes)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from planner.catalog import RECIPES, parse_command
 from planner.edges.nodes import Loc
 from planner.errors import CommandSyntaxError
-from planner.model.plan import ID_PATTERN
+from planner.model.plan import ID_PATTERN, MAX_TODOS
 from planner.rules.criteria import Criterion, command_criterion, commands_of, criteria_of, wants_convention
 from planner.rules.dependencies import find_cycle
 
@@ -45,6 +45,11 @@ def judge_plan(plan: Plan, confinement: Confinement | None, conventions: Convent
     judgement = Judgement()
     if not plan.items:
         judgement.faults.append((("items",), "the plan has no todos; add at least one item"))
+    if len(plan.items) > MAX_TODOS:
+        problem = (
+            f"the plan has {len(plan.items):,} todos, more than {MAX_TODOS:,}; make several plans of it"
+        )
+        judgement.faults.append((("items", MAX_TODOS), problem))
     judgement.faults.extend(_references(plan.items))
     judgement.faults.extend(_policy(plan.metadata, confinement))
     for index, todo in enumerate(plan.items):

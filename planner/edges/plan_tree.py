@@ -15,7 +15,7 @@ from planner.edges.plan_file import LoadedPlan, faults_at, load_plan
 from planner.edges.project.confinement import is_below
 from planner.edges.sub_plan_files import SubPlanFiles, Unfound
 from planner.errors import PlanFileError, PlanTreeError
-from planner.model.plan import Todo, TodoStatus
+from planner.model.plan import MAX_TODOS, Todo, TodoStatus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 MAX_LEVELS = 3
 """How many levels of sub-plans a plan may have below itself."""
-
-MAX_TODOS = 200_000
-"""How many todos a plan and its sub-plans may have together; one file may count many times."""
 
 SEPARATOR = "/"
 """Between the ids of parents and todos; no id holds it."""
@@ -266,7 +263,9 @@ class PlanTree:
             self._files.loaded[place] = loaded
         self._files.todos += len(loaded.plan.items)
         if self._files.todos + len(top.loaded.plan.items) > MAX_TODOS:
-            raise Unfound(f"with this sub-plan there are more than {MAX_TODOS} todos; split the plan")
+            raise Unfound(
+                f"with this sub-plan there are more than {MAX_TODOS:,} todos; make several plans of it"
+            )
         return loaded
 
 

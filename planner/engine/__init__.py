@@ -14,7 +14,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from planner.engine.admitting import MOST_TODOS, admit, problems_of
+from planner.engine.admitting import admit, problems_of
 from planner.engine.answering import approval_given, plan_revised, question_answered, stop_requested
 from planner.engine.budgeting import check_budget, is_over_budget
 from planner.engine.consequences import offer
@@ -37,6 +37,7 @@ from planner.model.actions import Finish
 from planner.model.events import PlanSubmitted
 from planner.model.life import PlanState
 from planner.model.past import PastRecords
+from planner.model.plan import MAX_TODOS
 from planner.model.run_policy import RunPolicy
 
 if TYPE_CHECKING:
@@ -77,10 +78,10 @@ def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
     tx.events = 1
     tx.plan_to(PlanState.VALIDATING)
     problems = (*event.problems, *problems_of(plan))
-    if len(plan.items) > MOST_TODOS:
-        problems = (*problems, f"the plan has more than {MOST_TODOS} todos; split it")
+    if len(plan.items) > MAX_TODOS:
+        problems = (*problems, f"the plan has more than {MAX_TODOS} todos; split it")
     if problems:
-        tx.parts = tx.parts.set("", PlanPart(plan, 1, event.digest))
+        tx.parts[""] = PlanPart(plan, 1, event.digest)
         tx.plan_to(PlanState.REJECTED)
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         action = Finish(

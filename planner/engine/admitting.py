@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from immutables import Map
-
 from planner.engine.state import PlanPart, TodoRecord
 from planner.model.plan import TodoStatus
 from planner.rules.board import qualified
@@ -24,16 +22,13 @@ if TYPE_CHECKING:
 DEEPEST = 3
 """A parent may lie so many levels below the top plan, itself not counted."""
 
-MOST_TODOS = 200_000
-"""A run has no more todos than this."""
-
 
 def problems_of(plan: Plan) -> Iterator[str]:
     """Why the todos of a plan could never all be done, as far as the plan alone shows it."""
     ids = [todo.id for todo in plan.items]
     known = set(ids)
     if len(known) < len(ids):
-        twice = sorted({name for name in known if ids.count(name) > 1}) if len(ids) < 10_000 else ["…"]
+        twice = sorted({name for name in known if ids.count(name) > 1})
         yield f"more than one todo has the id {', '.join(twice)}; give each an id of its own"
     for todo in plan.items:
         unknown = [name for name in todo.dependencies if name not in known]
@@ -79,9 +74,8 @@ def admit(tx: Transaction, plan: Plan, digest: str, within: str, base: str = "."
     if within:
         above = tx.parts[tx.records[within].within].plan.metadata
         plan = plan.model_copy(update={"metadata": inherited(plan.metadata, above)})
-    tx.parts = tx.parts.set(within, PlanPart(plan, 1, digest, base, branches, Map({digest: 1}), repaired))
+    tx.parts[within] = PlanPart(plan, 1, digest, base, branches, {digest: 1}, repaired)
     place = tx.records[within].rank if within else ()
-    todos = tx.records.mutate()
     waiting: dict[str, list[str]] = {}
     admitted: list[str] = []
     for index, todo in enumerate(plan.items):
@@ -100,13 +94,9 @@ def admit(tx: Transaction, plan: Plan, digest: str, within: str, base: str = "."
             files=files_of(tx, todo, within),
             is_parent=todo.has_sub_plan,
         )
-        todos[name] = record
+        tx.records[name] = record
         admitted.append(name)
-    tx.records = todos.finish()
-    with tx.dependents.mutate() as dependents:
-        for name, those in waiting.items():
-            dependents[name] = tuple(those)
-        tx.dependents = dependents.finish()
+    tx.dependents.update((name, tuple(those)) for name, those in waiting.items())
     tx.unfinished += len(admitted)
     tx.not_done += len(admitted)
     return tuple(admitted)

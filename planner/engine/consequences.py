@@ -31,18 +31,13 @@ def rest(tx: Transaction, record: TodoRecord) -> None:
     """The driver is no longer at a todo: its files, and its place, are free."""
     if record.id not in tx.live:
         return
-    tx.live = tx.live.delete(record.id)
+    del tx.live[record.id]
     if not record.is_parent:
         tx.working -= 1
-    if record.files:
-        tx.claims = tx.claims.remove(record.id, record.files)
     if record.next_files is not None:
         tx.put(tx.records[record.id]._replace(files=record.next_files, next_files=None))
-    waiting = tx.held.get(record.id)
-    if waiting is not None:
-        tx.held = tx.held.delete(record.id)
-        for name in waiting:
-            tx.stand_in_line(tx.records[name])
+    for name in tx.held.pop(record.id, ()):
+        tx.stand_in_line(tx.records[name])
 
 
 def done(tx: Transaction, record: TodoRecord, *, verified: bool) -> None:
@@ -69,8 +64,7 @@ def done(tx: Transaction, record: TodoRecord, *, verified: bool) -> None:
         tx.unfinished -= 1
         tx.not_done -= 1
         tx.consecutive = 0
-    if record.id in tx.reds:
-        tx.reds = tx.reds.delete(record.id)
+    tx.reds.pop(record.id, None)
     nearer: list[str] = []
     for name in tx.dependents.get(record.id, ()):
         waiting = tx.records[name]
@@ -86,8 +80,7 @@ def done(tx: Transaction, record: TodoRecord, *, verified: bool) -> None:
 
 def red(tx: Transaction, record: TodoRecord) -> None:
     """A todo has failed and can still be repaired: what waits for it is blocked."""
-    if record.id not in tx.reds:
-        tx.reds = tx.reds.set(record.id, None)
+    tx.reds.setdefault(record.id)
 
 
 def fail(tx: Transaction, record: TodoRecord, life: TodoLife = TodoLife.FAILED) -> None:
@@ -100,8 +93,7 @@ def fail(tx: Transaction, record: TodoRecord, life: TodoLife = TodoLife.FAILED) 
             continue
         each = tx.move(each, life, wish=None, deadline=None)
         rest(tx, each)
-        if each.id in tx.reds:
-            tx.reds = tx.reds.delete(each.id)
+        tx.reds.pop(each.id, None)
         _ask_no_more(tx, each)
         if each.is_branch:
             tx.ended_branches.append(each.id)

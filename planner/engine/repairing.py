@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from heapq import heappush
 from typing import TYPE_CHECKING
 
 from planner.engine.asking_for_work import failed_of, implement
 from planner.engine.budgeting import may_work
 from planner.engine.consequences import fail, red, rest
-from planner.engine.heap import push
 from planner.engine.revising import digest_of_edits, draft_of, publish
 from planner.engine.state import Question, Wish
 from planner.engine.transaction import Stop
@@ -171,7 +171,7 @@ def open_branch(tx: Transaction, record: TodoRecord, wish: Wish) -> None:
         return
     if tx.open_branches >= limit:
         tx.put(record._replace(wish=wish))
-        tx.queue = push(tx.queue, (record.todo.priority, record.rank, record.id))
+        heappush(tx.queue, (record.todo.priority, record.rank, record.id))
         return
     record = tx.put(record._replace(wish=None))
     if wish.proposal is not None:

@@ -70,14 +70,11 @@ def publish(
     if policies and policies[-1] is not None:
         plan = plan.model_copy(update={"metadata": policies[-1]})
     digest = digest_of_edits(part.digest, edits)
-    tx.parts = tx.parts.set(
-        within,
-        part._replace(
-            plan=plan,
-            version=part.version + 1,
-            digest=digest,
-            versions=part.versions.set(digest, part.version + 1),
-        ),
+    tx.parts[within] = part._replace(
+        plan=plan,
+        version=part.version + 1,
+        digest=digest,
+        versions={**part.versions, digest: part.version + 1},
     )
     if tx.plan_state is PlanState.EXECUTING:
         tx.plan_to(PlanState.REVISING)
@@ -198,7 +195,7 @@ def _replace(tx: Transaction, name: str, todo: Todo) -> None:
     if name in tx.live and record.files:  # what it was told that it may write stays its own for this turn
         files, later = record.files, files
     elif name in tx.live and files and not record.is_parent:
-        tx.claims = tx.claims.add(name, files)
+        tx.take_files_last(name)
     since = record.judged_since
     if judges(record.todo) != judges(todo):
         since = tx.parts[record.within].version
@@ -220,6 +217,6 @@ def _wait(tx: Transaction, name: str, dependencies: Iterable[str]) -> None:
             if record.life is TodoLife.PENDING:
                 fail(tx, record, TodoLife.SKIPPED)
             continue
-        tx.dependents = tx.dependents.set(before.id, (*tx.dependents.get(before.id, ()), name))
+        tx.dependents[before.id] = (*tx.dependents.get(before.id, ()), name)
         if before.life is not TodoLife.DONE:
             record = tx.put(record._replace(waits=record.waits + 1))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from heapq import heappop
 from typing import TYPE_CHECKING
 
 from planner.engine.admitting import files_of, is_said_to_be_done
 from planner.engine.asking_for_work import implement, load_sub_plan, verify
 from planner.engine.budgeting import may_work
 from planner.engine.consequences import done, fail, rest
-from planner.engine.heap import popped
 from planner.engine.state import Question, Wish
 from planner.model.actions import QuestionKind
 from planner.model.life import TodoLife
 from planner.rules.criteria import commands_of
+from planner.rules.file_claims import claims_overlap
 from planner.rules.risk import asks_before_start
 
 if TYPE_CHECKING:
@@ -36,31 +37,41 @@ _AWAITED = {
 def dispatch(tx: Transaction) -> None:
     """Grant every wish whose turn has come."""
     aside: list[TodoRecord] = []
-    while tx.ready is not None:
-        record = tx.records[tx.ready.key[-1]]
+    while tx.ready:
+        record = tx.records[tx.ready[0][-1]]
         wish = record.wish
         if wish is None or record.life not in _AWAITED.get(wish.kind, ()):
-            tx.ready = popped(tx.ready)
+            heappop(tx.ready)
             continue
         if wish.kind == "start" and record.waits:  # a revision lets it wait for something
-            tx.ready = popped(tx.ready)
+            heappop(tx.ready)
             tx.put(record._replace(wish=None))
             continue
         if not record.is_parent:
             if tx.policy.jobs is not None and tx.working >= tx.policy.jobs:
                 break
             if wish.kind in _WORK and not may_work(tx):  # what needs no further budget goes on
-                tx.ready = popped(tx.ready)
+                heappop(tx.ready)
                 aside.append(record)
                 continue
-        tx.ready = popped(tx.ready)
-        others = tx.claims.conflicts(record.files) if record.files else ()
-        if others and others[0] != record.id:
-            tx.held = tx.held.set(others[0], (*tx.held.get(others[0], ()), record.id))
+        heappop(tx.ready)
+        holder = _holder(tx, record.files)
+        if holder not in (None, record.id):
+            tx.held[holder] = (*tx.held.get(holder, ()), record.id)
             continue
         _grant(tx, record, wish)
     for record in aside:
         tx.stand_in_line(record)
+
+
+def _holder(tx: Transaction, files: tuple[str, ...]) -> str | None:
+    """Return the first of the todos under work that may write one of the files."""
+    if not files:
+        return None
+    live = (tx.records[name] for name in tx.live)
+    return next(
+        (each.id for each in live if not each.is_parent and claims_overlap(files, each.files)), None
+    )
 
 
 def has_tests(record: TodoRecord) -> bool:
@@ -109,12 +120,9 @@ def _take_claim(tx: Transaction, record: TodoRecord) -> None:
 
 
 def _begin(tx: Transaction, record: TodoRecord) -> None:
-    tx.live = tx.live.set(record.id, record.rank)
-    if record.is_parent:
-        return
-    tx.working += 1
-    if record.files:
-        tx.claims = tx.claims.add(record.id, record.files)
+    tx.live[record.id] = record.rank
+    if not record.is_parent:
+        tx.working += 1
 
 
 def _asks_first(tx: Transaction, record: TodoRecord) -> bool:

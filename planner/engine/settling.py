@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from heapq import heappop
 from typing import TYPE_CHECKING
 
 from planner.engine.asking_for_work import repeat, verify
 from planner.engine.consequences import fail, offer, open_branches
-from planner.engine.heap import popped
 from planner.engine.repairing import branch_ended, open_branch
 from planner.engine.scheduling import dispatch
 from planner.engine.state import Wish
@@ -48,9 +48,8 @@ def settle(tx: Transaction) -> None:
         if tx.ended_branches:
             branch_ended(tx, tx.records[tx.ended_branches.pop(0)])
             continue
-        if tx.queue is not None and tx.open_branches < tx.top.max_concurrent_branches:
-            name = tx.queue.key[-1]
-            tx.queue = popped(tx.queue)
+        if tx.queue and tx.open_branches < tx.top.max_concurrent_branches:
+            name = heappop(tx.queue)[-1]
             record = tx.records[name]
             wish = record.wish
             if record.life is TodoLife.TEST_FAILED and wish is not None and wish.kind == "branch":
@@ -95,9 +94,9 @@ def halt(tx: Transaction, stop: Stop) -> None:
     )
     tx.actions.append(action)
     tx.stopped = action
-    tx.live = tx.live.__class__()
+    tx.live = {}
     tx.working = 0
-    tx.questions = tx.questions.__class__()
+    tx.questions = {}
 
 
 def ask_again(tx: Transaction) -> None:
@@ -108,7 +107,7 @@ def ask_again(tx: Transaction) -> None:
             repeat(tx, record)
     for question in sorted(tx.questions.values(), key=lambda each: each.asked):
         number = tx.number()
-        tx.questions = tx.questions.set(question.id, question._replace(asked=number))
+        tx.questions[question.id] = question._replace(asked=number)
         tx.actions.append(asking(question, number))
 
 

@@ -1,18 +1,21 @@
-"""The state of a run: a value that every event replaces by another. It is never stored; the events are."""
+"""The state of a run: a value that every event replaces by another. It is never stored; the events are.
+
+Its mappings and heaps are plain ones, which a transaction copies before it changes them: a plan has
+hundreds of todos at most, and to copy as many references takes microseconds.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-from immutables import Map
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from planner.model.life import PlanState, TodoLife
 from planner.model.run_policy import RunPolicy
 from planner.rules.budget import Spent
-from planner.rules.file_claims import FileClaims
 
 if TYPE_CHECKING:
-    from planner.engine.heap import Heap
+    from collections.abc import Mapping, Sequence
+
     from planner.memory import Memory
     from planner.model.actions import Finish, Halt, QuestionKind
     from planner.model.context import FailureContext
@@ -20,6 +23,12 @@ if TYPE_CHECKING:
     from planner.model.outcome import Failure, Outcome
     from planner.model.plan import Plan, Todo
     from planner.rules.repairing import Proposal
+
+
+Key: TypeAlias = tuple[Any, ...]
+"""What stands in a heap: keys are compared as tuples, and equal ones may stand in it twice."""
+
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class Wish(NamedTuple):
@@ -149,7 +158,7 @@ class PlanPart(NamedTuple):
     """Where its root lies, seen from the root of the plan at the top."""
     history: frozenset[str] = frozenset()
     """The ids of the branches that an earlier planning has made."""
-    versions: Map[str, int] = Map()
+    versions: Mapping[str, int] = _EMPTY
     """The number of each version by its digest."""
     repaired: frozenset[str] = frozenset()
     """The todos that they were made for."""
@@ -170,28 +179,27 @@ class State(NamedTuple):
     now: float = 0.0
     """The time of the latest event, epoch seconds."""
     started: float | None = None
-    parts: Map[str, PlanPart] = Map()
+    parts: Mapping[str, PlanPart] = _EMPTY
     """By the qualified id of the parent; the top plan by the empty text."""
-    records: Map[str, TodoRecord] = Map()
+    records: Mapping[str, TodoRecord] = _EMPTY
     """Every todo by its qualified id; that one is blocked is worked out when it is asked for."""
-    reds: Map[str, None] = Map()
+    reds: Mapping[str, None] = _EMPTY
     """The todos that have failed and can still be repaired."""
-    dependents: Map[str, tuple[str, ...]] = Map()
+    dependents: Mapping[str, tuple[str, ...]] = _EMPTY
     """By id, the todos that wait for it."""
-    questions: Map[str, Question] = Map()
-    live: Map[str, tuple[int, ...]] = Map()
-    """The todos that the driver is at, with their ranks: parents, too."""
+    questions: Mapping[str, Question] = _EMPTY
+    live: Mapping[str, tuple[int, ...]] = _EMPTY
+    """The todos that the driver is at, with their ranks: parents, too; in the order of taking files."""
     working: int = 0
     """So many of them are no parents."""
-    claims: FileClaims = FileClaims()
-    ready: Heap = None
-    """Keys ``(parent or not, priority, bias, rank, id)`` of todos that have a wish."""
-    held: Map[str, tuple[str, ...]] = Map()
+    ready: Sequence[Key] = ()
+    """A heap of keys ``(parent or not, priority, bias, rank, id)`` of todos that have a wish."""
+    held: Mapping[str, tuple[str, ...]] = _EMPTY
     """By the id of a live todo, those that wait for its files."""
-    timers: Heap = None
-    """Keys ``(time, id)``; one that the todo no longer has is passed over."""
-    queue: Heap = None
-    """Keys ``(priority, rank, id)`` of todos whose branch waits for a place."""
+    timers: Sequence[Key] = ()
+    """A heap of keys ``(time, id)``; one that the todo no longer has is passed over."""
+    queue: Sequence[Key] = ()
+    """A heap of keys ``(priority, rank, id)`` of todos whose branch waits for a place."""
     open_branches: int = 0
     failed_branches: int = 0
     last_failed_branches: tuple[str, ...] = ()
@@ -212,15 +220,10 @@ class State(NamedTuple):
     stopped: Halt | Finish | None = None
 
     @property
-    def todos(self) -> Map[str, TodoRecord]:
+    def todos(self) -> Mapping[str, TodoRecord]:
         """Every todo by its qualified id, as it stands."""
-        blocked = self.blocked()
-        if not blocked:
-            return self.records
-        records = self.records.mutate()
-        for name in blocked:
-            records[name] = records[name]._replace(life=TodoLife.BLOCKED)
-        return records.finish()
+        blocked = {name: self.records[name]._replace(life=TodoLife.BLOCKED) for name in self.blocked()}
+        return {**self.records, **blocked}
 
     def blocked(self) -> dict[str, str]:
         """The todos that wait for something red, each with the red todo that was found first."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from heapq import heappop
 from typing import TYPE_CHECKING
 
 from planner.engine.consequences import fail
-from planner.engine.heap import popped
 from planner.engine.working import turn_failed
 from planner.model.life import TodoLife
 
@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 
 def is_due(tx: Transaction) -> bool:
     """Whether a limit has passed."""
-    return tx.timers is not None and tx.timers.key[0] < tx.now
+    return bool(tx.timers) and tx.timers[0][0] < tx.now
 
 
 def expire(tx: Transaction) -> None:
     """Look at every limit that has passed."""
-    while tx.timers is not None and is_due(tx):
-        time, name = tx.timers.key
-        tx.timers = popped(tx.timers)
+    while is_due(tx):
+        time, name = heappop(tx.timers)
         record = tx.records[name]
         if record.life.is_final:
             continue

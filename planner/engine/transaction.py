@@ -6,9 +6,9 @@ Nothing is seen of it before :meth:`Transaction.state`: an event that is refused
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
-from planner.engine.heap import push
 from planner.engine.state import State
 from planner.errors import RefusedEvent
 from planner.model.actions import AskHuman, Cancel, Notify
@@ -17,10 +17,7 @@ from planner.rules.lifecycle import plan_may, todo_may
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from immutables import Map
-
-    from planner.engine.heap import Heap
-    from planner.engine.state import PlanPart, Question, TodoRecord, Wish
+    from planner.engine.state import Key, PlanPart, Question, TodoRecord, Wish
     from planner.memory import Memory
     from planner.model.actions import Action, Fact, Finish, Halt
     from planner.model.life import PlanState, TodoLife
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
     from planner.model.run_policy import RunPolicy
     from planner.model.taxonomy import Role
     from planner.rules.budget import Spent
-    from planner.rules.file_claims import FileClaims
 
 
 LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
@@ -57,6 +53,10 @@ class Stop(Exception):
         self.more = more
 
 
+_MAPPINGS = frozenset(("parts", "records", "reds", "dependents", "questions", "live", "held"))
+_HEAPS = frozenset(("ready", "timers", "queue"))
+
+
 class Transaction:
     """The fields of :class:`planner.engine.state.State`, to be changed, and what changes them together."""
 
@@ -69,18 +69,17 @@ class Transaction:
     seq: int
     now: float
     started: float | None
-    parts: Map[str, PlanPart]
-    records: Map[str, TodoRecord]
-    reds: Map[str, None]
-    dependents: Map[str, tuple[str, ...]]
-    questions: Map[str, Question]
-    live: Map[str, tuple[int, ...]]
+    parts: dict[str, PlanPart]
+    records: dict[str, TodoRecord]
+    reds: dict[str, None]
+    dependents: dict[str, tuple[str, ...]]
+    questions: dict[str, Question]
+    live: dict[str, tuple[int, ...]]
     working: int
-    claims: FileClaims
-    ready: Heap
-    held: Map[str, tuple[str, ...]]
-    timers: Heap
-    queue: Heap
+    ready: list[Key]
+    held: dict[str, tuple[str, ...]]
+    timers: list[Key]
+    queue: list[Key]
     open_branches: int
     failed_branches: int
     last_failed_branches: tuple[str, ...]
@@ -117,41 +116,13 @@ class Transaction:
     """The todos that a revision has changed: what was proposed about them is proposed anew."""
 
     def __init__(self, state: State, trigger: str) -> None:
-        # Field by field: this is done for every event, and a loop takes four times as long.
-        (
-            self.plan_id,
-            self.path,
-            self.plan_state,
-            self.policy,
-            self.memory,
-            self.events,
-            self.seq,
-            self.now,
-            self.started,
-            self.parts,
-            self.records,
-            self.reds,
-            self.dependents,
-            self.questions,
-            self.live,
-            self.working,
-            self.claims,
-            self.ready,
-            self.held,
-            self.timers,
-            self.queue,
-            self.open_branches,
-            self.failed_branches,
-            self.last_failed_branches,
-            self.consecutive,
-            self.approved,
-            self.spent,
-            self.overspent,
-            self.unfinished,
-            self.not_done,
-            self.asked_questions,
-            self.stopped,
-        ) = state
+        for name in State._fields:
+            value: Any = getattr(state, name)
+            if name in _MAPPINGS:
+                value = dict(value)
+            elif name in _HEAPS:
+                value = list(value)
+            setattr(self, name, value)
         self.actions = []
         self.trigger = trigger
         self.expired = frozenset()
@@ -161,40 +132,7 @@ class Transaction:
 
     def state(self) -> State:
         """The state after the event."""
-        return State(
-            self.plan_id,
-            self.path,
-            self.plan_state,
-            self.policy,
-            self.memory,
-            self.events,
-            self.seq,
-            self.now,
-            self.started,
-            self.parts,
-            self.records,
-            self.reds,
-            self.dependents,
-            self.questions,
-            self.live,
-            self.working,
-            self.claims,
-            self.ready,
-            self.held,
-            self.timers,
-            self.queue,
-            self.open_branches,
-            self.failed_branches,
-            self.last_failed_branches,
-            self.consecutive,
-            self.approved,
-            self.spent,
-            self.overspent,
-            self.unfinished,
-            self.not_done,
-            self.asked_questions,
-            self.stopped,
-        )
+        return State(*[getattr(self, name) for name in State._fields])
 
     def made(self) -> tuple[Action, ...]:
         """The actions. They are made only now: a fold has no use for them."""
@@ -222,7 +160,7 @@ class Transaction:
 
     def put(self, record: TodoRecord) -> TodoRecord:
         """Keep a todo as it is now."""
-        self.records = self.records.set(record.id, record)
+        self.records[record.id] = record
         return record
 
     def move(self, record: TodoRecord, life: TodoLife, **changes: Any) -> TodoRecord:
@@ -254,12 +192,16 @@ class Transaction:
             bias = -round(self.memory.order_bias(record.todo, self.now), 6)
         # A parent takes no place, and so it waits for none.
         first = 0 if record.is_parent else 1
-        self.ready = push(self.ready, (first, record.todo.priority, bias, record.rank, record.id))
+        heappush(self.ready, (first, record.todo.priority, bias, record.rank, record.id))
+
+    def take_files_last(self, todo_id: str) -> None:
+        """Let a todo under work come behind the others where it is asked who has a file."""
+        self.live[todo_id] = self.live.pop(todo_id)
 
     def remind(self, time: float | None, todo_id: str) -> None:
         """Look at a todo again when that time has come."""
         if time is not None:
-            self.timers = push(self.timers, (time, todo_id))
+            heappush(self.timers, (time, todo_id))
 
     def cancel(self, record: TodoRecord, rule: str, because: str) -> None:
         """Stop what the driver does for a todo."""
@@ -286,7 +228,7 @@ class Transaction:
         """Ask a person, and remember what was asked."""
         number = self.number()
         question = question._replace(asked=number)
-        self.questions = self.questions.set(question.id, question)
+        self.questions[question.id] = question
         self.actions.append(asking(question, number))
         record = self.records.get(question.todo_id)
         if record is not None:
@@ -294,10 +236,9 @@ class Transaction:
 
     def withdraw(self, question_id: str) -> None:
         """Forget a question."""
-        question = self.questions.get(question_id)
+        question = self.questions.pop(question_id, None)
         if question is None:
             return
-        self.questions = self.questions.delete(question_id)
         record = self.records.get(question.todo_id)
         if record is not None and record.question == question_id:
             self.put(record._replace(question=None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.engine.admitting import DEEPEST, MOST_TODOS, admit, base_of, problems_of
+from planner.engine.admitting import DEEPEST, admit, base_of, problems_of
 from planner.engine.asking_for_work import implement, verify
 from planner.engine.budgeting import check_budget, may_work
 from planner.engine.consequences import CHILDREN_ENDED, done, fail, offer, red, rest
@@ -14,6 +14,7 @@ from planner.engine.state import Wish
 from planner.engine.transaction import Stop
 from planner.errors import IllegalTransition, RefusedEvent
 from planner.model.life import TodoLife
+from planner.model.plan import MAX_TODOS
 from planner.model.taxonomy import Category
 from planner.text.sanitizing import clean
 
@@ -137,14 +138,14 @@ def sub_plan_loaded(tx: Transaction, event: SubPlanLoaded) -> None:
         problems += problems_of(event.plan)
         if record.id.count("/") + 1 > DEEPEST:
             problems.append(f"sub-plans go at most {DEEPEST} levels deep")
-        if len(tx.records) + len(event.plan.items) > MOST_TODOS:
-            problems.append(f"with this sub-plan there are more than {MOST_TODOS} todos")
+        if len(tx.records) + len(event.plan.items) > MAX_TODOS:
+            problems.append(f"with this sub-plan there are more than {MAX_TODOS} todos")
     if problems or event.plan is None:
         because = f"the sub-plan of {record.id} cannot be carried out: {problems[0]}"
         rest(tx, record)
         escalate(tx, record, "sub-plan-unfit", because, exhausted=False)
         return
-    tx.live = tx.live.set(record.id, record.rank)
+    tx.live[record.id] = record.rank
     names = admit(tx, event.plan, event.digest, record.id, base_of(tx, record, event))
     record = tx.records[record.id]
     record = tx.put(record._replace(children=names, open_children=len(names)))
@@ -237,7 +238,5 @@ def _claim_more(tx: Transaction, name: str, files: tuple[str, ...]) -> None:
     if more == record.files:
         return
     if record.id in tx.live and not record.is_parent:
-        if record.files:
-            tx.claims = tx.claims.remove(record.id, record.files)
-        tx.claims = tx.claims.add(record.id, more)
+        tx.take_files_last(name)
     tx.put(record._replace(files=more))

@@ -24,6 +24,10 @@ DEFAULT_CRITERION_SECONDS = 300.0
 MAX_SECONDS = 7 * 24 * 3600.0
 """No limit in a plan may be longer than a week."""
 
+MAX_TODOS = 2_000
+"""The todos that a plan may have, those of its sub-plans included; so code may compare them pair by
+pair."""
+
 Id = Annotated[str, StringConstraints(pattern=ID_PATTERN, max_length=200)]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
 Line = Annotated[str, StringConstraints(min_length=1, max_length=10_000)]

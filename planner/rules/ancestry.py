@@ -1,4 +1,4 @@
-"""Which todos come before which, directly or not, answered fast for large plans."""
+"""Which todos come before which, directly or not."""
 
 from __future__ import annotations
 
@@ -11,19 +11,14 @@ if TYPE_CHECKING:
 
     from planner.model.plan import Todo
 
-MAX_TODOS = 20_000
-"""Of more todos than this, only direct dependencies are known: all pairs would not fit in memory."""
-
 
 class Ancestry:
     """What each todo waits for, in a plan without cycles. Unknown ids are passed over."""
 
     def __init__(self, items: Iterable[Todo]) -> None:
-        self._todos = {todo.id: todo for todo in items}
         self._before: dict[str, int] = {}
         self._bit: dict[str, int] = {}
-        self.complete = len(self._todos) <= MAX_TODOS
-        for todo in dependency_order(self._todos.values()) if self.complete else ():
+        for todo in dependency_order(items):
             before = 0
             for dependency in todo.dependencies:
                 if dependency in self._bit:
@@ -33,15 +28,10 @@ class Ancestry:
 
     def waits_for(self, todo_id: str, other: str) -> bool:
         """Whether a todo depends on another, directly or not."""
-        if todo_id in self._before and other in self._bit:
-            return bool(self._before[todo_id] >> self._bit[other] & 1)
-        todo = self._todos.get(todo_id)
-        return todo is not None and other in todo.dependencies
+        return other in self._bit and bool(self._before.get(todo_id, 0) >> self._bit[other] & 1)
 
     def implied(self, todo: Todo) -> Iterator[tuple[int, str, str]]:
         """Its dependencies that another of them waits for anyway: position, id, and that other."""
-        if len(todo.dependencies) < 2 or not self.complete:
-            return
         behind = 0
         for dependency in todo.dependencies:
             behind |= self._before.get(dependency, 0)

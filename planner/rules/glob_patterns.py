@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import takewhile
-from typing import TYPE_CHECKING
+from itertools import accumulate, takewhile
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 EVERYTHING = frozenset({"*", "**", "**/*", ".", "./", "./**", "./**/*", "*/**"})
 """Patterns that grant the whole root."""
 
 _WILDCARD = re.compile(r"[*?\[]")
-_PLAIN_PATH = re.compile(r"[^*?\[/.][^*?\[/]*+(?:/[^*?\[/.][^*?\[/]*+)*+")
-"""A path without wildcards, each of whose parts means something; those with a dot in front are let go."""
-_SINGLE = re.compile(r"[?\[]")
-_MAX_PARTS = 64
+
 MAX_LENGTH = 255
-"""Longer parts, and globs of more parts, are not compared: they may meet anything."""
+"""The longest name that common file systems allow, in characters; comparing two parts takes the product of
+their lengths."""
 
 
 def allowed(path: str, patterns: Iterable[str]) -> bool:
@@ -42,34 +41,38 @@ def matches(path: str, pattern: str) -> bool:
     return _regex(pattern).fullmatch("/" + plain(path)) is not None
 
 
-def may_meet(one: str, other: str) -> bool:
-    """Whether some path may be named by both globs."""
-    first, second = _parts(one), _parts(other)
-    if len(first) > _MAX_PARTS or len(second) > _MAX_PARTS:
-        return True
-    return _meet(first, second)
+def globs_overlap(one: str, other: str) -> bool:
+    """Return whether some path is named by both globs.
 
-
-def literal_start(pattern: str) -> tuple[str, ...]:
-    """The folders and names that every path of a glob begins with, as far as its text shows them.
-
-    Two globs may meet only where one's literal start begins with the other's.
+    Exact, except that a part of more than :data:`MAX_LENGTH` characters overlaps with any other.
     """
-    start = fixed_start(pattern)
-    parts = start.split("/") if start else ()
-    return tuple(takewhile(lambda part: not is_glob(part) and len(part) <= MAX_LENGTH, parts))
+    # Whatever a glob names, it names all that lies below. So what stands behind `**` in one glob may always
+    # stand below a path of the other, and only the parts before the first `**` can keep two globs apart.
+    for part, second in zip(_fixed_parts(one), _fixed_parts(other), strict=False):
+        if isinstance(part, str) and isinstance(second, str):
+            if part != second:
+                return False
+        elif not _parts_overlap(part, second):
+            return False
+    return True
 
 
-def fixed_start(pattern: str) -> str:
-    """The parts of a glob before its first ``**``: they alone decide which other globs it may meet.
+def literal_prefix(pattern: str) -> str:
+    """Return the text that every path of a glob begins with.
 
-    For whatever a glob names, it names all that lies below; so what stands behind ``**`` may always stand
-    below a path that the other one names.
+    Two globs can overlap only where the prefix of one begins with that of the other.
     """
-    if _PLAIN_PATH.fullmatch(pattern) and pattern.count("/") < _MAX_PARTS - 1:
-        return pattern
-    parts = _parts(pattern)
-    return "/".join(parts[: parts.index("**")]) if len(parts) <= _MAX_PARTS else ""
+    parts = takewhile(lambda part: part != "**" and len(part) <= MAX_LENGTH, _parts(pattern))
+    return _WILDCARD.split("/".join(parts), maxsplit=1)[0]
+
+
+@lru_cache(maxsize=8192)
+def _fixed_parts(pattern: str) -> tuple[str | _Tokens, ...]:
+    """Return the parts of a glob before its first ``**``: texts, and tokens where there are wildcards."""
+    return tuple(
+        _tokens(part) if is_glob(part) or len(part) > MAX_LENGTH else part
+        for part in takewhile(lambda part: part != "**", _parts(pattern))
+    )
 
 
 def seen_from_above(pattern: str, folder: str) -> str:
@@ -80,11 +83,6 @@ def seen_from_above(pattern: str, folder: str) -> str:
     if folder == "." or path in ("", "."):
         return folder if path in ("", ".") else path
     return f"{folder}/**/{path}" if "*" in path and "/" not in path else f"{folder}/{path}"
-
-
-def parts_meet(one: str, other: str) -> bool:
-    """Whether some name may be named by both of two parts, neither being ``**``."""
-    return _parts_meet(one, other)
 
 
 def plain(path: str) -> str:
@@ -119,82 +117,71 @@ def _regex(pattern: str) -> re.Pattern[str]:
 
 
 def _part_regex(part: str) -> str:
-    text = ""
-    for token in _tokens(part):
-        if token.startswith("*"):
-            text += "[^/]*"
-        elif token == "?" or (token.startswith("[") and len(token) > 2):
-            text += "[^/]"
-        else:
-            text += re.escape(token)
-    return text
+    return "".join("[^/]*" if token is None else token.regex for token in _tokens(part))
 
 
-def _tokens(part: str) -> list[str]:
-    """``*``, ``?``, classes and single characters. What a class holds is not looked at: it is any one."""
-    return re.findall(r"\*+|\?|\[!?\]?[^\]]*\]|.", part, re.DOTALL)
+@dataclass(frozen=True, slots=True)
+class _Characters:
+    """The characters that one place of a part may hold: those of the ranges, or all others."""
+
+    ranges: tuple[tuple[str, str], ...]
+    others: bool = False
+
+    def __contains__(self, code: int) -> bool:
+        held = any(ord(low) <= code <= ord(high) for low, high in self.ranges)
+        return code != ord("/") and held is not self.others
+
+    @property
+    def regex(self) -> str:
+        ranges = "".join(f"{re.escape(low)}-{re.escape(high)}" for low, high in self.ranges)
+        if self.others:
+            return f"[^/{ranges}]"
+        return f"(?!/)[{ranges}]" if ranges else "(?!)"
+
+    def overlaps(self, other: _Characters) -> bool:
+        # The least common character begins a range, follows one that is left out, or follows the slash,
+        # which no part holds.
+        edges = [
+            code for each in (*self.ranges, *other.ranges) for code in (ord(each[0]), ord(each[1]) + 1)
+        ]
+        return any(code in self and code in other for code in (1, ord("/") + 1, *edges))
 
 
-def _meet(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
-    """Two lists of parts, ``**`` being any number of parts."""
-    return _overlap(first, second, lambda part: part == "**", _parts_meet)
+_Tokens: TypeAlias = "tuple[_Characters | None, ...]"
+_TOKENS = re.compile(r"(?P<star>\*+)|(?P<any>\?)|\[(?P<not>!?+)(?P<held>\]?+[^\]]*)\]|.", re.DOTALL)
+_RANGES = re.compile(r"(.)(?:-(.))?", re.DOTALL)
 
 
-@lru_cache(maxsize=4096)
-def _parts_meet(one: str, other: str) -> bool:
-    if one == other or "*" in (one, other):
+def _tokens(part: str) -> _Tokens:
+    """Return what a part consists of: ``None`` for a star, else the characters of one place."""
+    return tuple(map(_token, _TOKENS.finditer(part)))
+
+
+def _token(found: re.Match[str]) -> _Characters | None:
+    if found["star"]:
+        return None
+    if found["any"]:
+        return _Characters((), others=True)
+    if found["held"] is None:
+        return _Characters(((found[0], found[0]),))
+    ranges = [(low, high or low) for low, high in _RANGES.findall(found["held"])]
+    return _Characters(tuple(each for each in ranges if each[0] <= each[1]), others=bool(found["not"]))
+
+
+@lru_cache(maxsize=8192)
+def _parts_overlap(one: str | _Tokens, other: str | _Tokens) -> bool:
+    """Return whether some name is named by both of two parts, neither being ``**``."""
+    first, second = (_tokens(each) if isinstance(each, str) else each for each in (one, other))
+    if len(first) > MAX_LENGTH or len(second) > MAX_LENGTH:
         return True
-    if len(one) > MAX_LENGTH or len(other) > MAX_LENGTH:
-        return True
-    if not _SINGLE.search(one + other):
-        return _starred_meet(one, other)
-    return _overlap(
-        tuple(_tokens(one)), tuple(_tokens(other)), lambda token: token.startswith("*"), _tokens_meet
-    )
-
-
-def _starred_meet(one: str, other: str) -> bool:
-    """Of parts that have no other wildcard than ``*``.
-
-    Where both have one, only the ends can differ: what stands between may always stand side by side.
-    """
-    (start, *first), (second_start, *second) = one.split("*"), other.split("*")
-    if first and second:
-        ends = (first[-1][::-1], second[-1][::-1])
-        return _begin_alike(start, second_start) and _begin_alike(*ends)
-    if not first and not second:
-        return one == other
-    name, (start, *rest) = (one, other.split("*")) if not first else (other, one.split("*"))
-    if len(rest) > 1:
-        pieces = map(re.escape, (start, *rest))
-        return re.fullmatch(".*".join(pieces), name, re.DOTALL) is not None
-    return name.startswith(start) and name.endswith(rest[0]) and len(name) >= len(start) + len(rest[0])
-
-
-def _begin_alike(one: str, other: str) -> bool:
-    return one.startswith(other) or other.startswith(one)
-
-
-def _tokens_meet(one: str, other: str) -> bool:
-    return one == other or any(token == "?" or len(token) > 2 for token in (one, other))
-
-
-def _overlap(
-    first: tuple[str, ...],
-    second: tuple[str, ...],
-    is_many: Callable[[str], bool],
-    meet: Callable[[str, str], bool],
-) -> bool:
-    """Whether two sequences can be the same one, where some elements stand for any number of others."""
-    row = [True] + [False] * len(second)
-    for at, other in enumerate(second):
-        row[at + 1] = row[at] and is_many(other)
-    for one in first:
-        below = [row[0] and is_many(one)]
-        for at, other in enumerate(second):
-            if is_many(one) or is_many(other):
+    # Each row tells of a beginning of the first part which beginnings of the second may be the same text.
+    row = [True, *accumulate((token is None for token in second), min)]
+    for token in first:
+        below = [row[0] and token is None]
+        for at, beside in enumerate(second):
+            if token is None or beside is None:
                 below.append(row[at + 1] or below[at])
             else:
-                below.append(row[at] and meet(one, other))
+                below.append(row[at] and token.overlaps(beside))
         row = below
     return row[-1]

@@ -2,111 +2,152 @@
 
 from __future__ import annotations
 
-from array import array
-from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from itertools import count, islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from planner.rules.dependencies import circle_among
-from planner.rules.file_claims import claimed_files
-from planner.rules.lots import Lots
+from planner.rules.file_claims import claimed_files, claims_overlap, grants_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from planner.model.plan import Todo
+    from planner.rules.file_claims import Grant
+
+MOST_OTHERS = 5
+"""So many of the todos that one is kept apart from are named."""
+
+
+class Apart(NamedTuple):
+    """A todo that may write one of the same files, and the globs of both that overlap."""
+
+    todo_id: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """One todo of a wave, and why it does not stand in the wave before."""
+
+    todo: Todo
+    files: tuple[str, ...]
+    after: tuple[str, ...] = ()
+    """What it depends on, of the wave before."""
+    apart_from: tuple[Apart, ...] = ()
+    """Todos of the wave before that may write one of its files, where it depends on none of them."""
 
 
 def waves(todos: Iterable[Todo]) -> tuple[tuple[str, ...], ...]:
-    """The ids of the todos, wave by wave; in each, by priority, then by place in the plan.
+    """Return the ids of the todos, wave by wave; in each, by priority, then by place in the plan.
 
     A todo stands in the first wave after all that it depends on in which no todo that was placed before it
     may write one of its files. Those that nothing keeps back are placed first, by priority, then those that
     wait for them. Dependencies that are not among the todos are passed over. Raises ``ValueError`` where
     todos depend on each other in a circle.
     """
-    items = tuple(todos)
-    names: list[str] = []
-    priorities: list[int] = []
-    dependencies: list[tuple[str, ...]] = []
-    claims: list[tuple[str, ...]] = []
-    # All that is wanted of a todo is read at once: a large plan does not fit into the processor's caches.
-    for todo in items:
-        names.append(todo.id)
-        priorities.append(todo.priority)
-        dependencies.append(todo.dependencies)
-        claims.append(claimed_files(todo))
-    graph, lots = _Graph(names, dependencies), Lots(claims)
-    earliest, wave_of = _zeros(len(names)), _zeros(len(names))
-    placed = 0
-    for place in graph.in_order(priorities):
-        wave = wave_of[place] = lots.take(place, earliest[place])
-        placed += 1
-        for dependent in graph.dependents(place):
-            earliest[dependent] = max(earliest[dependent], wave + 1)
-    if placed < len(names):
-        raise circle_among(items)
-    return _cut(names, wave_of, _by_priority(range(len(names)), priorities))
+    by_id = {todo.id: todo for todo in todos}
+    wave_of: dict[str, int] = {}
+    held: dict[str, dict[Grant, set[int]]] = {}
+    """By the prefix of a grant, the waves in which somebody has it."""
+    for todo in _by_level(by_id):
+        grants = grants_of(claimed_files(todo))
+        taken: set[int] = set()
+        for grant in grants:
+            prefix = grant.prefix
+            # Written out, for this is done for every pair: 18 million times for 2,000 todos of three files.
+            near = [held[each] for each in held if each.startswith(prefix) or prefix.startswith(each)]
+            taken.update(
+                *(those for each in near for other, those in each.items() if grant.overlaps(other))
+            )
+        first = 1 + max((wave_of[each] for each in todo.dependencies if each in wave_of), default=-1)
+        wave = wave_of[todo.id] = next(number for number in count(first) if number not in taken)
+        for grant in grants:
+            held.setdefault(grant.prefix, {}).setdefault(grant, set()).add(wave)
+    found: list[list[str]] = [[] for _ in range(1 + max(wave_of.values(), default=-1))]
+    for todo in sorted(by_id.values(), key=lambda each: each.priority):
+        found[wave_of[todo.id]].append(todo.id)
+    return tuple(map(tuple, found))
 
 
-def _cut(names: Sequence[str], wave_of: Sequence[int], order: Sequence[int]) -> tuple[tuple[str, ...], ...]:
-    """The names wave by wave, in each in the given order."""
-    in_waves = sorted(order, key=wave_of.__getitem__)
-    ordered = [names[place] for place in in_waves]
-    ends = [end for end in range(1, len(ordered)) if wave_of[in_waves[end - 1]] != wave_of[in_waves[end]]]
-    bounds = [0, *ends, len(ordered)] if ordered else []
-    return tuple(tuple(ordered[start:end]) for start, end in pairwise(bounds))
+def _by_level(by_id: Mapping[str, Todo]) -> Iterator[Todo]:
+    """Yield every todo after those that it depends on, level by level, each level by priority."""
+    pending = dict(by_id)
+    while pending:
+        level = [todo for todo in pending.values() if pending.keys().isdisjoint(todo.dependencies)]
+        if not level:
+            raise circle_among(by_id.values())
+        yield from sorted(level, key=lambda todo: todo.priority)
+        for todo in level:
+            del pending[todo.id]
 
 
-def _by_priority(places: Iterable[int], priorities: Sequence[int]) -> list[int]:
-    return sorted(sorted(places), key=priorities.__getitem__)
+def placed_in_waves(todos: Iterable[Todo]) -> tuple[tuple[Placed, ...], ...]:
+    """Return the waves of todos with the reasons. Raises ``ValueError`` as :func:`waves` does."""
+    by_id = {todo.id: todo for todo in todos}
+    found = waves(by_id.values())
+    return tuple(
+        tuple(_placed(by_id[todo_id], before, by_id) for todo_id in wave)
+        for before, wave in zip(({}, *map(dict.fromkeys, found)), found, strict=False)
+    )
 
 
-def _zeros(count: int) -> array[int]:
-    return array("q", bytes(8 * count))
+def _placed(todo: Todo, before: Collection[str], by_id: Mapping[str, Todo]) -> Placed:
+    files = claimed_files(todo)
+    after = tuple(each for each in dict.fromkeys(todo.dependencies) if each in before)
+    apart = (
+        Apart(each, _overlapping(files, others))
+        for each in (() if after else before)
+        if claims_overlap(files, others := claimed_files(by_id[each]))
+    )
+    return Placed(todo=todo, files=files, after=after, apart_from=tuple(islice(apart, MOST_OTHERS)))
 
 
-class _Graph:
-    """What depends on what, by the places of the todos in the plan.
+def _overlapping(files: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the globs of either that overlap one of the other, each once."""
+    return tuple(
+        dict.fromkeys(
+            pattern
+            for one in grants_of(files)
+            for other in grants_of(others)
+            if one.overlaps(other)
+            for pattern in (one.pattern, other.pattern)
+        )
+    )
 
-    All of it stands in a few arrays of numbers: a list for each todo would take most of the time.
+
+def to_be_worked_on(
+    items: Iterable[Todo], children: Mapping[str, Sequence[str]], done: Collection[str]
+) -> tuple[Todo, ...]:
+    """Return the todos that somebody has to work on.
+
+    None that is done; no parent whose todos are known (``children``); and none that has a branch, which is
+    worked on in its place. Whoever depends on one of these depends on those that are worked on for it.
     """
+    by_id = {todo.id: todo for todo in items}
+    instead = dict(children)
+    for todo in by_id.values():
+        repaired = todo.parent_id
+        if repaired in by_id and repaired not in children and repaired not in todo.dependencies:
+            instead[repaired] = (*instead.get(repaired, ()), todo.id)
+    last = {todo_id: tuple(_last_of(todo_id, by_id, instead)) for todo_id in instead}
+    return tuple(
+        _with_dependencies(todo, last) if any(each in last for each in todo.dependencies) else todo
+        for todo in by_id.values()
+        if todo.id not in instead and todo.id not in done and todo.parent_id not in done
+    )
 
-    def __init__(self, names: Sequence[str], dependencies: Sequence[tuple[str, ...]]) -> None:
-        place_of = {name: place for place, name in enumerate(names)}
-        befores, afters = array("q"), array("q")
-        for place, names_before in enumerate(dependencies):
-            for name in names_before if len(names_before) < 2 else dict.fromkeys(names_before):
-                before = place_of.get(name)
-                if before is not None:
-                    befores.append(before)
-                    afters.append(place)
-        self._waits_for = _zeros(len(names))
-        counts = _zeros(len(names) + 1)
-        for before, after in zip(befores, afters, strict=True):
-            self._waits_for[after] += 1
-            counts[before + 1] += 1
-        self._starts = array("q", accumulate(counts))
-        """Where the dependents of each todo begin."""
-        self._dependents = _zeros(len(befores))
-        ends = self._starts[:]
-        for before, after in zip(befores, afters, strict=True):
-            self._dependents[ends[before]] = after
-            ends[before] += 1
 
-    def dependents(self, place: int) -> Sequence[int]:
-        """The todos that depend on a todo, each once."""
-        return self._dependents[self._starts[place] : self._starts[place + 1]]
+def _last_of(
+    todo_id: str, by_id: Mapping[str, Todo], instead: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    """Those that are worked on in place of a todo, without those that another one of them waits for."""
+    waited_for = {each for other in instead[todo_id] for each in by_id[other].dependencies}
+    for other in instead[todo_id]:
+        if other not in waited_for:
+            yield from _last_of(other, by_id, instead) if other in instead else (other,)
 
-    def in_order(self, priorities: Sequence[int]) -> Iterator[int]:
-        """Every todo after those that it depends on, level by level; those on or behind a circle never."""
-        waits_for = self._waits_for[:]
-        level = [place for place, count in enumerate(waits_for) if not count]
-        while level:
-            following: list[int] = []
-            for place in _by_priority(level, priorities):
-                yield place
-                for dependent in self.dependents(place):
-                    waits_for[dependent] -= 1
-                    if not waits_for[dependent]:
-                        following.append(dependent)
-            level = following
+
+def _with_dependencies(todo: Todo, last: Mapping[str, Sequence[str]]) -> Todo:
+    expanded = (name for each in todo.dependencies for name in last.get(each, (each,)))
+    return todo.model_copy(update={"dependencies": tuple(dict.fromkeys(expanded))})

@@ -64,7 +64,7 @@ def test_all_that_is_wrong_with_a_plan_is_said_at_once():
 
 
 def test_a_plan_has_only_so_many_todos(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("planner.engine.MOST_TODOS", 1)
+    monkeypatch.setattr("planner.engine.MAX_TODOS", 1)
 
     state = Engine.start(plan_of(todo("t1"), todo("t2")), at=START)
 

@@ -1,7 +1,8 @@
-"""Which todos may write the same files: what the index finds is what comparing each with each finds."""
+"""Which files a todo may write, and which two todos may write the same."""
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -9,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.plan import Todo
-from planner.rules.file_claims import FileClaims, claimed_files, grants_of, may_collide
-from planner.rules.glob_patterns import allowed, fixed_start, literal_start, may_meet, parts_meet
+from planner.rules.file_claims import claimed_files, claims_overlap, grants_of
+from planner.rules.glob_patterns import allowed, globs_overlap, literal_prefix, matches
 
 PARTS = st.sampled_from(
     [
@@ -42,66 +43,69 @@ def a_todo(**keys: Any) -> Todo:
     return Todo.model_validate({"id": "t1", "title": "A todo", **keys})
 
 
-@given(one=GLOBS, other=GLOBS)
-def test_the_parts_before_the_first_double_star_decide_whether_two_globs_meet(one: str, other: str) -> None:
-    first, second = ([part for part in fixed_start(each).split("/") if part] for each in (one, other))
-    pairs = zip(first, second, strict=False)
-    assert all(parts_meet(*pair) for pair in pairs) == may_meet(one, other)
+SHORT_PATHS = [
+    "/".join(names) for size in (1, 2, 3) for names in product(("a", "b", "ab", "ba", "!"), repeat=size)
+]
+SHORT_GLOBS = st.lists(
+    st.sampled_from(
+        ["**", "a", "b", "*", "?", "a*", "*b", "??", "[ab]", "[!a]", "[b-z]", "[!!]", "a[b]", "[]", "["]
+    ),
+    min_size=1,
+    max_size=3,
+).map("/".join)
+
+
+@given(one=SHORT_GLOBS, other=SHORT_GLOBS)
+def test_globs_overlap_where_a_short_path_is_named_by_both(one: str, other: str) -> None:
+    both = [path for path in SHORT_PATHS if matches(path, one) and matches(path, other)]
+    if both:
+        assert globs_overlap(one, other), both[0]
+
+
+@pytest.mark.parametrize("alphabet", [("a", "b", "*"), ("a", "?", "*"), ("[ab]", "[!a]", "*", "b")])
+def test_two_names_with_wildcards_overlap_exactly_where_a_name_fits_both(alphabet: tuple[str, ...]) -> None:
+    names = ["".join(letters) for size in range(1, 7) for letters in product("abc", repeat=size)]
+    parts = ["".join(tokens) for size in (1, 2, 3) for tokens in product(alphabet, repeat=size)]
+    fits = {part: {name for name in names if matches(f"x/{name}", f"x/{part}")} for part in parts}
+    for one, other in product(parts, repeat=2):
+        assert globs_overlap(f"x/{one}", f"x/{other}") is bool(fits[one] & fits[other]), (one, other)
+
+
+@pytest.mark.parametrize(
+    ("part", "names"),
+    [
+        ("[ab]", "ab"),
+        ("[!ab]", "cz0-!^]"),
+        ("[a-c]", "abc"),
+        ("[c-a]", ""),
+        ("[!c-a]", "abcz0-!^]"),
+        ("[]a]", "a]"),
+        ("[!]]", "abcz0-!^"),
+        ("[a-]", "a-"),
+        ("[.-0]", "0"),
+        ("[^a]", "a^"),
+    ],
+)
+def test_a_class_names_the_characters_that_it_holds(part: str, names: str) -> None:
+    glob = f"x/{part}"
+    for each in "abcz0-!^]":
+        assert matches(f"x/{each}", glob) is (each in names)
+        assert globs_overlap(f"x/{each}", glob) is (each in names)
+    assert not matches("x/a/y", f"x/a{part}y")
+    assert not matches("x/ab", glob)
 
 
 @given(one=GLOBS, other=GLOBS)
-def test_globs_that_meet_begin_alike(one: str, other: str) -> None:
-    if may_meet(one, other):
-        assert all(a == b for a, b in zip(literal_start(one), literal_start(other), strict=False))
+def test_of_two_globs_that_overlap_one_prefix_begins_with_the_other(one: str, other: str) -> None:
+    first, second = literal_prefix(one), literal_prefix(other)
+    if globs_overlap(one, other):
+        assert first.startswith(second) or second.startswith(first)
 
 
 @given(one=LISTS, other=LISTS, path=st.lists(PARTS, min_size=1, max_size=4).map("/".join))
 def test_a_path_that_both_may_write_makes_a_conflict(one: list[str], other: list[str], path: str) -> None:
     if allowed(path, one) and allowed(path, other):
-        assert may_collide(one, other)
-
-
-@given(data=st.data())
-def test_the_index_finds_what_comparing_each_with_each_finds(data: st.DataObject) -> None:
-    claims, held = FileClaims(), dict[tuple[str, tuple[str, ...]], None]()
-    ids = st.sampled_from(["t1", "t2", "t3", "t4"])
-    for _ in range(data.draw(st.integers(0, 8))):
-        if held and data.draw(st.booleans()):
-            key = data.draw(st.sampled_from(list(held)))
-            claims = claims.remove(*key)
-            del held[key]
-        else:
-            key = (data.draw(ids), tuple(data.draw(LISTS)))
-            claims = claims.add(*key)
-            held.setdefault(key)
-    asked = data.draw(LISTS)
-    expected = tuple(dict.fromkeys(name for name, patterns in held if may_collide(patterns, asked)))
-    assert claims.conflicts(asked) == expected
-    assert claims.is_free(asked) == (not expected)
-    assert len(claims) == len(held)
-
-
-@given(lists=st.lists(LISTS, max_size=6))
-def test_claims_that_are_taken_back_leave_nothing_behind(lists: list[list[str]]) -> None:
-    before = FileClaims().add("kept", ("src/**",))
-    claims = before
-    for number, patterns in enumerate(lists):
-        claims = claims.add(f"t{number}", patterns)
-    for number, patterns in enumerate(lists):
-        claims = claims.remove(f"t{number}", patterns)
-    assert claims._root == before._root
-    assert before.conflicts(("src/a.py",)) == ("kept",)
-
-
-def test_a_value_stays_as_it_is_when_another_is_made_of_it() -> None:
-    empty = FileClaims()
-    one = empty.add("t1", ("a.py",))
-    both = one.add("t2", ("b.py",))
-    assert one.add("t1", ("a.py",)) is one
-    assert one.remove("t9", ("a.py",)) is one
-    assert [len(each) for each in (empty, one, both, both.remove("t1", ("a.py",)))] == [0, 1, 2, 1]
-    assert both.conflicts(("a.py", "b.py")) == ("t1", "t2")
-    assert one.conflicts(("b.py",)) == ()
+        assert claims_overlap(tuple(one), tuple(other))
 
 
 @pytest.mark.parametrize(
@@ -125,8 +129,8 @@ def test_a_value_stays_as_it_is_when_another_is_made_of_it() -> None:
 def test_what_a_list_takes_out_again_is_nobodys_conflict(
     one: list[str], other: list[str], collide: bool
 ) -> None:
-    assert may_collide(one, other) is may_collide(other, one) is collide
-    assert (FileClaims().add("t1", one).conflicts(other) == ("t1",)) is collide
+    assert claims_overlap(tuple(one), tuple(other)) is collide
+    assert claims_overlap(tuple(other), tuple(one)) is collide
 
 
 def test_only_exclusions_that_can_take_something_out_are_kept() -> None:

@@ -12,6 +12,7 @@ import pytest
 from planner.edges.nodes import of_yaml as yaml_nodes
 from planner.edges.plan_file import load_plan
 from planner.errors import PlanFileError
+from planner.model.plan import MAX_TODOS
 
 HEAD = "todo_list_id: p\nitems:\n- {id: a, title: A}\n"
 
@@ -184,3 +185,14 @@ def test_a_makefile_of_spaces_is_read_at_once(tmp_path: Path) -> None:
     start = time.perf_counter()
     load_plan(tmp_path / "plan.yaml")
     assert time.perf_counter() - start < 60
+
+
+def test_a_plan_of_too_many_todos_is_refused_at_the_first_that_is_too_many(tmp_path: Path) -> None:
+    items = [f"- {{id: t{number}, title: A}}\n" for number in range(MAX_TODOS + 1)]
+    path = tmp_path / "plan.yaml"
+    path.write_text("todo_list_id: p\nitems:\n" + "".join(items[:-1]))
+    assert len(load_plan(path).plan.items) == MAX_TODOS
+    fault = fault_of_bytes(tmp_path, ("todo_list_id: p\nitems:\n" + "".join(items)).encode())
+    assert fault == (
+        ":2003:3 items[2000]: the plan has 2,001 todos, more than 2,000; make several plans of it"
+    )

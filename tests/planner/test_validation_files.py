@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from validation_samples import GOOD_TEST, findings, only, rules, todo
 
-from planner.rules.glob_patterns import allowed, matches, may_meet
+from planner.rules.glob_patterns import allowed, globs_overlap, matches
 
 CONTRACT = json.dumps({"contract_version": 1, "module": "m", "functions": [{"name": "f"}]})
 FILES = {"t.py": GOOD_TEST, "u.py": GOOD_TEST, "c.json": CONTRACT, "src/a.py": "x = 1\n", "data.json": "1"}
@@ -275,12 +275,12 @@ def test_later_patterns_take_out_and_put_in_again() -> None:
         ("**/secret", "src/**", True),
         ("a?c", "abc", True),
         ("a?c", "abd", False),
-        ("a" + "/a" * 70, "b", True),
+        ("a" + "/a" * 70, "b", False),
     ],
 )
 def test_whether_globs_can_meet(one: str, other: str, expected: bool) -> None:
-    assert may_meet(one, other) is expected
-    assert may_meet(other, one) is expected
+    assert globs_overlap(one, other) is expected
+    assert globs_overlap(other, one) is expected
 
 
 _PARTS = st.sampled_from(["a", "b", "a*", "?", "**", "*", "[ab]"])
@@ -290,4 +290,4 @@ _PARTS = st.sampled_from(["a", "b", "a*", "?", "**", "*", "[ab]"])
 def test_a_path_that_both_globs_name_lets_them_meet(parts: list[str], names: list[str]) -> None:
     pattern, path = "/".join(parts), "/".join(names)
     if matches(path, pattern):
-        assert may_meet(pattern, path)
+        assert globs_overlap(pattern, path)

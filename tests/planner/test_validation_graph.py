@@ -135,19 +135,6 @@ def test_ancestry_agrees_with_a_walk_over_the_graph(edges: list[set[int]]) -> No
         assert implied == {d for d in each.dependencies if any(d in walk(o) for o in each.dependencies)}
 
 
-def test_of_huge_plans_only_direct_dependencies_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planner.rules.ancestry.MAX_TODOS", 2)
-    names = ("a", "b", "c")
-    todos = [Todo(id=n, title="T", dependencies=names[max(0, at - 1) : at]) for at, n in enumerate(names)]
-    ancestry = Ancestry(todos)
-    assert (ancestry.waits_for("b", "a"), ancestry.waits_for("c", "a"), ancestry.complete) == (
-        True,
-        False,
-        False,
-    )
-    assert list(ancestry.implied(todos[2])) == []
-
-
 STEPS = (
     ("t1", "Data Loading Integration", "coder"),
     ("t2", "Indicator & Candle Patterns", "architect"),

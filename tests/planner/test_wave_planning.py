@@ -12,7 +12,7 @@ from planner_command import Command, done, failed, with_test
 
 from planner.model.plan import Todo
 from planner.rules.glob_patterns import matches, seen_from_above
-from planner.rules.wave_planning import placed_in_waves, to_be_worked_on
+from planner.rules.waves import placed_in_waves, to_be_worked_on
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import pytest
@@ -10,10 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.plan import Todo
-from planner.rules import lots
-from planner.rules.file_claims import claimed_files, may_collide
-from planner.rules.glob_patterns import fixed_start, matches, may_meet, parts_meet
-from planner.rules.meeting_globs import meetings
+from planner.rules.file_claims import claimed_files, claims_overlap
 from planner.rules.waves import waves
 
 PARTS = st.sampled_from(
@@ -37,8 +33,6 @@ PARTS = st.sampled_from(
     ]
 )
 GLOBS = st.lists(PARTS, min_size=1, max_size=3).map("/".join)
-STARRED = ["".join(letters) for size in (1, 2, 3) for letters in product("ab*", repeat=size)]
-NAMES = ["".join(letters) for size in range(1, 7) for letters in product("ab", repeat=size)]
 LISTS = st.none() | st.lists(st.builds(str.__add__, st.sampled_from(["", "", "", "!"]), GLOBS), max_size=3)
 
 
@@ -79,9 +73,9 @@ def test_each_todo_stands_in_the_first_wave_that_is_open_to_it(todos: list[Todo]
         mine = wave_of[todo.id]
         assert all(number < mine for number in before)
         others = [each for each in found[mine] if each != todo.id]
-        assert not any(may_collide(files[todo.id], files[each]) for each in others)
+        assert not any(claims_overlap(files[todo.id], files[each]) for each in others)
         for number in range(max(before, default=-1) + 1, mine):
-            assert any(may_collide(files[todo.id], files[each]) for each in found[number])
+            assert any(claims_overlap(files[todo.id], files[each]) for each in found[number])
 
 
 @given(todos=plans())
@@ -89,52 +83,6 @@ def test_a_wave_is_in_the_order_of_priority_then_of_the_plan(todos: list[Todo]) 
     rank = {todo.id: (todo.priority, place) for place, todo in enumerate(todos)}
     for wave in waves(todos):
         assert list(wave) == sorted(wave, key=rank.__getitem__)
-
-
-@given(globs=st.lists(GLOBS, max_size=12))
-def test_the_globs_that_meet_are_found_without_comparing_each_with_each(globs: list[str]) -> None:
-    starts = dict.fromkeys(map(fixed_start, globs))
-    found = list(meetings({start: number for number, start in enumerate(starts)}))
-    expected = {
-        frozenset((one, other))
-        for one, start in enumerate(starts)
-        for other, second in enumerate(starts)
-        if other < one and may_meet(f"{start}/**", f"{second}/**")
-    }
-    assert len(found) == len(expected)
-    assert {frozenset(pair) for pair in found} == expected
-
-
-@pytest.mark.parametrize(
-    ("start", "end"), [("test_{}_", ".py"), ("a_", "_{}.py"), ("", "_{}.py"), ("x{}", "")]
-)
-def test_many_globs_that_differ_at_one_end_are_told_apart(start: str, end: str) -> None:
-    globs = [f"{start.format(number)}*{end.format(number)}" for number in range(20)]
-    globs += [f"{start.format(number)}_{end.format(number)}" for number in range(15)]
-    found = {frozenset(pair) for pair in meetings({f"src/{glob}": at for at, glob in enumerate(globs)})}
-    assert found == {
-        frozenset((one, other))
-        for one in range(len(globs))
-        for other in range(one)
-        if may_meet(f"src/{globs[one]}", f"src/{globs[other]}")
-    }
-
-
-def test_two_wildcards_meet_where_a_name_fits_both() -> None:
-    fits = {part: {name for name in NAMES if matches(f"x/{name}", f"x/{part}")} for part in STARRED}
-    for one, other in product(STARRED, repeat=2):
-        assert parts_meet(one, other) is bool(fits[one] & fits[other]), (one, other)
-
-
-def test_of_globs_that_meet_by_the_million_each_stands_for_its_folder(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(lots, "_MOST_PAIRS", 2)
-    monkeypatch.setattr(lots, "_MOST_PAIRS_EACH", 0)
-    todos = [a_todo(f"t{number}", files=[f"src/*_{number}_*", "!src/x"]) for number in range(3)]
-    other = [a_todo("apart", files=["src/a/b.py"]), a_todo("elsewhere", files=["docs/*_1"])]
-    assert waves([*todos[:2], *other]) == (("t0", "apart", "elsewhere"), ("t1",))
-    assert waves([*todos, *other]) == (("t0", "elsewhere"), ("t1",), ("t2",), ("apart",))
 
 
 @pytest.mark.parametrize(

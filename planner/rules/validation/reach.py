@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from planner.model.plan import RiskLevel
 from planner.model.taxonomy import Role
-from planner.rules.glob_patterns import EVERYTHING, allowed, is_glob, may_meet, plain
+from planner.rules.glob_patterns import EVERYTHING, allowed, globs_overlap, is_glob, plain
 from planner.rules.validation.facts import Facts, Found, is_branch, listed, named_fixture
 from planner.rules.validation.having_tests import makers_of
 from planner.rules.validation.project import Kind
@@ -151,7 +150,7 @@ def _protected(facts: Facts, index: int, todo: Todo, patterns: tuple[str, ...]) 
         if pattern.startswith("!"):
             continue
         for guard in facts.plan.metadata.protected_files[:_MAX_PATTERNS]:
-            if _meet(pattern, guard) and not _named(guard, excluded):
+            if globs_overlap(pattern, guard) and not _named(guard, excluded):
                 yield Found(
                     "protected-and-allowed",
                     ("items", index, "allowed_files", position),
@@ -160,11 +159,6 @@ def _protected(facts: Facts, index: int, todo: Todo, patterns: tuple[str, ...]) 
                     f"add \"!{guard}\" to the allowed_files of '{todo.id}', or narrow '{pattern}'",
                 )
                 break
-
-
-@lru_cache(maxsize=4096)
-def _meet(one: str, other: str) -> bool:
-    return may_meet(one, other)
 
 
 def _risk(index: int, todo: Todo) -> Iterator[Found]:
