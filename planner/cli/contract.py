@@ -14,7 +14,7 @@ from planner.cli.ending import Status, UsageMistake, ends
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.edges.contracts.source import Written
+    from planner.contracts.generation import Written
     from planner.model.contract import Contract, ContractDifference
 
 RootOption = Annotated[
@@ -50,8 +50,8 @@ def write(
     ] = False,
 ) -> int:
     """Make a contract of what a module defines now."""
-    from planner.edges.contracts.file import render_contract, write_contract_file
-    from planner.edges.contracts.source import write_contract
+    from planner.contracts.file import render_contract, write_contract_file
+    from planner.contracts.generation import write_contract
 
     _refuse_strange(module, root)
     if force and output is None:
@@ -88,8 +88,8 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> int:
     """Compare a contract with the code, and say each difference."""
-    from planner.edges.contracts.comparison import compare_contract
-    from planner.edges.contracts.file import read_contract_file
+    from planner.contracts.comparison import compare_contract
+    from planner.contracts.file import read_contract_file
 
     promised = read_contract_file(file)
     _refuse_strange(promised.module, root)

@@ -6,9 +6,9 @@ import ast
 import warnings
 from typing import TYPE_CHECKING
 
+from planner.contracts.signatures import render_signature
 from planner.edges.project.confinement import Confinement
 from planner.model.contract import FunctionContract, ParameterContract, ParameterKind
-from planner.rules.contracts.signatures import render_signature
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.edges.contracts.comparison import compare_contract
-from planner.edges.contracts.file import read_contract_file
+from planner.contracts.comparison import compare_contract
+from planner.contracts.file import read_contract_file
 from planner.errors import ContractFileError
 from planner.model.contract import ContractDifference
 from planner.model.evidence import ContractFact, Evidence, ExceptionFact

@@ -41,9 +41,9 @@ def _promised(callee: str, contract_path: str | None, root: Path) -> str | None:
     if contract_path is None:
         return None
     # Only such a failure pays for reading the contract.
-    from planner.edges.contracts.file import read_contract_file
+    from planner.contracts.file import read_contract_file
+    from planner.contracts.signatures import render_signature
     from planner.errors import ContractFileError
-    from planner.rules.contracts.signatures import render_signature
 
     try:
         contract = read_contract_file(Path(contract_path), root=root)

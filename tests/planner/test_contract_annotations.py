@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.rules.contracts.annotations import Likeness, Names, compare_annotations, compare_defaults
+from planner.contracts.annotations import Likeness, Names, compare_annotations, compare_defaults
 
 NAMES = Names(
     imported={"pd": "pandas", "List": "typing.List", "Opt": "typing.Optional", "np": "numpy"},

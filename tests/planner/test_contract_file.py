@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.edges.contracts.file import (
+from planner.contracts.file import (
     MAX_BYTES,
     read_contract_file,
     render_contract,

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.edges.contracts import modules as contract_modules
-from planner.edges.contracts.comparison import compare_contract
-from planner.edges.contracts.file import render_contract
-from planner.edges.contracts.source import read_contract, write_contract
+from planner.contracts import modules as contract_modules
+from planner.contracts.comparison import compare_contract
+from planner.contracts.file import render_contract
+from planner.contracts.generation import write_contract
+from planner.contracts.signatures import render, render_signature
 from planner.errors import ModuleSourceError
 from planner.model.contract import Contract, ContractDifference
-from planner.rules.contracts.signatures import render, render_signature
 
 
 class Project:
@@ -34,7 +34,7 @@ class Project:
         return self
 
     def signatures(self, module: str = "m", **options: Any) -> list[str]:
-        contract = read_contract(module, self.root, **options)
+        contract = contract_of(module, self.root, **options)
         methods = [f"{each.name}.{render(one)}" for each in contract.classes for one in each.methods]
         return [*map(render, contract.functions), *methods]
 
@@ -45,6 +45,10 @@ class Project:
     def function(self, name: str, *parameters: str, **more: Any) -> tuple[ContractDifference, ...]:
         promised = {"name": name, "parameters": [{"name": each} for each in parameters], **more}
         return self.differences(functions=[promised])
+
+
+def contract_of(module: str, root: Path, **options: Any) -> Contract:
+    return write_contract(module, root, **options).contract
 
 
 @pytest.fixture
@@ -88,7 +92,7 @@ def test_only_public_names_are_taken_in_unless_all_are_asked_for(project: Projec
         "Shown.__init__()",
         "Shown.__len__()",
     ]
-    contract = read_contract("m", project.root, private=True)
+    contract = contract_of("m", project.root, private=True)
     assert [each.name for each in contract.functions] == ["shown", "_hidden"]
     assert [each.name for each in contract.classes] == ["Shown", "_Hidden"]
     assert len(contract.classes[0].methods) == 4
@@ -131,7 +135,7 @@ def test_classes_are_written_with_bases_methods_properties_and_inner_classes(pro
             open: float
             close: float = 0.0
     """
-    strategy, inner, candle = read_contract("m", project.write(m=source).root).classes
+    strategy, inner, candle = contract_of("m", project.write(m=source).root).classes
     assert strategy.bases == ("Base[int]", "abc.ABC")
     assert [render(each) for each in strategy.methods] == [
         "run(x: int) -> None",
@@ -196,7 +200,7 @@ def test_a_module_that_cannot_be_read_is_one_line(project: Project, source: str 
     if source is not None:
         project.write(m=source)
     with pytest.raises(ModuleSourceError, match=r"^[^\n]*$") as caught:
-        read_contract("m", project.root)
+        contract_of("m", project.root)
     assert said in str(caught.value)
 
 
@@ -274,7 +278,7 @@ def test_a_module_that_is_not_there_is_told_with_what_is(
     (project.root / "fast.cpython-311-x86_64-linux-gnu.so").write_bytes(b"\x7fELF")
     (project.root / "stub.pyi").write_text("def f(): ...")
     with pytest.raises(ModuleSourceError) as caught:
-        read_contract(module, project.root)
+        contract_of(module, project.root)
     assert said in str(caught.value)
 
 
@@ -326,7 +330,7 @@ def test_a_stub_lends_its_annotations_and_nothing_else(project: Project) -> None
 def test_a_long_sum_hides_nothing(project: Project) -> None:
     source = f"x = {' + '.join(['1'] * 900)}\ndef f(a={' + '.join(['1'] * 300)}): ...\nclass C: y = x\n"
     assert project.write(m=source).function("f", "a") == ()
-    assert [each.name for each in read_contract("m", project.root).classes] == ["C"]
+    assert [each.name for each in contract_of("m", project.root).classes] == ["C"]
 
 
 def test_an_annotation_that_cannot_be_resolved_is_not_lost(project: Project) -> None:
@@ -654,7 +658,7 @@ def test_a_contract_that_is_made_of_code_is_kept_by_it(tmp_path: Path, functions
     made = write_contract("m", tmp_path, private=True)
     assert made.left_out == ()
     assert compare_contract(made.contract, tmp_path) == ()
-    assert render_contract(made.contract) == render_contract(read_contract("m", tmp_path, private=True))
+    assert render_contract(made.contract) == render_contract(contract_of("m", tmp_path, private=True))
     names = [each.name for each in made.contract.functions]
     names += [each.name for each in made.contract.classes[1].methods]
     assert sorted(names) == sorted(functions)
@@ -666,7 +670,7 @@ def test_a_change_of_one_signature_names_that_function_alone(
     tmp_path: Path, functions: dict[str, Any], data: st.DataObject
 ) -> None:
     (tmp_path / "m.py").write_text(module(functions))
-    made = read_contract("m", tmp_path, private=True)
+    made = contract_of("m", tmp_path, private=True)
     name = data.draw(st.sampled_from(sorted(functions)))
     parameters, returns, is_async, is_method = functions[name]
     changes: list[tuple[Any, ...]] = [

@@ -1,0 +1,244 @@
+"""Comparing annotations and defaults by what they mean, not by how they are spelled.
+
+``pd.Series`` is ``pandas.Series`` where the module imports it so, ``Optional[X]`` is ``X | None``, and
+quotes do not matter. What cannot be resolved is said to be so, because it must never count as a mismatch.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+MAX_ALIASES = 5
+"""How many aliases a name of a type is followed through."""
+
+_Meaning: TypeAlias = "str | tuple[_Meaning, ...] | frozenset[_Meaning]"
+"""A full name; an operator or a generic type with what it is applied to; the members of a union."""
+
+
+class Likeness(Enum):
+    """How two pieces of source compare."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    UNKNOWN = "unknown"
+    """One of them names what cannot be resolved without running the code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the names in a module or a class stand for."""
+
+    imported: Mapping[str, str]
+    """Local name to full dotted name."""
+    defined: frozenset[str]
+    """Classes and functions that the module defines: they are what they are."""
+    assigned: frozenset[str]
+    """Other names of the module: a type variable, a constant. What they stand for is not known."""
+    module: str
+    aliases: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of those that are bound once, to a type or a plain value, its source: ``Price = float``."""
+    is_open: bool = False
+    """The module may have names that its source does not show."""
+
+    def resolve(self, name: str) -> str | None:
+        """Return the full name of a dotted name, or ``None`` where nothing is known of it."""
+        head, dot, rest = name.partition(".")
+        if head in self.imported:
+            full = f"{self.imported[head]}{dot}{rest}"
+        elif head in self.defined:
+            full = f"{self.module}.{name}"
+        elif head in self.assigned:
+            return None
+        elif head in _CUSTOMARY:
+            full = f"{_CUSTOMARY[head]}{dot}{rest}"
+        elif hasattr(builtins, head) and not dot:
+            full = head
+        else:
+            return None
+        return _SAME_AS.get(full, full)
+
+
+def compare_annotations(expected: str, actual: str, names: Names) -> Likeness:
+    """Return whether two annotations mean the same type, as far as that can be told from the source."""
+    left, right = _Reader(names), _Reader(names)
+    try:
+        wanted, found = left.read(expected), right.read(actual)
+        if wanted == found:
+            return Likeness.SAME
+        if left.unresolved or right.unresolved:
+            return Likeness.UNKNOWN
+        # A bare name of which nothing is known is any full name that ends with it.
+        loose = sorted(left.loose)
+        if loose and wanted == _renamed(
+            found, lambda name: next((each for each in loose if name.endswith(f".{each}")), name)
+        ):
+            return Likeness.SAME
+        if right.loose and names.is_open:
+            return Likeness.UNKNOWN
+        # One library gives its types by several paths: pandas.Series is pandas.core.series.Series.
+        same_ends = _renamed(wanted, _ends) == _renamed(found, _ends)
+        return Likeness.UNKNOWN if same_ends else Likeness.DIFFERENT
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _compare_texts(expected, actual)
+
+
+def compare_defaults(expected: str, actual: str, names: Names | None = None) -> Likeness:
+    """Return whether two defaults are the same value. A constant in the code is its value."""
+    try:
+        wanted, found = (ast.parse(each.strip(), mode="eval").body for each in (expected, actual))
+        if ast.dump(wanted) == ast.dump(found):
+            return Likeness.SAME
+        if names is not None and actual in names.aliases:
+            return compare_defaults(expected, names.aliases[actual])
+        left, right = ast.literal_eval(wanted), ast.literal_eval(found)
+        return Likeness.SAME if (type(left), left) == (type(right), right) else Likeness.DIFFERENT
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
+        return _compare_texts(expected, actual)
+
+
+def _compare_texts(expected: str, actual: str) -> Likeness:
+    return Likeness.SAME if expected.strip() == actual.strip() else Likeness.UNKNOWN
+
+
+def dotted(node: ast.AST) -> str | None:
+    """Return ``a.b.c`` of a name or a chain of attributes, ``None`` of anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
+
+
+class _Reader:
+    """Turns one annotation into its meaning."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.unresolved = False
+        """It names something that only running the code would tell."""
+        self.loose: set[str] = set()
+        """Bare names of which nothing is known."""
+        self._steps = 0
+        """How many aliases of types are being followed."""
+
+    def read(self, source: str) -> _Meaning:
+        return self._expression(ast.parse(source.strip(), mode="eval").body)
+
+    def _expression(self, node: ast.expr) -> _Meaning:
+        match node:
+            case ast.Constant(value=str(text)):
+                return self.read(text)
+            case ast.Constant(value=value):
+                return ("constant", repr(value))
+            case ast.Name() | ast.Attribute() if name := dotted(node):
+                return self._name(name)
+            case ast.BinOp(op=ast.BitOr()):
+                return _union(self._expression(node.left), self._expression(node.right))
+            case ast.Subscript():
+                return self._subscript(node)
+            case ast.List(elts=elements):
+                return ("list", *map(self._expression, elements))
+            case _:
+                self.unresolved = True
+                return ast.unparse(node)
+
+    def _name(self, name: str) -> _Meaning:
+        full = self.names.resolve(name)
+        if full is not None:
+            return full
+        if name in self.names.aliases and self._steps < MAX_ALIASES:
+            self._steps += 1
+            meaning = self.read(self.names.aliases[name])
+            self._steps -= 1
+            return meaning
+        if name.partition(".")[0] in self.names.assigned:
+            self.unresolved = True
+        else:
+            self.loose.add(name)
+        return name
+
+    def _subscript(self, node: ast.Subscript) -> _Meaning:
+        base = self._expression(node.value)
+        inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        match base:
+            case "typing.Literal":
+                return ("literal", frozenset(("constant", ast.unparse(each)) for each in inner))
+            case "typing.Annotated" if inner:
+                return self._expression(inner[0])
+            case "typing.Optional" if len(inner) == 1:
+                return _union(self._expression(inner[0]), ("constant", "None"))
+            case "typing.Union" if inner:
+                return _union(*map(self._expression, inner))
+            case _:
+                return ("of", base, *map(self._expression, inner))
+
+
+def _union(*parts: _Meaning) -> _Meaning:
+    flat = frozenset[_Meaning]().union(
+        *(part if isinstance(part, frozenset) else frozenset((part,)) for part in parts)
+    )
+    return flat if len(flat) > 1 else next(iter(flat))
+
+
+def _renamed(meaning: _Meaning, rename: Callable[[str], str]) -> _Meaning:
+    """Return a meaning with another name in the place of each."""
+    match meaning:
+        case str():
+            return rename(meaning)
+        case ("constant", _):
+            return meaning
+        case tuple():
+            return (meaning[0], *(_renamed(each, rename) for each in meaning[1:]))
+        case _:
+            return _union(*(_renamed(each, rename) for each in meaning))
+
+
+def _ends(name: str) -> str:
+    return f"{name.partition('.')[0]}.{name.rpartition('.')[2]}"
+
+
+_LOWER_CASE = ("List", "Dict", "Set", "FrozenSet", "Tuple", "Type")
+_COMMON = ("Callable", "Iterable", "Iterator", "Sequence", "Mapping", "MutableMapping", "Awaitable")
+_ABSTRACT = (
+    *_COMMON,
+    *("MutableSequence", "Coroutine", "AsyncIterator", "AsyncIterable", "Generator", "AsyncGenerator"),
+    *("Collection", "Container", "Hashable", "Sized", "Reversible", "KeysView", "ItemsView", "ValuesView"),
+)
+_SPECIAL = ("Any", "Optional", "Union", "Literal", "Annotated", "Self", "Final", "NoReturn")
+_MODULES = ("collections", "datetime", "decimal", "numpy", "pandas", "pathlib", "polars", "torch", "typing")
+
+_CUSTOMARY = {
+    **{name: name for name in _MODULES},
+    "pd": "pandas",
+    "np": "numpy",
+    "pl": "polars",
+    "plt": "matplotlib.pyplot",
+    "tf": "tensorflow",
+    "t": "typing",
+    "Path": "pathlib.Path",
+    "Decimal": "decimal.Decimal",
+    **{name: f"typing.{name}" for name in (*_SPECIAL, *_LOWER_CASE, "Text")},
+    **{name: f"collections.abc.{name}" for name in _COMMON},
+}
+"""What a contract usually means by a name that the module does not bind."""
+
+_SAME_AS = {
+    **{f"typing.{name}": name.lower() for name in _LOWER_CASE},
+    **{f"typing.{name}": f"collections.abc.{name}" for name in _ABSTRACT},
+    **{f"typing.{name}": f"collections.{name}" for name in ("OrderedDict", "Counter")},
+    "typing.DefaultDict": "collections.defaultdict",
+    "typing.Deque": "collections.deque",
+    "typing.AbstractSet": "collections.abc.Set",
+    "typing.Text": "str",
+    **{f"typing_extensions.{name}": f"typing.{name}" for name in (*_SPECIAL, "Never")},
+    "pandas.core.series.Series": "pandas.Series",
+    "pandas.core.frame.DataFrame": "pandas.DataFrame",
+}
+"""Names of one and the same type."""

@@ -1,1 +1,0 @@
-"""Contracts: annotations and signatures compared as a person would, without reading any code."""
