@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import ast
 import builtins
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
+from planner.contracts.names import dotted
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
+
+    from planner.contracts.names import Names
 
 MAX_ALIASES = 5
 """How many aliases a name of a type is followed through."""
@@ -29,40 +32,6 @@ class Likeness(Enum):
     DIFFERENT = "different"
     UNKNOWN = "unknown"
     """One of them names what cannot be resolved without running the code."""
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """What the names in a module or a class stand for."""
-
-    imported: Mapping[str, str]
-    """Local name to full dotted name."""
-    defined: frozenset[str]
-    """Classes and functions that the module defines: they are what they are."""
-    assigned: frozenset[str]
-    """Other names of the module: a type variable, a constant. What they stand for is not known."""
-    module: str
-    aliases: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Of those that are bound once, to a type or a plain value, its source: ``Price = float``."""
-    is_open: bool = False
-    """The module may have names that its source does not show."""
-
-    def resolve(self, name: str) -> str | None:
-        """Return the full name of a dotted name, or ``None`` where nothing is known of it."""
-        head, dot, rest = name.partition(".")
-        if head in self.imported:
-            full = f"{self.imported[head]}{dot}{rest}"
-        elif head in self.defined:
-            full = f"{self.module}.{name}"
-        elif head in self.assigned:
-            return None
-        elif head in _CUSTOMARY:
-            full = f"{_CUSTOMARY[head]}{dot}{rest}"
-        elif hasattr(builtins, head) and not dot:
-            full = head
-        else:
-            return None
-        return _SAME_AS.get(full, full)
 
 
 def compare_annotations(expected: str, actual: str, names: Names) -> Likeness:
@@ -95,8 +64,9 @@ def compare_defaults(expected: str, actual: str, names: Names | None = None) -> 
         wanted, found = (ast.parse(each.strip(), mode="eval").body for each in (expected, actual))
         if ast.dump(wanted) == ast.dump(found):
             return Likeness.SAME
-        if names is not None and actual in names.aliases:
-            return compare_defaults(expected, names.aliases[actual])
+        value = None if names is None else names.value(actual)
+        if value is not None:
+            return compare_defaults(expected, value)
         left, right = ast.literal_eval(wanted), ast.literal_eval(found)
         return Likeness.SAME if (type(left), left) == (type(right), right) else Likeness.DIFFERENT
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
@@ -107,13 +77,13 @@ def _compare_texts(expected: str, actual: str) -> Likeness:
     return Likeness.SAME if expected.strip() == actual.strip() else Likeness.UNKNOWN
 
 
-def dotted(node: ast.AST) -> str | None:
-    """Return ``a.b.c`` of a name or a chain of attributes, ``None`` of anything else."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
+def resolve(name: str, names: Names) -> str | None:
+    """Return the full name of a dotted name, or ``None`` where nothing is known of it."""
+    head, dot, rest = name.partition(".")
+    full = names.find(head)
+    if full is None:
+        full = _CUSTOMARY.get(head) or (head if hasattr(builtins, head) and not dot else None)
+    return _SAME_AS.get(f"{full}{dot}{rest}", f"{full}{dot}{rest}") if full else None
 
 
 class _Reader:
@@ -150,18 +120,19 @@ class _Reader:
                 return ast.unparse(node)
 
     def _name(self, name: str) -> _Meaning:
-        full = self.names.resolve(name)
+        full = resolve(name, self.names)
         if full is not None:
             return full
-        if name in self.names.aliases and self._steps < MAX_ALIASES:
+        value = self.names.value(name)
+        if value is not None and self._steps < MAX_ALIASES:
             self._steps += 1
-            meaning = self.read(self.names.aliases[name])
+            meaning = self.read(value)
             self._steps -= 1
             return meaning
-        if name.partition(".")[0] in self.names.assigned:
-            self.unresolved = True
-        else:
+        if self.names.find(name.partition(".")[0]) is None:
             self.loose.add(name)
+        else:
+            self.unresolved = True
         return name
 
     def _subscript(self, node: ast.Subscript) -> _Meaning:

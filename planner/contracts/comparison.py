@@ -6,8 +6,20 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from planner.contracts.annotations import Likeness, compare_annotations
-from planner.contracts.modules import ModuleProblem, ModuleReader
+import griffe
+
+from planner.contracts.annotations import Likeness, compare_annotations, resolve
+from planner.contracts.modules import (
+    ModuleProblem,
+    ModuleReader,
+    definitions,
+    describe_function,
+    may_be_changed,
+    members,
+    properties,
+    uncertainty,
+)
+from planner.contracts.names import Names, bindings_of
 from planner.contracts.signatures import compare_signature, render, render_signature
 from planner.model.contract import ContractDifference
 from planner.text.sanitizing import clean
@@ -16,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from planner.contracts.modules import FoundClass, FoundModule, Scope
-    from planner.contracts.signatures import FoundFunction
+    from planner.contracts.modules import Scope
     from planner.model.contract import ClassContract, Contract, FunctionContract, PropertyContract
 
 MAX_MESSAGE = 1_000
@@ -52,12 +63,9 @@ def compare_contract(contract: Contract, root: Path) -> tuple[ContractDifference
                 exception=None if error is None else (type(error).__name__, error.msg),
             ),
         )
-    found = [
-        each.model_copy(update={"name": wanted.name})  # as promised, however its home calls it
-        for wanted in contract.functions
-        for each in _function(reader, module, wanted)
-    ]
-    found += [each for wanted in contract.classes for each in _class(reader, module, wanted)]
+    place = _Place(reader, module)
+    found = [each for wanted in contract.functions for each in _function(place, wanted)]
+    found += [each for wanted in contract.classes for each in _class(place, wanted)]
     return tuple(sorted(found, key=lambda each: each.is_open))
 
 
@@ -66,136 +74,138 @@ class _Place:
     """A module, or a class of it, in which something is looked for."""
 
     reader: ModuleReader
-    module: FoundModule
-    owner: FoundClass | None = None
+    owner: Scope
     prefix: str = ""
     """The names of the classes around: ``Outer.``."""
 
     @property
-    def scope(self) -> Scope:
-        return self.module.scope if self.owner is None else self.owner.scope
+    def path(self) -> str:
+        """Of the module, relative to the root."""
+        return self.reader.path_of(self.owner)
+
+    @property
+    def functions(self) -> dict[str, griffe.Function]:
+        """The functions that it defines."""
+        return members(self.owner, griffe.Kind.FUNCTION)
+
+    @property
+    def classes(self) -> dict[str, griffe.Class]:
+        """The classes that it defines."""
+        return members(self.owner, griffe.Kind.CLASS)
 
     def say(self, problem: str, name: str, message: str, **facts: Any) -> ContractDifference:
         """Return a difference about a name of this place."""
-        return _difference(problem, message, name=self.prefix + name, path=self.module.path, **facts)
+        return _difference(problem, message, name=self.prefix + name, path=self.path, **facts)
 
-    def absent(self, name: str, expected: str) -> ContractDifference:
+    def absent(self, name: str, local: str, expected: str) -> ContractDifference:
         """Return that a name is not there and what is there instead, or that only running would tell."""
-        uncertain = self.scope.uncertain(name)
-        if uncertain:
-            return self.say("unresolved", name, f"{self.prefix}{name} in {self.module.path} {uncertain}")
-        there = [*self.scope.defined, *self.scope.properties]
-        near = difflib.get_close_matches(name, there, n=1)
+        why = uncertainty(self.owner, local)
+        if why:
+            return self.say("unresolved", name, f"{self.prefix}{local} in {self.path} {why}")
+        there = [*definitions(self.owner), *properties(self.owner)]
+        near = difflib.get_close_matches(local, there, n=1)
         actual = f"it defines {', '.join(there[:MAX_NAMES]) or 'nothing'}"
-        owner = self.prefix.rstrip(".") or self.module.name
+        owner = self.prefix.rstrip(".") or self.owner.path
         remedy = f"; did you mean {near[0]}?" if near else f", {actual}"
-        message = f"{owner} does not define {name}{remedy}"
+        message = f"{owner} does not define {local}{remedy}"
         return self.say("missing_function", name, message, expected=expected, actual=actual)
 
-
-def _function(
-    reader: ModuleReader, start: FoundModule, wanted: FunctionContract
-) -> Iterator[ContractDifference]:
-    module, name = reader.follow(start, wanted.name)
-    place = _Place(reader, module)
-    scope = place.scope
-    if scope.uncertain(name) or not (name in scope.functions or name in scope.classes):
-        yield place.absent(name, render(wanted))
-    elif name in scope.classes:
-        line = scope.classes[name].line
-        message = f"{name} is a class, not a function ({module.path}:{line})"
-        yield place.say(
-            "signature", name, message, expected=render(wanted), actual=f"class {name}", line=line
-        )
-    else:
-        yield from _signature(place, wanted, scope.functions[name])
+    def inherited(self, name: str) -> ContractDifference:
+        """Return that a name of a class may come from where its source does not show it."""
+        said = "may be inherited, or made by a decorator or metaclass"
+        return self.say("unresolved", name, f"{self.prefix}{name} in {self.path} {said}")
 
 
-def _signature(
-    place: _Place, wanted: FunctionContract, found: FoundFunction
-) -> Iterator[ContractDifference]:
-    name = place.prefix + wanted.name
-    compared = compare_signature(wanted, found, place.scope.names, is_method=place.owner is not None)
+def _function(place: _Place, wanted: FunctionContract) -> Iterator[ContractDifference]:
+    """Compare a function of a module, or a method of a class."""
+    found = _home_of(place, wanted.name)
+    if found is None:
+        yield place.inherited(wanted.name)
+        return
+    home, name = found
+    expected = render(wanted)
+    if uncertainty(home.owner, name) or not (name in home.functions or name in home.classes):
+        yield home.absent(wanted.name, name, expected)
+        return
+    if name in home.classes:
+        line, actual = home.classes[name].lineno, f"class {name}"
+        message = f"{home.prefix}{name} is a class, not a function ({home.path}:{line})"
+        yield home.say("signature", wanted.name, message, expected=expected, actual=actual, line=line)
+        return
+    function = describe_function(home.functions[name])
+    compared = compare_signature(wanted, function)
     if compared.likeness is Likeness.SAME:
         return
-    where = f"{place.module.path}:{found.line}"
-    facts = {"actual": render(compared.actual), "line": found.line}
+    shown, where = home.prefix + wanted.name, f"{home.path}:{function.line}"
+    facts = {"actual": render(compared.actual), "line": function.line}
     if compared.likeness is Likeness.UNKNOWN:
-        message = f"{name} in {where} cannot be compared: {compared.why}"
-        yield place.say("unresolved", wanted.name, message, **facts)
+        message = f"{shown} in {where} cannot be compared: {compared.why}"
+        yield home.say("unresolved", wanted.name, message, **facts)
         return
     message = (
-        f"{name}: the contract says {render_signature(wanted)}, "
+        f"{shown}: the contract says {render_signature(wanted)}, "
         f"the code has {render_signature(compared.actual)} ({where}): {compared.why}"
     )
-    yield place.say("signature", wanted.name, message, why=compared.why, expected=render(wanted), **facts)
+    yield home.say("signature", wanted.name, message, why=compared.why, expected=expected, **facts)
 
 
-def _class(reader: ModuleReader, start: FoundModule, wanted: ClassContract) -> Iterator[ContractDifference]:
-    first, *inner = wanted.name.split(".")
-    module, name = reader.follow(start, first)
-    place = _Place(reader, module)
-    for promised, part in zip((first, *inner), (name, *inner), strict=True):
-        found = place.scope.classes.get(part)
-        if found is None or place.scope.uncertain(part):
-            yield place.absent(part, f"class {wanted.name}")
+def _class(start: _Place, wanted: ClassContract) -> Iterator[ContractDifference]:
+    place = start
+    for name in wanted.name.split("."):
+        local = name
+        if place is start:
+            module, local = start.reader.follow(start.owner.module, name)
+            place = _Place(start.reader, module)
+        found = place.classes.get(local)
+        if found is None or uncertainty(place.owner, local):
+            yield place.absent(name, local, f"class {wanted.name}")
             return
-        place = _Place(reader, module, found, f"{place.prefix}{promised}.")
-    yield from _bases(place, wanted)
+        place = _Place(start.reader, found, f"{place.prefix}{name}.")
+    assert isinstance(place.owner, griffe.Class)
+    yield from _bases(place, place.owner, wanted)
     for method in wanted.methods:
-        yield from _method(place, method)
+        yield from _function(place, method)
     for promised in wanted.properties:
         yield from _property(place, promised)
 
 
-def _bases(place: _Place, wanted: ClassContract) -> Iterator[ContractDifference]:
-    found = place.owner
-    assert found is not None
+def _bases(place: _Place, found: griffe.Class, wanted: ClassContract) -> Iterator[ContractDifference]:
     name = place.prefix.rstrip(".")
+    bases = [str(base) for base in found.bases]
+    above = Names(found)
     for base in wanted.bases:
-        likenesses = {compare_annotations(base, each, place.scope.names) for each in found.bases}
+        likenesses = {compare_annotations(base, each, above) for each in bases}
         if Likeness.SAME in likenesses:
             continue
         known = Likeness.UNKNOWN not in likenesses
-        where = f"{place.module.path}:{found.line}"
+        where = f"{place.path}:{found.lineno}"
         yield _difference(
             "signature" if known else "unresolved",
             f"{name} {'is' if known else 'may be'} no subclass of {base} by its source ({where})",
             name=name,
             expected=f"class {name}({base})",
-            actual=f"class {name}({', '.join(found.bases)})",
-            path=place.module.path,
-            line=found.line,
+            actual=f"class {name}({', '.join(bases)})",
+            path=place.path,
+            line=found.lineno,
         )
-
-
-def _method(place: _Place, wanted: FunctionContract) -> Iterator[ContractDifference]:
-    name = wanted.name
-    home = _home_of(place, name)
-    if home is None:
-        yield _inherited(place, name)
-    elif home.scope.uncertain(name) or name not in home.scope.functions:
-        yield home.absent(name, render(wanted))
-    else:
-        yield from _signature(home, wanted, home.scope.functions[name])
 
 
 def _property(place: _Place, wanted: PropertyContract) -> Iterator[ContractDifference]:
     name = wanted.name
-    home = _home_of(place, name)
+    home, _ = _home_of(place, name) or (None, name)
     expected = f"property {name}" + (f" -> {wanted.returns}" if wanted.returns else "")
     if home is None:
-        yield _inherited(place, name)
-    elif name in home.scope.functions:
+        yield place.inherited(name)
+    elif name in home.functions:
         message = f"{place.prefix}{name} is a method, not a property"
         yield place.say("signature", name, message, expected=expected, actual=f"def {name}")
-    elif name not in home.scope.properties or name in home.scope.bindings.unsure:
-        yield home.absent(name, expected)
+    elif name not in properties(home.owner) or name in bindings_of(home.owner).unsure:
+        yield home.absent(name, name, expected)
     elif wanted.returns is not None:
-        returns = home.scope.properties[name]
+        returns = properties(home.owner)[name]
         likeness = Likeness.DIFFERENT
         if returns is not None:
-            likeness = compare_annotations(wanted.returns, returns, home.scope.names)
+            likeness = compare_annotations(wanted.returns, returns, Names(home.owner))
         if likeness is not Likeness.SAME:
             said = f"gives {returns}" if returns else "does not say what it gives"
             message = f"{place.prefix}{name}: the contract says it gives {wanted.returns}, the code {said}"
@@ -204,31 +214,32 @@ def _property(place: _Place, wanted: PropertyContract) -> Iterator[ContractDiffe
             yield place.say(problem, name, message, expected=expected, actual=actual)
 
 
-def _inherited(place: _Place, name: str) -> ContractDifference:
-    said = "may be inherited, or made by a decorator or metaclass"
-    return place.say("unresolved", name, f"{place.prefix}{name} in {place.module.path} {said}")
+def _home_of(place: _Place, name: str) -> tuple[_Place, str] | None:
+    """Return what defines a name, and its name there; ``None`` if only running the code would tell.
 
-
-def _home_of(place: _Place, name: str) -> _Place | None:
-    """Return the class that defines a method, through single inheritance; ``None`` if that is unsure."""
-    home = place
+    A name of a module is followed to the module it comes from, one of a class through single inheritance.
+    """
+    reader, home = place.reader, place
+    if isinstance(place.owner, griffe.Module):
+        module, local = reader.follow(place.owner, name)
+        return _Place(reader, module), local
     for _ in range(MAX_ANCESTORS):
-        owner, scope = home.owner, home.scope
-        assert owner is not None
-        if name in scope.functions or name in scope.properties or scope.uncertain(name):
-            return home
-        if not owner.is_changed and set(owner.bases) <= {"object"}:
-            return home if home is place else None
-        bases = [
-            base for base in owner.bases if scope.names.resolve(base.partition("[")[0]) not in _PLAIN_BASES
-        ]
-        if owner.is_changed or len(bases) != 1 or not bases[0].isidentifier():
+        owner = home.owner
+        assert isinstance(owner, griffe.Class)
+        if name in home.functions or name in properties(owner) or uncertainty(owner, name):
+            return home, name
+        bases = [str(base) for base in owner.bases]
+        if not may_be_changed(owner) and set(bases) <= {"object"}:
+            return (home, name) if home is place else None
+        names = Names(owner)
+        bases = [base for base in bases if resolve(base.partition("[")[0], names) not in _PLAIN_BASES]
+        if may_be_changed(owner) or len(bases) != 1 or not bases[0].isidentifier():
             return None
-        module, base = home.reader.follow(home.module, bases[0])
-        above = module.scope.classes.get(base)
-        if above is None or base in module.scope.bindings.unsure:
+        module, base = reader.follow(owner.module, bases[0])
+        above = _Place(reader, module).classes.get(base)
+        if above is None or base in bindings_of(module).unsure:
             return None
-        home = _Place(home.reader, module, above, home.prefix)
+        home = _Place(reader, above, home.prefix)
     return None
 
 

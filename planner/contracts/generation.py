@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import griffe
 from pydantic import ValidationError
 
-from planner.contracts.modules import ModuleProblem, ModuleReader
+from planner.contracts.modules import (
+    ModuleProblem,
+    ModuleReader,
+    definitions,
+    describe_function,
+    members,
+    properties,
+    uncertainty,
+)
+from planner.contracts.names import bindings_of
 from planner.errors import ModuleSourceError
 from planner.model.contract import CONTRACT_VERSION, ClassContract, Contract, FunctionContract
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from planner.contracts.modules import FoundClass, Scope
-    from planner.contracts.signatures import FoundFunction
+    from planner.contracts.modules import Scope
 
 _TOO_LONG = "has names or values that are too long for a contract, or unusual"
 _MAX_MESSAGE = 1_000
@@ -47,16 +56,16 @@ def write_contract(module: str, root: Path, *, private: bool = False) -> Written
     writer = _Writer(private=private)
     functions: list[FunctionContract] = []
     classes: list[ClassContract] = []
-    homes = [(name, *reader.follow(found, name)) for name in writer.public(found.scope)]
+    homes = [(name, *reader.follow(found, name)) for name in writer.public(found)]
     for name, home, local in homes:
-        uncertain = home.scope.uncertain(local)
-        if uncertain:
-            writer.left_out.append(f"{name} {uncertain}")
-        elif local in home.scope.functions:
-            functions += writer.function(name, home.scope.functions[local])
+        why = uncertainty(home, local)
+        if why:
+            writer.left_out.append(f"{name} {why}")
+        elif local in members(home, griffe.Kind.FUNCTION):
+            functions += writer.function(name, home.members[local])
     for name, home, local in homes:
-        if local in home.scope.classes and not home.scope.uncertain(local):
-            classes += writer.class_(name, home.scope.classes[local])
+        if local in members(home, griffe.Kind.CLASS) and not uncertainty(home, local):
+            classes += writer.class_(name, home.members[local])
     contract = Contract(
         contract_version=CONTRACT_VERSION,
         module=module,
@@ -73,67 +82,62 @@ class _Writer:
         self.left_out: list[str] = []
         self._private = private
 
-    def public(self, scope: Scope) -> list[str]:
+    def public(self, module: griffe.Module) -> list[str]:
         """Return the names to promise, those of other modules behind the module's own."""
-        own = [name for name in scope.defined if self._private or not name.startswith("_")]
-        if scope.exports is None or self._private:
+        own = definitions(module)
+        if self._private:
             return own
-        known = [name for name in scope.defined if name in scope.exports]
+        if module.exports is None:
+            return [name for name in own if not name.startswith("_")]
+        exports = list(dict.fromkeys(map(str, module.exports)))
+        known = [name for name in own if name in exports]
         # Constants, and modules that are exported, are nothing that a contract can name.
-        return [*known, *(name for name in scope.exports if name not in known and name in scope.imported)]
+        return [*known, *(name for name in exports if name not in known and name in module.imports)]
 
-    def function(
-        self, name: str, found: FoundFunction, *, prefix: str = "", is_method: bool = False
-    ) -> Iterator[FunctionContract]:
+    def function(self, name: str, source: Any, *, prefix: str = "") -> Iterator[FunctionContract]:
+        found = describe_function(source)
         if found.strange_decorator:
             self.left_out.append(
                 f"{prefix}{name} has the decorator {found.strange_decorator}, "
                 "which may change its signature"
             )
             return
-        signature = found.bound(is_method=is_method)
         try:
-            yield FunctionContract.model_validate({**signature.model_dump(), "name": name})
+            yield FunctionContract.model_validate({**found.bound.model_dump(), "name": name})
         except ValidationError:
             self.left_out.append(f"{prefix}{name} {_TOO_LONG}")
 
-    def class_(self, name: str, found: FoundClass) -> Iterator[ClassContract]:
-        scope = found.scope
+    def class_(self, name: str, found: Any) -> Iterator[ClassContract]:
         promised = {
             "name": name,
-            "bases": found.bases,
+            "bases": [str(base) for base in found.bases],
             "methods": [
                 each
-                for method in self._certain(name, scope, scope.functions)
-                for each in self.function(
-                    method, scope.functions[method], prefix=f"{name}.", is_method=True
-                )
+                for method in self._certain(name, found, griffe.Kind.FUNCTION)
+                for each in self.function(method, found.members[method], prefix=f"{name}.")
             ],
             "properties": [
-                {"name": each, "returns": scope.properties[each]}
-                for each in self._members(scope.properties)
-                if each not in scope.bindings.unsure
+                {"name": each, "returns": returns}
+                for each, returns in properties(found).items()
+                if self._is_public(each) and each not in bindings_of(found).unsure
             ],
         }
         try:
             yield ClassContract.model_validate(promised)
         except ValidationError:
             self.left_out.append(f"{name} {_TOO_LONG}")
-        for inner in self._certain(name, scope, scope.classes):
-            yield from self.class_(f"{name}.{inner}", scope.classes[inner])
+        for inner in self._certain(name, found, griffe.Kind.CLASS):
+            yield from self.class_(f"{name}.{inner}", found.members[inner])
 
-    def _certain(self, owner: str, scope: Scope, names: Iterable[str]) -> Iterator[str]:
-        for name in self._members(names):
-            uncertain = scope.uncertain(name)
-            if uncertain:
-                self.left_out.append(f"{owner}.{name} {uncertain}")
+    def _certain(self, owner: str, found: Scope, kind: griffe.Kind) -> Iterator[str]:
+        for name in filter(self._is_public, members(found, kind)):
+            why = uncertainty(found, name)
+            if why:
+                self.left_out.append(f"{owner}.{name} {why}")
             else:
                 yield name
 
-    def _members(self, names: Iterable[str]) -> list[str]:
-        """The special methods of a class are public: operators and constructors are called by them."""
-        return [
-            name
-            for name in names
-            if self._private or not name.startswith("_") or (name.startswith("__") and name.endswith("__"))
-        ]
+    def _is_public(self, name: str) -> bool:
+        """Special methods of a class are public: operators and constructors are called by them."""
+        is_special = name.startswith("__") and name.endswith("__")
+        return self._private or is_special or not name.startswith("_")

@@ -7,19 +7,19 @@ import difflib
 import re
 import sys
 import warnings
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import griffe
 
-from planner.contracts.annotations import Names, dotted
+from planner.contracts.names import Names, bindings_of, read_bindings, set_bindings
 from planner.contracts.signatures import FoundFunction
 from planner.edges.project.confinement import Confinement
 from planner.model.contract import FunctionContract, ParameterContract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 SOURCE_FOLDERS = ("", "src/", "lib/")
@@ -35,6 +35,9 @@ MAX_REEXPORTS = 5
 
 MAX_SIBLINGS = 5_000
 """Names of a folder that are looked at for a compiled module."""
+
+
+Scope: TypeAlias = griffe.Module | griffe.Class
 
 
 class ModuleProblem(Exception):
@@ -53,85 +56,15 @@ class ModuleProblem(Exception):
         self.error = error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bindings:
-    """How a body binds its names: griffe tells only what a name is bound to last."""
-
-    assigned: frozenset[str]
-    """Names that are bound by something else than ``def``, ``class`` or ``import``."""
-    unsure: frozenset[str]
-    """Bound inside ``if``, ``try``, a loop …, or more than once in different ways."""
-    is_open: bool
-    """It may have names that its source does not show: a star import, a ``__getattr__``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """What a module, or a class body, defines."""
-
-    names: Names
-    bindings: Bindings
-    imported: Mapping[str, str]
-    """Local name to full dotted name."""
-    functions: Mapping[str, FoundFunction]
-    classes: Mapping[str, FoundClass]
-    properties: Mapping[str, str | None]
-    """With the annotation of what each gives."""
-    exports: tuple[str, ...] | None = None
-    """What ``__all__`` names, where it can be read."""
-
-    @property
-    def defined(self) -> list[str]:
-        """The functions and classes that it defines itself, in the order of the source."""
-        lines = {name: each.line for name, each in (*self.functions.items(), *self.classes.items())}
-        return sorted(lines, key=lines.__getitem__)
-
-    def uncertain(self, name: str) -> str | None:
-        """Return why only running the code would tell what the name is, or ``None``."""
-        if name in self.bindings.unsure:
-            return "is defined under a condition, or more than once"
-        if name in self.functions or name in self.classes:
-            return None
-        if name in self.properties:
-            return "is a property"
-        if name in self.imported:
-            return f"comes from {self.imported[name]}, which the project's source does not show"
-        if name in self.bindings.assigned:
-            return "is assigned, not defined"
-        return "may come from a star import or __getattr__" if self.bindings.is_open else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundClass:
-    """A class as the source has it."""
-
-    line: int
-    bases: tuple[str, ...]
-    """As written."""
-    scope: Scope
-    is_changed: bool
-    """A decorator or a metaclass may give it methods."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundModule:
-    """One module of the project."""
-
-    name: str
-    path: str
-    """Relative to the root."""
-    scope: Scope
-
-
 class ModuleReader:
     """Reads modules below one root, each once."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self._confinement = Confinement(self.root)
-        self._read: dict[str, FoundModule] = {}
+        self._read: dict[str, griffe.Module] = {}
 
-    def read(self, name: str) -> FoundModule:
+    def read(self, name: str) -> griffe.Module:
         """Read a module. Raises :class:`ModuleProblem` or ``OSError``."""
         if name not in self._read:
             if len(self._read) >= MAX_MODULES:
@@ -140,13 +73,17 @@ class ModuleReader:
             self._read[name] = self._visit(name, self._find(name))
         return self._read[name]
 
-    def follow(self, module: FoundModule, name: str) -> tuple[FoundModule, str]:
+    def path_of(self, found: Scope) -> str:
+        """Return where something is defined, relative to the root."""
+        filepath = found.module.filepath
+        assert not isinstance(filepath, list)
+        return filepath.relative_to(self.root).as_posix()
+
+    def follow(self, module: griffe.Module, name: str) -> tuple[griffe.Module, str]:
         """Return where a name is defined: in the module, or in one of the project that it comes from."""
         for _ in range(MAX_REEXPORTS):
-            scope = module.scope
-            if name in scope.bindings.unsure or name not in scope.imported or name in scope.defined:
-                break
-            origin = self.module_of(scope.imported[name])
+            is_here = name in bindings_of(module).unsure or name in definitions(module)
+            origin = None if is_here or name not in module.imports else self._split(module.imports[name])
             if origin is None or "." in origin[1]:
                 break
             try:
@@ -155,7 +92,7 @@ class ModuleReader:
                 break
         return module, name
 
-    def module_of(self, full: str) -> tuple[str, str] | None:
+    def _split(self, full: str) -> tuple[str, str] | None:
         """Return module and remaining name of a full dotted name, if it is one of the project's own."""
         parts = full.split(".")
         for at in range(len(parts) - 1, 0, -1):
@@ -204,32 +141,31 @@ class ModuleReader:
             return []
         return list(islice(parent.iterdir(), MAX_SIBLINGS))
 
-    def _visit(self, name: str, path: str) -> FoundModule:
+    def _visit(self, name: str, path: str) -> griffe.Module:
         file = self.root / path
-        module, bodies = _visited(name, file, path)
-        stub, lent = file.with_suffix(".pyi"), dict[str, str]()
+        module = _visited(name, file, path)
+        stub = file.with_suffix(".pyi")
         shown = str(stub.relative_to(self.root))
         if stub.is_file() and self._confinement.fault(shown) is None:
-            promised, _ = _visited(name, stub, shown)
+            promised = _visited(name, stub, shown)
             _annotate(module, promised)
-            lent = promised.imports
-        return FoundModule(name=name, path=path, scope=_scope(module, bodies, lent))
+            set_bindings(module, replace(bindings_of(module), lent=promised.imports))
+        return module
 
 
 class _Extension(griffe.Extension):
     """Notes what griffe leaves out: how each body binds its names, and annotations that it cannot read."""
 
     def __init__(self, *, has_globals: bool) -> None:
-        self.bodies: dict[str, Bindings] = {}
         self._has_globals = has_globals
 
     def on_module_instance(self, *, node: Any, mod: griffe.Module, **_: Any) -> None:
         if isinstance(node, ast.Module):
-            self.bodies[mod.path] = _read_bindings(node.body, has_globals=self._has_globals)
+            set_bindings(mod, read_bindings(node.body, has_globals=self._has_globals))
 
     def on_class_instance(self, *, node: Any, cls: griffe.Class, **_: Any) -> None:
         if isinstance(node, ast.ClassDef):
-            self.bodies[cls.path] = _read_bindings(node.body, has_globals=False)
+            set_bindings(cls, read_bindings(node.body))
 
     def on_function_instance(self, *, node: Any, func: griffe.Function, **_: Any) -> None:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -242,7 +178,7 @@ class _Extension(griffe.Extension):
                 func.parameters[argument.arg].annotation = ast.unparse(argument.annotation)
 
 
-def _visited(name: str, file: Path, shown: str) -> tuple[griffe.Module, dict[str, Bindings]]:
+def _visited(name: str, file: Path, shown: str) -> griffe.Module:
     if file.stat().st_size > MAX_SOURCE_BYTES:
         problem = f"{shown}: cannot be read: it has more than {MAX_SOURCE_BYTES} bytes"
         raise ModuleProblem("unreadable", problem, shown)
@@ -269,7 +205,7 @@ def _visited(name: str, file: Path, shown: str) -> tuple[griffe.Module, dict[str
         raise ModuleProblem("unresolved", f"{shown} is nested too deeply to be read") from error
     except ValueError as error:
         raise ModuleProblem("unreadable", f"{shown}: cannot be read: {error}", shown) from error
-    return module, extension.bodies
+    return module
 
 
 _NEWER_SYNTAX = re.compile(r"\s*(?:(?:async\s+)?def\s+\w+\s*\[|class\s+\w+\s*\[|type\s+\w+\s*[\[=])")
@@ -283,10 +219,17 @@ def _is_newer(error: SyntaxError) -> bool:
 
 
 def _add_dataclass_methods(module: griffe.Module) -> None:
-    try:
+    with suppress(griffe.GriffeError, LookupError, AttributeError):  # then they stay unknown
         griffe.DataclassesExtension().on_package(pkg=module)
-    except (griffe.GriffeError, LookupError, AttributeError):
-        return  # then the methods that dataclasses make stay unknown
+    pending: list[Scope] = [module]
+    while pending:
+        owner = pending.pop()
+        for name, each in members(owner, griffe.Kind.FUNCTION).items():
+            if not each.lineno and _is_plain_dataclass(owner):
+                each.lineno = owner.lineno
+            elif not each.lineno:
+                del owner.members[name]
+        pending += members(owner, griffe.Kind.CLASS).values()
 
 
 def _annotate(module: Any, stub: Any) -> None:
@@ -305,172 +248,54 @@ def _annotate(module: Any, stub: Any) -> None:
             member.returns = other.returns if member.returns is None else member.returns
 
 
-# -- how a body binds its names -----------------------------------------------------------------------
-
-_STAR = "*"
-_TYPE_CHECKING = frozenset({"TYPE_CHECKING", "typing.TYPE_CHECKING", "t.TYPE_CHECKING"})
-_KINDS: Mapping[type[ast.AST], str] = {
-    ast.FunctionDef: "function",
-    ast.AsyncFunctionDef: "function",
-    ast.ClassDef: "class",
-    ast.alias: "imported",
-}
-
-
-def _read_bindings(body: Sequence[ast.stmt], *, has_globals: bool) -> Bindings:
-    """Read what a body binds; with ``has_globals``, also by functions that declare a name ``global``."""
-    kinds: dict[str, list[str]] = {}
-    unsure: set[str] = set()
-    for name, node, is_conditional in _bound(body):
-        kinds.setdefault(name, []).append(_KINDS.get(type(node), "assigned"))
-        if is_conditional:
-            unsure.add(name)
-    for name, those in kinds.items():
-        # Of several definitions by `def` or by `import`, the last one counts.
-        if len(those) > 1 and (len({*those}) > 1 or "assigned" in those):
-            unsure.add(name)
-    if has_globals:  # to look for them takes as long as all the rest
-        nodes = (node for statement in body for node in ast.walk(statement))
-        unsure.update(name for node in nodes if isinstance(node, ast.Global) for name in node.names)
-    return Bindings(
-        assigned=frozenset(name for name, those in kinds.items() if "assigned" in those),
-        unsure=frozenset(unsure),
-        is_open=_STAR in kinds or "function" in kinds.get("__getattr__", ()),
-    )
-
-
-def _bound(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.AST, bool]]:
-    """Yield each name that a body binds itself, by which node, and whether only under a condition."""
-    pending: list[tuple[ast.AST, bool]] = [(statement, False) for statement in body]
-    while pending:  # no recursion: a sum of a thousand terms is a thousand levels deep
-        node, is_conditional = pending.pop()
-        children = list(ast.iter_child_nodes(node))
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                yield node.name, node, is_conditional
-                continue
-            case ast.alias():
-                yield node.asname or node.name.partition(".")[0], node, is_conditional
-            case ast.Name(ctx=ast.Store() | ast.Del()):
-                yield node.id, node, is_conditional
-            case (
-                ast.ExceptHandler(name=str(name))
-                | ast.MatchAs(name=str(name))
-                | ast.MatchStar(name=str(name))
-            ):
-                yield name, node, is_conditional
-            case ast.MatchMapping(rest=str(name)):
-                yield name, node, is_conditional
-            case ast.AnnAssign(value=None) | ast.Lambda():
-                continue  # it says of what type a name will be; its names are its own
-            case ast.comprehension():
-                children = [node.iter, *node.ifs]
-            case ast.If() if dotted(node.test) in _TYPE_CHECKING:
-                pending += [(each, is_conditional) for each in node.body]
-                pending += [(each, True) for each in node.orelse]
-                continue
-            case _:
-                pass
-        is_block = isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case)
-        is_certain = not is_block or isinstance(node, ast.With | ast.AsyncWith)
-        pending += [
-            (
-                each,
-                is_conditional or not (is_certain or isinstance(each, ast.expr | ast.alias | ast.withitem)),
-            )
-            for each in children
-        ]
-
-
 # -- what griffe has read, in the words of contracts --------------------------------------------------
 
 
-def _scope(
-    owner: Any, bodies: Mapping[str, Bindings], lent: Mapping[str, str], above: Names | None = None
-) -> Scope:
-    """Return what a module, or a class inside of the names ``above``, defines.
-
-    ``bodies`` are the bindings of the module and of each class by its path; ``lent`` are names that only
-    the stub of the module imports.
-    """
-    bindings = bodies[owner.path]
-    members = {name: member for name, member in owner.members.items() if not member.is_alias}
-    names = (
-        _module_names(owner, members, bindings, lent)
-        if above is None
-        else _class_names(owner, bindings, above)
-    )
-    functions: dict[str, FoundFunction] = {}
-    for name, member in members.items():
-        # The methods that a dataclass makes stand in no line.
-        if member.is_function and (member.lineno or _is_plain_dataclass(owner, bindings)):
-            functions[name] = _function(member, member.lineno or owner.lineno)
-    exports = owner.exports
-    return Scope(
-        names=names,
-        bindings=bindings,
-        imported=dict(owner.imports),
-        functions=functions,
-        classes={name: _class(each, bodies, names) for name, each in members.items() if each.is_class},
-        properties={
-            name: _source(member.annotation)
-            for name, member in members.items()
-            if member.is_attribute and "property" in member.labels
-        },
-        exports=None if exports is None else tuple(dict.fromkeys(map(str, exports))),
-    )
+def members(owner: Scope, kind: griffe.Kind) -> dict[str, Any]:
+    """Return the functions, or the classes, that a module or a class body defines itself."""
+    return {name: each for name, each in owner.members.items() if not each.is_alias and each.kind is kind}
 
 
-def _module_names(
-    module: Any, members: Mapping[str, Any], bindings: Bindings, lent: Mapping[str, str]
-) -> Names:
-    imported = {**lent, **module.imports}
-    defined = {name for name, member in members.items() if member.is_function or member.is_class}
-    others = (set(module.members) - defined) | bindings.assigned | bindings.unsure
-    return Names(
-        imported=imported,
-        defined=frozenset(defined),
-        assigned=frozenset(others - set(imported)),
-        module=module.path,
-        # Names that are bound once: `Price = float`, `N = 14`.
-        aliases={
-            name: str(member.value)
-            for name, member in members.items()
-            if (member.is_attribute or member.is_type_alias)
-            and member.value is not None
-            and name not in bindings.unsure
-            and not isinstance(member.value, griffe.ExprCall)
-        },
-        is_open=bindings.is_open,
-    )
+def properties(owner: Scope) -> dict[str, str | None]:
+    """Return the properties of a class with the annotation of what each gives."""
+    return {
+        name: _source(each.annotation)
+        for name, each in members(owner, griffe.Kind.ATTRIBUTE).items()
+        if "property" in each.labels
+    }
 
 
-def _class_names(found: Any, bindings: Bindings, above: Names) -> Names:
-    """Return the names inside of a class: what it binds hides what the module calls by the same name."""
-    bound = (set(found.members) - above.defined) | bindings.assigned
-    hidden = bound | {each.name for each in found.type_parameters}
-    around = {name: full for name, full in above.imported.items() if name not in hidden}
-    return Names(
-        imported={**around, **found.imports},
-        defined=above.defined - hidden,
-        assigned=above.assigned | (hidden - set(found.imports)),
-        module=above.module,
-        aliases={name: value for name, value in above.aliases.items() if name not in hidden},
-        is_open=above.is_open,
-    )
+def definitions(owner: Scope) -> list[str]:
+    """Return the functions and classes that a module or a class defines, in the order of the source."""
+    found = {**members(owner, griffe.Kind.FUNCTION), **members(owner, griffe.Kind.CLASS)}
+    return sorted(found, key=lambda name: found[name].lineno or 0)
 
 
-def _class(found: Any, bodies: Mapping[str, Bindings], names: Names) -> FoundClass:
-    own_dataclass = _is_plain_dataclass(found, bodies[found.path])
-    return FoundClass(
-        line=found.lineno or 0,
-        bases=tuple(map(str, found.bases)),
-        scope=_scope(found, bodies, {}, names),
-        is_changed=bool((found.decorators and not own_dataclass) or found.keywords),
-    )
+def uncertainty(owner: Scope, name: str) -> str | None:
+    """Return why only running the code would tell what a name is, or ``None``."""
+    bindings = bindings_of(owner)
+    if name in bindings.unsure:
+        return "is defined under a condition, or more than once"
+    member = owner.members.get(name)
+    if member is not None and not member.is_alias:
+        if member.is_function or member.is_class:
+            return None
+        if "property" in member.labels:
+            return "is a property"
+    if name in owner.imports:
+        return f"comes from {owner.imports[name]}, which the project's source does not show"
+    if name in bindings.assigned:
+        return "is assigned, not defined"
+    return "may come from a star import or __getattr__" if bindings.is_open else None
 
 
-def _function(found: griffe.Function, line: int) -> FoundFunction:
+def may_be_changed(found: griffe.Class) -> bool:
+    """Return whether a decorator or a metaclass may give a class methods."""
+    return bool((found.decorators and not _is_plain_dataclass(found)) or found.keywords)
+
+
+def describe_function(found: griffe.Function) -> FoundFunction:
+    """Return a function in the words of contracts."""
     return FoundFunction(
         signature=FunctionContract.model_construct(
             name=found.name,
@@ -478,9 +303,10 @@ def _function(found: griffe.Function, line: int) -> FoundFunction:
             returns=_source(found.returns),
             is_async="async" in found.labels,
         ),
-        line=line,
+        line=found.lineno or 0,
         decorators=tuple(map(_decorator, found.decorators)),
-        type_parameters=frozenset(each.name for each in found.type_parameters),
+        names=Names(found),
+        is_method=found.parent is not None and found.parent.is_class,
     )
 
 
@@ -504,37 +330,33 @@ def _source(expression: str | griffe.Expr | None) -> str | None:
     return None if expression is None else str(expression)
 
 
-_FIELD_ARGUMENTS = frozenset(
-    {"default", "default_factory", "init", "kw_only", "repr", "hash", "compare", "metadata", "doc"}
-)
-
-
-def _is_plain_dataclass(found: Any, bindings: Bindings) -> bool:
+def _is_plain_dataclass(found: Any) -> bool:
     """Return whether what ``dataclass`` makes of the class can be told for certain."""
     if not found.is_class or len(found.decorators) != 1 or found.bases or found.keywords:
         return False
     (decorator,) = found.decorators
-    if decorator.callable_path != "dataclasses.dataclass" or not _is_written_out(decorator.value):
-        return False
     fields = {
         name: each
         for name, each in found.members.items()
         if each.is_attribute and each.annotation is not None
     }
-    return not bindings.unsure & set(fields) and all(
-        _is_written_out(each.value, _FIELD_ARGUMENTS)
+    calls = [
+        each.value
         for each in fields.values()
         if isinstance(each.value, griffe.ExprCall) and each.value.canonical_path == "dataclasses.field"
+    ]
+    arguments = [argument for call in calls for argument in call.arguments]
+    if isinstance(decorator.value, griffe.ExprCall):
+        arguments += decorator.value.arguments
+    return (
+        decorator.callable_path == "dataclasses.dataclass"
+        and not bindings_of(found).unsure & set(fields)
+        and all(call.arguments for call in calls)
+        and all(map(_is_written_out, arguments))
     )
 
 
-def _is_written_out(value: Any, known: frozenset[str] | None = None) -> bool:
-    """Return whether a ``dataclass(…)`` or ``field(…)`` has its arguments written out."""
-    if not isinstance(value, griffe.ExprCall):
-        return True
-    return (known is None or bool(value.arguments)) and all(
-        isinstance(each, griffe.ExprKeyword)
-        and (known is None or each.name in known)
-        and (each.name not in ("init", "kw_only") or str(each.value) in ("True", "False"))
-        for each in value.arguments
-    )
+def _is_written_out(argument: Any) -> bool:
+    if not isinstance(argument, griffe.ExprKeyword):  # an unpacked mapping
+        return False
+    return argument.name not in ("init", "kw_only") or str(argument.value) in ("True", "False")

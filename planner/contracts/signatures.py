@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from planner.contracts.annotations import Likeness, Names, compare_annotations, compare_defaults
+from planner.contracts.annotations import Likeness, compare_annotations, compare_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from planner.contracts.names import Names
     from planner.model.contract import FunctionContract, ParameterContract
 
 MAX_NAMED = 5
@@ -36,20 +37,22 @@ class FoundFunction:
     signature: FunctionContract
     """``self`` and ``cls`` among its parameters."""
     line: int
-    decorators: tuple[tuple[str, str], ...] = ()
+    decorators: tuple[tuple[str, str], ...]
     """As written, and by the full name as far as it is known."""
-    type_parameters: frozenset[str] = frozenset()
+    names: Names
+    is_method: bool
 
     @property
     def strange_decorator(self) -> str | None:
         """The first decorator that may change the signature, as written."""
         return next((name for name, full in self.decorators if full not in _KNOWN_DECORATORS), None)
 
-    def bound(self, *, is_method: bool) -> FunctionContract:
-        """Return the signature as a caller meets it: without ``self`` or ``cls``."""
+    @property
+    def bound(self) -> FunctionContract:
+        """The signature as a caller meets it: without ``self`` or ``cls``."""
         parameters = self.signature.parameters or ()
         is_static = any(full == "staticmethod" for _, full in self.decorators)
-        if not is_method or is_static or not parameters or parameters[0].kind.startswith("var_"):
+        if not self.is_method or is_static or not parameters or parameters[0].kind.startswith("var_"):
             return self.signature
         return self.signature.model_copy(update={"parameters": parameters[1:]})
 
@@ -65,14 +68,12 @@ class Comparison:
     """What the code has, as far as it was compared."""
 
 
-def compare_signature(
-    wanted: FunctionContract, found: FoundFunction, names: Names, *, is_method: bool = False
-) -> Comparison:
+def compare_signature(wanted: FunctionContract, found: FoundFunction) -> Comparison:
     """Compare names, kinds and order of all parameters, and whatever else the contract gives.
 
     A difference that can be proved outweighs one that cannot.
     """
-    actual = found.bound(is_method=is_method)
+    actual = found.bound
     promised = [each.name for each in wanted.parameters or ()]
     whole = [each.name for each in found.signature.parameters or ()]
     if len(whole) > len(actual.parameters or ()) and promised[:1] == whole[:1]:
@@ -80,10 +81,8 @@ def compare_signature(
     if found.strange_decorator:
         why = f"the decorator {found.strange_decorator} may change its signature"
         return Comparison(likeness=Likeness.UNKNOWN, why=why, actual=actual)
-    if found.type_parameters:  # what they are called is nobody's business
-        names = replace(names, assigned=names.assigned | found.type_parameters)
     keeps_result = not any(full in _KEEP_PARAMETERS for _, full in found.decorators)
-    differences = list(_differences(wanted, actual, names, keeps_result=keeps_result))
+    differences = list(_differences(wanted, actual, found.names, keeps_result=keeps_result))
     for likeness in (Likeness.DIFFERENT, Likeness.UNKNOWN):
         said = [why for each, why in differences if each is likeness]
         if said:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.contracts.annotations import Likeness, Names, compare_annotations, compare_defaults
+from planner.contracts.annotations import Likeness, compare_annotations, compare_defaults
+from planner.contracts.modules import ModuleReader
+from planner.contracts.names import Names
 
-NAMES = Names(
-    imported={"pd": "pandas", "List": "typing.List", "Opt": "typing.Optional", "np": "numpy"},
-    defined=frozenset({"Candle"}),
-    assigned=frozenset({"Price", "Amount", "Rows", "Loop", "N"}),
-    module="m",
-    aliases={"Amount": "float", "Rows": "List[Amount]", "Loop": "Loop", "N": "14"},
+
+def names_of(source: str) -> Names:
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "m.py").write_text(source)
+        return Names(ModuleReader(Path(folder)).read("m"))
+
+
+NAMES = names_of(
+    "import pandas as pd, numpy as np\nfrom typing import List, Optional as Opt\nclass Candle: ...\n"
+    "Price = make()\nAmount = float\nRows = List[Amount]\nLoop = Loop\nN = 14\n"
 )
 
 
@@ -107,7 +116,7 @@ def test_every_annotation_is_like_itself_in_quotes(annotation: str) -> None:
 
 
 def test_a_star_import_may_bring_the_name_that_is_not_known() -> None:
-    names = Names(imported={}, defined=frozenset(), assigned=frozenset(), module="m", is_open=True)
+    names = names_of("from lib import *\n")
     assert compare_annotations("int", "Unheard", names) is Likeness.UNKNOWN
     assert compare_annotations("int", "str", names) is Likeness.DIFFERENT
     assert compare_annotations("Unheard", "Unheard", names) is Likeness.SAME

@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import griffe
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -338,7 +339,8 @@ def test_an_annotation_that_cannot_be_resolved_is_not_lost(project: Project) -> 
         m="try:\n    from lib import f\nexcept ImportError:\n"
         "    def f(a: Optional[type[Warning]], *b: list[int]) -> Callable[[F], F]: ...\n"
     )
-    found = contract_modules.ModuleReader(project.root).read("m").scope.functions["f"]
+    module = contract_modules.ModuleReader(project.root).read("m")
+    found = contract_modules.describe_function(contract_modules.members(module, griffe.Kind.FUNCTION)["f"])
     assert render(found.signature) == "f(a: Optional[type[Warning]], *b: list[int]) -> Callable[[F], F]"
 
 
