@@ -139,6 +139,7 @@ class Names:
         member = home.members.get(name)
         if member is None or member.is_alias or not (member.is_attribute or member.is_type_alias):
             return None
+        # griffe is not imported here: who only renders signatures does not wait for it.
         is_call = type(member.value).__name__ == "ExprCall"
         return None if member.value is None or is_call else str(member.value)
 
