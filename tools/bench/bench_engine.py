@@ -17,16 +17,18 @@ from table import Row
 sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "planner"))
 
-from engine_logs import folded, log_of, replayed, run_of
+from engine_logs import EVENTS_OF_A_TODO, folded, log_of, replayed, run_of
 from engine_simulating import Simulation
 from engine_watching import Laws
 
-TODOS = 300
+from planner.model.plan import MAX_TODOS
+
+TODOS = MAX_TODOS // 10
 LONGER = 10
 MOST_TIMES = 5.0
 MOST_TIMES_LONGER = 11.0
-EVENTS = 1_000_000
-MOST_MIB = 1024.0
+EVENTS = EVENTS_OF_A_TODO * MAX_TODOS
+MOST_MIB = 256.0
 WORKFLOWS = 10_000
 MOST_SECONDS = 120.0
 WATCHED_EVERY = 10
