@@ -133,20 +133,20 @@ def _function(place: _Place, wanted: FunctionContract) -> Iterator[ContractDiffe
         yield home.say("signature", wanted.name, message, expected=expected, actual=actual, line=line)
         return
     function = describe_function(home.functions[name])
-    compared = compare_signature(wanted, function)
-    if compared.likeness is Likeness.SAME:
+    likeness, why, actual = compare_signature(wanted, function)
+    if likeness is Likeness.SAME:
         return
     shown, where = home.prefix + wanted.name, f"{home.path}:{function.line}"
-    facts = {"actual": render(compared.actual), "line": function.line}
-    if compared.likeness is Likeness.UNKNOWN:
-        message = f"{shown} in {where} cannot be compared: {compared.why}"
+    facts = {"actual": render(actual), "line": function.line}
+    if likeness is Likeness.UNKNOWN:
+        message = f"{shown} in {where} cannot be compared: {why}"
         yield home.say("unresolved", wanted.name, message, **facts)
         return
     message = (
         f"{shown}: the contract says {render_signature(wanted)}, "
-        f"the code has {render_signature(compared.actual)} ({where}): {compared.why}"
+        f"the code has {render_signature(actual)} ({where}): {why}"
     )
-    yield home.say("signature", wanted.name, message, why=compared.why, expected=expected, **facts)
+    yield home.say("signature", wanted.name, message, why=why, expected=expected, **facts)
 
 
 def _class(start: _Place, wanted: ClassContract) -> Iterator[ContractDifference]:

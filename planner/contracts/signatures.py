@@ -57,20 +57,12 @@ class FoundFunction:
         return self.signature.model_copy(update={"parameters": parameters[1:]})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """How a promise and the code compare."""
-
-    likeness: Likeness
-    why: str = ""
-    """What differs, or what cannot be told."""
-    actual: FunctionContract
-    """What the code has, as far as it was compared."""
-
-
-def compare_signature(wanted: FunctionContract, found: FoundFunction) -> Comparison:
+def compare_signature(
+    wanted: FunctionContract, found: FoundFunction
+) -> tuple[Likeness, str, FunctionContract]:
     """Compare names, kinds and order of all parameters, and whatever else the contract gives.
 
+    Returned are how the two compare, what differs or cannot be told, and what of the code was compared.
     A difference that can be proved outweighs one that cannot.
     """
     actual = found.bound
@@ -80,15 +72,15 @@ def compare_signature(wanted: FunctionContract, found: FoundFunction) -> Compari
         actual = found.signature  # the contract counts self or cls too
     if found.strange_decorator:
         why = f"the decorator {found.strange_decorator} may change its signature"
-        return Comparison(likeness=Likeness.UNKNOWN, why=why, actual=actual)
+        return Likeness.UNKNOWN, why, actual
     keeps_result = not any(full in _KEEP_PARAMETERS for _, full in found.decorators)
     differences = list(_differences(wanted, actual, found.names, keeps_result=keeps_result))
     for likeness in (Likeness.DIFFERENT, Likeness.UNKNOWN):
         said = [why for each, why in differences if each is likeness]
         if said:
             more = [f"and {len(said) - MAX_NAMED} more"] if len(said) > MAX_NAMED else []
-            return Comparison(likeness=likeness, why="; ".join([*said[:MAX_NAMED], *more]), actual=actual)
-    return Comparison(likeness=Likeness.SAME, actual=actual)
+            return likeness, "; ".join([*said[:MAX_NAMED], *more]), actual
+    return Likeness.SAME, "", actual
 
 
 def _differences(
