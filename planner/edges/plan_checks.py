@@ -10,9 +10,9 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeAlias
 
 from planner.catalog import RECIPES, parse_command
-from planner.edges.nodes import Loc
 from planner.errors import CommandSyntaxError
 from planner.model.plan import ID_PATTERN
+from planner.planfile.document import Loc
 from planner.rules.criteria import Criterion, command_criterion, commands_of, criteria_of, wants_convention
 from planner.rules.dependencies import find_cycle
 

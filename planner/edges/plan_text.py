@@ -8,10 +8,9 @@ from typing import Any, Literal, cast
 
 import yaml
 
-from planner.edges.nodes import Scalar
-from planner.edges.nodes.scalars import BOOLEANS, NoSuchScalarError, anything
 from planner.model.base import Value
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Plan
+from planner.planfile.scalars import BOOLEANS, NoSuchScalarError, anything
 
 _WIDTH = 100
 
@@ -79,7 +78,7 @@ def _style(text: str) -> str | None:
 
 def _is_read_as_text(text: str) -> bool:
     try:
-        return anything(Scalar(0, text, False)) == text
+        return anything(text, False) == text
     except NoSuchScalarError:
         return False  # `14809e546193`: a number, if it were not too large for one
 

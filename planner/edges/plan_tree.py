@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
-    from planner.edges.nodes import Loc
+    from planner.planfile.document import Loc
     from planner.rules.criteria import Criterion
 
 MAX_LEVELS = 3

@@ -597,8 +597,8 @@ def test_the_lists_of_a_new_todo_stand_as_those_of_the_others(tmp_path: Path) ->
 
 
 def test_a_parser_in_python_does_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("nodes.of_yaml", "rewriting.layout"):
-        monkeypatch.setattr(f"planner.edges.{module}._Parser", yaml.SafeLoader)
+    for module in ("planfile.document", "edges.rewriting.layout"):
+        monkeypatch.setattr(f"planner.{module}._Parser", yaml.SafeLoader)
     for text in (PLAN, FLOW, SHARED, ODD, WIDE):
         example = Example(tmp_path, text)
         assert example.text_of(example.plan) == text

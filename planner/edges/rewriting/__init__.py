@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from planner.edges.faults import Refused
 from planner.edges.plan_file import LoadedPlan, collector_paused, dump_plan, load_plan_text, shown_path
 from planner.edges.plan_text import plain
 from planner.edges.project.confinement import is_below, unusual_fault
 from planner.edges.rewriting.differences import same
 from planner.edges.rewriting.patching import patched
 from planner.edges.rewriting.surgery import Unpatchable
-from planner.edges.source import read_source
 from planner.errors import PlanFileError, PlannerError
+from planner.planfile.faults import Refused
+from planner.planfile.source import read_source
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from planner.edges.nodes.model_shapes import record_of
-from planner.edges.nodes.shapes import ListOf, Record
 from planner.edges.rewriting.differences import same, same_places
 from planner.edges.rewriting.layout import MERGE, Part, json_layout, yaml_layout
 from planner.edges.rewriting.surgery import Surgery, Unpatchable
 from planner.model.plan import Plan, Todo
-
-if TYPE_CHECKING:
-    from planner.edges.nodes.shapes import Shape
+from planner.planfile.values import Field, Wanted, fields_by_key, wanted_by
 
 
 def patched(text: str, old: dict[str, Any], new: dict[str, Any], *, is_json: bool) -> str:
@@ -24,7 +20,7 @@ def patched(text: str, old: dict[str, Any], new: dict[str, Any], *, is_json: boo
     """
     root = json_layout(text) if is_json else yaml_layout(text)
     surgery = Surgery(text, root, is_json=is_json)
-    _Patch(surgery).mapping(root, old, new, record_of(Plan))
+    _Patch(surgery).mapping(root, old, new, wanted_by(Plan))
     return surgery.result()
 
 
@@ -34,7 +30,7 @@ class _Patch:
     def __init__(self, surgery: Surgery) -> None:
         self._surgery = surgery
 
-    def mapping(self, part: Part, old: dict[str, Any], new: dict[str, Any], shape: Shape | None) -> None:
+    def mapping(self, part: Part, old: dict[str, Any], new: dict[str, Any], shape: Wanted | None) -> None:
         entries = part.entries()
         places = {
             _field(shape, key.text): index
@@ -58,9 +54,9 @@ class _Patch:
                 added.append((last if anchor is None else anchor, key, value))
         self._surgery.change_entries(part, {places[name] for name in removed}, added)
 
-    def _items(self, part: Part, floor: int, old: list[Any], new: list[Any], shape: Shape | None) -> None:
-        item = shape.item if isinstance(shape, ListOf) else None
-        pairs = same_places(old, new, by_name=isinstance(item, Record) and item.model is Todo)
+    def _items(self, part: Part, floor: int, old: list[Any], new: list[Any], shape: Wanted | None) -> None:
+        item = shape.item if shape is not None else None
+        pairs = same_places(old, new, by_name=item is not None and item.model is Todo)
         if len(part.children) != len(old) or not pairs:
             raise Unpatchable
         for i, j in pairs:
@@ -77,17 +73,17 @@ class _Patch:
         self._surgery.change_items(part, floor, set(range(len(old))) - set(kept), groups.items())
 
     def _value(
-        self, holder: Part, entry: tuple[Part, Part], old: Any, new: Any, shape: Shape | None
+        self, holder: Part, entry: tuple[Part, Part], old: Any, new: Any, shape: Wanted | None
     ) -> None:
         key, part = entry
         if not same(old, new) and not self._below(part, key.end, old, new, shape):
             self._surgery.replace(holder, key, part, new)
 
-    def _item(self, holder: Part, part: Part, old: Any, new: Any, shape: Shape | None) -> None:
+    def _item(self, holder: Part, part: Part, old: Any, new: Any, shape: Wanted | None) -> None:
         if not same(old, new) and not self._below(part, part.start, old, new, shape):
             self._surgery.replace(holder, None, part, new)
 
-    def _below(self, part: Part, floor: int, old: Any, new: Any, shape: Shape | None) -> bool:
+    def _below(self, part: Part, floor: int, old: Any, new: Any, shape: Wanted | None) -> bool:
         """Change what a part holds; whether that was possible."""
         mark = self._surgery.mark()
         try:
@@ -102,12 +98,16 @@ class _Patch:
         return False
 
 
-def _field(shape: Shape | None, key: str) -> str:
+def _field(shape: Wanted | None, key: str) -> str:
     """The one name of a key that may be spelled in several ways."""
-    known = shape.fields.get(key) if isinstance(shape, Record) else None
+    known = _fields(shape).get(key)
     return key if known is None else known.name
 
 
-def _shape_of(shape: Shape | None, name: str) -> Shape | None:
-    known = shape.fields.get(name) if isinstance(shape, Record) else None
-    return None if known is None else known.shape
+def _fields(shape: Wanted | None) -> dict[str, Field]:
+    return {} if shape is None or shape.model is None else fields_by_key(shape.model)
+
+
+def _shape_of(shape: Wanted | None, name: str) -> Wanted | None:
+    known = _fields(shape).get(name)
+    return None if known is None else known.wanted

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import yaml
 
-from planner.edges.nodes.scalars import BOOLEANS, NULLS
 from planner.edges.plan_text import Dumper
+from planner.planfile.scalars import BOOLEANS, NULLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
