@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from planner.edges.file_writer import create_file
 from planner.edges.latest_outcomes import shown
 from planner.edges.plan_file import dump_plan
-from planner.edges.rewriting import rewrite
 from planner.errors import PlannerError
+from planner.planfile.writer import rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
