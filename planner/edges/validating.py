@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.edges.plan_file import collector_paused, load_with_document, shown_path
-from planner.edges.plan_tree import load_tree
 from planner.edges.project.facts import ProjectFiles
 from planner.errors import QualificationError
 from planner.model.findings import PlanFinding
+from planner.planfile.loader import collector_paused, load_with_document, shown_path
+from planner.planfile.tree import load_tree
 from planner.planfile.values import all_spellings
 from planner.rules.validation import VALIDATION_RULES, Facts, validate
 from planner.text.sanitizing import clean
@@ -16,9 +16,9 @@ from planner.text.sanitizing import clean
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planner.edges.plan_file import LoadedPlan
     from planner.model.qualification import Qualification
     from planner.planfile.document import Document
+    from planner.planfile.loader import LoadedPlan
     from planner.rules.validation import Found
 
 MAX_TEXT = 1_500

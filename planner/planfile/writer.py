@@ -32,13 +32,13 @@ from ruamel.yaml.scalarstring import (
 )
 from ruamel.yaml.tag import Tag
 
-from planner.edges.plan_file import LoadedPlan, collector_paused, dump_plan, load_plan_text, shown_path
-from planner.edges.plan_text import plain, text_style
-from planner.edges.project.confinement import is_below, unusual_fault
 from planner.errors import PlanFileError, PlannerError
 from planner.model.plan import Plan, Todo
+from planner.planfile.confinement import is_below, unusual_fault
 from planner.planfile.document import Node, compose
+from planner.planfile.dump import plain, text_style
 from planner.planfile.faults import Refused
+from planner.planfile.loader import LoadedPlan, collector_paused, dump_plan, load_plan_text, shown_path
 from planner.planfile.source import Source, read_source
 from planner.planfile.values import Wanted, fields_by_key, wanted_by
 from planner.text.sanitizing import clean

@@ -6,8 +6,8 @@ import ast
 import warnings
 from typing import TYPE_CHECKING
 
-from planner.edges.project.confinement import Confinement
 from planner.model.contract import FunctionContract, ParameterContract, ParameterKind
+from planner.planfile.confinement import Confinement
 from planner.rules.contracts.signatures import render_signature
 
 if TYPE_CHECKING:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from planner.edges.plan_tree import FlatPlan, load_tree
 from planner.errors import PlanFileError, PlannerError, PlanTreeError
 from planner.model.plan import TodoStatus
+from planner.planfile.tree import FlatPlan, load_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from planner.edges.plan_file import LoadedPlan
     from planner.model.plan import Todo
+    from planner.planfile.loader import LoadedPlan
     from pytest_planverify.options import PlanArgument, Scope
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from planner.edges.plan_tree import SEPARATOR
 from planner.model.outcome import OutcomeDocument
 from planner.model.verdicts import TodoState
+from planner.planfile.tree import SEPARATOR
 from pytest_planverify.session.assembling import Assembler, summary_of
 from pytest_planverify.session.exit_status import ExitStatus, counting, exit_status
 from pytest_planverify.session.root_causes import root_causes
@@ -15,10 +15,10 @@ from pytest_planverify.session.root_causes import root_causes
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.evidence import Evidence
     from planner.model.outcome import Cause, Outcome, RunInfo
     from planner.model.plan import Todo
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.options import Scope
     from pytest_planverify.session.opinions import Opinions
     from pytest_planverify.session.prepare import Prepared

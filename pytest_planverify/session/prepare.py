@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from _pytest._io import TerminalWriter
 
-    from planner.edges.plan_file import LoadedPlan
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.plan import Todo
+    from planner.planfile.loader import LoadedPlan
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.options import Settings
     from pytest_planverify.reports.progress import Progress

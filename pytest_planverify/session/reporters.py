@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.outcome import Check, Outcome, OutcomeDocument
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.session.reporter_options import GivenOptions
     from pytest_planverify.session.reporting import ReportingResult
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.evidence import Evidence
     from planner.model.outcome import Cause, Diagnosis
     from planner.model.plan import Todo
+    from planner.planfile.tree import FlatPlan
 
 Diagnosed = tuple["FlatPlan", Iterable[tuple[str, "Evidence", "Diagnosis"]]]
 """A plan, and what was diagnosed in it: the todo, what was seen, what it was taken for."""

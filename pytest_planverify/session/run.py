@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.evidence import BudgetFact
     from planner.model.outcome import Check
     from planner.model.plan import Todo
+    from planner.planfile.tree import FlatPlan
     from planner.rules.criteria import Criterion
     from pytest_planverify.checks.result import Judgement
     from pytest_planverify.guards import Violation

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from planner.catalog import PytestInvocation
-    from planner.edges.plan_file import LoadedPlan
-    from planner.edges.plan_tree import FlatPlan
+    from planner.planfile.loader import LoadedPlan
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.options import Settings
     from pytest_planverify.session.fork_server import ForkServer, Lane
     from pytest_planverify.session.reporters import Reporting

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from planner.edges.plan_file import load_plan, load_todo
 from planner.errors import PlanFileError
 from planner.model.plan import Operator, Plan, RiskLevel, TodoStatus
 from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
+from planner.planfile.loader import load_plan, load_todo
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 INVALID = FIXTURES / "plans" / "invalid"

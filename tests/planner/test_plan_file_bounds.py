@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.edges.plan_file import load_plan
 from planner.errors import PlanFileError
 from planner.planfile import document
+from planner.planfile.loader import load_plan
 
 HEAD = "todo_list_id: p\nitems:\n- {id: a, title: A}\n"
 

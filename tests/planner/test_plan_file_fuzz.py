@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.edges.plan_file import load_plan, load_todo
 from planner.errors import PlanFileError
 from planner.planfile.document import Node, compose
 from planner.planfile.faults import Refused
+from planner.planfile.loader import load_plan, load_todo
 from planner.planfile.source import Source
 
 VALID = Path(__file__).parents[2] / "fixtures" / "plans" / "valid"

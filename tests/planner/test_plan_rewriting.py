@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 
-from planner.edges.plan_file import load_plan
 from planner.errors import PlanFileError, PlannerError
 from planner.model.plan import (
     AcceptanceCriteria,
@@ -22,6 +21,7 @@ from planner.model.plan import (
     Todo,
 )
 from planner.model.taxonomy import Role, RoutingKey
+from planner.planfile.loader import load_plan
 from planner.planfile.writer import Rewritten, rewrite
 
 HERE = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from table import Row
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from planner.edges.plan_file import load_plan
+from planner.planfile.loader import load_plan
 
 TODOS = 10_000
 MOST_TIMES = 4.0

@@ -14,7 +14,7 @@ import griffe
 
 from planner.edges.contracts.bindings import Bindings, read_bindings
 from planner.edges.contracts.scopes import FoundScope, module_scope
-from planner.edges.project.confinement import Confinement
+from planner.planfile.confinement import Confinement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

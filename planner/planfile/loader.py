@@ -16,11 +16,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from planner.edges import plan_text
-from planner.edges.plan_checks import Judgement, judge_plan, judge_todo
-from planner.edges.project.confinement import Confinement, is_below, unusual_fault
-from planner.edges.project.conventions import Conventions
 from planner.model.plan import Plan, Todo
+from planner.planfile import dump
+from planner.planfile.checks import Judgement, judge_plan, judge_todo
+from planner.planfile.confinement import Confinement, is_below, unusual_fault
+from planner.planfile.conventions import Conventions
 from planner.planfile.document import MAX_FAULTS, Document, Loc, compose
 from planner.planfile.faults import Fault, Refused, plan_file_error
 from planner.planfile.source import Source, decode, read_source
@@ -125,7 +125,7 @@ def plan_id_of(path: Path) -> str | None:
 
 def dump_plan(plan: Plan, *, format: Literal["yaml", "json"]) -> str:
     """A plan as the text of a file: what was set, without the defaults. Loading it gives an equal plan."""
-    return plan_text.render(plan, format=format)
+    return dump.render(plan, format=format)
 
 
 def shown_path(path: Path) -> str:

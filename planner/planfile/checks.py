@@ -19,9 +19,9 @@ from planner.rules.dependencies import find_cycle
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from planner.edges.project.confinement import Confinement
-    from planner.edges.project.conventions import Conventions
     from planner.model.plan import NegativeControl, Plan, Policy, Todo
+    from planner.planfile.confinement import Confinement
+    from planner.planfile.conventions import Conventions
 
 Found: TypeAlias = tuple[Loc, str]
 """A place and what is wrong there."""
