@@ -59,6 +59,9 @@ _TEXT = "planverify-text-"
 
 _LONG_LINE = 100
 _UNFOLDED = 10**6
+_BELOW_KEY = 3
+"""Where ruamel keeps the comments between a key and a value in lines of its own."""
+
 _DASH = re.compile(r" *-(?=\s)")
 
 
@@ -296,7 +299,8 @@ def _layout(text: str) -> dict[str, int]:
     The lists within todos tell, not that of the todos: new todos are moved to where the others are.
     """
     lists = sorted(_LIST.findall(text), key=lambda found: not found[0])
-    key, margin, dash = lists[0] if lists else ("", "", "- ")
+    key, margin, _ = lists[0] if lists else ("", "", "")
+    dash = max((dash for _, _, dash in lists), default="- ")  # some write that of a scalar closer
     mappings = [len(inner) - len(key) for key, inner in _MAPPING.findall(text) if len(inner) > len(key)]
     offset = max(len(margin) - len(key), 0)
     return {"mapping": (mappings or [2])[0], "sequence": offset + len(dash), "offset": offset}
@@ -345,7 +349,9 @@ class _YamlValues:
         """Return a plain value for ruamel, in the brackets or quotes of what it replaces."""
         if isinstance(value, (dict, list)):
             made: Any = (
-                CommentedMap({key: self.written(each, None) for key, each in cast("Any", value).items()})
+                CommentedMap(
+                    {_key(key): self.written(each, None) for key, each in cast("Any", value).items()}
+                )
                 if isinstance(value, dict)
                 else CommentedSeq([self.written(each, None) for each in cast("list[Any]", value)])
             )
@@ -385,6 +391,10 @@ class _YamlValues:
         return "\n".join([f"{lead}{key}{head}", *(indent + line if line else "" for line in lines)])
 
 
+def _key(text: str) -> str:
+    return text if text_style(text) is None else DoubleQuotedScalarString(text)
+
+
 # -- editing what a file holds -------------------------------------------------------------------------
 
 
@@ -400,8 +410,8 @@ class _Edit:
         if _same(old, new):
             return held
         kinds = {dict: self._mapping, list: self._list}
-        for kind, edit in kinds.items():
-            if all(isinstance(each, kind) for each in (held, old, new)) and id(held) not in self._shared:
+        for kind, edit in kinds.items() if new and id(held) not in self._shared else ():
+            if all(isinstance(each, kind) for each in (held, old, new)):
                 with suppress(_CannotEdit):
                     edit(held, old, new, wanted)
                     return held
@@ -431,8 +441,7 @@ class _Edit:
                 edited = self.value(
                     held[last], before.get(name(key)), value, field.wanted if field else None
                 )
-                if edited is not held[last]:
-                    held[last] = edited
+                _put(held, last, edited)
             else:
                 _insert(held, last, key, self._written(value, None))
                 last = key
@@ -452,8 +461,18 @@ class _Edit:
                 held.insert(i + paired, self._written(value, None))
             for n in range(paired):
                 edited = self.value(held[i + n], old[i + n], new[j + n], item)
-                if edited is not held[i + n]:
-                    held[i + n] = edited
+                _put(held, i + n, edited)
+
+
+def _put(held: Any, place: str | int, value: Any) -> None:
+    """Put a value in a place, without what is said below the key: it would come between key and value."""
+    if value is held[place]:
+        return
+    if isinstance(held, (CommentedMap, CommentedSeq)):
+        comments = cast("Any", held).ca.items.get(place)
+        if comments is not None and len(comments) > _BELOW_KEY:
+            comments[_BELOW_KEY] = None
+    held[place] = value
 
 
 def _insert(held: dict[str, Any], last: str | None, key: str, value: Any) -> None:
