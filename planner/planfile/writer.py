@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.constructor import RoundTripConstructor
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.resolver import VersionedResolver
@@ -63,6 +64,7 @@ _BELOW_KEY = 3
 """Where ruamel keeps the comments between a key and a value in lines of its own."""
 
 _DASH = re.compile(r" *-(?=\s)")
+_TAG = "tag:yaml.org,2002:"
 
 
 class _CannotEdit(Exception):
@@ -173,6 +175,16 @@ def _brief(found: re.Match[str]) -> str:
 # -- YAML ----------------------------------------------------------------------------------------------
 
 
+class _TextConstructor(RoundTripConstructor):
+    """Refuses tags whose value ruamel would compute: ``!!int word`` is a text here, and an error there."""
+
+
+for _name_of_tag in ("bool", "int", "float", "null"):
+    cast("Any", _TextConstructor).add_constructor(
+        _TAG + _name_of_tag, cast("Any", RoundTripConstructor).construct_undefined
+    )
+
+
 class _TextResolver(VersionedResolver):
     """Takes every scalar for text: what it means is decided when the plan is loaded."""
 
@@ -180,7 +192,7 @@ class _TextResolver(VersionedResolver):
         if kind is not ScalarNode:
             return cast("Any", super()).resolve(kind, value, implicit)
         is_merge = value == "<<" and implicit[0]
-        return Tag(suffix="tag:yaml.org,2002:merge") if is_merge else self.DEFAULT_SCALAR_TAG
+        return Tag(suffix=_TAG + "merge") if is_merge else self.DEFAULT_SCALAR_TAG
 
 
 def _edit_around(text: str, old: dict[str, Any], new: dict[str, Any]) -> str:
@@ -274,7 +286,7 @@ def _round_tripped(
 ) -> tuple[str, str]:
     """Return the text as ruamel writes it, before and after the edit."""
     yaml: Any = YAML()
-    yaml.Resolver = _TextResolver
+    yaml.Constructor, yaml.Resolver = _TextConstructor, _TextResolver
     yaml.preserve_quotes = True
     yaml.brace_single_entry_mapping_in_flow_sequence = True
     yaml.width = _UNFOLDED
@@ -377,13 +389,10 @@ class _YamlValues:
 
     def _put_in(self, found: re.Match[str]) -> str:
         lead, key, word, rest = found.groups()
-        text = self._texts[word]
+        text = self._texts.get(word, word)
         lines = text.removesuffix("\n").split("\n")
         if rest or not lines[-1].strip() or not (not key or key.endswith(": ")):
-            said = json.dumps(text, ensure_ascii=False)
-            return (
-                self.with_texts(f"{lead}{key}{said}{rest}") if _TEXT in rest else f"{lead}{key}{said}{rest}"
-            )
+            return f"{lead}{key}{json.dumps(text, ensure_ascii=False)}{self.with_texts(rest)}"
         step = self._step if key else len(lead) - lead.rindex("-")
         indent = " " * (len(lead) + step if key else len(lead))
         # Where the text itself begins with a blank, the width of the indentation has to be said.

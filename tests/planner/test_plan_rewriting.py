@@ -436,6 +436,42 @@ items:
 """
 
 
+def test_tags_of_text_and_words_of_the_writer_are_left_alone(tmp_path: Path) -> None:
+    text = (
+        "todo_list_id: !!str 7\nworkflow_name: planverify-text-0-\n"
+        "items:\n- id: planverify-unchanged-todo-0\n  title: A\n- id: b\n  title: B\n"
+    )
+    example = Example(tmp_path, text)
+    b = changed(example.plan.items[1], title="C", intent="One\ntwo")
+    found = example.rewritten(with_todo(example.plan, b))
+    assert "planverify-text-0-" in found.text
+    example = Example(tmp_path, text.replace("items:", "x-a: !!int word\nitems:"))
+    assert not example.rewritten(
+        with_todo(example.plan, changed(example.plan.items[1], title="C"))
+    ).faithful
+    example = Example(tmp_path, text.replace("-text-0-", ""))
+    example.expect(
+        with_todo(example.plan, changed(example.plan.items[1], title="C")), ("title: B", "title: C")
+    )
+
+
+def test_a_criterion_that_is_its_command_alone_stays_so(tmp_path: Path) -> None:
+    text = (
+        "todo_list_id: p\nitems:\n- id: a\n  title: A\n  acceptance_criteria:\n    tests: [pytest a.py]\n"
+    )
+    example = Example(tmp_path, text)
+    a = example.plan.items[0]
+    example.expect(with_todo(example.plan, changed(a, title="B")), ("title: A", "title: B"))
+    slower = changed(a.acceptance_criteria.tests[0], timeout_seconds=5.0)
+    revised = changed(
+        a, acceptance_criteria=AcceptanceCriteria(tests=(slower, CommandSpec(cmd="ruff check")))
+    )
+    example.expect(
+        with_todo(example.plan, revised),
+        ("[pytest a.py]", "[{cmd: pytest a.py, timeout_seconds: 5}, {cmd: ruff check}]"),
+    )
+
+
 def test_an_alias_is_replaced_where_it_stands(tmp_path: Path) -> None:
     example = Example(tmp_path, SHARED)
     other = AcceptanceCriteria(tests=(CommandSpec(cmd="pytest b.py"),))
