@@ -117,7 +117,8 @@ def _edited(loaded: LoadedPlan, old: dict[str, Any], new: dict[str, Any], format
         raise _error(loaded.path, str(refused)) from None
     if source.digest != loaded.digest:
         raise _error(loaded.path, "the plan has changed since it was loaded; run the command again")
-    newline = "\r\n" if "\r\n" in source.text else "\r" if "\n" not in source.text else "\n"
+    breaks = [each for each in ("\r\n", "\n", "\r") if each in source.text]
+    newline = breaks[0] if breaks else "\n"
     text = source.text.replace(newline, "\n")
     mark = _BYTE_ORDER_MARK if source.marked else ""
     edits = [_edit_json] if format == "json" or _is_json(text) else [_edit_around, _edit_yaml, _lay_out]

@@ -666,6 +666,12 @@ def test_a_branch_leaves_every_line_of_a_real_plan_as_it_was(path: Path) -> None
     assert all(line in lines for line in path.read_bytes().decode().splitlines())
 
 
+def test_a_file_of_one_line_without_an_end_stays_so(tmp_path: Path) -> None:
+    example = Example(tmp_path, "{todo_list_id: p, items: [{id: a, title: A}]}")
+    text = example.text_of(inserted(example.plan, 1, NEW))
+    assert text == "{todo_list_id: p, items: [{id: a, title: A}, {id: new, title: New}]}"
+
+
 def test_another_kind_of_file_is_written_anew(example: Example) -> None:
     found = example.rewritten(example.plan, "new.json")
     assert found.text.startswith("{")
