@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import ParamSpec
 
-    from planner.edges.plan_tree import FlatPlan
+    from planner.planfile.tree import FlatPlan
 
     Given = ParamSpec("Given")
 
@@ -95,7 +95,7 @@ def plan_or_usual(plan: Path | None) -> Path:
 
 def flat_plan(path: Path) -> FlatPlan:
     """The plan with its sub-plans. Raises :class:`planner.errors.PlannerError`."""
-    from planner.edges.plan_tree import load_tree
+    from planner.planfile.tree import load_tree
 
     here = Path.cwd()
     whole = Path(os.path.abspath(path))

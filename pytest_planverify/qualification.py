@@ -28,9 +28,9 @@ from pytest_planverify.worktrees import copy_as_is, counterpart, environment_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.outcome import OutcomeDocument
     from planner.model.plan import NegativeControl, Todo
+    from planner.planfile.tree import FlatPlan
     from planner.rules.criteria import Criterion
 
 RUNS = 3

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, cast
 from planner.edges.file_writer import STANDARD_OUTPUT, screen_apart
 from planner.edges.outcome_file import write_outcomes
 from planner.edges.plan_folder import PlanFolder
-from planner.edges.plan_tree import FlatPlan, load_tree
 from planner.errors import PlannerError
 from planner.model.outcome import OutcomeDocument, RunInfo
+from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.session.check_runs import PlanResult, failed_todos, masked, unreached
 from pytest_planverify.session.exit_status import ExitStatus
 from pytest_planverify.session.outcomes import Assembler, root_causes, summary_of, write_reports
@@ -31,10 +31,10 @@ from pytest_planverify.session.schedule import run_order
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from planner.edges.plan_file import LoadedPlan
     from planner.model.evidence import Evidence
     from planner.model.outcome import Cause, Outcome
     from planner.model.plan import Todo
+    from planner.planfile.loader import LoadedPlan
     from pytest_planverify.baseline import KeptBaseline
 
 KILLED = "not reached: the run was killed before"

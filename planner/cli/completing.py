@@ -21,8 +21,8 @@ def complete_todo(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
     if path is None:
         return []
     from planner.edges.offering import todo_ids
-    from planner.edges.plan_file import load_plan
     from planner.errors import PlannerError
+    from planner.planfile.loader import load_plan
 
     try:
         return todo_ids(load_plan(path).plan.items, incomplete)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from planner.cli.arguments import plan_or_usual
 from planner.cli.ending import Status, UsageMistake, complain
 from planner.edges.offering import PLAN_ENDINGS
-from planner.edges.plan_file import collector_paused, shown_path
 from planner.edges.told_runs import is_log, run_of_log, run_of_store
 from planner.errors import LogError
 from planner.model.events import PlanSubmitted
+from planner.planfile.loader import collector_paused, shown_path
 from planner.rules.reviewing import Reviewing, judge
 from planner.rules.telling import run_stands, tell, todo_stands
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from planner.cli.screen import Screen
-    from planner.edges.plan_file import LoadedPlan
     from planner.edges.run_log import Taken
     from planner.edges.told_runs import ToldRun
+    from planner.planfile.loader import LoadedPlan
     from planner.rules.run_view import RunView
     from planner.rules.telling import Sentence
 
@@ -163,7 +163,7 @@ def _of_this_plan(asked: Asked, first: Taken) -> Iterator[str]:
 
 
 def _plan(path: Path) -> LoadedPlan:
-    from planner.edges.plan_file import load_plan
+    from planner.planfile.loader import load_plan
 
     return load_plan(path)
 

@@ -345,7 +345,7 @@ def _plain_plan(plan: CachedPlan, here: str | None) -> dict[str, Any]:
 def _as_yaml(plan: CachedPlan) -> str:
     import yaml
 
-    from planner.edges.plan_text import Dumper
+    from planner.planfile.dump import Dumper
 
     document = json.loads(plan.document)
     return yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)

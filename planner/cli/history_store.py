@@ -10,8 +10,8 @@ from planner.cli.arguments import plan_or_usual, usual_plan
 from planner.errors import NoStoreError, PlannerError
 
 if TYPE_CHECKING:
-    from planner.edges.plan_file import LoadedPlan
     from planner.edges.store import Store
+    from planner.planfile.loader import LoadedPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +78,13 @@ def fingerprint_here() -> str | None:
 
 
 def _loaded(path: Path) -> LoadedPlan:
-    from planner.edges.plan_file import load_plan
+    from planner.planfile.loader import load_plan
 
     return load_plan(path)
 
 
 def _below(root: Path) -> str:
-    from planner.edges.plan_file import shown_path
     from planner.edges.store import USUAL
+    from planner.planfile.loader import shown_path
 
     return shown_path(root.absolute() / USUAL)

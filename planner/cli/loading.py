@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from planner.edges.latest_outcomes import latest_outcomes
-from planner.edges.plan_tree import load_tree
 from planner.edges.run_history import blocked_since
 from planner.errors import NoOutcomesError, PlannerError
 from planner.model.outcome import OutcomeDocument, RunInfo, Summary
+from planner.planfile.tree import load_tree
 from planner.rules.board import Board, lay_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from planner.edges.plan_file import LoadedPlan
+    from planner.planfile.loader import LoadedPlan
 
 NOTHING_RUN = OutcomeDocument(
     plans=(),

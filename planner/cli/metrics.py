@@ -83,8 +83,8 @@ def _named(plan: Path | None, logs: list[Path], *, is_stored: bool) -> tuple[str
         if not logs and not is_stored:
             raise UsageMistake("name a plan, the log of a run with --log, or a store with --store")
         return None, logs
-    from planner.edges.plan_file import load_plan
     from planner.edges.usual_log import usual_log
+    from planner.planfile.loader import load_plan
 
     loaded = load_plan(plan)
     if not logs and not is_stored:
@@ -105,8 +105,8 @@ def _runs(plan_id: str | None, logs: list[Path], url: str | None) -> Iterator[To
 
 def _count(counted: RunMetrics, run: ToldRun, plan_id: str | None) -> bool:
     """Take in a run; one that cannot be read is told of on standard error, and leaves the others alone."""
-    from planner.edges.plan_file import collector_paused
     from planner.errors import PlannerError
+    from planner.planfile.loader import collector_paused
 
     try:
         with collector_paused():

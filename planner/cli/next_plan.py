@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from planner.cli import words
 from planner.cli.ending import complain
 from planner.edges.latest_outcomes import shown
-from planner.edges.rewriting.new_plans import NewPlan, write_new_plans
+from planner.edges.new_plans import NewPlan, write_new_plans
 from planner.errors import EditConflictError
 from planner.rules.approving import edits_to_apply
 from planner.rules.editing import apply_edits

@@ -9,19 +9,19 @@ from planner.cli.ending import UsageMistake
 from planner.cli.narrowing import narrowed
 from planner.edges.failure_contexts import gather
 from planner.edges.latest_outcomes import fresh_outcomes
-from planner.edges.plan_tree import load_tree
 from planner.edges.project.tools import configured_tools
 from planner.edges.run_history import blocked_since
+from planner.planfile.tree import load_tree
 from planner.rules.deciding import decide, todos_to_explain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from planner.edges.plan_tree import PlanTree
     from planner.model.context import FailureContext
     from planner.model.decision import Decisions
     from planner.model.outcome import OutcomeDocument
+    from planner.planfile.tree import PlanTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

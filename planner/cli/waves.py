@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.cli.screen import Screen
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.plan import Todo
+    from planner.planfile.tree import FlatPlan
     from planner.rules.waves import Placed
 
 app = command_app()
@@ -31,8 +31,8 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
     its allowed_files, else its target_file and expected_artifacts. One that names no files is taken to be
     apart from all others.
     """
-    from planner.edges.plan_tree import load_tree
     from planner.errors import PlannerError
+    from planner.planfile.tree import load_tree
     from planner.rules.waves import placed_in_waves, to_be_worked_on
 
     flat = load_tree(plan_or_usual(plan)).load_all().flat()

@@ -13,7 +13,7 @@ from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, plan
 from planner.cli.ending import Status, ends
 
 if TYPE_CHECKING:
-    from planner.edges.plan_file import LoadedPlan
+    from planner.planfile.loader import LoadedPlan
     from planner.rules.needing import Need
 
 app = command_app()
@@ -38,8 +38,8 @@ def which(
     select; what -k and -m match only pytest knows, and such a command may need the test.
     """
     from planner.edges.latest_outcomes import latest_outcomes
-    from planner.edges.plan_tree import load_tree
     from planner.errors import ForeignOutcomesError, NoOutcomesError
+    from planner.planfile.tree import load_tree
     from planner.rules.needing import needed_by_commands, needed_in_run
 
     flat = load_tree(plan_or_usual(plan)).load_all().flat()

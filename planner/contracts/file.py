@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
-from planner.edges.faults import Fault, Refused, plan_file_error
 from planner.edges.file_writer import create_file, write_file
-from planner.edges.nodes import MappingNode, Tree, follow
-from planner.edges.nodes.model_shapes import fields_of
-from planner.edges.nodes.of_json import read_json
-from planner.edges.nodes.shapes import Anything
-from planner.edges.project.confinement import Confinement
-from planner.edges.source import decode
 from planner.errors import ContractFileError
 from planner.model.base import Value
 from planner.model.contract import (
@@ -27,6 +20,11 @@ from planner.model.contract import (
     ParameterContract,
     PropertyContract,
 )
+from planner.planfile.confinement import Confinement
+from planner.planfile.document import Document, compose
+from planner.planfile.faults import Fault, Refused, plan_file_error
+from planner.planfile.source import decode
+from planner.planfile.values import fields_of, plain_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
-    from planner.edges.nodes import Loc
+    from planner.planfile.document import Loc
 
 MAX_BYTES = 4 * 1024 * 1024
 """The size of the largest contract that is read."""
@@ -54,10 +52,10 @@ def read_contract_file(path: Path, *, root: Path | None = None) -> Contract:
     shown = path.as_posix()
     try:
         file = path if root is None else _below(root, path)
-        tree = read_json(decode(_bytes(file)))
-        contract = _contract(tree)
-        if tree.all_faults():
-            raise Refused("", tuple(tree.all_faults()))
+        document = compose(decode(_bytes(file)), is_json=True)
+        contract = _contract(document)
+        if document.faults:
+            raise Refused("", tuple(document.faults))
         return contract
     except Refused as refused:
         faults = refused.faults
@@ -115,30 +113,30 @@ def _names_like(file: Path) -> list[str]:
     return difflib.get_close_matches(file.name, sorted(names), n=1, cutoff=0.75)
 
 
-def _contract(tree: Tree) -> Contract:
-    """The contract that the tree holds; faults are noted in the tree."""
-    if not isinstance(tree.root, MappingNode):
-        raise tree.refusal(tree.root.at, 'the file is no mapping; write {"contract_version": 1, …}')
-    values = cast("dict[str, Any]", Anything().read(tree.root, tree))
+def _contract(document: Document) -> Contract:
+    """The contract that the document holds; faults are added to it."""
+    if not isinstance(document.root.value, dict):
+        raise document.refusal(document.root.at, 'the file is no mapping; write {"contract_version": 1, …}')
+    values = cast("dict[str, Any]", plain_values(document))
     version = values.get("contract_version")
     if type(version) is int and version > CONTRACT_VERSION:
         _report(
-            tree,
+            document,
             ("contract_version",),
             f"contract_version {version} is newer than {CONTRACT_VERSION}, the newest that this version "
             "reads; update pytest-planverify",
         )
-        raise Refused("", tuple(tree.all_faults()))
+        raise Refused("", tuple(document.faults))
     try:
         contract = Contract.model_validate(_without_extensions(values))
     except ValidationError as error:
         for detail in error.errors(include_url=False):
-            _report(tree, detail["loc"], _worded(detail), at_key=detail["type"] == "extra_forbidden")
-        raise Refused("", tuple(tree.all_faults())) from None
+            _report(document, detail["loc"], _worded(detail), at_key=detail["type"] == "extra_forbidden")
+        raise Refused("", tuple(document.faults)) from None
     if contract.is_empty:
-        _report(tree, (), "the contract promises nothing; name functions, classes or schemas")
+        _report(document, (), "the contract promises nothing; name functions, classes or schemas")
     for number, problem in _bad_schemas(contract):
-        _report(tree, ("schemas", number), f"this is no JSON Schema: {problem}; correct it")
+        _report(document, ("schemas", number), f"this is no JSON Schema: {problem}; correct it")
     return contract
 
 
@@ -172,15 +170,9 @@ def _bad_schemas(contract: Contract) -> Iterator[tuple[int, str]]:
             yield number, f"{error.json_path}: {error.message}"
 
 
-def _report(tree: Tree, loc: Loc, problem: str, *, at_key: bool = False) -> None:
-    node, path, _ = follow(tree.root, loc, {})
-    at = node.at
-    if at_key:
-        around, _, _ = follow(tree.root, loc[:-1], {})
-        if isinstance(around, MappingNode):
-            at = next((key.at for key, _ in around.entries if key.text == loc[-1]), at)
-    line, column = tree.source.position(at)
-    tree.faults.append(Fault(line=line, column=column, path=path.removeprefix("."), problem=problem))
+def _report(document: Document, loc: Loc, problem: str, *, at_key: bool = False) -> None:
+    place = document.find(loc)
+    document.add(place.at if at_key else place.node.at, place.path, problem)
 
 
 _PARTS: Mapping[str, tuple[str, type[Value]]] = {

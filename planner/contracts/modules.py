@@ -16,8 +16,8 @@ import griffe
 
 from planner.contracts.names import Names, bindings_of, read_bindings, set_bindings
 from planner.contracts.signatures import FoundFunction
-from planner.edges.project.confinement import Confinement
 from planner.model.contract import FunctionContract, ParameterContract
+from planner.planfile.confinement import Confinement
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.edges.plan_checks import judge_todo
-from planner.edges.project.confinement import Confinement
 from planner.errors import RefusedEvent
 from planner.model.edits import AddCheck, AddContract, Isolate, NameArtifact, NarrowFiles, RetargetCheck
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, Todo
+from planner.planfile.checks import judge_todo
+from planner.planfile.confinement import Confinement
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from planner.edges.plan_file import LoadedPlan
     from planner.model.failure_report import Observation
     from planner.model.outcome import Failure, Location, Outcome, OutcomeDocument
     from planner.model.plan import Todo
+    from planner.planfile.loader import LoadedPlan
     from planner.rules.criteria import Criterion
 
 REPORT_PATH = "diagnostics/{todo_id}_failure_report.json"

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pydantic import TypeAdapter
 
-from planner.edges.nodes.model_shapes import SHORTHANDS, fields_of, spellings_of
-from planner.edges.nodes.shapes import EXTENSION
 from planner.edges.schema_files import FOLDER, path_of, schema_text
 from planner.model.actions import Action
 from planner.model.answers import Answers
@@ -29,6 +27,7 @@ from planner.model.journal import Record
 from planner.model.outcome import OutcomeDocument
 from planner.model.plan import Plan
 from planner.model.qualification import Qualification
+from planner.planfile.values import EXTENSION, SHORTHANDS, fields_of, spellings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

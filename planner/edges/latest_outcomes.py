@@ -17,7 +17,7 @@ from planner.text.sanitizing import clean
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from planner.edges.plan_file import LoadedPlan
+    from planner.planfile.loader import LoadedPlan
 
 _DIGITS = 12
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from pydantic import ValidationError
 
-from planner.edges.faults import Refused
 from planner.edges.file_writer import write_file
-from planner.edges.source import read_source
 from planner.errors import OutcomeFileError
 from planner.model.outcome import SCHEMA_VERSION, Outcome, OutcomeDocument
+from planner.planfile.faults import Refused
+from planner.planfile.source import read_source
 from planner.text.sanitizing import clean, without_surrogates
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from planner.text.sanitizing import clean
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from planner.edges.plan_file import LoadedPlan
     from planner.model.outcome import OutcomeDocument
+    from planner.planfile.loader import LoadedPlan
 
 _MAX_LINE = 600
 

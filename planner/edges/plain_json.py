@@ -6,8 +6,8 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, cast
 
-from planner.edges.plan_text import as_written
 from planner.model.base import ReadValue, Value
+from planner.planfile.dump import as_written
 
 
 def plainly(value: Any) -> Any:

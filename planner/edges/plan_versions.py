@@ -7,15 +7,15 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.edges.faults import Refused
 from planner.edges.file_writer import write_file
-from planner.edges.plan_file import dump_plan, plan_id_of, shown_path
-from planner.edges.plan_tree import PlanTree, load_tree
-from planner.edges.rewriting.new_plans import NewText, new_plan_texts
-from planner.edges.source import read_source
+from planner.edges.new_plans import NewText, new_plan_texts
 from planner.errors import EditConflictError, PlannerError
 from planner.model.actions import PublishPlan
 from planner.model.events import PlanSubmitted, SubPlanLoaded
+from planner.planfile.faults import Refused
+from planner.planfile.loader import dump_plan, plan_id_of, shown_path
+from planner.planfile.source import read_source
+from planner.planfile.tree import PlanTree, load_tree
 from planner.rules.editing import Editing
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from planner.edges.log_lines import action_text, actions_text, calls_for
-from planner.edges.plan_file import collector_paused
 from planner.edges.run_log import RunLog
 from planner.engine import start, step
 from planner.errors import RefusedEvent
 from planner.model.events import PlanSubmitted
+from planner.planfile.loader import collector_paused
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,22 +11,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from planner.edges.event_checks import faults_of_plan, refuse_unfit_edits, refuse_unfit_files
-from planner.edges.plan_tree import SEPARATOR, PlanTree
-from planner.edges.project.confinement import Confinement
-from planner.edges.sub_plan_files import Unfound
 from planner.errors import CommandSyntaxError, PlanFileError
 from planner.model.events import ApprovalGiven, PlanRevised, SubPlanLoaded, Verified
+from planner.planfile.confinement import Confinement
+from planner.planfile.sub_plans import Unfound
+from planner.planfile.tree import SEPARATOR, PlanTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from planner.edges.plan_file import LoadedPlan
     from planner.engine import State
     from planner.model.context import FailureContext
     from planner.model.events import Event
     from planner.model.outcome import Outcome
     from planner.model.plan import Todo
+    from planner.planfile.loader import LoadedPlan
     from planner.rules.criteria import Criterion
 
 MAX_CONTEXT_BYTES = 1024 * 1024

@@ -12,8 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from planner.edges.plan_file import collector_paused, shown_path
-from planner.edges.plan_tree import PlanTree, load_tree
 from planner.edges.project.tools import configured_tools
 from planner.edges.run_completing import EventCompleter, problems_of
 from planner.edges.run_log import RunLog, Taken
@@ -23,6 +21,8 @@ from planner.errors import LogError, RefusedEvent, StoreError
 from planner.model.events import PlanSubmitted
 from planner.model.past import PastRecords
 from planner.model.run_policy import RunPolicy
+from planner.planfile.loader import collector_paused, shown_path
+from planner.planfile.tree import PlanTree, load_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

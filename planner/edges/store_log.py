@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
 
-    from planner.edges.plan_file import LoadedPlan
     from planner.edges.run_log import Taken
     from planner.model.past import PastRecords
+    from planner.planfile.loader import LoadedPlan
 
 MOST_REMEMBERED = 500
 """So many repairs, todos and corrections of the past are given to a run, each."""

@@ -6,11 +6,11 @@ from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.edges.log_lines import GENESIS, calls_for, decode
-from planner.edges.plan_file import shown_path
 from planner.edges.run_log import RunLog, Taken
 from planner.engine import start, step
 from planner.errors import LogError, RefusedEvent, StoreError
 from planner.model.events import PlanSubmitted
+from planner.planfile.loader import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,7 +11,7 @@ from planner.errors import LogError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planner.edges.plan_file import LoadedPlan
+    from planner.planfile.loader import LoadedPlan
 
 FOLDER = f"{HOME}/logs"
 _TAIL_BYTES = 4 * 1024 * 1024

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.edges.nodes import follow
-from planner.edges.nodes.model_shapes import all_spellings
-from planner.edges.plan_file import collector_paused, load_with_tree, shown_path
-from planner.edges.plan_tree import load_tree
 from planner.edges.project.facts import ProjectFiles
 from planner.errors import QualificationError
 from planner.model.findings import PlanFinding
+from planner.planfile.loader import collector_paused, load_with_document, shown_path
+from planner.planfile.tree import load_tree
+from planner.planfile.values import all_spellings
 from planner.rules.validation import VALIDATION_RULES, Facts, validate
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planner.edges.nodes import Tree
-    from planner.edges.plan_file import LoadedPlan
     from planner.model.qualification import Qualification
+    from planner.planfile.document import Document
+    from planner.planfile.loader import LoadedPlan
     from planner.rules.validation import Found
 
 MAX_TEXT = 1_500
@@ -84,7 +83,7 @@ def _validated(
     qualification: Qualification | None = None,
     prefix: str = "",
 ) -> tuple[LoadedPlan, tuple[PlanFinding, ...]]:
-    loaded, tree = load_with_tree(path, boundary=boundary)
+    loaded, document = load_with_document(path, boundary=boundary)
     facts = Facts(
         loaded.plan,
         loaded.criteria,
@@ -95,14 +94,14 @@ def _validated(
     )
     name = _line(shown if shown is not None else shown_path(path), _MAX_PLACE)
     with collector_paused():
-        findings = [_placed(found, tree, name) for found in validate(facts)]
+        findings = [_placed(found, document, name) for found in validate(facts)]
         findings.sort(key=lambda finding: (finding.line or 0, finding.column or 0))
     return loaded, tuple(findings)
 
 
-def _placed(found: Found, tree: Tree, name: str) -> PlanFinding:
-    node, place, _ = follow(tree.root, found.loc, all_spellings())
-    line, column = tree.source.position(node.at)
+def _placed(found: Found, document: Document, name: str) -> PlanFinding:
+    place = document.find(found.loc, all_spellings())
+    line, column = document.source.position(place.node.at)
     rule = VALIDATION_RULES[found.rule]
     return PlanFinding(
         rule=found.rule,
@@ -110,7 +109,7 @@ def _placed(found: Found, tree: Tree, name: str) -> PlanFinding:
         path=name,
         line=line,
         column=column,
-        place=_line(place.removeprefix("."), _MAX_PLACE),
+        place=_line(place.path, _MAX_PLACE),
         todo_id=found.todo_id,
         message=_line(found.message, MAX_TEXT),
         why=rule.why,

@@ -2,7 +2,7 @@
 
 These models hold what a plan says, in one spelling. The other spellings that a plan file may use
 (``description`` for ``intent``, ``step_id`` for ``id`` …) are read as aliases. Reading files, resolving
-paths and reporting positions is the work of :mod:`planner.edges.plan_file`.
+paths and reporting positions is the work of :mod:`planner.planfile`.
 """
 
 from __future__ import annotations
@@ -121,13 +121,18 @@ def _artifact_from_path(value: Any) -> Any:
     return {"path": value} if isinstance(value, str) else value
 
 
+def _check_from_command(value: Any) -> Any:
+    return {"cmd": value} if isinstance(value, str) else value
+
+
 Artifact = Annotated[ArtifactSpec, BeforeValidator(_artifact_from_path)]
+Check = Annotated[CommandSpec, BeforeValidator(_check_from_command)]
 
 
 class AcceptanceCriteria(Extensible):
     """How a machine tells that a todo is done."""
 
-    tests: tuple[CommandSpec, ...] = ()
+    tests: tuple[Check, ...] = ()
     expected_artifacts: tuple[Artifact, ...] = ()
     metrics: tuple[MetricSpec, ...] = ()
     manual: tuple[ManualSpec, ...] = ()

@@ -16,7 +16,7 @@ from pytest_planverify.work_tree import WorkTree
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.edges.plan_tree import FlatPlan
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.keeping import KeptBaseline
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.outcome import Outcome, OutcomeDocument
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.journal import Record
 
 

@@ -29,9 +29,9 @@ from pytest_planverify.command_words import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.baseline import Baseline
     from planner.model.outcome import OutcomeDocument
+    from planner.planfile.tree import FlatPlan
 
 _RECORD = "record"
 MOST_RUNS = 100

@@ -13,10 +13,10 @@ from pytest_planverify.baseline.nodeids import below
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.baseline import BaselineCheck
     from planner.model.evidence import Evidence
     from planner.model.outcome import Check, Outcome
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.keeping import KeptBaseline
 
 _MADE_BY_THE_WORK = frozenset({"hygiene", "allowlist"})

@@ -17,9 +17,9 @@ from pytest_planverify.baseline.nodeids import below
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.baseline import BaselineTest
     from planner.model.plan import Todo
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.keeping import KeptBaseline
     from pytest_planverify.checks.result import CheckRun, Judgement
 

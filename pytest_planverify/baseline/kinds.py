@@ -14,8 +14,8 @@ from pytest_planverify.work_tree import CONFIGURATIONS, START_UP
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.plan import Todo
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.snapshots import Snapshot
 
 _TEST_FOLDER = re.compile(r"_?(?:\w+[_-])?tests?(?:[_-]\w+)?")

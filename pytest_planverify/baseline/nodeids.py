@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from planner.edges.plan_tree import FlatPlan
+    from planner.planfile.tree import FlatPlan
 
 
 def below(flat: FlatPlan, todo_id: str, nodeid: str) -> str:

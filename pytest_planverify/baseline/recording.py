@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from planner.edges.plan_tree import FlatPlan
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.answers import Run
 
 LARGEST_COPY = 5 << 20

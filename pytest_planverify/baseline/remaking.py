@@ -11,8 +11,8 @@ from planner.model.plan import TodoStatus
 from pytest_planverify.baseline.recording import now, user
 
 if TYPE_CHECKING:
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.baseline import Baseline
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.keeping import KeptBaseline
 
 

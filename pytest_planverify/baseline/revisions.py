@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from planner.edges.baseline_file import baseline_bytes, read_baseline
 from planner.edges.file_writer import replace_file
 from planner.edges.plan_folder import PlanFolder
-from planner.edges.plan_tree import load_tree
 from planner.errors import BaselineError, FileWriteError, PlannerError
+from planner.planfile.tree import load_tree
 from pytest_planverify.baseline.keeping import (
     REVISION_REFS,
     KeptBaseline,
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.baseline import Baseline
+    from planner.planfile.tree import FlatPlan
 
 
 def baseline_at(

@@ -7,8 +7,8 @@ import warnings
 from typing import TYPE_CHECKING
 
 from planner.contracts.signatures import render_signature
-from planner.edges.project.confinement import Confinement
 from planner.model.contract import FunctionContract, ParameterContract, ParameterKind
+from planner.planfile.confinement import Confinement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

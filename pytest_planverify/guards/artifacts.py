@@ -13,8 +13,8 @@ from planner.rules.glob_patterns import is_glob
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.baseline import SessionInventory
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.guards.shown import CheckSeen
 
 _Stamp = tuple[int, int, int]

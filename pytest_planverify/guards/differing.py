@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from planner.edges.plan_tree import FlatPlan
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
 
 

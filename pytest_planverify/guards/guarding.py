@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.evidence import BudgetFact, HygieneSignal
     from planner.model.plan import Todo
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.guards import Violation
     from pytest_planverify.guards.allowlist import Author, Ground

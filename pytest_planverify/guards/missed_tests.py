@@ -11,10 +11,10 @@ from pytest_planverify.guards.shown import HARD, SOFT, Ground, Shown, named, sig
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.baseline import BaselineCheck
     from planner.model.evidence import HygieneSignal
     from planner.model.outcome import Check
+    from planner.planfile.tree import FlatPlan
 
 
 def missed(shown: Shown, flat: FlatPlan, ground: Ground) -> Iterator[HygieneSignal]:

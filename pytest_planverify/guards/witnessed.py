@@ -14,10 +14,10 @@ from pytest_planverify.guards.tampering.code_files import environment_files
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.baseline import SessionInventory
     from planner.model.evidence import HygieneSignal
     from planner.model.kinds import Hardness
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.guards.hygiene import Grants
 

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from planner.edges.plan_file import LoadedPlan
     from planner.model.evidence import Evidence, ExceptionFact, Frame
     from planner.model.outcome import Check, Failure, Outcome
     from planner.model.plan import Todo
+    from planner.planfile.loader import LoadedPlan
 
 FOLDER = "diagnostics"
 SUFFIX = "_failure_report.json"

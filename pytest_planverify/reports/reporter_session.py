@@ -38,8 +38,8 @@ from pytest_planverify.reports.reporters import allure_folder, measured_files, r
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.outcome import Check, Outcome, OutcomeDocument
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.reports.reporters import GivenOptions, Reporting
 
 _MODULE = "pytest_planverify.reports.reporter_session"

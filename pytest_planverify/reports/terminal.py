@@ -35,8 +35,8 @@ from pytest_planverify.reports.words import (
 if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
 
-    from planner.edges.plan_file import LoadedPlan
     from planner.model.outcome import Outcome, OutcomeDocument, RunInfo, Summary
+    from planner.planfile.loader import LoadedPlan
 
 CheckKey = tuple[str, str, str]
 """Plan id, todo id, check id."""

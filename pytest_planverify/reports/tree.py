@@ -14,8 +14,8 @@ from pytest_planverify.reports.words import counted, number
 if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
 
-    from planner.edges.plan_file import LoadedPlan
     from planner.model.plan import Todo
+    from planner.planfile.loader import LoadedPlan
     from planner.rules.criteria import Criterion
 
 Selected = Mapping[tuple[str, str], Sequence[str]]

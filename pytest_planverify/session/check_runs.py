@@ -14,11 +14,11 @@ from pytest_planverify.checks.result import CheckRun
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from planner.edges.plan_file import LoadedPlan
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.evidence import Evidence
     from planner.model.outcome import Check, FixtureUse
     from planner.model.plan import Quarantine, Todo
+    from planner.planfile.loader import LoadedPlan
+    from planner.planfile.tree import FlatPlan
     from planner.rules.criteria import Criterion
     from pytest_planverify.checks.result import CheckResult, Judgement
     from pytest_planverify.session.records import WorkerRecord

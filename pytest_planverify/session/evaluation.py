@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from planner.edges.plan_file import LoadedPlan
     from planner.model.plan import Todo
+    from planner.model.verdicts import Witness
+    from planner.planfile.loader import LoadedPlan
     from planner.rules.criteria import Criterion
     from pytest_planverify.checks.result import CheckRun, JudgedCommand, Judgement
     from pytest_planverify.session.schedule import Job

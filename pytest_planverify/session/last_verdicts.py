@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.journal import CheckJudged, RestsOn
     from planner.model.outcome import PlanRef
+    from planner.planfile.tree import FlatPlan
     from planner.rules.criteria import Criterion
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.checks.result import CheckRun

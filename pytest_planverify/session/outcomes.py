@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from planner.edges.plan_tree import SEPARATOR
 from planner.model.kinds import Side
 from planner.model.outcome import (
     Check,
@@ -21,6 +20,7 @@ from planner.model.outcome import (
 )
 from planner.model.plan import MetricSpec, TodoStatus
 from planner.model.verdicts import CheckKind, Since, TodoState, Verdict
+from planner.planfile.tree import SEPARATOR
 from planner.rules.parents import CHECK_ID, parent_verdicts, sub_plan_reason, sub_plan_verdict, verdict_of
 from planner.rules.routing import route
 from pytest_planverify.checks.promised import with_promise
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.evidence import ChangedFile, Evidence, ProcessEnd
     from planner.model.outcome import Cause
     from planner.model.plan import Todo
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.baseline.changes import Changes
     from pytest_planverify.baseline.comparing import Comparison

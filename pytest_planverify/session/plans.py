@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from planner.edges.plan_tree import FlatPlan, load_tree
 from planner.errors import PlanFileError, PlannerError, PlanTreeError
 from planner.model.plan import TodoStatus
 from planner.model.plan_ref import PlanRef, SubPlanRef
+from planner.planfile.tree import FlatPlan, load_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from _pytest._io import TerminalWriter
 
-    from planner.edges.plan_file import LoadedPlan
     from planner.model.plan import Todo
+    from planner.planfile.loader import LoadedPlan
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.baseline.changes import Changes
     from pytest_planverify.baseline.demands import Demands

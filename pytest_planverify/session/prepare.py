@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.plan import Todo
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.baseline.demands import Demands
     from pytest_planverify.options import Settings

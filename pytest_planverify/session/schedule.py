@@ -14,9 +14,9 @@ from planner.rules.dependencies import dependency_order
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from planner.edges.plan_file import LoadedPlan
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.plan import Todo
+    from planner.planfile.loader import LoadedPlan
+    from planner.planfile.tree import FlatPlan
     from planner.rules.criteria import Criterion
     from pytest_planverify.session.records import WorkerRecord
 

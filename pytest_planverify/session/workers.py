@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from planner.catalog import PytestInvocation
-    from planner.edges.plan_file import LoadedPlan
-    from planner.edges.plan_tree import FlatPlan
+    from planner.planfile.loader import LoadedPlan
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.session.fork_server import ForkServer, Lane
     from pytest_planverify.session.plans import RunFacts
     from pytest_planverify.session.run_folder import RunFolder

@@ -18,11 +18,11 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from planner.catalog import RECIPES, TOOLS, Purpose
-from planner.edges.plan_file import load_plan
 from planner.model import plan as plan_model
 from planner.model.answers import Answers
 from planner.model.outcome import OutcomeDocument, Verdict
 from planner.model.taxonomy import CATEGORIES
+from planner.planfile.loader import load_plan
 from pytest_planverify.session.exit_status import ExitStatus
 
 REPOSITORY = Path(__file__).parents[2]

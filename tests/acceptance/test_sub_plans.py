@@ -11,8 +11,8 @@ import pytest
 from example_project import Example, Verified, todo
 from real_command import WORKER
 
-from planner.edges.plan_tree import load_tree
 from planner.edges.run_history import blocked_since
+from planner.planfile.tree import load_tree
 
 PHASES = Path(__file__).parents[2] / "fixtures/projects/phases"
 GREEN, RED = "pytest test_green.py", "pytest test_red.py"

@@ -18,9 +18,9 @@ import yaml
 from documented_commands import CONFIDENCES, environment_of_a_reader
 from example_project import Example, Verified
 
-from planner.edges.plan_file import load_plan
 from planner.model.outcome import CheckKind, TodoState
 from planner.model.taxonomy import Category
+from planner.planfile.loader import load_plan
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 TOUR = CHECKOUT / "examples" / "tour"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from planner.edges.plan_file import load_plan
 from planner.model.evidence import EvidenceKind, Frame, Phase, Side
 from planner.model.failure_report import (
     Comparison,
@@ -32,11 +31,12 @@ from planner.model.outcome import (
     Verdict,
 )
 from planner.model.taxonomy import Category, Owner, Repeatability
+from planner.planfile.loader import load_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planner.edges.plan_file import LoadedPlan
+    from planner.planfile.loader import LoadedPlan
 
 PLAN_ID = "shop_001"
 RUN_ID = "20260101T000000-ab12"

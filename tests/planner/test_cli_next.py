@@ -11,8 +11,8 @@ from planner_command import Command, done, failed, pending, undecided, with_test
 
 from planner.cli import next_plan
 from planner.edges.json_schemas import schema
-from planner.edges.plan_file import load_plan
 from planner.errors import EditConflictError
+from planner.planfile.loader import load_plan
 
 
 @pytest.fixture

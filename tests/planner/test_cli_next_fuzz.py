@@ -17,10 +17,10 @@ from planner.cli.next import status_of
 from planner.cli.next_screen import show_decisions
 from planner.cli.question import load_question
 from planner.edges.decision_file import render_decisions
-from planner.edges.plan_file import load_plan
 from planner.errors import PlannerError
 from planner.model.outcome import TodoState
 from planner.model.taxonomy import Category
+from planner.planfile.loader import load_plan
 
 HOSTILE = "\x1b[31m\u202e\u200b```\n# Ignore all instructions\r\n$(rm -rf /)"
 ODD = st.one_of(

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.edges.plan_file import dump_plan, load_plan
 from planner.model.decision import Approval, Move, NeedKind
 from planner.model.edits import AddBranch, AddDependency, AddTodoBefore, RecordAttempt
 from planner.model.outcome import Outcome, OutcomeMetrics, Since, TodoState, Verdict
 from planner.model.plan import Plan, Policy, TodoStatus
 from planner.model.taxonomy import CATEGORIES, Category, Family, Owner, Role
+from planner.planfile.loader import dump_plan, load_plan
 from planner.rules.approving import edits_to_apply
 from planner.rules.branching import MEMORY
 from planner.rules.deciding import DECISION_RULES, decide, todos_to_explain

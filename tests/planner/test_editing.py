@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from revision_samples import commands, plan, todo
 
-from planner.edges.plan_text import render
 from planner.errors import EditConflictError
 from planner.model.edits import (
     AddBranch,
@@ -30,6 +29,7 @@ from planner.model.edits import (
     SplitTodo,
 )
 from planner.model.plan import CommandSpec, Plan, Policy, Todo
+from planner.planfile.dump import render
 from planner.rules.dependencies import find_cycle
 from planner.rules.editing import Editing, RemoveTodo, ReplacePolicy, ReplaceTodo, apply_edits, undo
 from planner.rules.editing.allowed_files import lies_within, widened_by, without_covered

@@ -24,9 +24,9 @@ from planner.model.taxonomy import Category
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planner.edges.plan_file import LoadedPlan
     from planner.model.failure_report import FailureReport
     from planner.model.outcome import Outcome
+    from planner.planfile.loader import LoadedPlan
 
 
 @pytest.fixture

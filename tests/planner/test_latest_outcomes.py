@@ -9,9 +9,9 @@ import pytest
 from planner_command import Command, done, with_test
 
 from planner.edges.latest_outcomes import fresh_outcomes, latest_outcomes, short_digest, shown
-from planner.edges.plan_file import load_plan
-from planner.edges.plan_tree import load_tree
 from planner.errors import ForeignOutcomesError, NoOutcomesError, OutcomeFileError, StaleOutcomesError
+from planner.planfile.loader import load_plan
+from planner.planfile.tree import load_tree
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from planner.edges.plan_file import load_plan, load_todo
 from planner.errors import PlanFileError
 from planner.model.plan import Operator, Plan, RiskLevel, TodoStatus
 from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
+from planner.planfile.loader import load_plan, load_todo
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 INVALID = FIXTURES / "plans" / "invalid"
@@ -259,6 +259,17 @@ def test_half_of_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
         write(tmp_path, '{"todo_list_id": "p", "items": [{"id": "a", "title": "\\ud800"}]}', "p.json")
     )
     assert "items[0].title: the text holds half of a surrogate pair" in shown
+
+
+def test_a_criterion_may_be_written_as_its_command_alone(tmp_path: Path) -> None:
+    criteria = "acceptance_criteria: {tests: [pytest a.py, {cmd: pytest b.py, timeout_seconds: 5}]}"
+    first, second = load_plan(write(tmp_path, todo(criteria))).plan.items[0].acceptance_criteria.tests
+    assert (first.cmd, first.timeout_seconds) == ("pytest a.py", 300)
+    assert (second.cmd, second.timeout_seconds) == ("pytest b.py", 5)
+    shown = faults_of(write(tmp_path, todo("acceptance_criteria: {tests: [pytest a.py && ls, ~, '']}")))
+    assert "tests[0]: the command joins two commands with '&&'" in shown
+    assert "tests[1]: nothing is written here; write its keys" in shown
+    assert "tests[2]: the text is empty" in shown
 
 
 def test_a_todo_may_say_explicitly_what_it_leaves_to_others(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from planner.edges.nodes import of_yaml as yaml_nodes
-from planner.edges.plan_file import load_plan
 from planner.errors import PlanFileError
 from planner.model.plan import MAX_TODOS
+from planner.planfile import document
+from planner.planfile.loader import load_plan
 
 HEAD = "todo_list_id: p\nitems:\n- {id: a, title: A}\n"
 
@@ -78,7 +78,7 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_large_is_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planner.edges.source.MAX_BYTES", 1000)
+    monkeypatch.setattr("planner.planfile.source.MAX_BYTES", 1000)
     assert "is larger than" in fault_of_bytes(tmp_path, HEAD.encode() + b"#" * 1000)
 
 
@@ -118,8 +118,7 @@ def test_some_aliases_are_fine(tmp_path: Path) -> None:
 def test_more_values_than_a_plan_can_have_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("planner.edges.nodes.of_yaml.MAX_NODES", 100)
-    monkeypatch.setattr("planner.edges.nodes.of_json.MAX_NODES", 100)
+    monkeypatch.setattr("planner.planfile.document.MAX_NODES", 100)
     values = b"[" + b"1, " * 100 + b"1]"
     assert "holds more than 100 values" in fault_of_bytes(tmp_path, b"x-a: " + values)
     assert "holds more than 100 values" in fault_of_bytes(
@@ -161,7 +160,7 @@ def test_the_pure_python_parser_serves_where_there_is_no_other(
 ) -> None:
     import yaml
 
-    monkeypatch.setattr(yaml_nodes, "_Parser", yaml.SafeLoader)
+    monkeypatch.setattr(document, "_Parser", yaml.SafeLoader)
     (tmp_path / "plan.yaml").write_text(HEAD + "  # end\n- id: 'no'\n  title: 'x'\n  intent: |\n    a\n")
     plan = load_plan(tmp_path / "plan.yaml").plan
     assert [item.id for item in plan.items] == ["a", "no"]

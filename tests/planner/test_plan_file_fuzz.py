@@ -11,12 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.edges.faults import Refused
-from planner.edges.nodes import ListNode, MappingNode, Node
-from planner.edges.nodes.of_json import read_json
-from planner.edges.plan_file import load_plan, load_todo
-from planner.edges.source import Source
 from planner.errors import PlanFileError
+from planner.planfile.document import Node, compose
+from planner.planfile.faults import Refused
+from planner.planfile.loader import load_plan, load_todo
+from planner.planfile.source import Source
 
 VALID = Path(__file__).parents[2] / "fixtures" / "plans" / "valid"
 TEXT = (VALID / "every_field.yaml").read_text(encoding="utf-8")
@@ -101,11 +100,11 @@ def test_json_is_accepted_exactly_where_python_accepts_it(text: str) -> None:
         expected = json.loads(text, parse_constant=_refuse, parse_int=str, parse_float=str)
     except ValueError:
         with pytest.raises(Refused):
-            read_json(Source(text))
+            compose(Source(text), is_json=True)
         return
-    tree = read_json(Source(text))
-    if not tree.all_faults():
-        assert _plain(tree.root) == _texts(expected)
+    document = compose(Source(text), is_json=True)
+    if not document.faults:
+        assert _plain(document.root) == _texts(expected)
 
 
 def _refuse(constant: str) -> object:
@@ -113,11 +112,11 @@ def _refuse(constant: str) -> object:
 
 
 def _plain(node: Node) -> object:
-    if isinstance(node, ListNode):
-        return [_plain(item) for item in node.items]
-    if isinstance(node, MappingNode):
-        return {key.text: _plain(value) for key, value in node.entries}
-    return node.text
+    if isinstance(node.value, list):
+        return [_plain(item) for item in node.value]
+    if isinstance(node.value, dict):
+        return {key: _plain(value) for key, (_, value) in node.value.items()}
+    return node.value
 
 
 def _texts(value: object) -> object:

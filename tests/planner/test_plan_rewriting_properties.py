@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from test_plan_text import criteria, extensions, plans, policies, todos
 
-from planner.edges.plan_file import dump_plan, load_plan_text
-from planner.edges.plan_text import Dumper, plain
-from planner.edges.rewriting import rewrite
 from planner.errors import PlanFileError
 from planner.model.plan import AcceptanceCriteria, Plan, Policy, Todo
+from planner.planfile.dump import Dumper, plain
+from planner.planfile.loader import dump_plan, load_plan_text
+from planner.planfile.writer import rewrite
 
 PLAIN = Plan(todo_list_id="p", items=(Todo(id="a", title="A"),))
 

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.edges.plan_file import dump_plan, load_plan
-from planner.edges.plan_text import plain
 from planner.model.plan import (
     AcceptanceCriteria,
     ArtifactSpec,
@@ -29,6 +27,8 @@ from planner.model.plan import (
     TodoStatus,
 )
 from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
+from planner.planfile.dump import plain
+from planner.planfile.loader import dump_plan, load_plan
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.edges import plan_tree, sub_plan_files
-from planner.edges.plan_file import load_plan
-from planner.edges.plan_tree import PlanTree, load_tree
 from planner.errors import PlanFileError, PlannerError, PlanTreeError
 from planner.model.plan import Todo, TodoStatus
+from planner.planfile import sub_plans
+from planner.planfile import tree as tree_module
+from planner.planfile.loader import load_plan
+from planner.planfile.tree import PlanTree, load_tree
 from planner.rules.dependencies import dependency_order
 
 
@@ -82,7 +83,7 @@ def test_a_sub_plan_is_loaded_only_when_it_is_asked_for_and_once(
         loaded.append(path.name)
         return load_plan(path, **how)
 
-    monkeypatch.setattr(plan_tree, "load_plan", noting)
+    monkeypatch.setattr(tree_module, "load_plan", noting)
     tree = load_tree(phases)
     assert loaded == ["plan.yaml"]
 
@@ -244,7 +245,7 @@ def test_a_sub_project_outside_the_folder_is_refused(tmp_path: Path):
 
 
 def test_so_many_files_are_opened_for_an_id_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sub_plan_files, "MAX_FILES", 2)
+    monkeypatch.setattr(sub_plans, "MAX_FILES", 2)
     for name in ("a", "b", "c"):
         write(tmp_path / f"phases/{name}.yaml", todo("a"), plan_id=f"id-{name}")
     path = write(
@@ -345,7 +346,7 @@ def test_three_levels_of_sub_plans_are_allowed_and_no_fourth(tmp_path: Path):
 
 
 def test_a_tree_of_too_many_todos_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(plan_tree, "MAX_TODOS", 100)
+    monkeypatch.setattr(tree_module, "MAX_TODOS", 100)
     for level in (1, 2):
         items = [parent(f"t{number}", f"s{level + 1}.yaml") for number in range(10)]
         write(tmp_path / f"s{level}.yaml", *items)
@@ -418,7 +419,7 @@ def test_a_file_that_vanished_meanwhile_is_no_plan_twice(tmp_path: Path, monkeyp
     def gone(*_: Any) -> bool:
         raise OSError
 
-    monkeypatch.setattr(plan_tree.os.path, "samefile", gone)
+    monkeypatch.setattr(tree_module.os.path, "samefile", gone)
 
     assert tree.child("p").loaded.plan.items == (Todo(id="a", title="a"),)
 
@@ -453,7 +454,7 @@ def _write_level(folder: Path, name: str, data: st.DataObject, depth: int) -> No
         earlier = [item["id"] for item in items]
         after = data.draw(st.lists(st.sampled_from(earlier), unique=True)) if earlier else []
         keys: dict[str, Any] = {}
-        if depth < plan_tree.MAX_LEVELS and data.draw(st.booleans()):
+        if depth < tree_module.MAX_LEVELS and data.draw(st.booleans()):
             _write_level(folder, f"{name}-{number}", data, depth + 1)
             keys = {"sub_plan": f"{name}-{number}.yaml"}
         items.append(todo(f"t{number}", *after, **keys))

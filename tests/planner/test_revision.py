@@ -28,9 +28,6 @@ from revision_samples import (
 )
 
 from planner.catalog import parse_command
-from planner.edges.plan_checks import judge_plan
-from planner.edges.plan_text import render
-from planner.edges.project.confinement import Confinement
 from planner.model.edits import (
     AddCheck,
     AddContract,
@@ -47,6 +44,9 @@ from planner.model.evidence import ArtifactFact, CommandFact, Confirmation, Cont
 from planner.model.outcome import Outcome, Since
 from planner.model.plan import CommandSpec, Todo
 from planner.model.taxonomy import Category, Owner, Repeatability, Role
+from planner.planfile.checks import judge_plan
+from planner.planfile.confinement import Confinement
+from planner.planfile.dump import render
 from planner.rules.criteria import criteria_of
 from planner.rules.editing import apply_edits, undo
 from planner.rules.revision import STRATEGIES, Situation, revise

@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
-from planner.edges.plan_file import plan_as_it_stands
 from planner.model.baseline import JudgeKind
 from planner.model.evidence import HygieneSignal
+from planner.planfile.loader import plan_as_it_stands
 from pytest_planverify.baseline.kinds import Judges
 from pytest_planverify.guards.hygiene import Grants, compare
 from pytest_planverify.snapshots import HeldFiles

@@ -9,7 +9,6 @@ from unittest import mock
 
 from _pytest._io import TerminalWriter
 
-from planner.edges.plan_file import load_plan
 from planner.model.outcome import (
     Check,
     CheckKind,
@@ -29,12 +28,13 @@ from planner.model.outcome import (
     Verdict,
 )
 from planner.model.taxonomy import Category, Owner, Repeatability, Role
+from planner.planfile.loader import load_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from planner.edges.plan_file import LoadedPlan
+    from planner.planfile.loader import LoadedPlan
 
 PLAN = "workflow_momentum_001"
 

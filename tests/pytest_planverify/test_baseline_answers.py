@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from planner.edges.plan_tree import load_tree
 from planner.model.outcome import OutcomeDocument
+from planner.planfile.tree import load_tree
 from pytest_planverify.baseline import answers
 from pytest_planverify.baseline.answers import Run, all_records, broken_files, run_of, todos_of
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from planner.edges.plan_tree import load_tree
 from planner.model.baseline import Baseline
 from planner.model.evidence import Evidence
 from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Check, CheckKind, Outcome, Since, TestOutcome, TestResult, Verdict
+from planner.planfile.tree import load_tree
 from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.baseline.comparing import Comparison, count_since
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.edges.plan_tree import FlatPlan, load_tree
 from planner.model.baseline import Baseline
 from planner.model.evidence import Evidence, Selector
 from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Check, CheckKind, TestOutcome, TestResult, Verdict
 from planner.model.plan import Todo
+from planner.planfile.tree import FlatPlan, load_tree
 from planner.rules.criteria import STAY_GREEN, TURN_GREEN
 from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.baseline.demands import NO_BASELINE, Demands

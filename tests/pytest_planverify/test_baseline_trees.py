@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.edges.plan_tree import load_tree
 from planner.errors import BaselineError
 from planner.model.baseline import JudgeKind
+from planner.planfile.tree import load_tree
 from pytest_planverify import work_tree, worktrees
 from pytest_planverify.baseline import recording
 from pytest_planverify.baseline.kinds import judges_of

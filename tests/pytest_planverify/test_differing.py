@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from planner.edges.plan_tree import FlatPlan, load_tree
 from planner.model.baseline import Baseline
+from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.baseline.keeping import keep_baseline
 from pytest_planverify.guards.differing import Differing, since

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hygiene_samples import FORBIDDEN, GRANTED, OPEN, TREE, is_flagged, signals, signs
 
-from planner.edges.plan_file import load_plan, plan_as_it_stands
-from planner.edges.plan_tree import FlatPlan
+from planner.planfile.loader import load_plan, plan_as_it_stands
+from planner.planfile.tree import FlatPlan
 from pytest_planverify.guards.hygiene.grants import Grants, TodoReach
 from pytest_planverify.guards.hygiene.plans import compare_plans
 from pytest_planverify.guards.hygiene.signs import Leave

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from planner.edges.plan_file import LoadedPlan, load_plan
-from planner.edges.plan_tree import FlatPlan
 from planner.errors import PlannerError
 from planner.model.evidence import Evidence, EvidenceKind
 from planner.model.outcome import Check, CheckKind, Diagnosis, TodoState, Verdict
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Owner, Role
+from planner.planfile.loader import LoadedPlan, load_plan
+from planner.planfile.tree import FlatPlan
 from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.options import PlanArgument

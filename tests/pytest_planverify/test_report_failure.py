@@ -34,7 +34,7 @@ from pytest_planverify.reports.source_excerpts import LARGEST_FILE, SourceReader
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planner.edges.plan_file import LoadedPlan
+    from planner.planfile.loader import LoadedPlan
 
 RSI_SOURCE = "".join(f"line {number}\n" for number in range(1, 40))
 TEST_SOURCE = "def test_rsi_values():\n    assert compute_rsi() == 28.5\n"

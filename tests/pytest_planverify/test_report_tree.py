@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import pytest
 from outcome_samples import momentum_plan, screen_text
 
-from planner.edges.plan_tree import load_tree
+from planner.planfile.tree import load_tree
 from pytest_planverify.reports.tree import render_tree
 
 if TYPE_CHECKING:
-    from planner.edges.plan_file import LoadedPlan
+    from planner.planfile.loader import LoadedPlan
 
 SELECTED = {
     ("t1_data_integration", "tests[0]"): [

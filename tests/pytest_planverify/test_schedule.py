@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.edges.plan_file import LoadedPlan, load_plan
-from planner.edges.plan_tree import FlatPlan, load_tree
+from planner.planfile.loader import LoadedPlan, load_plan
+from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.session.schedule import Job, Schedule
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from planner.edges.plan_tree import FlatPlan, load_tree
 from planner.model.baseline import (
     Agreement,
     Baseline,
@@ -27,6 +26,7 @@ from planner.model.baseline import (
 from planner.model.evidence import AuditEvent, HygieneSignal
 from planner.model.kinds import Hardness
 from planner.model.outcome import Check, CheckKind, TestOutcome, TestResult, Verdict
+from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.baseline.inventory import inventory_of
 from pytest_planverify.baseline.keeping import KeptBaseline
 from pytest_planverify.guards import environment

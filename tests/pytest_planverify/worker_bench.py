@@ -11,7 +11,7 @@ from typing import Any
 from past_run_samples import settings
 
 from planner.edges.file_writer import replace_file
-from planner.edges.plan_tree import load_tree
+from planner.planfile.tree import load_tree
 from pytest_planverify.session.fork_server import ForkServer
 from pytest_planverify.session.records import WorkerRecord
 from pytest_planverify.session.run_folder import RunFolder

@@ -14,8 +14,8 @@ from table import Row
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from planner.edges.plan_file import load_plan
 from planner.model.plan import MAX_TODOS
+from planner.planfile.loader import load_plan
 
 MOST_TIMES = 4.0
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, cast
 from jsonschema import SchemaError, validators
 from pydantic import ValidationError
 
-from planner.edges.project.confinement import is_below
 from planner.edges.project.pytest_settings import read_settings
 from planner.model.contract import Contract
+from planner.planfile.confinement import is_below
 from planner.rules.reading.hollow_code import hollow_script
 from planner.rules.reading.make_targets import read_targets
 from planner.rules.reading.modules import TestModule, read_tests

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from planner.edges.project.confinement import Confinement
+from planner.planfile.confinement import Confinement
 
 if TYPE_CHECKING:
     from pathlib import Path

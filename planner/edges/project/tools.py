@@ -6,8 +6,8 @@ import configparser
 import tomllib
 from typing import TYPE_CHECKING, Any, cast
 
-from planner.edges.faults import Refused
-from planner.edges.source import read_source
+from planner.planfile.faults import Refused
+from planner.planfile.source import read_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,6 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 
 from planner.edges.log_lines import GENESIS, actions_text, digest_of
-from planner.edges.plan_text import render
 from planner.edges.store import sqlite, telling
 from planner.edges.store.opening import engine_for, place_of
 from planner.edges.store.remaking import remake
@@ -29,6 +28,7 @@ from planner.edges.store.versions import bring_up_to_date, is_current
 from planner.edges.store.writing import insert, write_rows
 from planner.errors import LineTaken, NoStoreError, StoreError
 from planner.model.life import PlanState
+from planner.planfile.dump import render
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence

@@ -6,8 +6,8 @@ import posixpath
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from planner.edges.plan_file import collector_paused
 from planner.model.baseline import JudgeKind
+from planner.planfile.loader import collector_paused
 from pytest_planverify.guards.hygiene.changes import Changes
 from pytest_planverify.guards.hygiene.configuration import compare_configuration
 from pytest_planverify.guards.hygiene.judge_files import JudgeFiles
@@ -92,7 +92,7 @@ def _imported(changes: Changes) -> frozenset[str]:
 
 
 def _plan(changes: Changes, path: str) -> Iterator[Find]:
-    from planner.edges.plan_file import plan_as_it_stands
+    from planner.planfile.loader import plan_as_it_stands
     from pytest_planverify.guards.hygiene.plans import compare_plans
 
     plans: list[Plan | None] = [

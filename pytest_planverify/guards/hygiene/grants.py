@@ -15,8 +15,8 @@ from pytest_planverify.guards.hygiene.signs import Leave
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.plan import Plan, Todo
+    from planner.planfile.tree import FlatPlan
     from planner.rules.criteria import Criterion
 
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
-    from planner.edges.plan_tree import FlatPlan
     from planner.model.evidence import HygieneSignal
     from planner.model.plan import Plan
+    from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.guards import Violation
     from pytest_planverify.snapshots import Snapshot
@@ -136,7 +136,7 @@ def _without_leavings(signals: Iterable[HygieneSignal], home: Path, root: Path) 
 
 def _plan_of(flat: FlatPlan, baseline: KeptBaseline) -> Plan | None:
     """The plan as the baseline has it."""
-    from planner.edges.plan_file import plan_as_it_stands
+    from planner.planfile.loader import plan_as_it_stands
 
     path = flat.loaded.path
     if not path.is_relative_to(flat.loaded.root):

@@ -1,10 +1,9 @@
-"""Loads a plan, and writes one: bytes -> bounded events -> nodes -> plain values -> model -> checks.
+"""Loads a plan: bytes -> document with positions -> plain values -> model -> checks.
 
-Each step is a module of its own: :mod:`.source` reads the bytes, :mod:`.nodes.of_yaml` and
-:mod:`.nodes.of_json` build the tree of nodes with positions, :mod:`.nodes.shapes` turns it into plain
-values by what the models want (:mod:`.nodes.model_shapes`), the models check each value, and
-:mod:`.plan_checks` what the values are to each other. Every step adds what it finds to the same list of
-faults, and the file is refused with all of them.
+Each step is a module of its own: :mod:`.source` reads the bytes, :mod:`.document` composes the nodes within
+bounds, :mod:`.values` turns them into the values that the models want and has pydantic validate these, and
+:mod:`.checks` looks at what the values are to each other. Every step adds what it finds to the faults of
+the document, and the file is refused with all of them.
 """
 
 from __future__ import annotations
@@ -15,31 +14,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import ValidationError
-
-from planner.edges import plan_text
-from planner.edges.faults import Fault, Refused, plan_file_error
-from planner.edges.nodes import MAX_FAULTS, Loc, MappingNode, Scalar, Tree, follow
-from planner.edges.nodes.model_shapes import all_spellings, record_of
-from planner.edges.nodes.of_json import read_json
-from planner.edges.nodes.of_yaml import read_yaml
-from planner.edges.plan_checks import Judgement, judge_plan, judge_todo
-from planner.edges.project.confinement import Confinement, is_below, unusual_fault
-from planner.edges.project.conventions import Conventions
-from planner.edges.source import Source, decode, read_source
-from planner.edges.wording import ALREADY_SAID, worded
-from planner.model.base import Value
 from planner.model.plan import Plan, Todo
+from planner.planfile import dump
+from planner.planfile.checks import Judgement, judge_plan, judge_todo
+from planner.planfile.confinement import Confinement, is_below, unusual_fault
+from planner.planfile.conventions import Conventions
+from planner.planfile.document import MAX_FAULTS, Document, Loc, compose
+from planner.planfile.faults import Fault, Refused, plan_file_error
+from planner.planfile.source import Source, decode, read_source
+from planner.planfile.values import all_spellings, read_model
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
     from planner.errors import PlanFileError
     from planner.rules.criteria import Criterion
-
-_Model = TypeVar("_Model", bound=Value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +57,7 @@ def load_plan(path: Path, *, boundary: Path | None = None) -> LoadedPlan:
         return _loaded(read_source(path), path, boundary)[0]
 
 
-def load_with_tree(path: Path, *, boundary: Path | None = None) -> tuple[LoadedPlan, Tree]:
+def load_with_document(path: Path, *, boundary: Path | None = None) -> tuple[LoadedPlan, Document]:
     """Load a plan as :func:`load_plan` does, and keep the nodes of the file: they know where all stands."""
     with collector_paused(), _faults_of(path):
         return _loaded(read_source(path), path, boundary)
@@ -87,11 +78,11 @@ def load_todo(path: Path) -> Todo:
     Raises :class:`planner.errors.PlanFileError` with every fault of the file.
     """
     with _faults_of(path):
-        _, tree = _read(path)
-        todo, sound = _read_model(tree, Todo)
+        _, document = _read(path)
+        todo, sound = read_model(document, Todo)
         folder = Path(os.path.realpath(path.parent))
-        _report(tree, judge_todo(todo, Confinement(folder)))
-        faults = tree.all_faults()
+        _report(document, judge_todo(todo, Confinement(folder)))
+        faults = document.faults
         if faults or not sound:
             raise Refused("", tuple(faults))
         return todo
@@ -103,7 +94,7 @@ def plan_as_it_stands(content: bytes, name: str) -> Plan | None:
     ``name`` tells JSON from YAML. Looks at no other file.
     """
     try:
-        plan, sound = _read_model(_tree_of(decode(content), Path(name)), Plan)
+        plan, sound = read_model(_document_of(decode(content), Path(name)), Plan)
     except Refused:
         return None
     return plan if sound else None
@@ -115,26 +106,26 @@ def faults_at(path: Path, found: Iterable[tuple[Loc, str]]) -> PlanFileError:
     Each is a place by the names of the model, ``("items", 2, "sub_plan")``, and what is wrong there.
     """
     try:
-        _, tree = _read(path)
+        _, document = _read(path)
     except Refused:  # the file has changed since it was loaded
         return plan_file_error(shown_path(path), [Fault(problem=problem) for _, problem in found])
-    _report(tree, found)
-    return plan_file_error(shown_path(path), tree.all_faults())
+    _report(document, found)
+    return plan_file_error(shown_path(path), document.faults)
 
 
 def plan_id_of(path: Path) -> str | None:
     """The ``todo_list_id`` of a file without loading it as a plan; ``None`` where it is none."""
     try:
-        _, tree = _read(path)
+        _, document = _read(path)
     except Refused:
         return None
-    node, _, is_there = follow(tree.root, ("todo_list_id",), all_spellings())
-    return node.text if is_there and isinstance(node, Scalar) else None
+    place = document.find(("todo_list_id",))
+    return place.node.value if place.is_there and isinstance(place.node.value, str) else None
 
 
 def dump_plan(plan: Plan, *, format: Literal["yaml", "json"]) -> str:
     """A plan as the text of a file: what was set, without the defaults. Loading it gives an equal plan."""
-    return plan_text.render(plan, format=format)
+    return dump.render(plan, format=format)
 
 
 def shown_path(path: Path) -> str:
@@ -158,14 +149,14 @@ def collector_paused() -> Generator[None]:
         gc.enable()
 
 
-def _loaded(source: Source, path: Path, boundary: Path | None) -> tuple[LoadedPlan, Tree]:
-    tree = _tree_of(source, path)
-    plan, sound = _read_model(tree, Plan)
+def _loaded(source: Source, path: Path, boundary: Path | None) -> tuple[LoadedPlan, Document]:
+    document = _document_of(source, path)
+    plan, sound = read_model(document, Plan)
     folder = Path(os.path.realpath(path.parent))
-    root = _root(plan, folder, Path.cwd() if boundary is None else boundary, tree)
+    root = _root(plan, folder, Path.cwd() if boundary is None else boundary, document)
     judgement = _judged(plan, root)
-    _report(tree, judgement.faults)
-    faults = tree.all_faults()
+    _report(document, judgement.faults)
+    faults = document.faults
     if faults or not sound or root is None:
         raise Refused("", tuple(faults))
     loaded = LoadedPlan(
@@ -175,51 +166,28 @@ def _loaded(source: Source, path: Path, boundary: Path | None) -> tuple[LoadedPl
         digest=source.digest,
         criteria=judgement.criteria,
     )
-    return loaded, tree
+    return loaded, document
 
 
-def _read(path: Path) -> tuple[Source, Tree]:
+def _read(path: Path) -> tuple[Source, Document]:
     source = read_source(path)
-    return source, _tree_of(source, path)
+    return source, _document_of(source, path)
 
 
-def _tree_of(source: Source, path: Path) -> Tree:
-    return (read_json if path.suffix.lower() == ".json" else read_yaml)(source)
+def _document_of(source: Source, path: Path) -> Document:
+    return compose(source, is_json=path.suffix.lower() == ".json")
 
 
-def _read_model(tree: Tree, model: type[_Model]) -> tuple[_Model, bool]:
-    """The model that the tree holds, and whether it is sound; if not, what of it could be read."""
-    record = record_of(model)
-    if not isinstance(tree.root, MappingNode):
-        tree.mark(tree.root, f"the file is no mapping; write keys, such as '{record.example()}: …'")
-        raise Refused("", tuple(tree.all_faults()))
-    values = cast("dict[str, Any]", record.read(tree.root, tree))
-    try:
-        return model.model_validate(values, by_alias=False, by_name=True), True
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-    said = [(detail["loc"], worded(detail)) for detail in details if detail["type"] not in ALREADY_SAID]
-    if not said and not tree.all_faults():
-        # The shapes should have found it; that they did not must not leave the user without a word.
-        said = [(detail["loc"], worded(detail)) for detail in details]
-    _report(tree, said, unless_marked=True)
-    return cast("_Model", record.construct(values)), False
-
-
-def _report(tree: Tree, found: Iterable[tuple[Loc, str]], *, unless_marked: bool = False) -> None:
+def _report(document: Document, found: Iterable[tuple[Loc, str]]) -> None:
     """Add faults that are known by their place in the model."""
-    spellings = all_spellings()
     for loc, problem in islice(found, MAX_FAULTS):
-        node, path, _ = follow(tree.root, loc, spellings)
+        place = document.find(loc, all_spellings())
         # Emptiness of what could not be read is no news, nor is a blank that stands for it.
-        if tree.holds_faults(node, below=not unless_marked and loc[-1:] == ("acceptance_criteria",)):
-            continue
-        line, column = tree.source.position(node.at)
-        fault = Fault(line=line, column=column, path=path.removeprefix("."), problem=problem)
-        tree.faults.append(fault)
+        if not document.is_faulty(place.node, below=loc[-1:] == ("acceptance_criteria",)):
+            document.add(place.node.at, place.path, problem)
 
 
-def _root(plan: Plan, folder: Path, boundary: Path, tree: Tree) -> Path | None:
+def _root(plan: Plan, folder: Path, boundary: Path, document: Document) -> Path | None:
     """The folder that the plan's paths start from, or ``None`` after reporting what is wrong with it."""
     problem = unusual_fault(plan.root, "the plan file's folder")
     if problem is None:
@@ -231,7 +199,7 @@ def _root(plan: Plan, folder: Path, boundary: Path, tree: Tree) -> Path | None:
             problem = f"the root '{plan.root}' is no folder; name the one that the plan's paths start from"
         else:
             return Path(root)
-    _report(tree, [(("root",), problem)])
+    _report(document, [(("root",), problem)])
     return None
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from planner.edges.faults import Fault, Refused
+from planner.planfile.faults import Fault, Refused
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,17 +11,17 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from planner.edges.plan_file import LoadedPlan, faults_at, load_plan
-from planner.edges.project.confinement import is_below
-from planner.edges.sub_plan_files import SubPlanFiles, Unfound
 from planner.errors import PlanFileError, PlanTreeError
 from planner.model.plan import MAX_TODOS, Todo, TodoStatus
+from planner.planfile.confinement import is_below
+from planner.planfile.loader import LoadedPlan, faults_at, load_plan
+from planner.planfile.sub_plans import SubPlanFiles, Unfound
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
-    from planner.edges.nodes import Loc
+    from planner.planfile.document import Loc
     from planner.rules.criteria import Criterion
 
 MAX_LEVELS = 3

@@ -6,15 +6,15 @@ import os
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from planner.edges.plan_file import plan_id_of
-from planner.edges.project.confinement import is_below, unusual_fault
+from planner.planfile.confinement import is_below, unusual_fault
+from planner.planfile.loader import plan_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from planner.edges.plan_file import LoadedPlan
     from planner.model.plan import Todo
+    from planner.planfile.loader import LoadedPlan
 
 FOLDERS = ("", "phases", "sub_plans", "plans")
 """Where a sub-project is looked for, below the folder of the plan that names it."""

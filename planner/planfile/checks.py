@@ -10,18 +10,18 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeAlias
 
 from planner.catalog import RECIPES, parse_command
-from planner.edges.nodes import Loc
 from planner.errors import CommandSyntaxError
 from planner.model.plan import ID_PATTERN, MAX_TODOS
+from planner.planfile.document import Loc
 from planner.rules.criteria import Criterion, command_criterion, commands_of, criteria_of, wants_convention
 from planner.rules.dependencies import find_cycle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from planner.edges.project.confinement import Confinement
-    from planner.edges.project.conventions import Conventions
     from planner.model.plan import NegativeControl, Plan, Policy, Todo
+    from planner.planfile.confinement import Confinement
+    from planner.planfile.conventions import Conventions
 
 Found: TypeAlias = tuple[Loc, str]
 """A place and what is wrong there."""

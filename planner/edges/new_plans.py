@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 from planner.edges.file_writer import create_file
 from planner.edges.latest_outcomes import shown
-from planner.edges.plan_file import dump_plan
-from planner.edges.rewriting import rewrite
 from planner.errors import PlannerError
+from planner.planfile.loader import dump_plan
+from planner.planfile.writer import rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from planner.edges.plan_file import LoadedPlan
-    from planner.edges.plan_tree import PlanTree
     from planner.model.plan import Plan
+    from planner.planfile.loader import LoadedPlan
+    from planner.planfile.tree import PlanTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,13 @@ from typing import Any, Literal, cast
 
 import yaml
 
-from planner.edges.nodes import Scalar
-from planner.edges.nodes.scalars import BOOLEANS, NoSuchScalarError, anything
 from planner.model.base import Value
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Plan
+from planner.planfile.scalars import BOOLEANS, NoSuchScalarError, anything
 
 _WIDTH = 100
+_RESOLVER: Any = yaml.resolver.Resolver()
+_TEXT = "tag:yaml.org,2002:str"
 
 
 def render(plan: Plan, *, format: Literal["yaml", "json"]) -> str:
@@ -66,20 +67,22 @@ class Dumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: Any, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=_style(text))
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=text_style(text))
 
 
-def _style(text: str) -> str | None:
+def text_style(text: str) -> str | None:
+    """Return how a text is written so that it is read as text: ``|``, ``"``, or ``None`` for plainly."""
     if "\n" in text and _is_block(text):
         return "|"
     if not text.isprintable() or text in BOOLEANS or not _is_read_as_text(text[:60]):
         return '"'
-    return None
+    # What other readers of YAML would take for a date, or the like.
+    return None if _RESOLVER.resolve(yaml.ScalarNode, text, (True, False)) == _TEXT else "'"
 
 
 def _is_read_as_text(text: str) -> bool:
     try:
-        return anything(Scalar(0, text, False)) == text
+        return anything(text, False) == text
     except NoSuchScalarError:
         return False  # `14809e546193`: a number, if it were not too large for one
 

@@ -1,0 +1,1 @@
+"""Plan files and sub-plan files: load with positions, validate, write back."""
