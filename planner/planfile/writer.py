@@ -5,7 +5,8 @@ indentation of the file. Todos that do not change go around both. What ruamel wo
 although nothing changed in it (brackets over several lines, two ways to indent) is taken from the file, and
 the new text is loaded again before it is believed. Where it does not hold the revised plan, the whole file
 is written as ruamel writes it, and where that fails, too, the plan is written anew without comments: an
-anchor that several todos share was changed for one of them, or a key merged in with ``<<`` was removed.
+anchor that several todos share was changed for one of them, a key merged in with ``<<`` was removed, or a
+key was added that holds control characters, which ruamel breaks into lines.
 """
 
 from __future__ import annotations
