@@ -226,8 +226,8 @@ class _Unknown:
         """No files and no digest."""
         return (), None
 
-    def files(self) -> None:
-        """Nobody knows."""
+    def files_of_work(self) -> None:
+        """Return that nobody knows."""
 
 
 def _mask(result: PlanResult, run: PastRun, todos: Sequence[Todo]) -> None:

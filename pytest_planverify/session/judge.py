@@ -377,18 +377,19 @@ def overturned_evidence(command: JudgedCommand, record: WorkerRecord, result: Te
     raw = (record.attempts.get(result.nodeid) or [{}])[-1]
     said = f": {raw['headline']}" if raw.get("headline") else ""
     message = f"{result.nodeid} failed and was reported as {result.outcome}{said}"
-    return _tampering(command, "report-overturned", message, (result.nodeid,), nodeid=result.nodeid)
+    tests = (result.nodeid,)
+    return _tampering(command, message, tests, sign="report-overturned", nodeid=result.nodeid)
 
 
 def records_evidence(command: JudgedCommand, tests: tuple[str, ...]) -> Evidence:
     """Tests that ran alone, and whose session's journal was cut meanwhile."""
     what = ", ".join(command.selections) or "the command"
     message = f"the records of the run were cut or written over while {what} ran alone"
-    return _tampering(command, "records-touched", message, tests)
+    return _tampering(command, message, tests, sign="records-touched")
 
 
 def _tampering(
-    command: JudgedCommand, sign: str, message: str, tests: tuple[str, ...], nodeid: str | None = None
+    command: JudgedCommand, message: str, tests: tuple[str, ...], *, sign: str, nodeid: str | None = None
 ) -> Evidence:
     signal = HygieneSignal(sign=sign, hardness=Hardness.HARD, message=message, nodeid=nodeid)
     return command.evidence(EvidenceKind.HYGIENE, message, nodeid=nodeid, signals=(signal,), tests=tests)

@@ -22,6 +22,8 @@ MEASURED = frozenset(
         "test_interrupting",
         "test_narrowing_a_run",
         "test_other_criteria",
+        "test_qualification",
+        "test_reporters",
         "test_reports_turned_round",
         "test_run_folders",
         "test_sandbox",
