@@ -1,4 +1,4 @@
-"""What the files were like when a run began, so that a later run can tell whether they still are.
+"""State of the files when a run began, so that a later run can tell what has changed since.
 
 Under git that is the commit and the contents of every file that differs from it, elsewhere the contents of
 all files. Caches, and what this plugin writes itself, are left out.
@@ -65,7 +65,7 @@ class TreeState:
 
     @classmethod
     def read(cls, path: Path) -> TreeState | None:
-        """What was written there; ``None`` where it is missing, foreign or of a newer version."""
+        """Read the state from a file; ``None`` where it is missing, foreign or of a newer version."""
         try:
             data: Any = json.loads(path.read_bytes())
             if data["version"] > VERSION:
@@ -105,7 +105,7 @@ def read_tree(roots: Sequence[Path], apart: Sequence[Path] = ()) -> TreeState | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What of the files is no longer as it was; names are relative to the plan's root."""
+    """Files that are not as they were; names are relative to the plan's root."""
 
     changed: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
@@ -296,7 +296,7 @@ def _changed_within(path: Path, began: float, ended: float) -> bool:
 
 
 def _is_outcome_file(path: Path) -> bool:
-    """What was told of the run is no part of what it ran on, wherever it was put."""
+    """Return whether a file holds outcomes: they are no part of what a run rests on, wherever they lie."""
     with suppress(OSError):
         if path.suffix == ".json" and stat.S_ISREG(path.lstat().st_mode):
             with open(path, "rb") as file:

@@ -26,7 +26,7 @@ _Meaning: TypeAlias = "str | tuple[_Meaning, ...] | frozenset[_Meaning]"
 
 
 class Likeness(Enum):
-    """How two pieces of source compare."""
+    """Result of comparing two annotations."""
 
     SAME = "same"
     DIFFERENT = "different"

@@ -198,7 +198,7 @@ _SAID = {
 
 
 def _worded(detail: ErrorDetails) -> str:
-    """What is wrong, then what to do."""
+    """Word a fault: what is wrong, then what to do."""
     key = str(detail["loc"][-1]) if detail["loc"] else ""
     if detail["type"] == "extra_forbidden":
         what, model = next(

@@ -1,4 +1,4 @@
-"""What the names of a module stand for: how its bodies bind them, and what griffe knows of each."""
+"""Resolve the names of a module: how its bodies bind them, and what griffe knows of each."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Names:
 
     @property
     def is_open(self) -> bool:
-        """Whether the module may have names that its source does not show."""
+        """Return whether the module may have names that its source does not show."""
         return bindings_of(self.scope.module).is_open
 
     def _home(self, name: str) -> Any:

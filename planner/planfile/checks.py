@@ -1,4 +1,4 @@
-"""What the parts of a plan must be to each other, and to the folder that they speak of."""
+"""Check the parts of a plan against each other, and against the folder that they name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MAX_GUESSES = 20
 
 @dataclass(slots=True)
 class Judgement:
-    """What the checks found, and the criteria of each todo on the way."""
+    """Result of the checks: faults, and the criteria of each todo."""
 
     faults: list[Found] = field(default_factory=list[Found])
     criteria: dict[str, tuple[Criterion, ...]] = field(default_factory=dict[str, tuple[Criterion, ...]])
@@ -210,7 +210,7 @@ def _named_paths(todo: Todo) -> Iterator[tuple[Loc, str]]:
 
 
 def _place_of(criterion_id: str) -> Loc:
-    """Where in a todo the command of a criterion stands."""
+    """Return the place in a todo at which the command of a criterion stands."""
     name, _, index = criterion_id.removesuffix("]").partition("[")
     return ("acceptance_criteria", "tests", int(index), "cmd") if name == "tests" else (name,)
 

@@ -1,4 +1,4 @@
-"""Whether a path of a plan stays under the plan's root, symbolic links included."""
+"""Check that a path of a plan stays under the plan's root, symbolic links included."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Confinement:
         self._inside: dict[str, bool] = {"": True}
 
     def fault(self, path: str) -> str | None:
-        """Why a path is refused, or ``None``. A path that does not exist yet may be fine."""
+        """Return why a path is refused, or ``None``. A path that does not exist yet may be fine."""
         lexical = lexical_fault(path)
         if lexical is not None:
             return lexical
@@ -39,7 +39,7 @@ class Confinement:
         return None
 
     def glob_fault(self, pattern: str) -> str | None:
-        """Why a glob is refused, or ``None``. Judged by what stands before its first wildcard."""
+        """Return why a glob is refused, or ``None``. Judged by what stands before its first wildcard."""
         lexical = lexical_fault(pattern)
         if lexical is not None:
             return lexical
@@ -67,12 +67,12 @@ class Confinement:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether a resolved path is a resolved folder or lies in it."""
+    """Return whether a resolved path is a resolved folder or lies in it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def lexical_fault(path: str) -> str | None:
-    """Why a path cannot be one under the plan's root, whatever the file system holds, or ``None``."""
+    """Return why a path cannot be under the plan's root, whatever the file system holds, or ``None``."""
     unusual = unusual_fault(path, "the plan's root")
     if unusual is None and ".." in path:
         depth = 0
@@ -84,7 +84,7 @@ def lexical_fault(path: str) -> str | None:
 
 
 def unusual_fault(path: str, start: str) -> str | None:
-    """Why a text is no relative path, or ``None``. ``start`` is what it should be relative to."""
+    """Return why a text is no relative path, or ``None``. ``start`` is what it should be relative to."""
     if path.startswith(("/", "\\", "~")) or _DRIVE.match(path):
         return f"'{path}' is an absolute path; write it relative to {start}"
     if _CONTROL.search(path):

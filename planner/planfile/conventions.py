@@ -1,4 +1,4 @@
-"""Where a todo that names no criteria keeps its tests, by convention."""
+"""Find by convention the tests of a todo that names no criteria."""
 
 from __future__ import annotations
 

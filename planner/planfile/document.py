@@ -94,7 +94,7 @@ class Node:
 
 
 class Place(NamedTuple):
-    """Where something stands, or the innermost node that lacks it."""
+    """Position of something in a document, or the innermost node that lacks it."""
 
     node: Node
     path: str
@@ -159,7 +159,7 @@ class Document:
         return Refused(problem, tuple(self.faults))
 
     def is_faulty(self, node: Node, *, below: bool = False) -> bool:
-        """Whether a fault of the node is known, or (``below``) of any node that it holds."""
+        """Return whether a fault of the node is known, or (``below``) of any node that it holds."""
         if id(node) in self._faulty or not below:
             return id(node) in self._faulty
         held = node.value
@@ -375,7 +375,7 @@ def _follow_events(composer: _Composer, get_event: Callable[[], Any]) -> None:
 
 
 def _yaml_fault(text: str, error: yaml.YAMLError) -> tuple[int, str]:
-    """Where the text is no YAML, and how to say so."""
+    """Return the offset at which the text is no YAML, and the message."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     at = min(mark.index if mark is not None else getattr(error, "position", 0), len(text))
     said = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read")
@@ -413,7 +413,7 @@ def _compose_json(composer: _Composer, text: str) -> None:
 
 
 def _json_fault(text: str, error: json.JSONDecodeError) -> tuple[int, str]:
-    """Where the text is no JSON, and how to say so."""
+    """Return the offset at which the text is no JSON, and the message."""
     at = error.pos
     if error.msg == "Extra data":
         return at, "something follows the end of the JSON document; delete it"

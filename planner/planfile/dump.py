@@ -31,7 +31,7 @@ def as_written(value: Value) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """What a file says of a value: text, numbers, lists and mappings, without the defaults."""
+    """Return a value as a file holds it: text, numbers, lists and mappings, without the defaults."""
     if isinstance(value, Value):
         fields = _fields(value)
         return value.path if isinstance(value, ArtifactSpec) and fields.keys() == {"path"} else fields

@@ -1,4 +1,4 @@
-"""What is wrong with a file: collected with its positions, and shown on one screen."""
+"""Faults of a file: collected with their positions, and shown on one screen."""
 
 from __future__ import annotations
 
@@ -86,5 +86,5 @@ def _line(name: str, fault: Fault, also: str = "") -> str:
 
 
 def _shown(text: str, limit: int) -> str:
-    """What a file says, fit for one line of a terminal."""
+    """Make a text of a file fit for one line of a terminal."""
     return " ".join(clean(text, limit=limit).split())

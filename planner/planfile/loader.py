@@ -89,7 +89,7 @@ def load_todo(path: Path) -> Todo:
 
 
 def plan_as_it_stands(content: bytes, name: str) -> Plan | None:
-    """What the bytes of a plan say, whether or not it may be run; ``None`` where they are no plan.
+    """Load a plan from bytes, whether or not it may be run; ``None`` where they are no plan.
 
     ``name`` tells JSON from YAML. Looks at no other file.
     """

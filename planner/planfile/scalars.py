@@ -1,4 +1,4 @@
-"""What the text of a scalar means where a number, a boolean, or anything at all is wanted."""
+"""Read a number, a boolean, or any value from the text of a scalar."""
 
 from __future__ import annotations
 

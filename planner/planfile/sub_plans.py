@@ -1,4 +1,4 @@
-"""Where the plan file of a parent is: by its path, or by the id of the sub-project."""
+"""Find the plan file of a parent: by its path, or by the id of the sub-project."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class FlatPlan:
 
 @dataclass(slots=True)
 class _Files:
-    """What the plans of one tree share."""
+    """Limits and files that the plans of one tree share."""
 
     loaded: dict[Path, LoadedPlan] = field(default_factory=dict["Path", LoadedPlan])
     finder: SubPlanFiles = field(default_factory=SubPlanFiles)
@@ -303,7 +303,7 @@ def _place(index: int, todo: Todo, unfound: Unfound) -> tuple[Loc, str]:
 
 
 def _leads_to(parent_id: str, within: Collection[str]) -> bool:
-    """Whether one of the todos is the parent, below it, or above it."""
+    """Return whether one of the todos is the parent, below it, or above it."""
     below = parent_id + SEPARATOR
     return any(
         each == parent_id or each.startswith(below) or parent_id.startswith(each + SEPARATOR)

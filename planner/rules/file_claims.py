@@ -75,7 +75,7 @@ def claims_overlap(patterns: tuple[str, ...], others: tuple[str, ...]) -> bool:
 
 
 def _holds(out: str, pattern: str) -> bool:
-    """Whether a glob names all that another one names; where that cannot be seen, the answer is no."""
+    """Return whether a glob names all that another one names; where that cannot be seen, ``False``."""
     if not is_glob(pattern):
         return matches(pattern, out)
     return lies_within(pattern, out) or lies_within(pattern, f"{out.rstrip('/')}/**")

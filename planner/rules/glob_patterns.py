@@ -22,7 +22,7 @@ their lengths."""
 
 
 def allowed(path: str, patterns: Iterable[str]) -> bool:
-    """Whether a path is named by the patterns; those that begin with ``!`` take it out again."""
+    """Return whether patterns name a path; those that begin with ``!`` take it out again."""
     granted = False
     for pattern in patterns:
         if pattern.startswith("!"):
@@ -33,7 +33,7 @@ def allowed(path: str, patterns: Iterable[str]) -> bool:
 
 
 def matches(path: str, pattern: str) -> bool:
-    """Whether a glob names a path.
+    """Return whether a glob names a path.
 
     ``**`` is any number of folders; a folder names all that it holds; a pattern of one part with a
     wildcard names files of any folder, as ``*.py`` does.
@@ -93,7 +93,7 @@ def plain(path: str) -> str:
 
 
 def is_glob(path: str) -> bool:
-    """Whether a path has wildcards."""
+    """Return whether a path has wildcards."""
     return _WILDCARD.search(path) is not None
 
 

@@ -141,7 +141,7 @@ def to_be_worked_on(
 def _last_of(
     todo_id: str, by_id: Mapping[str, Todo], instead: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """Those that are worked on in place of a todo, without those that another one of them waits for."""
+    """Yield the todos worked on in place of one, without those that another one of them waits for."""
     waited_for = {each for other in instead[todo_id] for each in by_id[other].dependencies}
     for other in instead[todo_id]:
         if other not in waited_for:

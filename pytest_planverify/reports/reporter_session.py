@@ -56,7 +56,7 @@ _RED = frozenset({"failed", "error", "timeout", "crashed", "flaky"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionResult:
-    """What one criterion of the run said, and where the reports of its tests are."""
+    """Verdict of one criterion, and the file with the reports of its tests."""
 
     nodeid: str
     """Under which it is reported itself."""
@@ -209,7 +209,7 @@ def _unique(nodeid: str, check_id: str, taken: set[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportingSpec:
-    """What one reporting session is to do."""
+    """Instructions for one reporting session."""
 
     root: str
     """The top plan's root, absolute: the session's folder, from which all tests are named."""
@@ -232,7 +232,7 @@ class ReportingSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportingResult:
-    """What became of a reporting session."""
+    """Result of a reporting session."""
 
     exit_status: int
     """pytest's: 1 also where tests have failed."""
@@ -428,7 +428,7 @@ class _Test:
 
 
 class _Worker:
-    """What one worker relayed, its tests by node id, all named from the session's root."""
+    """Reports that one worker relayed, by node id, all named from the session's root."""
 
     def __init__(self, path: str, root: str) -> None:
         self.tests: dict[str, _Test] = {}

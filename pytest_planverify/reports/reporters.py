@@ -1,4 +1,4 @@
-"""Where the options of reporters go: to the workers, to confirmations, or to the reporting session.
+"""Distribute the options of reporters: to workers, to confirmations, or to the reporting session.
 
 Every acceptance criterion runs in a worker of its own, and a red one once more to confirm it. A reporter
 that writes one file at the end of a session must be there once, in the reporting session
@@ -127,7 +127,7 @@ class GivenOptions:
 
     @property
     def demands_coverage(self) -> bool:
-        """Whether the project's own settings measure: a limit there holds for each command by itself."""
+        """Return whether the project's own settings measure; a limit there holds for each command."""
         own = {option.name for option in split_options((*self.environment, *self.ini))}
         return "--cov" in own and not any(
             option.name == "--cov" for option in split_options(self.command_line)

@@ -57,7 +57,7 @@ def of_tests(
     fixture: FixtureUse | None,
     fixture_problem: Evidence | None,
 ) -> CheckRun:
-    """What a command's tests said; a data file that cannot be used fails it as well."""
+    """Make the check of a command's tests; a data file that cannot be used fails it as well."""
     verdict, evidence = judgement.verdict, judgement.evidence
     if fixture_problem is not None and verdict is not Verdict.NOT_RUN:
         verdict, evidence = Verdict.FAILED, (fixture_problem, *evidence)
@@ -85,7 +85,7 @@ def of_tests(
 def of_result(
     todo: Todo, criterion: Criterion, result: CheckResult, *, isolation: Isolation = Isolation.PARENT
 ) -> CheckRun:
-    """What a check that is no pytest session said."""
+    """Make the check of a criterion that is no pytest session."""
     check = _check(
         criterion,
         result.verdict,
@@ -176,7 +176,7 @@ def blocked_reason(blocked: Sequence[str]) -> str:
 
 
 def title_of(criterion: Criterion) -> str:
-    """What a person calls a criterion that is no command: its path, comparison or question."""
+    """Return the title of a criterion that is no command: its path, comparison or question."""
     spec = criterion.spec
     if isinstance(spec, ArtifactSpec):
         return spec.path

@@ -27,7 +27,7 @@ class _Started(NamedTuple):
 
     process: subprocess.Popen[bytes]
     said: queue.Queue[bytes]
-    """What it says, line by line: the process id of the session, and how that ended."""
+    """Lines from the interpreter: the process id of the session, and how that ended."""
 
 
 class ColdLane:

@@ -117,7 +117,7 @@ def show_tree(facts: RunFacts, runs: Sequence[PlanRun], *, interrupted: bool) ->
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """What makes the document of all plans of a run, and of some of them."""
+    """Builder of the outcome document of all plans of a run, or of some of them."""
 
     facts: RunFacts
     found: Found

@@ -22,7 +22,7 @@ _BUDGET = "budget"
 
 
 class ExitStatus(IntEnum):
-    """What a shell or a CI job is told. The first that applies, in the order of :func:`exit_status`."""
+    """Exit status of a run; the first that applies, in the order of :func:`exit_status`."""
 
     ACCEPTED = 0
     FAILED = 1
@@ -72,7 +72,7 @@ def exit_status(
 
 
 def _is_violated(outcome: Outcome) -> bool:
-    """Whether a guard but the budget's found fault, or something was denied, whoever diagnosed it."""
+    """Return whether a guard but the budget's found a violation, or something was denied."""
     denied = any(event.denied for check in outcome.checks for event in check.events)
     return denied or _is_guilty(outcome, Family.SANDBOX, of_budget=False)
 

@@ -224,7 +224,7 @@ def _never_collected(command: JudgedCommand, record: WorkerRecord) -> Judgement:
 
 
 def _arguments_of(selection: str, record: WorkerRecord) -> list[str]:
-    """What pytest did not find and was given as this selection: one argument at most."""
+    """Return the argument that pytest did not find and that is this selection: one at most."""
     _, separator, names = selection.partition("[")[0].partition("::")
     end = file_of(selection) + separator + names
     return [argument for argument in record.not_found if argument.endswith(end)][:1]
@@ -322,7 +322,7 @@ def how_it_ended(death: Death) -> str:
 
 
 def selection_evidence(command: JudgedCommand, problems: Sequence[dict[str, Any]]) -> list[Evidence]:
-    """What the command names and does not exist; empty where there is no such thing."""
+    """Make the evidence of what the command names and does not exist; empty where all exists."""
     if not problems:
         return []
     selectors = tuple(Selector.model_validate(problem) for problem in problems)
@@ -398,7 +398,7 @@ def _tampering(
 def vacuous_evidence(
     command: JudgedCommand, record: WorkerRecord, results: Sequence[TestRecord]
 ) -> Evidence:
-    """Why no test proves anything: none was collected, or none did pass."""
+    """Make the evidence that no test proves anything: none was collected, or none passed."""
     reasons = [result.reason for result in results if result.reason]
     reasons += [reason for reason in record.skipped_files.values() if reason]
     selectors = tuple(Selector(text=text, problem="empty") for text in command.selections)
@@ -427,7 +427,7 @@ def vacuous_evidence(
 def session_evidence(
     command: JudgedCommand, record: WorkerRecord, *, headline: str | None = None
 ) -> Evidence:
-    """What the session itself said when no test explains how it ended."""
+    """Make the evidence of a session whose end no test explains."""
     said = [*record.usage_errors, *record.internal_errors, *([record.stopped] if record.stopped else [])]
     last = said[-1].strip() if said else ""
     death = record.death

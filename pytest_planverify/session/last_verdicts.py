@@ -46,7 +46,7 @@ NEVER = "no earlier run has verified it"
 
 @dataclass(slots=True, kw_only=True)
 class LastVerdicts:
-    """What earlier runs have said of the commands of a plan."""
+    """Verdicts of earlier runs on the commands of a plan."""
 
     held: dict[Key, CheckRun] = field(default_factory=dict[Key, "CheckRun"])
     """The verdicts that still hold, each with its evidence and the run that reached it."""
@@ -66,7 +66,7 @@ class LastVerdicts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
-    """What the verdicts of earlier runs are compared with."""
+    """The plan, files and settings of now, which verdicts of earlier runs are compared with."""
 
     flat: FlatPlan
     settings: Settings

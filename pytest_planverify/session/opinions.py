@@ -1,4 +1,4 @@
-"""Who is asked about a failure: plugins first, then the rules, then what people corrected before."""
+"""Ask for the diagnosis of a failure: plugins first, then the rules, then corrections by people."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Opinions:
         return None
 
     def _caller(self, broken: list[object]) -> HookCaller | None:
-        """What asks all plugins but those; nobody where they cannot be told apart."""
+        """Return a hook caller for all plugins but those; ``None`` where they cannot be told apart."""
         if not broken:
             return getattr(self._plugins.hook, HOOK)
         try:
@@ -138,7 +138,7 @@ FILE = "planverify.db"
 
 
 class Corrections:
-    """What people corrected in the project whose ``.planverify`` folder it is.
+    """Read the corrections of the project whose ``.planverify`` folder it is.
 
     A store that cannot be read says nothing, and why is a note: no run fails for it.
     """

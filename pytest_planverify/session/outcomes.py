@@ -244,7 +244,7 @@ class Assembler:
 
 
 def _shortened(end: ProcessEnd | None) -> ProcessEnd | None:
-    """How a process ended, with the newest calls of its stack; all of it is in the failure report."""
+    """Shorten the stack of a process to its newest calls; all of it is in the failure report."""
     if end is None or end.stack is None or len(end.stack) <= LONGEST_STACK:
         return end
     return end.model_copy(update={"stack": end.stack[:LONGEST_STACK] + "\n…"})
@@ -261,7 +261,7 @@ def _own_first(todo: Todo, outcome: Outcome) -> Outcome:
 
 
 def todo_state(todo: Todo, verdicts: Sequence[Verdict], *, blocked: bool) -> TodoState:
-    """What this run can say of a todo, from the verdicts of all its criteria."""
+    """Return the state of a todo by the verdicts of all its criteria."""
     if blocked:
         return TodoState.BLOCKED
     if not verdicts:
@@ -362,7 +362,7 @@ class Found:
     """The plans of which a session failed for no test's reason."""
 
     def of(self, plan_ids: Collection[str]) -> Found:
-        """What was found of some of the plans."""
+        """Return the part of the findings that concerns some of the plans."""
         return replace(
             self,
             causes=tuple(each for each in self.causes if any(todo.plan in plan_ids for todo in each.todos)),

@@ -104,7 +104,7 @@ def _prepare(facts: RunFacts, chosen: ChosenPlan, folder: RunFolder) -> PlanRun:
 
 
 def _baseline(settings: Settings, chosen: ChosenPlan) -> KeptBaseline | None:
-    """What the run is compared with: a revision that was asked for, else what was recorded."""
+    """Return the baseline to compare with: of the revision that was asked for, else the recorded one."""
     if settings.recording or settings.collect_only:
         return None
     if settings.baseline is not None:
@@ -142,7 +142,7 @@ def _budget(facts: RunFacts, flat: FlatPlan) -> BudgetWatch:
 
 
 def _changes(flat: FlatPlan, own: Sequence[Path], baseline: KeptBaseline | None) -> dict[Path, Changes]:
-    """What has changed, by root. Without git a baseline tells what was there before."""
+    """Return the changes by root. Without git a baseline tells what was there before."""
     changes = {root: Changes(root, own) for root in {part.root for part in flat.parts}}
     top = flat.loaded.root
     if baseline is not None and not changes[top].under_git:

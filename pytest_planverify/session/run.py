@@ -485,7 +485,7 @@ class PlanRun:
 
     @property
     def _is_over(self) -> bool:
-        """Whether there were as many failures as the user bears."""
+        """Return whether ``-x`` or ``--maxfail`` ends the run."""
         return bool(self._settings.maxfail) and self.reds >= self._settings.maxfail
 
     def _add(self, todo: Todo, run: CheckRun, *, final: bool = True) -> None:

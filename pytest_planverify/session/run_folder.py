@@ -25,7 +25,7 @@ _HALF_SECONDS = 600
 
 
 class RunFolder:
-    """Where one run of one plan writes. Two runs at once never share one."""
+    """The folder that one run of one plan writes to. Two runs at once never share one."""
 
     def __init__(self, root: Path, run_id: str) -> None:
         self.root = root

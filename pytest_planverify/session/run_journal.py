@@ -157,7 +157,7 @@ def append(path: Path, records: Iterable[tuple[str, str]]) -> None:
 
 
 def conditions(settings: Settings, baseline: KeptBaseline | None) -> Mapping[str, str]:
-    """What verdicts hold under, besides the plan and the files: the same words here, the same verdicts."""
+    """Return the conditions of a verdict besides the plan and the files: equal ones give equal verdicts."""
     words: dict[str, Any] = {
         "isolate": settings.isolate,
         "every worker": [
@@ -256,7 +256,7 @@ class PastRun:
         return self.finished is not None and not self.finished.interrupted
 
     def is_alive(self) -> bool:
-        """Whether the process that supervises it is still there, and no other has its number by now."""
+        """Return whether the process that supervises the run is alive, and not another of its number."""
         import psutil
 
         if self.finished is not None or self.started.pid is None or self.started.pid == os.getpid():
@@ -268,7 +268,7 @@ class PastRun:
             return False
 
     def ended_of(self, todo_id: str, check_id: str) -> tuple[int, list[str]]:
-        """How many tests a check has, and how those ended that did, whether or not that is its verdict."""
+        """Return how many tests a check has, and the outcomes of those that ended."""
         for key, (session, nodeids) in self.wanted.items():
             if key.endswith(f"::{todo_id}::{check_id}"):
                 found = (self.ended.get((session, nodeid)) for nodeid in nodeids)
@@ -276,7 +276,7 @@ class PastRun:
         return 0, []
 
     def is_of(self, plan_id: str) -> bool:
-        """Whether it verified the plan, as far as its version has written that down."""
+        """Return whether the run verified the plan, as far as its version has written that down."""
         return self.started.reference is not None and self.started.reference.todo_list_id == plan_id
 
     def take_in(self, judged: CheckJudged) -> None:
@@ -318,7 +318,7 @@ def past_runs(root: Path, plan_id: str) -> Iterator[PastRun]:
 
 
 def _past_run(folder: Path) -> PastRun | None:
-    """What the journal in a run's folder says; ``None`` where there is none that can be read."""
+    """Read the journal in a run's folder; ``None`` where there is none that can be read."""
     path = folder / RunFolder(folder, "").journal.name
     try:
         # A pipe or a link in its place is no journal, and opening a pipe would wait for ever.
