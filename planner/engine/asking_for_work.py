@@ -29,7 +29,7 @@ def implement(tx: Transaction, record: TodoRecord, rule: str, because: str, **fa
     """Ask for a turn of work."""
     todo = record.todo
     number = tx.number()
-    limit = todo.timeout_seconds
+    limit = todo.timeout_seconds if tx.policy.driven else None
     deadline = None if limit is None else tx.now + limit
     record = tx.move(
         record,
@@ -79,7 +79,7 @@ def repeat(tx: Transaction, record: TodoRecord) -> None:
         record = tx.put(record._replace(asked=number))
         tx.actions.append(_load(tx, record, number, rule, because))
     else:
-        limit = record.todo.timeout_seconds
+        limit = record.todo.timeout_seconds if tx.policy.driven else None
         deadline = None if limit is None else tx.now + limit
         record = tx.put(record._replace(asked=number, deadline=deadline))
         tx.remind(deadline, record.id)

@@ -63,7 +63,7 @@ def publish(
     changes = editing.apply(edits)
     inserted = [change.todo.id for change in changes if isinstance(change, InsertTodo)]
     for name in inserted:
-        if qualified(within, name) in tx.records or name in part.history:
+        if qualified(within, name) in tx.records:
             raise EditConflictError("any edit", name, "the id is taken", "give the new todo another id")
     policies = [change.after for change in changes if isinstance(change, ReplacePolicy)]
     plan = part.plan
