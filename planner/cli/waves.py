@@ -57,7 +57,7 @@ def _done(flat: FlatPlan, given: Path | None) -> _Known:
     from planner.edges.latest_outcomes import find_outcomes
     from planner.errors import OutcomeFileError
     from planner.model.verdicts import TodoState
-    from planner.rules.board import state_of
+    from planner.policy.outcomes import state_of
 
     try:
         found = find_outcomes(flat.loaded, given, flat.files)

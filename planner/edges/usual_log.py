@@ -23,7 +23,7 @@ def usual_log(loaded: LoadedPlan, run_id: str | None = None) -> Path:
 
     The first is called after the run or the plan, the later ones have a number, ``shop.2.jsonl``.
     """
-    return _numbered(loaded, run_id)[-1]
+    return usual_logs(loaded, run_id)[-1]
 
 
 def log_to_go_on(loaded: LoadedPlan, run_id: str | None = None) -> Path:
@@ -31,13 +31,13 @@ def log_to_go_on(loaded: LoadedPlan, run_id: str | None = None) -> Path:
 
     A run that is named goes on in its own log, whatever has become of it.
     """
-    logs = _numbered(loaded, run_id)
+    logs = usual_logs(loaded, run_id)
     if run_id is not None or not _is_over(logs[-1]):
         return logs[-1]
     return _later(logs[0], len(logs) + 1)
 
 
-def _numbered(loaded: LoadedPlan, run_id: str | None) -> list[Path]:
+def usual_logs(loaded: LoadedPlan, run_id: str | None = None) -> list[Path]:
     """The first log, and those after it that are there."""
     logs = [loaded.root / FOLDER / f"{file_name(run_id or loaded.plan.todo_list_id)}.jsonl"]
     while (later := _later(logs[0], len(logs) + 1)).is_file():

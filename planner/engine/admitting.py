@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from planner.engine.state import PlanPart, TodoRecord
+from planner.model.ids import qualified
 from planner.model.plan import TodoStatus
-from planner.rules.board import qualified
 from planner.rules.branching import tried
 from planner.rules.dependencies import find_cycle
 from planner.rules.file_claims import claimed_files

@@ -21,9 +21,9 @@ from planner.errors import EditConflictError, IllegalTransition, RefusedEvent
 from planner.model.actions import QuestionKind
 from planner.model.edits import NarrowFiles
 from planner.model.events import Decision
+from planner.model.ids import qualified
 from planner.model.life import TodoLife
 from planner.model.taxonomy import Role
-from planner.rules.board import qualified
 from planner.rules.editing.allowed_files import widened_by
 from planner.rules.repairing import Proposal
 from planner.text.sanitizing import clean

@@ -13,13 +13,12 @@ from planner.engine.state import Question, Wish
 from planner.engine.transaction import Stop
 from planner.errors import EditConflictError
 from planner.model.actions import QuestionKind
-from planner.model.decision import Approval
 from planner.model.edits import QuarantineTest
+from planner.model.ids import qualified
 from planner.model.life import TodoLife
 from planner.model.taxonomy import Role
 from planner.policy.outcomes import failures_of
-from planner.rules.approving import branch_approval
-from planner.rules.board import qualified
+from planner.rules.approving import needs_approval
 from planner.rules.branching import RETRIED_ONCE, attempts_of, branch_reason, next_branch_id
 from planner.rules.glob_patterns import allowed
 from planner.rules.repairing import Proposal, propose_branch
@@ -190,7 +189,7 @@ def open_branch(tx: Transaction, record: TodoRecord, wish: Wish) -> None:
     proposal, because = _proposed(tx, record, wish)
     failure = record.failure
     assert failure is not None
-    if _must_ask(tx, record, proposal, failure):
+    if _must_ask(tx, record, failure):
         _ask_for(tx, record, proposal, wish.rule, because)
     else:
         make_branch(tx, record, proposal, wish.rule, because)
@@ -390,14 +389,12 @@ def _family(tx: Transaction, record: TodoRecord) -> list[TodoRecord]:
     return found
 
 
-def _must_ask(tx: Transaction, record: TodoRecord, proposal: Proposal, failure: Failure) -> bool:
+def _must_ask(tx: Transaction, record: TodoRecord, failure: Failure) -> bool:
     if failure_class(failure) in tx.approved and not asks_before_branch(record.todo):
         return False
     if asks_before_branch(record.todo):
         return True
-    policy = tx.policy_of(record)
-    name = qualified(record.within, proposal.branch.id)
-    return branch_approval(policy, name, (), top=tx.top) is Approval.NEEDED
+    return needs_approval(tx.policy_of(record), tx.top)
 
 
 def _ask_for(tx: Transaction, record: TodoRecord, proposal: Proposal, rule: str, because: str) -> None:

@@ -13,8 +13,8 @@ from planner.engine.state import TodoRecord
 from planner.errors import EditConflictError
 from planner.model.actions import PublishPlan
 from planner.model.edits import Edit
+from planner.model.ids import qualified
 from planner.model.life import PlanState, TodoLife
-from planner.rules.board import qualified
 from planner.rules.editing import Editing, InsertTodo, ReplacePolicy, ReplaceTodo
 
 if TYPE_CHECKING:

@@ -67,6 +67,8 @@ class TodoRecord(NamedTuple):
     """When the turn of work is over, epoch seconds."""
     asked: int = 0
     """The number of the action that is outstanding."""
+    asked_by: tuple[str, str] = ("", "")
+    """The rule that made it, and why."""
     outcome: Outcome | None = None
     """The last that was red."""
     context: FailureContext | None = None

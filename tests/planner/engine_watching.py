@@ -14,7 +14,7 @@ from planner.model.events import PlanSubmitted, SubPlanLoaded, Verified, WorkFin
 from planner.model.life import PlanState, TodoLife
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import TodoState
-from planner.rules.board import state_of
+from planner.policy.outcomes import state_of
 from planner.rules.lifecycle import PLAN_STEPS, TODO_STEPS
 
 if TYPE_CHECKING:

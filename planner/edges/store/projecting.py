@@ -28,8 +28,8 @@ from planner.memory.texts import text_of
 from planner.model.actions import Halt, Implement, PublishPlan
 from planner.model.edits import AddBranch
 from planner.model.events import ApprovalGiven, Decision, QuestionAnswered, Verified, WorkFinished
+from planner.model.ids import qualified
 from planner.model.life import TodoLife
-from planner.rules.board import qualified
 from planner.rules.task_kinds import task_kind
 
 if TYPE_CHECKING:
