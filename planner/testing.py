@@ -54,7 +54,7 @@ _READ_AS = {"completed": "done", "running": "active", "in_progress": "active"}
 
 
 class Status(str):
-    """A state of a todo; ``completed`` is read as ``done``, ``running`` and ``in_progress`` as ``active``."""
+    """A state of a todo; ``completed`` is read as ``done``, ``running``, ``in_progress`` as ``active``."""
 
     __slots__ = ()
 
@@ -103,7 +103,7 @@ def create_sample_todo(todo_id: str = "t1_data_integration", **fields: Any) -> T
 
 
 def create_sample_plan(**policy: Any) -> Plan:
-    """Return a plan of four todos, each depending on the one before. ``policy`` sets fields of its policy."""
+    """Return a plan of four todos, each after the one before; ``policy`` sets fields of its policy."""
     first = AcceptanceCriteria(
         tests=(CommandSpec(cmd="pytest tests/test_adapter.py::test_fetch -q", timeout_seconds=30),),
         metrics=(MetricSpec.model_validate({"name": "rows_min", "operator": ">=", "value": 10}),),
@@ -271,7 +271,7 @@ class Workflow:
         error_type: ErrorType = RoutingKey.IMPLEMENTATION_BUG,
         **fields: Any,
     ) -> Todo | None:
-        """Let the criteria of a todo or branch fail; return the branch that repairs it now, if there is one.
+        """Let the criteria of a todo or branch fail; return the branch that repairs it now, if any.
 
         Raises ``KeyError`` for an unknown todo.
         """

@@ -68,7 +68,7 @@ def next_(
     in_place: Annotated[
         bool,
         typer.Option(
-            "--in-place", help="Write the revised plan over the plan file; planner undo brings it back."
+            "--in-place", help="Write the revised plan over the old; planner undo brings that back."
         ),
     ] = False,
     todo: TodoOption = None,
@@ -113,7 +113,7 @@ def open_run(plan: Path, outcomes: Path | None = None, log: Path | None = None) 
 
 
 def known_todo(state: State, name: str, where: str) -> str:
-    """Return the qualified id of a todo of a run, of which the last part may be given if only one has it."""
+    """Return the qualified id of a todo of a run; its last part is enough where only one todo has it."""
     if name in state.records:
         return name
     found = [each for each in state.records if each.endswith(f"/{name}")]
