@@ -53,9 +53,7 @@ def answer(
     by: By = None,
     check: Annotated[
         str | None,
-        typer.Option(
-            "--check", metavar="ID", help="Which question: manual[0]. Default: all of them."
-        ),
+        typer.Option("--check", metavar="ID", help="Which question: manual[0]. Default: all of them."),
     ] = None,
     log: Log = None,
 ) -> int:

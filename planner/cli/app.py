@@ -22,9 +22,7 @@ class Entry(NamedTuple):
 COMMANDS: dict[str, Entry] = {
     "next": Entry("planner.cli.next", "What comes next: repairs, ready todos, what waits for a person."),
     "answer": Entry("planner.cli.answer:answer_app", "Answer a question about a todo."),
-    "approve": Entry(
-        "planner.cli.answer:approve_app", "Approve a branch, an edit or a start."
-    ),
+    "approve": Entry("planner.cli.answer:approve_app", "Approve a branch, an edit or a start."),
     "reject": Entry("planner.cli.answer:reject_app", "Reject one of these."),
     "modify": Entry("planner.cli.answer:modify_app", "Approve a branch with changes."),
     "validate": Entry("planner.cli.validate", "Is the plan fit to be worked on?"),

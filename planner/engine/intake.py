@@ -10,7 +10,7 @@ from planner.model.events import RunStarted, SubPlanLoaded, Verified
 from planner.model.life import PlanState, TodoLife
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import TodoState
-from planner.policy.outcomes import failures_of, state_of
+from planner.policy.outcomes import HALTING, failures_of, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -65,7 +65,7 @@ def tell_run(
 
 
 def must_begin_anew(state: State, document: OutcomeDocument) -> bool:
-    """Return whether a run contradicts what was settled: that is over, and the plan is carried out anew."""
+    """Return whether a run contradicts what was settled: then the plan is carried out anew."""
     run_id = document.run.run_id
     if any(record.run_id == run_id for record in state.records.values() if run_id):
         return False
@@ -120,6 +120,8 @@ def _is_claimed(state: State, record: TodoRecord) -> bool:
 
 def _comes_too_early(record: TodoRecord, outcome: Outcome) -> bool:
     """Return whether something that the todo rests on may be told first."""
+    if any(each.category.facts.family in HALTING for each in failures_of(outcome)):
+        return False
     return record.is_parent or (bool(record.waits) and state_of(outcome) is not TodoState.DONE)
 
 

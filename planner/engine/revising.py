@@ -175,6 +175,7 @@ def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...]) -> Non
         record = record._replace(
             parent_id=primary.id,
             depth=todo.branch_depth or 1,
+            opened=tx.now,
             expires=tx.now + lifetime,
             outcome=None,
             failure=primary.failure,

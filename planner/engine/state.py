@@ -121,6 +121,8 @@ class TodoRecord(NamedTuple):
     depth: int = 0
     attempts: int = 0
     """Of a branch, so many have failed."""
+    opened: float | None = None
+    """When a branch was made."""
     expires: float | None = None
     """When the lifetime of a branch is over."""
     instructions: str | None = None

@@ -141,6 +141,8 @@ def _is_attempt(record: TodoRecord, event: Verified) -> bool:
         return is_begun(record.todo, event.outcome)
     if event.run_id is not None and event.run_id == record.run_id:
         return False
+    if record.opened is not None and event.at.timestamp() <= record.opened:  # the run that it was made for
+        return False
     unchanged = record.diff_hash is not None and record.diff_hash == event.outcome.diff_hash
     return not unchanged or record.todo.status is TodoStatus.CLAIMED
 
