@@ -5,11 +5,11 @@ from __future__ import annotations
 from heapq import heappush
 from typing import TYPE_CHECKING
 
-from planner.engine.asking_for_work import failed_of, implement
-from planner.engine.budgeting import may_work
+from planner.engine.budget import may_work
 from planner.engine.consequences import fail, offer, red, rest
-from planner.engine.revising import digest_of_edits, draft_of, publish
-from planner.engine.state import Question, Wish
+from planner.engine.requests import failed_of, implement
+from planner.engine.revision import digest_of_edits, draft_of, publish
+from planner.engine.state import PendingStep, Question
 from planner.engine.transaction import Stop
 from planner.errors import EditConflictError
 from planner.model.actions import QuestionKind
@@ -53,7 +53,7 @@ def repair(tx: Transaction, record: TodoRecord) -> None:
         count = record.retries + 1
         record = tx.put(record._replace(retries=count))
         because = f"its criteria do not hold; retry {count} of {retries_of(record)}"
-        tx.wish(record, Wish("implement", "retry-by-the-same-role", because))
+        tx.enqueue(record, PendingStep("implement", "retry-by-the-same-role", because))
     elif record.todo.is_temporary:
         fail(tx, record)
     else:
@@ -85,7 +85,7 @@ def attempt_failed(tx: Transaction, branch: TodoRecord, because: str) -> None:
         return
     if branch.life is TodoLife.ACTIVE:
         branch = to_red(tx, branch)
-    tx.wish(branch, Wish("implement", "branch-has-attempts-left", said))
+    tx.enqueue(branch, PendingStep("implement", "branch-has-attempts-left", said))
 
 
 def to_red(tx: Transaction, record: TodoRecord) -> TodoRecord:
@@ -142,9 +142,9 @@ def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
     if branch.life is TodoLife.DONE:
         if primary.life is TodoLife.TEST_FAILED:
             because = f"{branch.id} passed, so its criteria may hold now"
-            tx.wish(primary, Wish("verify", "branch-passed", because))
+            tx.enqueue(primary, PendingStep("verify", "branch-passed", because))
         return
-    anew = primary.wish is not None and primary.wish.rule == "criteria-have-changed"
+    anew = primary.next_step is not None and primary.next_step.rule == "criteria-have-changed"
     if anew or primary.life is TodoLife.DONE:
         return
     tx.failed_branches += 1
@@ -172,27 +172,27 @@ def _branch_failed(tx: Transaction, primary: TodoRecord, branch: TodoRecord) -> 
     escalate(tx, primary, rule, because)
 
 
-def open_branch(tx: Transaction, record: TodoRecord, wish: Wish) -> None:
+def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
     """Make the branch of a todo, or ask a person whether it may be made, or let it wait for a place."""
     limit = tx.top.max_concurrent_branches
     if limit < 1:
         escalate(tx, record, "branch-limit", "the plan allows no branches (max_concurrent_branches is 0)")
         return
     if tx.open_branches >= limit:
-        tx.put(record._replace(wish=wish))
+        tx.put(record._replace(next_step=step))
         heappush(tx.queue, (record.todo.priority, record.rank, record.id))
         return
-    record = tx.put(record._replace(wish=None))
-    if wish.proposal is not None:
-        make_branch(tx, record, wish.proposal, wish.rule, wish.because)
+    record = tx.put(record._replace(next_step=None))
+    if step.proposal is not None:
+        make_branch(tx, record, step.proposal, step.rule, step.because)
         return
-    proposal, because = _proposed(tx, record, wish)
+    proposal, because = _proposed(tx, record, step)
     failure = record.failure
     assert failure is not None
     if _must_ask(tx, record, failure):
-        _ask_for(tx, record, proposal, wish.rule, because)
+        _ask_for(tx, record, proposal, step.rule, because)
     else:
-        make_branch(tx, record, proposal, wish.rule, because)
+        make_branch(tx, record, proposal, step.rule, because)
 
 
 def make_branch(tx: Transaction, record: TodoRecord, proposal: Proposal, rule: str, because: str) -> None:
@@ -246,7 +246,7 @@ def _first_branch(tx: Transaction, record: TodoRecord, failure: Failure) -> None
         because = "its criteria do not hold"
         if record.retries:
             because += f" after {counted(record.retries, 'retry')}"
-        open_branch(tx, record, Wish("branch", "failed-todo-gets-a-branch", because))
+        open_branch(tx, record, PendingStep("branch", "failed-todo-gets-a-branch", because))
 
 
 def _leader(tx: Transaction, record: TodoRecord) -> TodoRecord | None:
@@ -275,7 +275,7 @@ def _is_under_repair(tx: Transaction, record: TodoRecord) -> bool:
     question = tx.questions.get(record.question or "")
     if question is not None:
         return question.kind is QuestionKind.APPROVE_BRANCH
-    return record.wish is not None
+    return record.next_step is not None
 
 
 def _may_mend(record: TodoRecord) -> bool:
@@ -296,7 +296,7 @@ def release_follower(tx: Transaction) -> bool:
         record = tx.put(record._replace(behind=None))
         if leader.life is TodoLife.DONE:
             because = f"{leader.id}, which failed by the same cause, is done"
-            tx.wish(record, Wish("verify", "shared-cause", because))
+            tx.enqueue(record, PendingStep("verify", "shared-cause", because))
         else:
             _first_branch(tx, record, _failure(record))
         return True
@@ -331,10 +331,10 @@ def _after_branch(tx: Transaction, record: TodoRecord) -> None:
         because += f"; a deeper branch would have depth {last.depth + 1}, and max_branch_depth is {limit}"
         escalate(tx, record, "branch-depth", because)
     else:
-        open_branch(tx, record, Wish("branch", "deeper-branch", because))
+        open_branch(tx, record, PendingStep("branch", "deeper-branch", because))
 
 
-def _proposed(tx: Transaction, record: TodoRecord, wish: Wish) -> tuple[Proposal, str]:
+def _proposed(tx: Transaction, record: TodoRecord, step: PendingStep) -> tuple[Proposal, str]:
     failed = failed_of(tx, record)
     assert failed is not None
     part = tx.parts[record.within]
@@ -345,7 +345,7 @@ def _proposed(tx: Transaction, record: TodoRecord, wish: Wish) -> tuple[Proposal
         known |= {branch_id}
         branch_id = next_branch_id(record.todo.id, known)
     role = role_for(failed.failure, record.todo)
-    because = wish.because
+    because = step.because
     if tx.memory is not None:
         advice = tx.memory.route(failed.failure, record.todo, role, tx.now)
         if advice.changed:
@@ -370,7 +370,7 @@ def _proposed(tx: Transaction, record: TodoRecord, wish: Wish) -> tuple[Proposal
         role=role,
         depth=1 if last is None else last.depth + 1,
         via=None if last is None else last.todo.id,
-        rule=wish.rule,
+        rule=step.rule,
         because=because,
         taken=ids,
         keep=keep,
@@ -423,11 +423,11 @@ def _ask_for(tx: Transaction, record: TodoRecord, proposal: Proposal, rule: str,
 def publish_anew(tx: Transaction, record: TodoRecord, question: Question) -> None:
     """Make the branch that was approved, or, where the plan has changed since, propose it anew."""
     assert question.proposal is not None
-    wish = Wish("branch", question.rule, question.because, question.proposal)
+    step = PendingStep("branch", question.rule, question.because, question.proposal)
     try:
-        open_branch(tx, record, wish)
+        open_branch(tx, record, step)
     except EditConflictError:
-        open_branch(tx, tx.records[record.id], wish._replace(proposal=None))
+        open_branch(tx, tx.records[record.id], step._replace(proposal=None))
 
 
 def waits_for(tx: Transaction, name: str, goal: str) -> bool:

@@ -39,7 +39,7 @@ def implement(tx: Transaction, record: TodoRecord, rule: str, because: str, **fa
         asked_by=(rule, because),
         deadline=deadline,
         told=False,
-        wish=None,
+        next_step=None,
         waited=0,
     )
     tx.remind(deadline, record.id)
@@ -50,7 +50,7 @@ def verify(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts
     """Ask for the verification of a todo."""
     number = tx.number()
     record = tx.move(
-        record, TodoLife.TESTING, asked=number, asked_by=(rule, because), deadline=None, wish=None
+        record, TodoLife.TESTING, asked=number, asked_by=(rule, because), deadline=None, next_step=None
     )
     tx.actions.append(_verify(tx, record, number, rule, because, None, facts))
 
@@ -69,7 +69,7 @@ def verify_again(tx: Transaction, record: TodoRecord, rule: str, because: str, d
 def load_sub_plan(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
     """Ask for the plan of a parent's todos."""
     number = tx.number()
-    record = tx.move(record, TodoLife.ACTIVE, asked=number, asked_by=(rule, because), wish=None)
+    record = tx.move(record, TodoLife.ACTIVE, asked=number, asked_by=(rule, because), next_step=None)
     tx.actions.append(_load(tx, record, number, rule, because))
 
 

@@ -6,11 +6,11 @@ from hashlib import sha256
 from heapq import heappop
 from typing import TYPE_CHECKING
 
-from planner.engine.admitting import files_of, is_said_to_be_done
-from planner.engine.asking_for_work import implement, load_sub_plan, verify
-from planner.engine.budgeting import may_work
+from planner.engine.admission import files_of, is_said_to_be_done
+from planner.engine.budget import may_work
 from planner.engine.consequences import done, fail, rest
-from planner.engine.state import Question, Wish
+from planner.engine.requests import implement, load_sub_plan, verify
+from planner.engine.state import PendingStep, Question
 from planner.model.actions import QuestionKind
 from planner.model.life import TodoLife
 from planner.rules.criteria import commands_of
@@ -31,26 +31,26 @@ _AWAITED = {
     "children": frozenset((TodoLife.ACTIVE,)),
     "load": frozenset((TodoLife.ACTIVE,)),
 }
-"""In which states a wish may still be granted."""
+"""In which states a step may still be granted."""
 
 
 def dispatch(tx: Transaction) -> None:
-    """Grant every wish whose turn has come."""
+    """Grant every step whose turn has come."""
     aside: list[TodoRecord] = []
     while tx.ready:
         record = tx.records[tx.ready[0][-1]]
-        wish = record.wish
-        if wish is None or record.life not in _AWAITED.get(wish.kind, ()):
+        step = record.next_step
+        if step is None or record.life not in _AWAITED.get(step.kind, ()):
             heappop(tx.ready)
             continue
-        if wish.kind == "start" and record.waits:  # a revision lets it wait for something
+        if step.kind == "start" and record.waits:  # a revision lets it wait for something
             heappop(tx.ready)
-            tx.put(record._replace(wish=None))
+            tx.put(record._replace(next_step=None))
             continue
         if not record.is_parent:
             if tx.policy.jobs is not None and tx.working >= tx.policy.jobs:
                 break
-            if wish.kind in _WORK and not may_work(tx):  # what needs no further budget goes on
+            if step.kind in _WORK and not may_work(tx):  # what needs no further budget goes on
                 heappop(tx.ready)
                 aside.append(record)
                 continue
@@ -59,7 +59,7 @@ def dispatch(tx: Transaction) -> None:
         if holder not in (None, record.id):
             tx.held[holder] = (*tx.held.get(holder, ()), record.id)
             continue
-        _grant(tx, record, wish)
+        _grant(tx, record, step)
     for record in aside:
         tx.stand_in_line(record)
 
@@ -86,28 +86,28 @@ def has_own_criteria(record: TodoRecord) -> bool:
     return todo.requires_testing and bool(named or next(commands_of(todo), None))
 
 
-def _grant(tx: Transaction, record: TodoRecord, wish: Wish) -> None:
-    if wish.kind == "children":
+def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
+    if step.kind == "children":
         _end_parent(tx, record)
         return
-    if wish.kind == "start" and not record.is_parent and _asks_first(tx, record):
+    if step.kind == "start" and not record.is_parent and _asks_first(tx, record):
         return
     _begin(tx, record)
-    if record.is_parent and wish.kind in ("start", "load"):
-        load_sub_plan(tx, record, wish.rule, wish.because)
-    elif wish.kind == "verify":
-        verify(tx, record, wish.rule, wish.because)
-    elif wish.kind == "start" and is_said_to_be_done(tx, record):
+    if record.is_parent and step.kind in ("start", "load"):
+        load_sub_plan(tx, record, step.rule, step.because)
+    elif step.kind == "verify":
+        verify(tx, record, step.rule, step.because)
+    elif step.kind == "start" and is_said_to_be_done(tx, record):
         _take_claim(tx, record)
     elif record.is_branch:
-        because = wish.because if wish.kind != "start" else "its branch is made, and waits for nothing"
-        rule = wish.rule if wish.kind != "start" else "branch-is-worked-on"
+        because = step.because if step.kind != "start" else "its branch is made, and waits for nothing"
+        rule = step.rule if step.kind != "start" else "branch-is-worked-on"
         implement(tx, record, rule, because, attempt=record.attempts + 1, depth=record.depth)
-    elif tx.memory is not None and wish.kind == "start":
+    elif tx.memory is not None and step.kind == "start":
         chance = round(tx.memory.order_bias(record.todo, tx.now), 3)
-        implement(tx, record, wish.rule, wish.because, chance_at_once=chance)
+        implement(tx, record, step.rule, step.because, chance_at_once=chance)
     else:
-        implement(tx, record, wish.rule, wish.because, retries=record.retries)
+        implement(tx, record, step.rule, step.because, retries=record.retries)
 
 
 def _take_claim(tx: Transaction, record: TodoRecord) -> None:
@@ -131,7 +131,7 @@ def _asks_first(tx: Transaction, record: TodoRecord) -> bool:
         return False
     if is_said_to_be_done(tx, record):
         return False
-    record = tx.put(record._replace(wish=None))
+    record = tx.put(record._replace(next_step=None))
     tx.ask(
         Question(
             id=f"{record.id}:start",
@@ -157,15 +157,17 @@ def start_digest(record: TodoRecord) -> str:
 def _end_parent(tx: Transaction, record: TodoRecord) -> None:
     """All todos of a sub-plan have come to their end."""
     if record.open_children:  # a revision has added one meanwhile
-        tx.put(record._replace(wish=None))
+        tx.put(record._replace(next_step=None))
         return
     rest(tx, record)
     record = tx.records[record.id]
     alone = record.todo.model_copy(update={"sub_plan": None, "is_parent": False, "sub_project_id": None})
-    record = tx.put(record._replace(is_parent=False, wish=None, files=files_of(tx, alone, record.within)))
+    record = tx.put(
+        record._replace(is_parent=False, next_step=None, files=files_of(tx, alone, record.within))
+    )
     if any(tx.records[name].life is not TodoLife.DONE for name in record.children):
         fail(tx, record)
     elif has_own_criteria(record):
-        tx.wish(record, Wish("verify", "children-first", "all todos of its sub-plan are done"))
+        tx.enqueue(record, PendingStep("verify", "children-first", "all todos of its sub-plan are done"))
     else:
         done(tx, record, verified=False)

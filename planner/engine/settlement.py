@@ -5,11 +5,11 @@ from __future__ import annotations
 from heapq import heappop
 from typing import TYPE_CHECKING
 
-from planner.engine.asking_for_work import repeat, verify
 from planner.engine.consequences import fail, offer, open_branches
-from planner.engine.repairing import branch_ended, open_branch, release_follower
-from planner.engine.scheduling import dispatch
-from planner.engine.state import Wish
+from planner.engine.dispatch import dispatch
+from planner.engine.repair import branch_ended, open_branch, release_follower
+from planner.engine.requests import repeat, verify
+from planner.engine.state import PendingStep
 from planner.engine.transaction import Stop, asking
 from planner.errors import EditConflictError
 from planner.model.actions import Finish, Halt, QuestionKind
@@ -53,12 +53,12 @@ def settle(tx: Transaction) -> None:
         if tx.queue and tx.open_branches < tx.top.max_concurrent_branches:
             name = heappop(tx.queue)[-1]
             record = tx.records[name]
-            wish = record.wish
-            if record.life is TodoLife.TEST_FAILED and wish is not None and wish.kind == "branch":
+            step = record.next_step
+            if record.life is TodoLife.TEST_FAILED and step is not None and step.kind == "branch":
                 try:
-                    open_branch(tx, record, wish)
+                    open_branch(tx, record, step)
                 except EditConflictError:  # approved, and the plan has changed since
-                    open_branch(tx, tx.records[name], wish._replace(proposal=None))
+                    open_branch(tx, tx.records[name], step._replace(proposal=None))
             continue
         dispatch(tx)
         if not tx.ended_branches:
@@ -131,7 +131,7 @@ def _propose_anew(tx: Transaction, todo_id: str) -> None:
             offer(tx, (todo_id,))
         elif question.kind is QuestionKind.APPROVE_BRANCH:
             tx.withdraw(question.id)
-            open_branch(tx, tx.records[todo_id], Wish("branch", question.rule, question.because))
+            open_branch(tx, tx.records[todo_id], PendingStep("branch", question.rule, question.because))
 
 
 def _verify_anew(tx: Transaction, record: TodoRecord) -> None:
@@ -140,7 +140,7 @@ def _verify_anew(tx: Transaction, record: TodoRecord) -> None:
     if record.life is TodoLife.TEST_FAILED and (
         ends := open_branches(tx, record, "its criteria have changed")
     ):
-        tx.wish(record, Wish("verify", "criteria-have-changed", because))
+        tx.enqueue(record, PendingStep("verify", "criteria-have-changed", because))
         for name in ends:
             fail(tx, tx.records[name])
     if record.life is TodoLife.TESTING and record.id in tx.live:

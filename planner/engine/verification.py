@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from planner.engine.asking_for_work import verify_again
-from planner.engine.budgeting import check_budget
+from planner.engine.budget import check_budget
 from planner.engine.consequences import done, red, rest
-from planner.engine.repairing import attempt_failed, escalate, repair
-from planner.engine.revising import publish
+from planner.engine.repair import attempt_failed, escalate, repair
+from planner.engine.requests import verify_again
+from planner.engine.revision import publish
 from planner.engine.state import Question
 from planner.engine.transaction import Stop
 from planner.errors import EditConflictError, IllegalTransition, RefusedEvent
@@ -197,7 +197,7 @@ def _to_testing(tx: Transaction, record: TodoRecord) -> None:
     if record.id not in tx.live:
         tx.live[record.id] = record.rank
         tx.working += 1
-    record = tx.put(tx.records[record.id]._replace(wish=None, behind=None))
+    record = tx.put(tx.records[record.id]._replace(next_step=None, behind=None))
     if record.life is not TodoLife.TESTING:
         tx.move(record, TodoLife.TESTING, deadline=None)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
-from planner.engine.admitting import files_of
+from planner.engine.admission import files_of
 from planner.engine.consequences import fail, offer
 from planner.engine.state import TodoRecord
 from planner.errors import EditConflictError

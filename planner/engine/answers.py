@@ -1,12 +1,12 @@
-"""Takes in what people say: approvals, answers, revisions of their own, and the wish to stop."""
+"""Takes in what people say: approvals, answers, revisions of their own, and the step to stop."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.engine.budgeting import BUDGET_QUESTION
+from planner.engine.budget import BUDGET_QUESTION
 from planner.engine.consequences import fail, offer
-from planner.engine.repairing import (
+from planner.engine.repair import (
     ALERT,
     ask_review,
     escalate,
@@ -14,8 +14,8 @@ from planner.engine.repairing import (
     publish_anew,
     waits_for,
 )
-from planner.engine.revising import publish
-from planner.engine.state import Wish
+from planner.engine.revision import publish
+from planner.engine.state import PendingStep
 from planner.engine.transaction import Stop
 from planner.errors import EditConflictError, IllegalTransition, RefusedEvent
 from planner.model.actions import QuestionKind
@@ -101,14 +101,14 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
     elif event.answer == "retry":
         because = f"{who} wants it tried once more{said}"
         if record.is_parent:
-            tx.wish(record, Wish("load", "person-grants-a-turn", because))
+            tx.enqueue(record, PendingStep("load", "person-grants-a-turn", because))
         else:
             told = event.because or record.instructions
             record = tx.put(record._replace(by_person=True, instructions=told))
-            tx.wish(record, Wish("implement", "person-grants-a-turn", because))
+            tx.enqueue(record, PendingStep("implement", "person-grants-a-turn", because))
     else:
         record = tx.put(record._replace(waited=0))
-        tx.wish(record, Wish("verify", "answered-is-verified-again", f"{who} has answered{said}"))
+        tx.enqueue(record, PendingStep("verify", "answered-is-verified-again", f"{who} has answered{said}"))
 
 
 def plan_revised(tx: Transaction, event: PlanRevised) -> None:
@@ -227,7 +227,7 @@ def _about_edits(tx: Transaction, question: Question, event: ApprovalGiven) -> N
     if record.life is TodoLife.TEST_FAILED and record.question is not None and not record.waits:
         tx.withdraw(record.question)
         record = tx.records[record.id]
-        tx.wish(record, Wish("verify", "criteria-have-changed", "its criteria have changed"))
+        tx.enqueue(record, PendingStep("verify", "criteria-have-changed", "its criteria have changed"))
 
 
 def _about_branch(tx: Transaction, question: Question, event: ApprovalGiven) -> None:

@@ -1,16 +1,17 @@
-"""Takes in what became of turns of work, of sub-plans, and of work that does not fit together."""
+"""Take in what became of turns of work, of sub-plans and of conflicts, and end what lasts too long."""
 
 from __future__ import annotations
 
+from heapq import heappop
 from typing import TYPE_CHECKING
 
-from planner.engine.admitting import DEEPEST, admit, base_of, problems_of
-from planner.engine.asking_for_work import implement, verify
-from planner.engine.budgeting import check_budget, may_work
+from planner.engine.admission import DEEPEST, admit, base_of, problems_of
+from planner.engine.budget import check_budget, may_work
 from planner.engine.consequences import CHILDREN_ENDED, done, fail, offer, red, rest
-from planner.engine.repairing import attempt_failed, counted, escalate, retries_of, to_red
-from planner.engine.scheduling import has_tests
-from planner.engine.state import Wish
+from planner.engine.dispatch import has_tests
+from planner.engine.repair import attempt_failed, counted, escalate, retries_of, to_red
+from planner.engine.requests import implement, verify
+from planner.engine.state import PendingStep
 from planner.engine.transaction import Stop
 from planner.errors import IllegalTransition, RefusedEvent
 from planner.model.life import TodoLife
@@ -77,7 +78,7 @@ def turn_failed(tx: Transaction, record: TodoRecord, rule: str, because: str) ->
         if may_work(tx):
             implement(tx, record, "retry-by-the-same-role", said, retries=count)
         else:
-            tx.wish(to_red(tx, record), Wish("implement", "retry-by-the-same-role", said))
+            tx.enqueue(to_red(tx, record), PendingStep("implement", "retry-by-the-same-role", said))
     elif has_tests(record):
         said = f"{because}, and no retry is left: a verification tells what is wrong"
         verify(tx, record, "failed-turn-is-diagnosed", said)
@@ -151,7 +152,7 @@ def sub_plan_loaded(tx: Transaction, event: SubPlanLoaded) -> None:
     record = tx.put(record._replace(children=names, open_children=len(names)))
     offer(tx, names)
     if not names:
-        tx.wish(record, CHILDREN_ENDED)
+        tx.enqueue(record, CHILDREN_ENDED)
 
 
 def _at_work(tx: Transaction, todo_id: str, answers: int | None, after: TodoLife) -> TodoRecord:
@@ -226,7 +227,7 @@ def _again_after(tx: Transaction, record: TodoRecord, first: str, files: tuple[s
         attempt_failed(tx, record, because)
     elif record.retries < record.todo.max_retries and not record.by_person:
         record = tx.put(record._replace(retries=record.retries + 1))
-        tx.wish(record, Wish("implement", "conflict-is-done-anew", because))
+        tx.enqueue(record, PendingStep("implement", "conflict-is-done-anew", because))
     else:
         escalate(tx, tx.records[record.id], "conflict-is-done-anew", because)
 
@@ -240,3 +241,37 @@ def _claim_more(tx: Transaction, name: str, files: tuple[str, ...]) -> None:
     if record.id in tx.live and not record.is_parent:
         tx.take_files_last(name)
     tx.put(record._replace(files=more))
+
+
+def is_due(tx: Transaction) -> bool:
+    """Whether a limit has passed."""
+    return bool(tx.timers) and tx.timers[0][0] < tx.now
+
+
+def expire(tx: Transaction) -> None:
+    """Look at every limit that has passed."""
+    while is_due(tx):
+        time, name = heappop(tx.timers)
+        record = tx.records[name]
+        if record.life.is_final:
+            continue
+        if record.expires == time:
+            lifetime = record.todo.max_lifetime_seconds
+            because = f"{name} is not done within its lifetime"
+            if lifetime is not None:
+                because += f" of {lifetime:g} s"
+            if record.id in tx.live:
+                tx.cancel(record, "branch-lifetime", because)
+            tx.expired = tx.expired | {name}
+            fail(tx, tx.records[name])
+        elif record.deadline == time and record.life is TodoLife.ACTIVE and not _begins_anew(tx):
+            limit = record.todo.timeout_seconds
+            because = f"the turn of work on {name} took longer than {limit:g} s" if limit else ""
+            tx.cancel(record, "turn-timed-out", because)
+            tx.expired = tx.expired | {name}
+            turn_failed(tx, record, "turn-timed-out", because)
+
+
+def _begins_anew(tx: Transaction) -> bool:
+    """Whether the driver was away: the turns of work that it has lost are asked for again."""
+    return tx.trigger == "run_resumed"
