@@ -64,7 +64,7 @@ class EventCompleter:
         return event
 
     def _loaded(self, event: SubPlanLoaded, state: State) -> SubPlanLoaded:
-        record = state.todos.get(event.todo_id)
+        record = state.records.get(event.todo_id)
         if record is None:
             return event
         # Files may have been written since the tree was loaded.
@@ -108,7 +108,7 @@ class EventCompleter:
         return tree.child_of(named)
 
     def _context(self, outcome: Outcome, state: State) -> FailureContext | None:
-        record = state.todos.get(outcome.todo_id)
+        record = state.records.get(outcome.todo_id)
         if record is None:
             return None
         from planner.edges.failure_contexts import gather_one
