@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from planner.cli.ending import UsageMistake
 from planner.cli.narrowing import narrowed
-from planner.edges.failure_contexts import gather
 from planner.edges.latest_outcomes import fresh_outcomes
 from planner.edges.project.tools import configured_tools
 from planner.edges.run_history import blocked_since
+from planner.planfile.source_excerpts import load_failure_contexts
 from planner.planfile.tree import load_tree
 from planner.rules.deciding import decide, todos_to_explain
 
@@ -62,7 +62,7 @@ class Question:
         found: dict[str, FailureContext] = {}
         for root, names in by_root.items():
             part = replace(flat.loaded, root=root)
-            found |= gather(part, self.document, names, reports=flat.loaded.root)
+            found |= load_failure_contexts(part, self.document, names, reports=flat.loaded.root)
         return found
 
     def _repairs(self, todo_id: str, parent: str) -> bool:

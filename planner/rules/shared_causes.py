@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.model.decision import Move
-from planner.rules.glob_patterns import allowed
+from planner.text.glob_patterns import allowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
