@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.brief.quoting import code, listed
 from planner.catalog.test_paths import is_test_path
+from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind
 from planner.text.glob_patterns import allowed, matches
@@ -19,43 +20,39 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from planner.model.evidence import Evidence
-    from planner.model.outcome import Failure, Location
+    from planner.model.outcome import Failure
 
 
 class Advice(NamedTuple):
     """One row of the table."""
 
     title: str
-    """Completes "Repair t1: …"."""
-    means: str
+    """Says what is the matter, and completes "Repair t1: …"."""
     edit: str
     """What to do at ``{place}``, a place that may be edited."""
     search: str
     """What to do where no such place is known."""
 
 
-def _person(title: str, means: str, action: str) -> Advice:
-    """Return the row of a category against which no edit helps."""
-    return Advice(title, means, action, action)
+def _everywhere(title: str, action: str) -> Advice:
+    """Return a row whose action does not depend on the place."""
+    return Advice(title, action, action)
 
 
 _C = Category
 ADVICE: Mapping[Category, Advice] = {
     _C.TEST_REGRESSION: Advice(
         "a test finds a wrong result",
-        "the code runs, but does something else than a test expects",
         "Correct {place}, or what it calls, so that the test gets what it expects.",
         "Follow the failing test into the code, and correct the first step that gives a wrong value.",
     ),
     _C.TEST_TIMEOUT: Advice(
         "a test does not end in time",
-        "a test was still running when its time was over",
         "Find the loop or the wait in {place} that does not end, and make it end; keep the limit.",
         "Find the loop or the wait without an end that the test reaches, and make it end; keep the limit.",
     ),
     _C.FLAKY_TEST: Advice(
         "a test is now green, now red",
-        "the same code gave both answers; a green rerun proves nothing",
         "Find what differs between runs in {place} (time, randomness, order, shared state), and fix it; "
         "add no rerun, skip or longer sleep.",
         "Find what differs between runs (time, randomness, order, shared state), and fix it; add no rerun, "
@@ -63,93 +60,76 @@ ADVICE: Mapping[Category, Advice] = {
     ),
     _C.TEST_CRASH: Advice(
         "the process dies while a test runs",
-        "the interpreter that ran the test ended, and took the results with it",
         "Find what ends the process in {place} (native code, endless recursion, os._exit, memory), and "
         "correct it.",
         "Run the test alone with `python -X faulthandler -m pytest`, and correct the call that ends the "
         "process.",
     ),
-    _C.TEST_NOT_FOUND: Advice(
+    _C.TEST_NOT_FOUND: _everywhere(
         "the criterion's test is not there",
-        "the command selects no test, or none that proves anything",
-        "Compare what the command selects with the tests that exist, and make it find one that can fail.",
         "Compare what the command selects with the tests that exist, and make it find one that can fail.",
     ),
     _C.COMPILATION_ERROR: Advice(
         "the code cannot be compiled",
-        "a file is no valid source, so nothing in it could run",
         "Correct the syntax at {place}; an unclosed bracket or quote may begin above it.",
         "Find the file that does not compile in the message, and correct its syntax.",
     ),
     _C.TYPE_ERROR: Advice(
         "a value has the wrong type",
-        "the code does with a value what its kind cannot do, or a type checker says so",
         "Find who gives {place} a value of the wrong kind, and correct it; silence no checker.",
         "Find where the value of the wrong kind is made, and correct it there; silence no checker.",
     ),
     _C.LINT_ERROR: Advice(
         "the linter complains",
-        "a linter or formatter does not accept how the code is written",
         "Fix what the linter names, from {place} on; silence no rule, and change no behaviour.",
         "Fix what the linter names; silence no rule, and change no behaviour.",
     ),
     _C.IMPORT_ERROR: Advice(
         "something cannot be imported",
-        "a module, or a name in one, is not where the code looks for it",
         "Correct the import at {place}, or declare the package that it needs; vendor and stub nothing.",
         "Correct the import, or declare the package that it needs; vendor and stub nothing.",
     ),
     _C.SPEC_MISMATCH: Advice(
         "the code's interface is not the one that was promised",
-        "a function, class, attribute or format is missing, or is another than was promised",
         "Bring {place} to the interface that the tests and the contract promise, and then its callers.",
         "Find the definition that the tests or the contract promise, and bring the code to it.",
     ),
     _C.ARTIFACT_MISSING: Advice(
         "a file that should have been made is missing or wrong",
-        "the todo has to leave a file behind; it is not there, or not as it should be",
         "Correct the code at {place} that makes the file, and run it.",
         "Find the code that should make the file, correct it and run it.",
     ),
     _C.METRIC_UNMET: Advice(
         "a measured number is not good enough",
-        "a number that the tests record does not satisfy the plan",
         "Improve what the number measures, from {place} on; record nothing else and measure no less.",
         "Improve what the number measures; record nothing else and measure no less.",
     ),
-    _C.SANDBOX_VIOLATION: _person(
+    _C.SANDBOX_VIOLATION: _everywhere(
         "the code reached for something it may not touch",
-        "the run left its limits: a file outside the root, the network, or another process",
         "Change nothing: everything waits until a person has looked at what was attempted.",
     ),
-    _C.HYGIENE_VIOLATION: _person(
+    _C.HYGIENE_VIOLATION: _everywhere(
         "what judges the work was changed",
-        "a test, a conftest, a fixture or a setting that decides the verdict is not as it was",
         "Change nothing: everything waits until a person has looked at what was changed.",
     ),
-    _C.ALLOWLIST_VIOLATION: _person(
+    _C.ALLOWLIST_VIOLATION: _everywhere(
         "a file was changed that the todo may not change",
-        "the work touched files that the plan does not grant to it",
         "Change nothing: a person decides whether the list or the change is wrong.",
     ),
-    _C.BUDGET_EXCEEDED: _person(
+    _C.BUDGET_EXCEEDED: _everywhere(
         "the budget is used up",
-        "the plan limits time, tokens, cycles or new files, and the limit is passed",
         "Change nothing: a person decides whether there is more to spend, and on what.",
     ),
-    _C.ENVIRONMENT_ERROR: _person(
+    _C.ENVIRONMENT_ERROR: _everywhere(
         "the environment is not ready",
-        "a service, a tool, a plugin, a disk or the network was not there; the code was not judged",
         "Change no code: have what the message names installed, started or freed, and verify again.",
     ),
-    _C.HARNESS_ERROR: _person(
+    _C.HARNESS_ERROR: _everywhere(
         "the verifier itself failed",
-        "what runs the tests broke; neither the code nor the tests were judged",
         "Change no code: verify again, and report the message if it comes back.",
     ),
     _C.UNKNOWN: Advice(
         "it fails, and no rule could say why",
-        "nothing that was seen fits a known kind of failure",
         "Run the check alone, make its input smaller until the cause shows, and begin at {place}.",
         "Run the check alone, and make its input smaller until the cause shows.",
     ),
@@ -171,6 +151,8 @@ _TESTS_AT_ISSUE = frozenset((_C.FLAKY_TEST, _C.TEST_NOT_FOUND))
 """Categories in which the tests may be what has to change."""
 
 _ABSENT = ("missing", "no_match")
+_UNDECIDED = ("unreadable", "unresolved")
+_WRITTEN_BY_HAND = (".py", ".pyi", ".js", ".ts", ".rs", ".go", ".md", ".rst", ".toml")
 _MISSING_TESTS = ("missing_file", "missing_id")
 
 
@@ -235,16 +217,15 @@ def next_action(
     if kind is CheckKind.SUB_PLAN:
         return "Repair the failed todos of the plan below; this one follows from them."
     if failure.category is _C.TEST_NOT_FOUND:
-        return _find_test(failure, evidence, scope, present) or row.search
-    missing = _make_missing(failure, evidence, scope, present)
-    if missing is not None:
-        return missing
-    return _edit_place(failure, row, scope)
+        return _find_test(evidence, scope, present) or row.search
+    if evidence is not None and evidence.contract and evidence.contract.problem in _UNDECIDED:
+        return (
+            "Define it so that its interface can be read without running it, or report that it cannot be."
+        )
+    return _make_missing(evidence, scope, present) or _edit_place(failure, evidence, scope)
 
 
-def _find_test(
-    failure: Failure, evidence: Evidence | None, scope: EditScope, present: Collection[str]
-) -> str | None:
+def _find_test(evidence: Evidence | None, scope: EditScope, present: Collection[str]) -> str | None:
     if evidence is None:
         return None
     if evidence.vacuous in ("all_skipped", "only_xfailed"):
@@ -263,9 +244,7 @@ def _find_test(
     return f"Write {code(found.text)}: it must fail while the feature is missing, and pass with it."
 
 
-def _make_missing(
-    failure: Failure, evidence: Evidence | None, scope: EditScope, present: Collection[str]
-) -> str | None:
+def _make_missing(evidence: Evidence | None, scope: EditScope, present: Collection[str]) -> str | None:
     """Return what to do about a file, a module or a number that is not there."""
     if evidence is None:
         return None
@@ -273,6 +252,8 @@ def _make_missing(
     if artifact is not None and artifact.problem in _ABSENT:
         if artifact.path in present:
             return f"{code(artifact.path)} exists by now: verify again."
+        if artifact.path.endswith(_WRITTEN_BY_HAND) and scope.permits(artifact.path):
+            return f"Write {code(artifact.path)} in full; an empty file or a stub is no result."
         near = f"; {code(artifact.nearest[0])} exists, so its path may be wrong" if artifact.nearest else ""
         return f"Find what should make {code(artifact.path)}, and have it made{near}."
     if metric is not None and metric.problem == "not_recorded":
@@ -295,8 +276,8 @@ def _make_missing(
     return f"Look for the module {code(name)} under another name; where there is none, write it."
 
 
-def _edit_place(failure: Failure, row: Advice, scope: EditScope) -> str:
-    location = failure.location
+def _edit_place(failure: Failure, evidence: Evidence | None, scope: EditScope) -> str:
+    row, location = ADVICE[failure.category], fault_location(failure, evidence)
     if failure.owner is Owner.PLAN:
         return "Report it: the plan asks for something that it should not; a person changes it."
     if failure.owner is Owner.TEST and failure.category is not _C.FLAKY_TEST:
@@ -305,16 +286,26 @@ def _edit_place(failure: Failure, row: Advice, scope: EditScope) -> str:
             return "Report it: a test seems to be wrong, and you may not edit it."
         where = place(location) if location else code(path)
         return f"Compare {where} with what the todo is for, and correct the test so that it proves no less."
-    if location is None:
+    made = evidence.artifact.path if evidence and evidence.artifact else None
+    if location is None or location.path == made:
         return row.search
     if scope.permits(location.path):
         return row.edit.replace("{place}", place(location))
     if is_test_path(location.path) or location.path in test_files(failure):
         return row.search
     return (
-        f"Look for the cause in the files that you may edit; {place(location)} is none of them: "
-        "report it if it has to change."
+        f"Look for the cause in the files that you may edit; {place(location)} is none of them: report it "
+        "if it must change."
     )
+
+
+def fault_location(failure: Failure, evidence: Evidence | None) -> Location | None:
+    """Return where the fault is: where a test found it in the product, what the test's line names."""
+    location, subjects = failure.location, evidence.subjects if evidence else ()
+    in_test = location is not None and is_test_path(location.path)
+    if in_test and failure.owner is Owner.PRODUCT and len(subjects) == 1:
+        return Location(path=subjects[0].path, line=subjects[0].line, function=subjects[0].function)
+    return location
 
 
 def test_files(failure: Failure) -> tuple[str, ...]:

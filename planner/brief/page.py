@@ -14,6 +14,7 @@ from planner.brief.advice import (
     EditScope,
     acting_role,
     describe_scope,
+    fault_location,
     next_action,
     place,
     test_files,
@@ -22,7 +23,7 @@ from planner.brief.advice import (
 from planner.brief.comparison import compare
 from planner.brief.quoting import block, code, command, listed, safe
 from planner.model.failure_report import evidence_of
-from planner.model.kinds import Side
+from planner.model.kinds import EvidenceKind, Phase, Side
 from planner.model.outcome import Failure
 from planner.model.taxonomy import Category, Owner, Repeatability, Role
 from planner.model.verdicts import CheckKind, Since
@@ -49,6 +50,10 @@ LONGEST_SUMMARY_LINE = 100
 """Characters."""
 
 _LONGEST_HEAD = 280
+_LONGEST_MESSAGE = 2_000
+_MOST_MESSAGE = 3
+"""Lines."""
+
 _LONGEST_VALUE = 120
 _MOST_FINDINGS = 4
 _MOST_OUTPUT = 5
@@ -72,26 +77,7 @@ _SINCE = {
     Since.PRE_EXISTING: "It was red before the work began: this todo did not cause it.",
     Since.FLAKY_AT_BASE: "It was flaky before the work began.",
 }
-_SELECTORS = {
-    "missing_file": "there is no such file",
-    "missing_id": "the file has no such test",
-    "no_match": "no test matches it",
-    "bad_expression": "it is no valid expression",
-    "empty": "nothing in it is a test",
-}
-_ARTIFACTS = {
-    "missing": "does not exist",
-    "no_match": "matches no file",
-    "empty": "is empty",
-    "schema": "does not satisfy its schema",
-    "not_json": "is no JSON",
-    "sha256": "has another content than was promised",
-}
-_CONTRACTS = {
-    "missing_module": "the module is missing",
-    "missing_function": "it is missing",
-    "signature": "it has another signature",
-}
+_OUTSIDE_THE_TEST = (Phase.COLLECT, Phase.SETUP, Phase.TEARDOWN)
 _LANGUAGES = {"py": "python", "pyi": "python", "js": "javascript", "ts": "typescript", "rs": "rust"}
 
 
@@ -121,7 +107,7 @@ def write_brief(
     patterns = todo.allowed_files if allowed_files is None else allowed_files
     scope = EditScope(
         allowed=patterns,
-        kept=_kept(plan, todo, outcome, protected),
+        kept=_kept(plan, todo, outcome, evidence, protected),
         tests=tests_may_change(failure, patterns),
     )
     kind = check.kind if check else CheckKind.SUB_PLAN if todo.has_sub_plan else None
@@ -154,12 +140,14 @@ def summarize_failure(
     """
     scope = scope or EditScope(tests=tests_may_change(failure, None))
     head = _head(failure, evidence, None)
-    what = next(iter(failure.top_failing_tests or failure.tests), None) or failure.check_id
+    test = next(iter(failure.top_failing_tests or failure.tests), "")
+    name, bracket, values = test.partition("[")
+    what = name.rpartition("::")[2] + bracket + values or failure.check_id
     lines = [
         f"failed: {': '.join(part for part in (what, head) if part) or 'no reason was given'}",
-        f"where: {place(failure.location)}" if failure.location else "",
+        f"where: {place(location)}" if (location := fault_location(failure, evidence)) else "",
         f"who: {_role(acting_role(failure, role))} ({failure.category}{_sure(failure)})",
-        f"why: {failure.because or ADVICE[failure.category].means}",
+        f"why: {failure.because or ADVICE[failure.category].title}",
         f"next: {next_action(failure, evidence, scope, kind=kind)}",
     ]
     return [_short(line) for line in lines if line]
@@ -220,45 +208,21 @@ def _what_failed(
 
 
 def _facts(evidence: Evidence) -> Iterator[str]:
-    """What the message does not say: how it ended, what was selected, what is wrong with a file."""
-    if evidence.phase is not None and evidence.phase.value in ("collect", "setup", "teardown"):
-        yield f"- It failed in the {evidence.phase.value} phase, not in the test's own body."
-    if evidence.timed_out and evidence.limit_seconds:
-        yield f"- The limit of {evidence.limit_seconds:g} s was passed."
-    elif evidence.process is not None and evidence.process.signal:
-        yield f"- The process was ended by {code(evidence.process.signal)}."
-    elif evidence.process is not None and evidence.process.exit_code is not None:
-        yield f"- The process ended with exit status {evidence.process.exit_code}."
+    """What the message does not say."""
+    if evidence.phase in _OUTSIDE_THE_TEST and evidence.kind is not EvidenceKind.SELECTION:
+        yield f"- It failed in the {evidence.phase} phase, not in the test's own body."
     for each in evidence.selectors[:2]:
-        near = f"; nearest: {listed(each.nearest, 2)}" if each.nearest else ""
-        yield f"- {code(each.text)}: {_SELECTORS.get(each.problem) or code(each.problem)}{near}."
-    if evidence.skip_reasons and evidence.vacuous:
-        yield f"- Skipped because: {listed(evidence.skip_reasons, 2)}"
-    if (artifact := evidence.artifact) is not None:
-        yield f"- {code(artifact.path)} {_ARTIFACTS.get(artifact.problem) or code(artifact.problem)}."
-    if (metric := evidence.metric) is not None:
-        yield f"- The metric {code(metric.name)} must be {code(f'{metric.operator} {metric.expected:g}')}."
-    if (contract := evidence.contract) is not None:
-        what = code(contract.function) if contract.function else "the module"
-        problem = _CONTRACTS.get(contract.problem, "it cannot be judged")
-        why = f": {code(contract.why)}" if contract.why else ""
-        yield f"- {code(contract.path)} promises {what}; {problem}{why}."
-    if (run := evidence.command) is not None:
-        if not run.found:
-            program = code(run.argv[0] if run.argv else run.tool)
-            yield f"- The program {program} is not installed, or not on PATH."
-        if run.findings:
-            yield block("\n".join(map(_finding, run.findings[:_MOST_FINDINGS])))
-        elif run.output_tail.strip():
-            tail = run.output_tail.strip("\n").split("\n")[-_MOST_OUTPUT:]
-            yield block("\n".join(line[:_LONGEST_VALUE] for line in tail))
+        if each.nearest:
+            yield f"- Nearest to {code(each.text)}: {listed(each.nearest, 2)}"
+    if evidence.command is not None and evidence.command.findings:
+        yield block("\n".join(map(_finding, evidence.command.findings[:_MOST_FINDINGS])))
+    elif evidence.command is not None and (tail := evidence.command.output_tail.strip("\n")):
+        yield block("\n".join(line[:_LONGEST_VALUE] for line in tail.split("\n")[-_MOST_OUTPUT:]))
     if evidence.outside:
         yield f"- Changed without leave: {listed(evidence.outside, 3)}"
     for signal in evidence.signals[:2]:
         at = f" ({code(f'{signal.path}:{signal.line or 1}')})" if signal.path else ""
         yield f"- {code(signal.message)}{at}"
-    if (budget := evidence.budget) is not None:
-        yield f"- {code(budget.name)}: {budget.used:g} used of {budget.limit:g}."
 
 
 def _finding(found: Finding) -> str:
@@ -275,8 +239,9 @@ def _where(
         for frame in raised.frames
         if frame.side in (Side.PRODUCT, Side.TEST)
     ][-3:]
-    if failure.location is not None:
-        yield 1, f"\n**Where**: {place(failure.location)}"
+    location = fault_location(failure, evidence)
+    if location is not None:
+        yield 1, f"\n**Where**: {place(location)}"
     elif frames:
         yield 1, f"\n**Where**: {code(f'{frames[-1].path}:{frames[-1].line}')} raised it."
     if frames:
@@ -284,12 +249,13 @@ def _where(
         yield 3, f"- Called through: {' → '.join(map(code, calls))}"
     if frames and frames[-1].source:
         yield 3, f"- Raised by: {code(frames[-1].source)}"
-    at = failure.location.path if failure.location else None
+    at = location.path if location else None
     excerpt = next(iter(sorted(excerpts, key=lambda each: each.path != at)), None)
     if excerpt is not None:
+        named = "" if excerpt.path == at else f"- {code(excerpt.path)}:\n"
         marks = {frame.line for frame in frames if frame.path == excerpt.path} | {excerpt.line}
         language = _LANGUAGES.get(excerpt.path.rpartition(".")[2], "text")
-        yield 2, *(block(_numbered(excerpt, most, marks), language) for most in _EXCERPT_LINES)
+        yield 2, *(named + block(_numbered(excerpt, most, marks), language) for most in _EXCERPT_LINES)
 
 
 def _numbered(excerpt: SourceExcerpt, most: int, marked: Collection[int]) -> str:
@@ -319,7 +285,7 @@ def _what_changed(outcome: Outcome, evidence: Evidence | None) -> Iterator[Part]
 def _who_and_why(failure: Failure, role: Role | None) -> Iterator[Part]:
     row = ADVICE[failure.category]
     rule = f" (rule {code(failure.rule)})" if failure.rule else ""
-    why = f"{code(failure.because)}{rule}" if failure.because else f"{row.means}."
+    why = f"{code(failure.because)}{rule}" if failure.because else f"{row.title}."
     yield 1, f"\n**Who**: {_role(acting_role(failure, role))}; `{failure.category}`{_sure(failure)}: {why}"
     if failure.since in _SINCE:
         yield 1, f"- {_SINCE[failure.since]}"
@@ -329,14 +295,15 @@ def _who_and_why(failure: Failure, role: Role | None) -> Iterator[Part]:
         yield 4 if told else 2, f"- Diagnosis: {code(failure.suggestion, limit=_LONGEST_HEAD)}"
     other = failure.runner_up
     if other is not None and other.confidence >= _UNSURE:
-        yield 3, f"- Or else `{other.category}`: {ADVICE[other.category].means}."
+        yield 3, f"- Or else `{other.category}`: {ADVICE[other.category].title}."
 
 
 def _limits(failure: Failure, scope: EditScope) -> Iterator[Part]:
     edit, kept = describe_scope(failure, scope)
     yield 0, f"\n**May edit**: {edit}"
     yield 1, f"- Never edit: {kept}."
-    yield 3, "- If the repair needs more than that, or the test contradicts the goal, stop and say so."
+    if edit != "nothing":
+        yield 3, "- If the repair needs more than that, or the test contradicts the goal, stop and say so."
 
 
 def _verification(failure: Failure, check: Check | None, todo: Todo, rerun: str) -> Iterator[Part]:
@@ -359,10 +326,14 @@ def _further(outcome: Outcome, failure: Failure, context: FailureContext | None)
         yield 4, f"- All that was seen: {code(context.report_path)}"
 
 
-def _kept(plan: Plan, todo: Todo, outcome: Outcome, protected: tuple[str, ...]) -> tuple[str, ...]:
+def _kept(
+    plan: Plan, todo: Todo, outcome: Outcome, evidence: Evidence | None, protected: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The files that must stay as they are; one that is not there has to be made."""
     data = (check.fixture.path for check in outcome.checks if check.fixture is not None)
+    missing = evidence.artifact.path if evidence and evidence.artifact else None
     named = (*data, todo.contract_path, *plan.metadata.protected_files, *protected)
-    return tuple(dict.fromkeys(name for name in named if name))
+    return tuple(dict.fromkeys(name for name in named if name and name != missing))
 
 
 def _spec_of(failure: Failure, todo: Todo) -> CommandSpec | None:
@@ -375,12 +346,15 @@ def _spec_of(failure: Failure, todo: Todo) -> CommandSpec | None:
 
 
 def _head(failure: Failure, evidence: Evidence | None, check: Check | None) -> str:
-    return (
-        failure.stack_trace_head
-        or (evidence.headline if evidence else "")
-        or (check.reason if check else None)
-        or ""
+    """The line that a person would quote; of a message of several lines the first ones."""
+    raised = next(iter(evidence.exceptions), None) if evidence else None
+    lines = (
+        [line for line in raised.message[:_LONGEST_MESSAGE].split("\n") if line.strip()] if raised else []
     )
+    if raised is not None and len(lines) > 1:
+        return f"{raised.type}: {' '.join(lines[:_MOST_MESSAGE])}"
+    headline = evidence.headline if evidence else ""
+    return failure.stack_trace_head or headline or (check.reason if check else None) or ""
 
 
 def _role(role: Role) -> str:

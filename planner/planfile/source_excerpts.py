@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.brief.advice import missing_module, module_paths
+from planner.brief.advice import fault_location, missing_module, module_paths
 from planner.brief.page import deciding_failure
 from planner.model.context import FailureContext
 from planner.model.failure_report import (
@@ -156,10 +156,11 @@ def _missing(evidence: Iterable[Evidence]) -> Iterator[str]:
 
 
 def _places(
-    files: RootedFiles, failure: Failure, evidence: Iterable[Evidence]
+    files: RootedFiles, failure: Failure, evidence: Sequence[Evidence]
 ) -> Iterator[tuple[str, int]]:
-    if failure.location is not None and failure.location.line:
-        yield failure.location.path, failure.location.line
+    location = fault_location(failure, evidence[0] if evidence else None)
+    if location is not None and location.line:
+        yield location.path, location.line
     for fact in evidence:
         for raised in fact.exceptions[:2]:
             if raised.path and raised.line:  # a SyntaxError has no frame where it is

@@ -206,63 +206,31 @@ def test_every_category_and_kind_of_check_gives_a_whole_brief(
     assert "None" not in page
 
 
+RUFF = CommandFact(
+    argv=("ruff",),
+    tool="ruff",
+    purpose="lint",
+    output_tail="Found 1 error.",
+    findings=(Finding(path="a.py", line=3, code="F401", message="unused"),),
+)
+
+
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
         ({"phase": Phase.SETUP}, "- It failed in the setup phase, not in the test's own body."),
-        ({"timed_out": True, "limit_seconds": 2.0}, "- The limit of 2 s was passed."),
-        ({"process": ProcessEnd(signal="SIGSEGV")}, "- The process was ended by `SIGSEGV`."),
-        ({"process": ProcessEnd(exit_code=3)}, "- The process ended with exit status 3."),
         (
             {"selectors": (Selector(text="a.py::b", problem="missing_id", nearest=("a.py::c",)),)},
-            "- `a.py::b`: the file has no such test; nearest: `a.py::c`.",
+            "- Nearest to `a.py::b`: `a.py::c`",
         ),
+        ({"command": RUFF}, "a.py:3: F401: unused"),
+        ({"command": RUFF.model_copy(update={"findings": ()})}, "Found 1 error."),
         (
-            {"command": CommandFact(argv=("mypy",), tool="mypy", purpose="type_check", found=False)},
-            "- The program `mypy` is not installed, or not on PATH.",
-        ),
-        (
-            {
-                "command": CommandFact(
-                    argv=("ruff",),
-                    tool="ruff",
-                    purpose="lint",
-                    findings=(Finding(path="a.py", line=3, code="F401", message="unused"),),
-                )
-            },
-            "a.py:3: F401: unused",
-        ),
-        (
-            {"command": CommandFact(argv=("make",), tool="make", purpose="build", output_tail="1\n2\n")},
-            "2",
-        ),
-        ({"artifact": ArtifactFact(path="o.json", problem="empty")}, "- `o.json` is empty."),
-        (
-            {
-                "metric": MetricFact(
-                    name="rows", operator=">=", expected=9, recorded=("3",), problem="unmet"
-                )
-            },
+            {"metric": MetricFact(name="n", operator=">=", expected=9, recorded=("3",), problem="unmet")},
             "- Expected `>= 9`, got `3`.",
         ),
-        (
-            {"contract": ContractFact(path="c.json", function="f", problem="signature", why="b is gone")},
-            "- `c.json` promises `f`; it has another signature: `b is gone`.",
-        ),
-        (
-            {"vacuous": "all_skipped", "skip_reasons": ("no display",)},
-            "- Skipped because: `no display`",
-        ),
         ({"outside": ("setup.py",)}, "- Changed without leave: `setup.py`"),
-        (
-            {
-                "signals": (
-                    HygieneSignal(sign="s", hardness=Hardness.HARD, message="m", path="t.py", line=2),
-                )
-            },
-            "- `m` (`t.py:2`)",
-        ),
-        ({"budget": BudgetFact(name="new_files", limit=5, used=7)}, "- `new_files`: 7 used of 5."),
+        ({"signals": (HygieneSignal(sign="s", hardness=Hardness.HARD, message="m"),)}, "- `m`"),
     ],
 )
 def test_the_facts_of_each_kind_of_check_are_told(fields: dict[str, Any], told: str) -> None:
@@ -288,6 +256,10 @@ def test_who_acts_and_why_is_told(fields: dict[str, Any], told: str) -> None:
 
 def test_the_role_that_was_decided_goes_before_the_one_of_the_outcome() -> None:
     assert "**Who**: debugger; " in brief(role=Role.DEBUGGER)
+
+
+def test_source_of_another_file_than_the_place_is_named() -> None:
+    assert "- `shop/cart.py`:\n```python\n> 4 | def total" in brief(outcome(failure(location=None)))
 
 
 def test_other_failures_are_named() -> None:
@@ -336,7 +308,7 @@ NO_MODULE = evidence(
     ids=["test", "artifact", "module"],
 )
 def test_nobody_is_told_to_create_what_exists(seen: Outcome, fact: Evidence, path: str) -> None:
-    anything = {"allowed_files": ("**",)}
+    anything: dict[str, Any] = {"allowed_files": ("**",)}
     assert re.search(r"\b(?:[Ww]rite|made)\b", line(brief(seen, fact, **anything), "Next"))
     there = line(brief(seen, fact, present=(path,), **anything), "Next")
     assert there.startswith(f"**Next**: `{path}` exists by now: verify again")
@@ -390,6 +362,44 @@ def test_a_metric_that_nobody_records_is_recorded_only_by_who_may_change_tests()
     deciding = failure(Category.METRIC_UNMET)
     assert "Report that no test records" in next_action(deciding, fact, EditScope())
     assert "record_property" in next_action(deciding, fact, EditScope(tests=True))
+
+
+def test_a_source_file_that_is_missing_is_to_be_written_and_a_made_one_to_be_made() -> None:
+    def action(path: str, scope: EditScope) -> str:
+        fact = evidence(artifact=ArtifactFact(path=path, problem="missing"))
+        return next_action(failure(Category.ARTIFACT_MISSING), fact, scope)
+
+    assert action("shop/new.py", EditScope()).startswith("Write `shop/new.py` in full")
+    assert action("shop/new.py", EditScope(allowed=("lib/**",))).startswith("Find what should make")
+    assert action("out/a.csv", EditScope()).startswith("Find what should make")
+
+
+def test_a_contract_that_is_missing_is_not_forbidden_to_be_made() -> None:
+    seen = outcome(failure(Category.ARTIFACT_MISSING))
+    fact = evidence(artifact=ArtifactFact(path="contracts/cart.json", problem="missing"))
+    assert "contracts/cart.json" not in brief(seen, fact).partition("- Never edit: ")[2].partition("\n")[0]
+
+
+def test_a_file_that_is_made_is_not_corrected_by_hand() -> None:
+    at = Location(path="out/report.json", line=3)
+    fact = evidence(artifact=ArtifactFact(path="out/report.json", problem="schema"))
+    action = next_action(failure(Category.ARTIFACT_MISSING, location=at), fact, EditScope())
+    assert action == ADVICE[Category.ARTIFACT_MISSING].search
+
+
+def test_a_contract_that_cannot_be_compared_is_not_told_to_be_broken() -> None:
+    fact = evidence(contract=ContractFact(path="c.json", function="f", problem="unresolved"))
+    assert "without running it" in next_action(failure(Category.SPEC_MISMATCH), fact, EditScope())
+
+
+def test_what_the_raising_line_of_a_test_names_is_the_place_where_the_product_is_at_fault() -> None:
+    subject = Frame(path="shop/points.py", line=8, function="award", side=Side.PRODUCT)
+    seen = failure(Category.SPEC_MISMATCH, location=Location(path="tests/test_points.py", line=15))
+    page = brief(outcome(seen), evidence(subjects=(subject,)))
+    assert line(page, "Where") == "**Where**: `award` (`shop/points.py:8`)"
+    assert line(page, "Next").startswith("**Next**: Bring `award` (`shop/points.py:8`) to the interface")
+    two = evidence(subjects=(subject, subject.model_copy(update={"line": 20})))
+    assert "tests/test_points.py" in line(brief(outcome(seen), two), "Where")
 
 
 @pytest.mark.parametrize(
@@ -468,7 +478,7 @@ def test_a_real_project_gives_a_brief_within_the_default_budget(tmp_path: Path) 
 
 def test_a_failure_is_summarized_in_five_short_lines() -> None:
     assert summarize_failure(failure(), evidence()) == [
-        "failed: tests/test_cart.py::test_total: AssertionError: assert 0 == 3",
+        "failed: test_total: AssertionError: assert 0 == 3",
         "where: total (shop/cart.py:4)",
         "who: coder (TEST_REGRESSION, the project's code is at fault, 95% sure)",
         "why: An assertion of a test does not hold.",
