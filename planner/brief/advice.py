@@ -217,7 +217,7 @@ def next_action(
     if kind is CheckKind.SUB_PLAN:
         return "Repair the failed todos of the plan below; this one follows from them."
     if failure.category is _C.TEST_NOT_FOUND:
-        return _find_test(evidence, scope, present) or row.search
+        return _find_test(failure, evidence, scope, present) or row.search
     if evidence is not None and evidence.contract and evidence.contract.problem in _UNDECIDED:
         return (
             "Define it so that its interface can be read without running it, or report that it cannot be."
@@ -225,11 +225,15 @@ def next_action(
     return _make_missing(evidence, scope, present) or _edit_place(failure, evidence, scope)
 
 
-def _find_test(evidence: Evidence | None, scope: EditScope, present: Collection[str]) -> str | None:
+def _find_test(
+    failure: Failure, evidence: Evidence | None, scope: EditScope, present: Collection[str]
+) -> str | None:
     if evidence is None:
         return None
     if evidence.vacuous in ("all_skipped", "only_xfailed"):
-        return "Find why the tests that exist are skipped or expected to fail, and have them run."
+        action = "Find why the tests that exist are skipped or expected to fail, and have them run"
+        may_edit = all(map(scope.permits, test_files(failure)))
+        return f"{action}." if may_edit else f"{action}; if only an edit of the tests helps, report it."
     found = next((each for each in evidence.selectors if each.problem in _MISSING_TESTS), None)
     if found is None:
         return None
@@ -324,6 +328,25 @@ def module_paths(name: str) -> tuple[str, ...]:
     """Return where a module of the project may stand."""
     base = name.replace(".", "/")
     return tuple(f"{start}{base}{end}" for start in ("", "src/") for end in (".py", "/__init__.py"))
+
+
+def missing_files(evidence: Evidence) -> tuple[str, ...]:
+    """Return the files that were not there: an artifact, a test file, those that a module may stand in."""
+    artifact = (evidence.artifact.path,) if evidence.artifact else ()
+    tests = (each.text.partition("::")[0] for each in evidence.selectors if each.problem == "missing_file")
+    name = missing_module(evidence)
+    return (*artifact, *tests, *(module_paths(name) if name else ()))
+
+
+def fitting_suggestion(
+    failure: Failure, evidence: Evidence | None, scope: EditScope, present: Collection[str]
+) -> str | None:
+    """Return the diagnosis's suggestion, unless it asks for a file that exists or may not be written."""
+    suggestion = failure.suggestion or ""
+    for path in missing_files(evidence) if evidence else ():
+        if path in suggestion and (path in present or not scope.permits(path)):
+            return None
+    return suggestion or None
 
 
 def place(location: Location) -> str:

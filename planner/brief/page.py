@@ -15,6 +15,7 @@ from planner.brief.advice import (
     acting_role,
     describe_scope,
     fault_location,
+    fitting_suggestion,
     next_action,
     place,
     test_files,
@@ -117,7 +118,7 @@ def write_brief(
         *_what_failed(failure, evidence, check, todo),
         *_where(failure, evidence, context.excerpts if context else ()),
         *_what_changed(outcome, evidence),
-        *_who_and_why(failure, role),
+        *_who_and_why(failure, role, fitting_suggestion(failure, evidence, scope, present)),
         (0, f"\n**Next**: {next_action(failure, evidence, scope, kind=kind, present=present)}"),
         *_limits(failure, scope),
         *_verification(failure, check, todo, rerun),
@@ -282,7 +283,7 @@ def _what_changed(outcome: Outcome, evidence: Evidence | None) -> Iterator[Part]
         yield 3, f"\n**Changed**: {listed(changed)}"
 
 
-def _who_and_why(failure: Failure, role: Role | None) -> Iterator[Part]:
+def _who_and_why(failure: Failure, role: Role | None, suggestion: str | None) -> Iterator[Part]:
     row = ADVICE[failure.category]
     rule = f" (rule {code(failure.rule)})" if failure.rule else ""
     why = f"{code(failure.because)}{rule}" if failure.because else f"{row.title}."
@@ -291,8 +292,8 @@ def _who_and_why(failure: Failure, role: Role | None) -> Iterator[Part]:
         yield 1, f"- {_SINCE[failure.since]}"
     # With a place, and both sides of a comparison, the suggestion says nothing new.
     told = failure.location is not None and compare(None, failure.stack_trace_head or "") is not None
-    if failure.suggestion:
-        yield 4 if told else 2, f"- Diagnosis: {code(failure.suggestion, limit=_LONGEST_HEAD)}"
+    if suggestion is not None:
+        yield 4 if told else 2, f"- Diagnosis: {code(suggestion, limit=_LONGEST_HEAD)}"
     other = failure.runner_up
     if other is not None and other.confidence >= _UNSURE:
         yield 3, f"- Or else `{other.category}`: {ADVICE[other.category].title}."

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.brief.advice import fault_location, missing_module, module_paths
+from planner.brief.advice import fault_location, missing_files
 from planner.brief.page import deciding_failure
 from planner.model.context import FailureContext
 from planner.model.failure_report import (
@@ -104,7 +104,8 @@ def _context(
     report = _read_report(report_files, outcome, plan_id, run_id)
     evidence = report.evidence if report else ()
     excerpts = report.excerpts if report else read_excerpts(files, failure, evidence)
-    present = [path for path in _missing(evidence_of(failure, evidence)) if files.read(path) is not None]
+    missing = [path for fact in evidence_of(failure, evidence) for path in missing_files(fact)]
+    present = dict.fromkeys(path for path in missing if files.read(path) is not None)
     return FailureContext(
         todo_id=outcome.todo_id,
         evidence=evidence,
@@ -141,18 +142,6 @@ def _read_report(
     signature = deciding_failure(outcome).signature
     same = signature is not None and report.failures and report.failures[0].signature == signature
     return report if same else None
-
-
-def _missing(evidence: Iterable[Evidence]) -> Iterator[str]:
-    """Yield the paths that were not there."""
-    for fact in evidence:
-        if fact.artifact is not None:
-            yield fact.artifact.path
-        yield from (
-            each.text.partition("::")[0] for each in fact.selectors if each.problem == "missing_file"
-        )
-        name = missing_module(fact)
-        yield from module_paths(name) if name else ()
 
 
 def _places(

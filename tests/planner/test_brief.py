@@ -315,11 +315,23 @@ def test_nobody_is_told_to_create_what_exists(seen: Outcome, fact: Evidence, pat
     assert "rite" not in there
 
 
+def test_a_suggestion_to_create_what_exists_or_may_not_be_edited_is_left_out() -> None:
+    seen = outcome(
+        failure(Category.ARTIFACT_MISSING, suggestion="lib.report is missing: write lib/report.py.")
+    )
+    assert "write lib/report.py" in brief(seen, NO_MODULE, allowed_files=("lib/**",))
+    assert "write lib/report.py" not in brief(seen, NO_MODULE, allowed_files=("shop/**",))
+    assert "write lib/report.py" not in brief(
+        seen, NO_MODULE, allowed_files=("lib/**",), present=("lib/report.py",)
+    )
+
+
 def test_a_test_that_only_skips_is_not_told_to_be_written() -> None:
-    action = line(brief(NO_TEST, evidence(vacuous="all_skipped")), "Next")
+    action = "**Next**: Find why the tests that exist are skipped or expected to fail, and have them run"
+    skipped = evidence(vacuous="all_skipped")
+    assert line(brief(NO_TEST, skipped, allowed_files=("tests/**",)), "Next") == f"{action}."
     assert (
-        action
-        == "**Next**: Find why the tests that exist are skipped or expected to fail, and have them run."
+        line(brief(NO_TEST, skipped), "Next") == f"{action}; if only an edit of the tests helps, report it."
     )
 
 
