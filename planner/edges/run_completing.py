@@ -111,7 +111,7 @@ class EventCompleter:
         record = state.records.get(outcome.todo_id)
         if record is None:
             return None
-        from planner.edges.failure_contexts import gather_one
+        from planner.planfile.source_excerpts import load_failure_context
 
         top, owner = self.tree.loaded, self._owner(outcome.todo_id)
         todo = record.todo.model_copy(update={"id": outcome.todo_id})
@@ -121,7 +121,7 @@ class EventCompleter:
             plan=top.plan.model_copy(update={"items": (todo,)}),
             criteria={todo.id: _criteria(todo, owner)},
         )
-        return _bounded(gather_one(part, outcome, reports=top.root))
+        return _bounded(load_failure_context(part, outcome, reports=top.root))
 
     def _owner(self, todo_id: str) -> LoadedPlan:
         """The plan file that a todo stands in, or the nearest above it that is in a file."""
@@ -165,10 +165,9 @@ def _criteria(todo: Todo, owner: LoadedPlan) -> tuple[Criterion, ...]:
 
 
 def _bounded(context: FailureContext | None) -> FailureContext | None:
-    """As much of it as a line of the log should bear: the report goes first, then the source."""
-    for dropped in ("report", "excerpts", "fixture", "contract"):
+    """As much of it as a line of the log should bear: the evidence goes first, then the source."""
+    for dropped in ("evidence", "excerpts"):
         if context is None or len(context.model_dump_json(exclude_none=True)) <= MAX_CONTEXT_BYTES:
             return context
-        empty = () if dropped == "excerpts" else None
-        context = context.model_copy(update={dropped: empty})
+        context = context.model_copy(update={dropped: ()})
     return context

@@ -11,8 +11,8 @@ from planner.model.plan import TodoStatus
 from planner.rules.branching import tried
 from planner.rules.dependencies import find_cycle
 from planner.rules.file_claims import claimed_files
-from planner.rules.glob_patterns import plain, seen_from_above
 from planner.rules.inheriting import inherited
+from planner.text.glob_patterns import plain, seen_from_above
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

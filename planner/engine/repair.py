@@ -20,10 +20,10 @@ from planner.model.taxonomy import Role
 from planner.policy.outcomes import failures_of
 from planner.rules.approving import needs_approval
 from planner.rules.branching import RETRIED_ONCE, attempts_of, branch_reason, next_branch_id
-from planner.rules.glob_patterns import allowed
 from planner.rules.repairing import Proposal, propose_branch
 from planner.rules.risk import asks_before_branch
 from planner.rules.routing import role_for
+from planner.text.glob_patterns import allowed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,13 +1,22 @@
-"""What was expected and what was there, read from the line that a person would quote of a failure."""
+"""What was expected and what came instead, from the facts of a failure or from its headline."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from planner.model.failure_report import Comparison
+import re
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from planner.model.evidence import Evidence
+
+
+class Comparison(NamedTuple):
+    """What was compared, as far as the failure shows it."""
+
+    expected: str
+    actual: str
+    operator: str | None = None
+    """How ``actual OPERATOR expected`` should have held."""
+
 
 _OPERATORS = (" not in ", " is not ", " == ", " != ", " <= ", " >= ", " < ", " > ", " in ", " is ")
 """Longer ones first, so that ``is not`` is not read as ``is``."""
@@ -15,28 +24,40 @@ _OPERATORS = (" not in ", " is not ", " == ", " != ", " <= ", " >= ", " < ", " >
 _OPENING = dict(zip("([{", ")]}", strict=True))
 _CLOSING = frozenset(_OPENING.values())
 _NOT_RAISED = "DID NOT RAISE "
+_SAID = re.compile(
+    r"\bexpected:? (?P<expected>[^,;\n]{1,120}+)[,;] (?:but )?(?:got|was|found|received|actual):? "
+    r"(?P<actual>[^\n]{1,120}+)",
+    re.IGNORECASE,
+)
+"""How a message commonly names both sides."""
+
+_LONGEST = 2_000
+"""Characters of a headline that are looked at."""
 
 
-def comparison(evidence: Evidence) -> Comparison | None:
-    """What was compared, as the facts say it, else the headline; ``None`` where neither does."""
-    if evidence.metric:
+def compare(evidence: Evidence | None, headline: str = "") -> Comparison | None:
+    """Return both sides as the facts say them, else as a headline does; ``None`` where neither does."""
+    if evidence is not None and evidence.metric:
         fact = evidence.metric
         recorded = ", ".join(fact.recorded) or "nothing recorded"
-        return Comparison(expected=f"{fact.expected:g}", actual=recorded, operator=fact.operator)
-    for fact in (evidence.artifact, evidence.contract):
+        return Comparison(f"{fact.expected:g}", recorded, fact.operator)
+    for fact in (evidence.artifact, evidence.contract) if evidence is not None else ():
         if fact and fact.expected is not None:
-            return Comparison(expected=fact.expected, actual=fact.actual or fact.problem)
-    return compared(evidence.headline)
+            return Comparison(fact.expected, fact.actual or fact.problem)
+    if evidence is not None and (found := compare_headline(evidence.headline)):
+        return found
+    return compare_headline(headline[:_LONGEST])
 
 
-def compared(headline: str) -> Comparison | None:
-    """The sides of ``AssertionError: assert 32.1 == 28.5 ± 0.1``: by custom the right one is expected."""
+def compare_headline(headline: str) -> Comparison | None:
+    """Return the sides of ``assert 32.1 == 28.5 ± 0.1``: by custom the right one is expected."""
     _, raises, expected = headline.partition(_NOT_RAISED)
     if raises and expected.strip():
-        return Comparison(expected=f"raises {expected.strip()}", actual="nothing was raised")
+        return Comparison(f"raises {expected.strip()}", "nothing was raised")
     _, asserts, expression = headline.partition("assert ")
     if not asserts:
-        return None
+        said = _SAID.search(headline)
+        return None if said is None else Comparison(said["expected"].strip(), said["actual"].strip())
     found, end = _top_level_operators(expression)
     if len(found) != 1:
         return None  # a chain, or none: which side is expected would be a guess
@@ -44,7 +65,7 @@ def compared(headline: str) -> Comparison | None:
     actual, expected = expression[:position].strip(), expression[position + len(operator) : end].strip()
     if not actual or not expected:
         return None
-    return Comparison(expected=expected, actual=actual, operator=operator.strip())
+    return Comparison(expected, actual, operator.strip())
 
 
 def _top_level_operators(expression: str) -> tuple[list[tuple[int, str]], int]:
