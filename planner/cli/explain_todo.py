@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from planner.cli import words
 from planner.cli.loading import PlanView, load_view
-from planner.cli.screen import Screen, counted, listed
+from planner.cli.screen import Screen
 from planner.cli.status_screen import show_todo
 from planner.rules.deciding import DECISION_RULES
 from planner.rules.progress import Standing, status_tree
 from planner.rules.triage import triage
+from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,10 +6,11 @@ import shlex
 from typing import TYPE_CHECKING
 
 from planner.cli import words
-from planner.cli.screen import Screen, counted, listed, moment
+from planner.cli.screen import Screen
 from planner.model.decision import Approval, Move, NeedKind
 from planner.model.edits import AddContext
 from planner.rules.approving import edits_with_ids
+from planner.text.display import counted, listed, moment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

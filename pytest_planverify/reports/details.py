@@ -11,24 +11,14 @@ from typing import TYPE_CHECKING
 from planner.model.verdicts import Isolation, Verdict
 from planner.rules.cause_words import consequences, is_worth_telling
 from planner.rules.cause_words import place as place_of_cause
-from pytest_planverify.reports.screen import (
-    GAP,
-    INDENT,
-    Screen,
-    Span,
-    Style,
-    cells,
-    padded,
-    widest,
-    wrapped,
-)
+from planner.text.display import cells, counted, padded, wrapped
+from pytest_planverify.reports.screen import GAP, INDENT, Screen, Span, Style, widest
 from pytest_planverify.reports.words import (
     OWNERS,
     REPEATABILITY,
     SINCE,
     TEST_WORDS,
     VERDICT_WORDS,
-    counted,
     duration,
     standing,
     tests_of,
