@@ -17,7 +17,6 @@ from planner.text.display import counted, listed
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planner.edges.explanations import Explanations
     from planner.rules.progress import Node
 
 _COMES_NEXT: dict[Standing, str] = {
@@ -31,14 +30,14 @@ _COMES_NEXT: dict[Standing, str] = {
 
 
 def explain_todo(
-    screen: Screen, path: Path, outcomes: Path | None, word: str, known: Explanations
+    screen: Screen, path: Path, outcomes: Path | None, word: str, known: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Show the todo. Where the plan has none of that id, show nothing, and return all that has a name."""
     view = load_view(path, outcomes)
     tree = status_tree(view.loaded.plan, view.board, view.since)
     node = tree.find(word)
     if node is None:
-        return (*(each.id for each in tree.walk()), *known.words())
+        return (*(each.id for each in tree.walk()), *known)
     for remark in view.remarks:
         screen.remark(remark)
     show_todo(screen, view, node)

@@ -194,10 +194,12 @@ class Details:
             if check.verdict is Verdict.NEEDS_HUMAN:
                 self._write_question(check)
                 continue
-            said = f"{VERDICT_WORDS[check.verdict].text}: {check.reason or 'no reason was given'}"
+            reason = f": {check.reason}" if check.reason else ""
+            verb = "" if check.verdict is Verdict.FAILED else "is "
+            said = f"{verb}{VERDICT_WORDS[check.verdict].text}{reason}"
             if said not in written and not (check.reason and self._is_verbose):
                 written.add(said)
-                self._write_reason("why", f"{check.id} is {said}")
+                self._write_reason("why", f"{check.id} {said}")
         if not outcome.checks and not failures:
             self._label("why", "nothing was checked: the todo has no criterion, or none was run")
 

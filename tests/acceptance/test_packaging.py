@@ -134,7 +134,7 @@ def test_the_installed_wheel_verifies_an_example_in_another_folder(wheel: Path, 
         cwd=folder,
     )
     assert located.count(str(environment)) == 2
-    schemas = "from planner.edges.json_schemas import names, schema; print(*map(schema, names()))"
+    schemas = "from planner.planfile.schemas import names, schema; print(*map(schema, names()))"
     run(python, "-c", schemas, cwd=folder)
     run(str(environment / "bin" / "pytest"), "--planverify", "editor/plan.yaml", cwd=folder)
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from planner_command import Command, done, failed, pending, undecided, with_test
 
+from planner.catalog import RECIPES
 from planner.cli.ending import INTERRUPTED, Status
-from planner.edges.explanations import load_explanations
+from planner.cli.figures import REVIEW_FIGURES
+from planner.cli.glossary import load_glossary
 from planner.engine import ENGINE_RULES
 from planner.model.decision import Move, PlanState
 from planner.model.edits import Edit
@@ -16,7 +18,6 @@ from planner.model.findings import Severity
 from planner.model.outcome import CheckKind, Since, TodoState, Verdict
 from planner.model.taxonomy import BranchReason, Category, Owner, Repeatability, Role, RoutingKey
 from planner.rules.deciding import DECISION_RULES
-from planner.rules.reviewing import REVIEW_FIGURES
 from planner.rules.revision import REVISION_RULES
 from planner.rules.validation import VALIDATION_RULES
 from pytest_planverify.corpus import catalogue
@@ -30,7 +31,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return Command(tmp_path, monkeypatch, capsys)
 
 
-KINDS = load_explanations().kinds()
+KINDS = load_glossary().kinds()
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_every_state_of_a_todo_is_explained() -> None:
 
 
 def test_every_explanation_says_something() -> None:
-    for entry in load_explanations().entries:
+    for entry in load_glossary().entries:
         assert entry.means.strip()
         assert entry.means.strip().endswith((".", "?")), f"{entry.kind} {entry.word}: {entry.means}"
 
@@ -110,16 +111,33 @@ def test_rules_tell_what_they_say_and_what_to_do(command: Command) -> None:
     assert "rule of the diagnosis" in diagnosis
     assert "says     TEST_REGRESSION" in diagnosis
     assert "rule of planner next" in command("explain", "branch-depth").out
-    assert "weighs   warning" in command("explain", "wall-clock").out
+    assert "severity warning" in command("explain", "wall-clock").out
     assert "10  exit status" in command("explain", "10").out
 
 
-def test_without_a_word_all_words_are_listed(command: Command) -> None:
+def test_without_a_word_the_topics_are_listed_on_one_screen(command: Command) -> None:
     ran = command("explain")
 
     assert ran.status == 0
-    for word in ("TEST_REGRESSION", "needs_human", "wall-clock", "branch-depth", "130"):
-        assert word in ran.out
+    assert len(ran.out.splitlines()) <= 25
+    for kind in KINDS:
+        assert f"  {kind}" in ran.out
+
+
+@pytest.mark.parametrize("topic", ["role", "roles", "Categories", "rules of the engine", "keys of a plan"])
+def test_a_topic_lists_its_words_with_what_they_mean(command: Command, topic: str) -> None:
+    ran = command("explain", topic)
+
+    assert ran.status == 0
+    assert len(ran.out.splitlines()) >= 6
+
+
+def test_recipes_and_keys_of_a_plan_are_explained(command: Command) -> None:
+    assert "runs     mypy ." in command("explain", "python-full").out
+    assert set(KINDS["recipe"]) == set(RECIPES)
+    key = " ".join(command("explain", "allowed_files").out.split())
+    assert "allowed_files key of a plan Globs of the files that it may change" in key
+    assert {*KINDS["key of a plan"]} >= {"items", "dependencies", "verify", "budget", "max_retries"}
 
 
 def test_an_unknown_word_is_answered_with_the_nearest(command: Command) -> None:

@@ -10,9 +10,9 @@ from jsonschema import Draft202012Validator
 from planner_command import Command, done, failed, pending, undecided, with_test
 
 from planner.cli import next_plan
-from planner.edges.json_schemas import schema
 from planner.errors import EditConflictError
 from planner.planfile.loader import load_plan
+from planner.planfile.schemas import schema
 
 
 @pytest.fixture

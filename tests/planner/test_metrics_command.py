@@ -9,7 +9,7 @@ import pytest
 from planner_command import Command, with_test
 from run_stories import Story, todo, write_log
 
-from planner.cli.explain_story import elapsed
+from planner.cli.explain import elapsed
 
 
 @pytest.fixture
@@ -141,8 +141,8 @@ def test_the_review_of_a_run_tells_every_figure(run: Command) -> None:
     ran = run("explain", "plan.yaml", "--log", "run.jsonl", "--review")
 
     assert ran.status == 0
-    assert "- recovery-rate      No todo has failed a verification and come to an end" in ran.out
-    assert "✓ hierarchy-depth    Plans within plans go 1 deep" in ran.out
+    assert "- recovery-rate      todos that failed a verification" in ran.out
+    assert "✓ hierarchy-depth    levels of plans within plans: 1 (goal: at most 3)" in ran.out
     assert "✗ verification-time" in ran.out
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from planner.cli.glossary import load_glossary
 from planner.edges import reference_pages
-from planner.edges.explanations import load_explanations
 from planner.edges.reference_tables import KeyTables, cell, meanings, rows
 from planner.engine import ENGINE_RULES
 from planner.model.taxonomy import Category
@@ -64,7 +64,7 @@ def test_every_rule_of_the_diagnosis_has_its_section_or_stands_in_that_of_its_ba
         r"`([^`]+)`", "\n".join(re.findall(r"^- named: .*$", PAGES["diagnosis-rules.md"], re.MULTILINE))
     )
 
-    assert set(named) == set(load_explanations().kinds()["rule of the diagnosis"])
+    assert set(named) == set(load_glossary().kinds()["rule of the diagnosis"])
 
 
 def test_every_category_has_its_section() -> None:
@@ -74,7 +74,7 @@ def test_every_category_has_its_section() -> None:
 def test_everything_that_can_be_explained_stands_on_a_page() -> None:
     told = "\n".join(PAGES.values())
 
-    assert [word for word in load_explanations().words() if f"`{word}`" not in told] == []
+    assert [word for word in load_glossary().words() if f"`{word}`" not in told] == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import tomllib
 from typing import TYPE_CHECKING, Any
 
 from planner.edges.explanations import FOLDER
-from planner.edges.json_schemas import schema
+from planner.planfile.schemas import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.edges import lifecycle_page
-from planner.edges.explanations import Explanation, load_explanations
+from planner.cli.glossary import Explanation, load_glossary
 from planner.edges.reference_tables import KeyTables, cell, item, meanings, paragraph, rows
 from planner.edges.rule_advice import base_rule
 
@@ -91,7 +91,7 @@ def write(folder: Path = FOLDER) -> None:
 
 
 def _of_kind(kind: str) -> list[Explanation]:
-    return [each for each in load_explanations().entries if each.kind == kind]
+    return [each for each in load_glossary().entries if each.kind == kind]
 
 
 def _categories() -> Iterator[str]:
@@ -176,7 +176,7 @@ def _words() -> Iterator[str]:
         "stands here. Of [failure categories](failure-categories.md), [rules](rules.md), [rules of the "
         "diagnosis](diagnosis-rules.md) and [exit statuses](exit-statuses.md) there are pages of their own."
     )
-    for kind in load_explanations().kinds():
+    for kind in load_glossary().kinds():
         if kind not in _RULES and kind not in _OWN_PAGES:
             yield f"\n## {kind[0].upper()}{kind[1:]}\n"
             yield from _explained("word", _of_kind(kind))
