@@ -311,7 +311,7 @@ class Reviewed(NamedTuple):
 
     id: str
     figure: float | None
-    """A share from 0, or a number; ``None`` where there is nothing to measure yet."""
+    """A share from 0, or a number; ``None`` where there is none yet."""
     limit: float
     met: bool | None
     """Whether the figure keeps its limit."""
@@ -341,24 +341,24 @@ _GOALS: Mapping[Callable[[float, float], bool], str] = {
 _LIMITS: Mapping[str, _Limit] = {
     "recovery-rate": _Limit(
         *("recovered_todos", "failed_todos", operator.ge, 0.5),
-        "todos that failed a verification and were done without a person",
+        "todos that failed and were done without a person",
         "The share of todos that failed a verification and were done without a person having repaired or "
         "decided anything; plain approvals do not count. Below 50 % the repairs are not worth their cost.",
     ),
     "verification-time": _Limit(
         *("verification_seconds", "work_seconds", operator.le, 0.3),
-        "seconds of verification, in relation to those of work",
+        "verification to work, in seconds",
         "The time of verification in relation to that of work. Above 30 % the criteria are too slow.",
     ),
     "human-overrides": _Limit(
         *("overrides", "decisions", operator.le, 0.2),
-        "decisions of people against what was proposed",
+        "decisions of people against the proposal",
         "The share of what people decided that went against the engine: rejections, modifications, todos "
         "given up, edits of their own, stops. Above 20 % it proposes the wrong things.",
     ),
     "convention-misses": _Limit(
         *("missed_todos", "conventional_todos", operator.le, 0.2),
-        "todos without tests where the convention looks for them",
+        "todos without the tests of the convention",
         "The share of todos whose tests were looked for by convention and not found. Above 20 % the plan "
         "should name them.",
     ),
@@ -376,7 +376,7 @@ _LIMITS: Mapping[str, _Limit] = {
     ),
     "done-while-red": _Limit(
         *("done_while_red", None, operator.le, 0),
-        "todos that are done though their last verification was red",
+        "done todos whose last verification was red",
         "How many todos are done though a check of their last verification was red. There must be none.",
     ),
 }
@@ -394,7 +394,7 @@ def review(figures: Figures) -> Iterator[Reviewed]:
         limit = f"{each.limit:g}" if each.whole is None else f"{100 * each.limit:.0f} %"
         goal = f"goal: {_GOALS[each.keeps]} {limit}"
         if value is None:
-            said = f"nothing to measure yet ({goal})"
+            said = f"none yet ({goal})"
         elif each.whole is None:
             said = f"{_number(part)} ({goal})"
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -75,6 +76,7 @@ class Glossary:
         return None
 
 
+@cache
 def load_glossary() -> Glossary:
     """Read all of it."""
     return Glossary(

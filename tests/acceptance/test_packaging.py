@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from planner.edges import json_schemas
 
 REPOSITORY = Path(__file__).parents[2]
 PACKAGES = ("planner", "pytest_planverify")
@@ -79,7 +78,6 @@ def test_the_wheel_holds_both_packages_whole_and_nothing_else(wheel: Path) -> No
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert {f"{package}/py.typed" for package in PACKAGES} <= shipped
-    assert {f"planner/edges/schemas/{name}.schema.json" for name in json_schemas.names()} <= shipped
 
 
 def test_the_wheel_registers_the_plugin_and_says_what_it_is(wheel: Path) -> None:

@@ -66,14 +66,13 @@ def test_sentences_tell_the_counts_and_the_limit() -> None:
     )
 
     assert figure("recovery-rate", tally).sentence == (
-        "todos that failed a verification and were done without a person: 3 of 4 "
-        "(75 %; goal: at least 50 %)"
+        "todos that failed and were done without a person: 3 of 4 (75 %; goal: at least 50 %)"
     )
     assert figure("hierarchy-depth", tally).sentence == (
         "levels of plans within plans: 2 (goal: at most 3)"
     )
     assert figure("human-overrides", tally).sentence == (
-        "decisions of people against what was proposed: nothing to measure yet (goal: at most 20 %)"
+        "decisions of people against the proposal: none yet (goal: at most 20 %)"
     )
     assert "0.0894 of 0.5 (18 %" in figure("verification-time", tally).sentence
 

@@ -141,7 +141,7 @@ def test_the_review_of_a_run_tells_every_figure(run: Command) -> None:
     ran = run("explain", "plan.yaml", "--log", "run.jsonl", "--review")
 
     assert ran.status == 0
-    assert "- recovery-rate      todos that failed a verification" in ran.out
+    assert "- recovery-rate      todos that failed and were" in ran.out
     assert "✓ hierarchy-depth    levels of plans within plans: 1 (goal: at most 3)" in ran.out
     assert "✗ verification-time" in ran.out
 

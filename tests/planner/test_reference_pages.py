@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.cli.glossary import load_glossary
-from planner.edges import reference_pages
-from planner.edges.reference_tables import KeyTables, cell, meanings, rows
+from planner.cli.glossary import load_glossary, meanings
 from planner.engine import ENGINE_RULES
 from planner.model.taxonomy import Category
 from planner.rules.deciding import DECISION_RULES
 from planner.rules.revision import REVISION_RULES
 from planner.rules.validation import VALIDATION_RULES
+from tools import reference_pages
+from tools.key_tables import KeyTables, cell, rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ PAGES = reference_pages.pages()
 def test_the_pages_are_current(name: str) -> None:
     shipped = (reference_pages.FOLDER / name).read_text(encoding="utf-8")
 
-    assert shipped == PAGES[name], "run: python -m planner.edges.reference_pages"
+    assert shipped == PAGES[name], "run: python -m tools.reference_pages"
 
 
 def test_no_page_is_left_over() -> None:
