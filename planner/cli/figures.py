@@ -404,7 +404,7 @@ def review(figures: Figures) -> Iterator[Reviewed]:
 
 
 def spent(figures: Figures) -> str:
-    """Return ``1,200 tokens and 3 cycles`` as drivers told them; empty where none did."""
+    """Return ``1200 tokens and 3 cycles`` as drivers told them; empty where none did."""
     known = ((figures.tokens, "token"), (figures.cycles, "cycle"))
     return " and ".join(counted(count, noun) for count, noun in known if count)
 

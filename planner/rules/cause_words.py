@@ -18,7 +18,7 @@ def is_worth_telling(causes: Sequence[Cause]) -> bool:
 
 
 def consequences(cause: Cause) -> str:
-    """``1,700 tests in 12 todos``."""
+    """``1700 tests in 12 todos``."""
     todos = len(cause.todos)
     where = f"in '{cause.todos[0].todo_id}'" if todos == 1 else f"in {counted(todos, 'todo')}"
     counts = [

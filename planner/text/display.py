@@ -48,13 +48,13 @@ def glyphs_for(encoding: str) -> Glyphs:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return ``1 todo``, ``2 todos``, ``1,200 criteria``. The noun is given in the singular.
+    """Return ``1 todo``, ``2 criteria``, ``1200 tests``, ``12,000 tokens``. The noun is in the singular.
 
     Of several words the last takes the plural: ``touched file``.
     """
     first, _, last = noun.rpartition(" ")
     plural = f"{first} {_PLURALS.get(last, f'{last}s')}".lstrip()
-    return f"{count:,} {noun if count == 1 else plural}"
+    return f"{count if count < 10_000 else f'{count:,}'} {noun if count == 1 else plural}"
 
 
 def listed(names: Iterable[str], most: int = 8, last: str = ", ") -> str:

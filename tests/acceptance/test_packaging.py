@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-
 REPOSITORY = Path(__file__).parents[2]
 PACKAGES = ("planner", "pytest_planverify")
 EXAMPLE = REPOSITORY / "fixtures" / "projects" / "phases"

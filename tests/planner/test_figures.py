@@ -78,7 +78,7 @@ def test_sentences_tell_the_counts_and_the_limit() -> None:
 
 
 def test_what_drivers_told_of_tokens_and_cycles_is_shown_and_else_left_out() -> None:
-    assert spent(Figures(tokens=1_200, cycles=1)) == "1,200 tokens and 1 cycle"
+    assert spent(Figures(tokens=12_000, cycles=1)) == "12,000 tokens and 1 cycle"
     assert spent(Figures()) == ""
 
 

@@ -111,7 +111,7 @@ def test_a_cause_of_another_todo_keeps_nothing_waiting() -> None:
 
 def test_a_cause_is_told_by_its_consequences_and_its_place() -> None:
     many = cause(*(f"t{number}" for number in range(12)), tests=1_700, files=1)
-    assert consequences(many) == "1,700 tests and 1 test file in 12 todos"
+    assert consequences(many) == "1700 tests and 1 test file in 12 todos"
     assert consequences(cause("a", tests=0)) == "in 'a'"
     assert place(many) == "shop/tax.py:3"
     assert place(cause("a", location=Location(path="shop"))) == "shop"

@@ -125,7 +125,7 @@ def test_a_failure_is_told_with_its_diagnosis_and_what_is_done_about_it() -> Non
     story = Story(todo("t1", max_retries=2), todo("t2", dependencies=("t1",)))
     story.works(tokens=1200, cycles=2, touched_files=("a.py", "b.py"), new_files=("b.py",), message="done")
     assert story.told()[0] == (
-        "The work on t1 is over (turn 1): it is said to be done, after 1,200 tokens, 2 cycles, "
+        "The work on t1 is over (turn 1): it is said to be done, after 1200 tokens, 2 cycles, "
         "2 touched files and 1 new file: 'done'."
     )
 
