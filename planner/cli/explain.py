@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import closing
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from planner.cli.glossary import Explanation, Glossary
     from planner.cli.screen import Screen
     from planner.cli.story import Sentence
-    from planner.edges.told_runs import ToldRun
 
 app = command_app()
 
@@ -92,9 +90,12 @@ def explain(
     from planner.cli.screen import Screen
 
     screen = Screen()
-    wanted = _wanted_run(word, todo, plan, log=log, store=store, run_id=run, review=review)
-    if wanted is not None:
-        return _tell_run(screen, wanted, review=review)
+    if log is not None and (store is not None or run is not None):
+        raise UsageMistake("--log names one run; give it without --store and --run")
+    is_named = log is not None or store is not None
+    wanted = _wanted_run(word, todo, plan, log, is_named=is_named, is_meant=run is not None, review=review)
+    if wanted is not None and (store or wanted.todo is None or review or _is_kept(wanted, run)):
+        return _tell_run(screen, wanted, store, run, review)
     if word is not None and todo is not None:  # a todo of a plan whose run nobody has kept
         word, plan = todo, Path(word)
     known = load_glossary()
@@ -161,13 +162,11 @@ def _show(screen: Screen, each: Explanation) -> None:
 # -- runs ----------------------------------------------------------------------------------------------
 
 
-class _WantedRun(NamedTuple):
+class _Wanted(NamedTuple):
     """Which run is to be told of."""
 
     plan: Path | None
-    log: Path | None
-    store: str | None
-    run_id: str | None
+    logs: tuple[Path, ...]
     todo: str | None
     """Only what concerns this todo."""
 
@@ -176,12 +175,12 @@ def _wanted_run(
     word: str | None,
     todo: str | None,
     plan: Path | None,
-    *,
     log: Path | None,
-    store: str | None,
-    run_id: str | None,
+    *,
+    is_named: bool,
+    is_meant: bool,
     review: bool,
-) -> _WantedRun | None:
+) -> _Wanted | None:
     """Return the run that the command line asks for; ``None`` where a meaning is asked for.
 
     ``word`` is a plan or a log where there is such a file; else, where options name a run, a todo of it.
@@ -189,121 +188,68 @@ def _wanted_run(
     from planner.edges.offering import PLAN_ENDINGS
     from planner.edges.told_runs import is_log
 
-    if log is not None and (store is not None or run_id is not None):
-        raise UsageMistake("--log names one run; give it without --store and --run")
     if review and todo is not None:
         raise UsageMistake("--review is of a whole run; leave the todo out")
-    is_named = log is not None or store is not None
+    logs = () if log is None else (log,)
     path = None if word is None else Path(word)
     # A word is no file's name unless it looks like that of a plan or log, or a run of it must be meant.
-    if path is not None and not (
-        path.is_file() and (is_named or todo is not None or path.suffix in PLAN_ENDINGS or is_log(path))
-    ):
-        path = None
-    if path is None:
-        if todo is not None:
-            raise UsageMistake(f"there is no plan '{word}' in which '{todo}' could be explained")
-        if review and word is not None:
-            raise UsageMistake(f"there is no plan '{word}'; --review is of a whole run")
-        if not (is_named or run_id is not None or review):
-            return None
-        path, todo = plan if is_named else plan_or_usual(plan), word
-    elif is_log(path):
+    is_sure = is_named or todo is not None
+    if path is not None and path.is_file() and (is_sure or path.suffix in PLAN_ENDINGS or is_log(path)):
+        if not is_log(path):
+            return _Wanted(path, logs, todo)
         if is_named:
             raise UsageMistake(f"{path} is the log of a run; leave --log and --store out")
-        path, log = None, path
-    if log is None and store is None:
-        assert path is not None
-        log = _usual_log(path, run_id)
-        if log is None and todo is not None:
-            return None
-    return _WantedRun(path, log, store, run_id, todo)
+        return _Wanted(None, (path,), todo)
+    if todo is not None:
+        raise UsageMistake(f"there is no plan '{word}' in which '{todo}' could be explained")
+    if review and word is not None:
+        raise UsageMistake(f"there is no plan '{word}'; --review is of a whole run")
+    if not (is_named or is_meant or review):
+        return None
+    return _Wanted(plan if is_named else plan_or_usual(plan), logs, word)
 
 
-def _usual_log(plan: Path, run_id: str | None) -> Path | None:
+def _is_kept(wanted: _Wanted, run_id: str | None) -> bool:
+    """Return whether the run of a plan that no option names has left its log."""
     from planner.edges.usual_log import usual_log
     from planner.planfile.loader import load_plan
 
-    path = usual_log(load_plan(plan), run_id)
-    return path if path.is_file() else None
+    return bool(wanted.logs) or (
+        wanted.plan is not None and usual_log(load_plan(wanted.plan), run_id).is_file()
+    )
 
 
-def _tell_run(screen: Screen, wanted: _WantedRun, *, review: bool) -> int:
+def _tell_run(screen: Screen, wanted: _Wanted, store: str | None, run_id: str | None, review: bool) -> int:
     """Tell it. Raises :class:`planner.errors.PlannerError` where the run cannot be read, at that place."""
+    from planner.cli.runs import find_runs
     from planner.planfile.loader import collector_paused
 
-    with ExitStack() as held, collector_paused():
-        run = _open(wanted, held)
-        first = next(run.steps)
-        for remark in _differences(wanted.plan, first):
-            screen.remark(remark)
-        steps = chain([first], run.steps)
+    with closing(find_runs(wanted.plan, wanted.logs, store, run_id)) as runs, collector_paused():
+        run = next(runs)
         if review:
-            _show_review(screen, steps)
+            _show_review(screen, run.steps)
             status = Status.OK
         else:
-            status = _show_story(screen, steps, wanted.todo)
+            status = _show_story(screen, run.steps, wanted)
         for remark in run.remarks:
             complain(remark)
         return status
 
 
-def _open(wanted: _WantedRun, held: ExitStack) -> ToldRun:
-    from planner.edges.told_runs import run_of_log, run_of_store
-    from planner.errors import LogError
-    from planner.planfile.loader import load_plan, shown_path
-
-    if wanted.log is not None:
-        return run_of_log(wanted.log)
-    if wanted.store is None:
-        assert wanted.plan is not None
-        raise UsageMistake(
-            f"there is no log of a run of {shown_path(wanted.plan)}; name it with --log, or its store with "
-            "--store"
-        )
-    from planner.edges.store import Store
-
-    store = held.enter_context(Store.open(wanted.store, create=False))
-    if wanted.run_id is not None:
-        return run_of_store(store, wanted.run_id)
-    plan_id = None if wanted.plan is None else load_plan(wanted.plan).plan.todo_list_id
-    runs = store.runs(plan_id)
-    if not runs:
-        of_plan = "" if plan_id is None else f" of the plan '{plan_id}'"
-        raise LogError(
-            f"{store.name}: there is no run{of_plan}; planner history lists those that are there"
-        )
-    return run_of_store(store, runs[0].run_id)
-
-
-def _differences(plan: Path | None, first: Step) -> Iterable[str]:
-    """Refuse the run of another plan than the one that was named; remark on a plan that has changed."""
-    from planner.errors import LogError
-    from planner.model.events import PlanSubmitted
-    from planner.planfile.loader import load_plan, shown_path
-
-    event = first[0]
-    assert isinstance(event, PlanSubmitted)  # a fold begins with it
-    if plan is None:
-        return
-    loaded, shown = load_plan(plan), shown_path(plan)
-    if loaded.plan.todo_list_id != event.plan.todo_list_id:
-        raise LogError(
-            f"this is a run of the plan '{event.plan.todo_list_id}', and {shown} is "
-            f"'{loaded.plan.todo_list_id}'; name the log of another run"
-        )
-    if loaded.digest != event.digest:
-        yield f"{shown} has changed since the run began; what follows is of the plan as it was then"
-
-
-def _show_story(screen: Screen, steps: Iterable[Step], todo: str | None) -> int:
+def _show_story(screen: Screen, steps: Iterable[Step], wanted: _Wanted) -> int:
     from planner.cli.story import run_stands, tell, todo_stands
     from planner.model.events import PlanSubmitted
+    from planner.planfile.loader import load_plan, shown_path
 
-    since, run = 0.0, None
+    since, run, todo = 0.0, None, wanted.todo
     for event, actions, before, run in steps:
         if before is None and isinstance(event, PlanSubmitted):
             since = run.now
+            if wanted.plan is not None and load_plan(wanted.plan).digest != event.digest:
+                screen.remark(
+                    f"{shown_path(wanted.plan)} has changed since the run began; what follows is of the "
+                    "plan as it was then"
+                )
             began = f"{datetime.fromtimestamp(since, UTC):%Y-%m-%d %H:%M:%S} UTC"
             whose = event.plan.todo_list_id if todo is None else f"{todo} of {event.plan.todo_list_id}"
             run_id = f", run {screen.one_line(event.run_id)}" if event.run_id else ""

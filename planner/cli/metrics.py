@@ -16,7 +16,7 @@ import typer
 
 from planner.cli.app import command_app
 from planner.cli.completing import complete_plan
-from planner.cli.ending import Status, UsageMistake, complain, ends
+from planner.cli.ending import Status, complain, ends
 from planner.cli.figures import Figures, RunCounter, review
 from planner.model.actions import QuestionKind
 from planner.model.life import PlanState, TodoLife
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from planner.cli.figures import Step
-    from planner.edges.told_runs import ToldRun
+    from planner.cli.runs import Run
     from planner.engine import State
 
     Sample: TypeAlias = tuple[str, float, *tuple[tuple[str, str], ...]]
@@ -275,13 +275,17 @@ def metrics(
 
     Everything is counted from the logs of the runs; nothing is kept beside them.
     """
+    from planner.cli.runs import find_runs
     from planner.cli.screen import write
     from planner.edges.file_writer import READABLE, write_file
+    from planner.edges.told_runs import is_log
 
+    logs = log or []
+    if plan is not None and is_log(plan):
+        plan, logs = None, [plan, *logs]
     counted = RunMetrics()
-    plan_id, logs = _named(plan, log or [], is_stored=store is not None)
-    for run in _runs(plan_id, logs, store):
-        _count(counted, run, plan_id)
+    for run in find_runs(plan, logs, store):
+        _count(counted, run)
     text = exposition(counted)
     if textfile is None:
         write(text)
@@ -290,43 +294,14 @@ def metrics(
     return Status.UNREADABLE if counted.unreadable else Status.OK
 
 
-def _named(plan: Path | None, logs: list[Path], *, is_stored: bool) -> tuple[str | None, list[Path]]:
-    """Return the id of the plan that is named, and the logs; a log may stand in the place of the plan."""
-    from planner.edges.told_runs import is_log
-    from planner.edges.usual_log import usual_log
-    from planner.planfile.loader import load_plan
-
-    if plan is not None and is_log(plan):
-        return None, [plan, *logs]
-    if plan is None:
-        if not logs and not is_stored:
-            raise UsageMistake("name a plan, the log of a run with --log, or a store with --store")
-        return None, logs
-    loaded = load_plan(plan)
-    if not logs and not is_stored:
-        logs = [usual_log(loaded, None)]
-    return loaded.plan.todo_list_id, logs
-
-
-def _runs(plan_id: str | None, logs: list[Path], url: str | None) -> Iterator[ToldRun]:
-    from planner.edges.told_runs import run_of_log, run_of_store
-
-    yield from map(run_of_log, logs)
-    if url is not None:
-        from planner.edges.store import Store
-
-        with Store.open(url, create=False) as store:
-            yield from (run_of_store(store, each.run_id) for each in store.runs(plan_id))
-
-
-def _count(counted: RunMetrics, run: ToldRun, plan_id: str | None) -> None:
+def _count(counted: RunMetrics, run: Run) -> None:
     """Take in a run; one that cannot be read is told of on standard error, and leaves the others alone."""
     from planner.errors import PlannerError
     from planner.planfile.loader import collector_paused
 
     try:
         with collector_paused():
-            is_new = counted.add(_steps_of_plan(run, plan_id))
+            is_new = counted.add(run.steps)
     except PlannerError as error:
         counted.unreadable += 1
         complain(str(error))
@@ -335,18 +310,3 @@ def _count(counted: RunMetrics, run: ToldRun, plan_id: str | None) -> None:
         complain(f"{run.name}: this run was counted already, from another place; it is counted once")
     for remark in run.remarks:
         complain(remark)
-
-
-def _steps_of_plan(run: ToldRun, plan_id: str | None) -> Iterator[Step]:
-    """Return the steps of a run, of that plan where one was named."""
-    from planner.errors import LogError
-    from planner.model.events import PlanSubmitted
-
-    for step in run.steps:
-        event = step[0]
-        if isinstance(event, PlanSubmitted) and plan_id not in (None, event.plan.todo_list_id):
-            raise LogError(
-                f"{run.name}: this is a run of the plan '{event.plan.todo_list_id}', not of '{plan_id}'; "
-                "leave the plan out, or the log"
-            )
-        yield step
