@@ -154,7 +154,8 @@ class RunCounter:
         self._todos: dict[str, _Story] = defaultdict(_Story)
         self._opened: dict[str, float] = {}
         """When each branch was made that has not come to its end."""
-        self._verify_since: dict[str, tuple[float, int]] = {}
+        self._verify_since: dict[str, float] = {}
+        self._verified_until = 0.0
         self._work_since: dict[str, float] = {}
 
     def see(self, event: Event, actions: Iterable[Action], before: State | None, after: State) -> None:
@@ -234,11 +235,14 @@ class RunCounter:
 
     def _verified(self, outcome: Outcome, after: State) -> None:
         name, story = outcome.todo_id, self._todos[outcome.todo_id]
-        # A run takes longer than its tests: what it took is the time since it was asked for, which todos
-        # that are verified together share. The sum of the tests stands in where no clock ran.
-        since, shared = self._verify_since.pop(name, (after.now, 1))
-        took = max(after.now - since, 0.0) / shared
-        self._figures.verification_seconds += max(took, (outcome.metrics.duration_ms or 0) / 1000)
+        # A run takes longer than its tests: what counts is the time in which a verification was under way,
+        # however many todos share it. The sum of the tests stands in where no time went by.
+        since = self._verify_since.pop(name, after.now)
+        if after.now > since:
+            self._figures.verification_seconds += max(after.now - max(since, self._verified_until), 0.0)
+            self._verified_until = after.now
+        else:
+            self._figures.verification_seconds += (outcome.metrics.duration_ms or 0) / 1000
         missed = any(
             each.category is Category.TEST_NOT_FOUND and each.check_id == CONVENTION
             for each in failures_of(outcome)
@@ -268,7 +272,7 @@ class RunCounter:
             case Verify():
                 later = action.not_before
                 start = max(after.now, 0.0 if later is None else datetime.fromisoformat(later).timestamp())
-                self._verify_since |= {name: (start, len(action.todo_ids)) for name in action.todo_ids}
+                self._verify_since |= dict.fromkeys(action.todo_ids, start)
             case Implement():
                 self._work_since[action.todo_id] = after.now
                 earlier = None if before is None else before.records.get(action.todo_id)

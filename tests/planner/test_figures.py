@@ -327,3 +327,13 @@ def test_of_no_run_is_a_todo_done_while_red_and_every_share_is_one() -> None:
         assert tally.overrides <= tally.decisions, f"seed {seed}"
         assert tally.missed_todos <= tally.conventional_todos, f"seed {seed}"
         assert tally.failed_todos <= tally.failures, f"seed {seed}"
+
+
+def test_todos_that_are_verified_together_share_the_time_of_their_run() -> None:
+    story = Story(todo("t1"), todo("t2"))
+    story.works("t1")
+    story.works("t2")
+    story.passes("t1")  # twenty seconds after it was asked for, ten after t2
+    story.passes("t2")
+
+    assert story.figures.verification_seconds == 30
