@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -113,9 +114,7 @@ def explain(
     if plan is None and not found:
         plan = usual_plan()
     if plan is not None:
-        from planner.cli.explain_todo import explain_todo
-
-        todos = explain_todo(screen, plan, outcomes, word, known.words())
+        todos = _show_todo(screen, plan, outcomes, word, known)
     elif not found:
         todos = known.words()
     if todos and not found:
@@ -157,6 +156,26 @@ def _show(screen: Screen, each: Explanation) -> None:
             screen.labelled("" if position else label, f"- {text}")
     if each.page:
         screen.labelled("page", each.page)
+
+
+def _show_todo(
+    screen: Screen, path: Path, outcomes: Path | None, word: str, known: Glossary
+) -> tuple[str, ...]:
+    """Show a todo; where the plan has none of that id, show nothing, and return all that has a name."""
+    from planner.cli.loading import load_view
+    from planner.cli.status_screen import show_todo
+    from planner.rules.progress import status_tree
+
+    view = load_view(path, outcomes)
+    tree = status_tree(view.loaded.plan, view.board, view.since)
+    node = tree.find(word)
+    if node is None:
+        return (*(each.id for each in tree.walk()), *known.words())
+    for remark in view.remarks:
+        screen.remark(remark)
+    show_todo(screen, view, node)
+    screen.line(f"  next     planner next {shlex.quote(str(path))} --todo {shlex.quote(node.id)}")
+    return ()
 
 
 # -- runs ----------------------------------------------------------------------------------------------

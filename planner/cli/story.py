@@ -106,6 +106,9 @@ _PLANS: Mapping[PlanState, str] = {
 }
 
 
+_UNPROVED = ", though no verification has proved it"
+
+
 class Sentence(NamedTuple):
     """One sentence about a run, clean and on one line."""
 
@@ -390,7 +393,7 @@ def _changes(before: State, after: State, only: str | None) -> Iterator[Sentence
         if life is TodoLife.SKIPPED:
             text += f", as {_in_the_way(causes)}"
         elif life is TodoLife.DONE and not verified:
-            text += ", though no verification has proved it"
+            text += _UNPROVED
         yield sentence(text, *names, *causes)
     if before.reds is not after.reds:  # only what is red blocks
         earlier, now = before.blocked(), after.blocked()
@@ -508,50 +511,50 @@ def _open_questions(run: State, names: list[str]) -> Iterator[Sentence]:
 
 def _stands(run: State, todo_id: str, record: TodoRecord, life: TodoLife) -> str:
     why = "" if record.failure is None else f" ({record.failure.category})"
-    alive = [
-        name for name in record.branches if name in run.records and not run.records[name].life.is_final
-    ]
-    asked = record.question is not None or any(each.todo_id == todo_id for each in run.questions.values())
-    waits, holders = _waits_for(run, record), [name for name, held in run.held.items() if todo_id in held]
-    open_children = [name for name in record.children if run.records[name].life is not TodoLife.DONE]
-    table: Mapping[TodoLife, Sequence[tuple[object, str]]] = {
-        TodoLife.PENDING: (
-            (waits, f"has not been begun: it waits for {named(waits)}"),
-            (run.started is None, "has not been begun, as the run was not started"),
-            (record.question, "has not been begun: a person has to agree"),
-            (holders, f"has not been begun: it waits for files that {named(sorted(holders))} may write"),
-            (True, "has not been begun: it waits for a free place"),
-        ),
-        TodoLife.BLOCKED: (
-            (True, f"is blocked by {named(blockers(run, todo_id)) or 'something that failed'}"),
-        ),
-        TodoLife.ACTIVE: (
-            (
-                record.children,
-                f"waits for {counted(len(open_children), 'todo')} of its sub-plan: {named(open_children)}",
-            ),
-            (record.todo.has_sub_plan, "waits for its sub-plan to be loaded"),
-            (True, f"is worked on (turn {record.turns}), and waits for the end of that work"),
-        ),
-        TodoLife.TESTING: (
-            (record.question, "could not be judged, and waits for a person"),
-            (True, "is being verified, and waits for the verdict"),
-        ),
-        TodoLife.TEST_FAILED: (
-            (alive, f"is red{why}, and waits for its repair in {named(alive)}"),
-            (asked, f"is red{why}, and waits for a person"),
-            (waits, f"is red{why}, and waits for {named(waits)}"),
-            (True, f"is red{why}, and waits for a free place for its repair"),
-        ),
-        TodoLife.DONE: (
-            (record.verified, "is done: its criteria hold"),
-            (True, "is done, though no verification has proved it"),
-        ),
-        TodoLife.FAILED: ((True, f"has failed for good{why}"),),
-        TodoLife.SKIPPED: ((True, f"is skipped, as {_in_the_way(blockers(run, todo_id))}"),),
-        TodoLife.HALTED: ((True, "is halted: it has brought everything to a stop"),),
-    }
-    return next(text for holds, text in table[life] if holds)
+    waits = named(_waits_for(run, record))
+    match life:
+        case TodoLife.PENDING:
+            holders = named(sorted(name for name, held in run.held.items() if todo_id in held))
+            if waits:
+                reason = f": it waits for {waits}"
+            elif run.started is None:
+                reason = ", as the run was not started"
+            elif record.question is not None:
+                reason = ": a person has to agree"
+            else:
+                place = f"files that {holders} may write" if holders else "a free place"
+                reason = f": it waits for {place}"
+            return f"has not been begun{reason}"
+        case TodoLife.BLOCKED:
+            return f"is blocked by {named(blockers(run, todo_id)) or 'something that failed'}"
+        case TodoLife.ACTIVE:
+            children = [name for name in record.children if run.records[name].life is not TodoLife.DONE]
+            if children:
+                return f"waits for {counted(len(children), 'todo')} of its sub-plan: {named(children)}"
+            if record.todo.has_sub_plan:
+                return "waits for its sub-plan to be loaded"
+            return f"is worked on (turn {record.turns}), and waits for the end of that work"
+        case TodoLife.TESTING:
+            asked = record.question is not None
+            return f"{'could not be judged' if asked else 'is being verified'}, and waits for " + (
+                "a person" if asked else "the verdict"
+            )
+        case TodoLife.TEST_FAILED:
+            branches = (run.records.get(name) for name in record.branches)
+            alive = named(each.id for each in branches if each is not None and not each.life.is_final)
+            asked = record.question or any(each.todo_id == todo_id for each in run.questions.values())
+            repair = f"its repair in {alive}" if alive else ""
+            return f"is red{why}, and waits for " + (
+                repair or ("a person" if asked else waits or "a free place for its repair")
+            )
+        case TodoLife.DONE:
+            return f"is done{': its criteria hold' if record.verified else _UNPROVED}"
+        case TodoLife.SKIPPED:
+            return f"is skipped, as {_in_the_way(blockers(run, todo_id))}"
+        case TodoLife.HALTED:
+            return "is halted: it has brought everything to a stop"
+        case TodoLife.FAILED:
+            return f"has failed for good{why}"
 
 
 def _verb(run: State, life: TodoLife, count: int) -> str:
