@@ -17,6 +17,7 @@ from planner.model.actions import AskHuman, Halt, Implement, PublishPlan, Questi
 from planner.model.edits import AddBranch
 from planner.model.events import (
     ApprovalGiven,
+    BudgetSpent,
     Decision,
     PlanRevised,
     PlanSubmitted,
@@ -140,6 +141,8 @@ class _Story:
     """A person had a hand in its repair, or was asked for one."""
     red: bool = False
     """Its last verification had a red check."""
+    told: bool = False
+    """What its last turn has cost is counted."""
     missed: bool | None = None
     """Whether tests by convention were missing; ``None`` where it has none."""
 
@@ -186,7 +189,6 @@ class RunCounter:
         found = Figures()
         found.add(self._figures)
         found.retries = sum(record.retries for record in run.records.values())
-        found.tokens, found.cycles = run.spent.tokens, run.spent.cycles
         found.failed_todos = len(settled)
         found.recovered_todos = sum(name in done and not each.by_person for name, each in settled.items())
         found.failures = sum(len(each.failures) for each in settled.values())
@@ -211,8 +213,13 @@ class RunCounter:
                 self._work_since[event.todo_id] = after.now
             case WorkFinished():
                 since = self._work_since.pop(event.todo_id, after.now)
-                told = event.duration_ms
-                figures.work_seconds += max(after.now - since, 0.0) if told is None else told / 1000
+                took = event.duration_ms
+                figures.work_seconds += max(after.now - since, 0.0) if took is None else took / 1000
+                self._spent(event.tokens, event.cycles)
+                is_told = event.tokens is not None or event.cycles is not None
+                self._todos[event.todo_id].told = is_told
+            case BudgetSpent():
+                self._spent(event.tokens, event.cycles)
             case Verified():
                 self._verified(event.outcome, after)
             case ApprovalGiven():
@@ -243,6 +250,9 @@ class RunCounter:
             self._verified_until = after.now
         else:
             self._figures.verification_seconds += (outcome.metrics.duration_ms or 0) / 1000
+        if not story.told:  # else the turn has told what it cost
+            self._spent(outcome.metrics.tokens_used, outcome.metrics.patch_cycles)
+        story.told = True
         missed = any(
             each.category is Category.TEST_NOT_FOUND and each.check_id == CONVENTION
             for each in failures_of(outcome)
@@ -299,6 +309,10 @@ class RunCounter:
         story = self._todos.get(primary)
         if story is not None and story.failures:
             story.by_person = True
+
+    def _spent(self, tokens: int | None, cycles: int | None) -> None:
+        self._figures.tokens += max(tokens or 0, 0)
+        self._figures.cycles += max(cycles or 0, 0)
 
     def _decided(self, overruled: bool) -> None:
         self._figures.decisions += 1

@@ -337,3 +337,15 @@ def test_todos_that_are_verified_together_share_the_time_of_their_run() -> None:
     story.passes("t2")
 
     assert story.figures.verification_seconds == 30
+
+
+def test_tokens_and_cycles_are_counted_once_and_only_where_they_were_told() -> None:
+    story = Story(todo("t1"), todo("t2"))
+    cost = {"metrics": {"tokens_used": 300, "patch_cycles": 2}, "success": True, "tests_passed": True}
+    story.works("t1", tokens=1_000)
+    story.outcome(Outcome.model_validate({"todo_id": "t1", **cost}))
+    assert (story.figures.tokens, story.figures.cycles) == (1_000, 0), "the turn has told it already"
+    story.works("t2")
+    story.outcome(Outcome.model_validate({"todo_id": "t2", **cost}))
+
+    assert (story.figures.tokens, story.figures.cycles) == (1_300, 2)
