@@ -32,11 +32,11 @@ def complete_todo(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
 
 def complete_word(ctx: Any, incomplete: str) -> list[str]:
     """Everything that ``planner explain`` knows by name, and the todos of a plan that was named."""
-    from planner.edges.explanations import load_explanations
+    from planner.cli.glossary import load_glossary
     from planner.edges.offering import MOST_OFFERED
 
     folded = incomplete.casefold()
-    words = [word for word in load_explanations().words() if word.casefold().startswith(folded)]
+    words = [word for word in load_glossary().words() if word.casefold().startswith(folded)]
     return [*words, *(todo_id for todo_id, _ in complete_todo(ctx, incomplete))][:MOST_OFFERED]
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.cli.screen import Screen, cells, counted, listed, moment, padded
+from planner.cli.screen import Screen
 from planner.cli.words import CATEGORIES, STATE_STYLES, STATES
 from planner.edges.store.rows import PASSED, RESOLUTIONS
 from planner.model.taxonomy import Category
+from planner.text.display import cells, counted, listed, moment, padded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.cli.screen import Screen, counted, listed
+from planner.cli.screen import Screen
 from planner.engine.progress import shown_state
 from planner.model.actions import AskHuman, Implement, LoadSubPlan, QuestionKind, Verify
 from planner.model.life import PlanState, TodoLife
+from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -98,7 +98,8 @@ def _show_state(found: Replay, as_json: bool) -> None:
 
 
 def _show_comparison(found: Replay, as_json: bool) -> None:
-    from planner.cli.screen import Screen, counted
+    from planner.cli.screen import Screen
+    from planner.text.display import counted
 
     difference = found.difference
     if as_json:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.screen import Screen, cells, counted, listed, moment, padded
+from planner.cli.screen import Screen
 from planner.model.life import PlanState, TodoLife
+from planner.text.display import cells, counted, listed, moment, padded
 
 if TYPE_CHECKING:
     from planner.edges.replaying import Replay

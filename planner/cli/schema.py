@@ -42,7 +42,7 @@ def schema(
 ) -> int:
     """Print the JSON Schema (draft 2020-12) of a file, for editors and other programs."""
     from planner.cli.screen import write
-    from planner.edges.schema_files import schema_text
+    from planner.planfile.schemas import schema_text
 
     wanted = name.casefold().replace("-", "_").removesuffix("s") if name != "answers" else name
     if wanted not in NAMES:

@@ -106,7 +106,8 @@ def _rules(option: str, given: Sequence[str] | None) -> Collection[str]:
 
 
 def _show(findings: Sequence[PlanFinding]) -> None:
-    from planner.cli.screen import Screen, counted
+    from planner.cli.screen import Screen
+    from planner.text.display import counted
 
     screen = Screen()
     for finding in findings:

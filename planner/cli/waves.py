@@ -120,7 +120,8 @@ def _plain(placed: Placed) -> dict[str, Any]:
 def _show(
     flat: FlatPlan, found: Sequence[Sequence[Placed]], left_out: Sequence[str], remarks: Sequence[str]
 ) -> None:
-    from planner.cli.screen import Screen, counted, listed
+    from planner.cli.screen import Screen
+    from planner.text.display import counted, listed
 
     screen = Screen()
     for remark in remarks:
@@ -141,7 +142,7 @@ def _show(
 
 
 def _placed(screen: Screen, placed: Placed) -> None:
-    from planner.cli.screen import listed
+    from planner.text.display import listed
 
     todo = placed.todo
     screen.clipped(f"  {screen.one_line(todo.id)}  {screen.one_line(todo.title)}")
@@ -154,6 +155,6 @@ def _placed(screen: Screen, placed: Placed) -> None:
 
 
 def _files(patterns: Sequence[str]) -> str:
-    from planner.cli.screen import listed
+    from planner.text.display import listed
 
     return patterns[0] if len(patterns) == 1 else f"what these name: {listed(patterns)}"

@@ -97,7 +97,8 @@ def _show_json(nodeid: str, needs: tuple[Need, ...], remark: str | None) -> None
 
 
 def _show(nodeid: str, needs: tuple[Need, ...], remark: str | None) -> None:
-    from planner.cli.screen import Screen, counted
+    from planner.cli.screen import Screen
+    from planner.text.display import counted
 
     screen = Screen()
     if remark:

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.model.edits import (
+    AddBranch,
+    AddCheck,
+    AddContext,
+    AddContract,
+    AddDependency,
+    AddTodoBefore,
+    Isolate,
+    NameArtifact,
+    NarrowFiles,
+    QuarantineTest,
+    RaiseLimit,
+    RecordAttempt,
+    RetargetCheck,
+    SplitTodo,
+)
 from planner.model.life import PlanState
 from planner.model.taxonomy import Category
-from planner.rules.edit_phrases import edit_phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from planner.model.edits import Edit
 
 CATEGORIES: Mapping[Category, str] = {
     Category.TEST_REGRESSION: "the product does not do what a test asks of it",
@@ -53,5 +69,34 @@ STATE_STYLES: Mapping[PlanState, str] = {
     PlanState.AWAITING_REVIEW: "warn",
 }
 
-edit = edit_phrase
-"""What an edit changes, without what it quotes at length."""
+_EDITS: Mapping[type[Edit], str] = {
+    AddBranch: "add the todo {todo.id} after {todo.parent_id}",
+    AddTodoBefore: "add the todo {todo.id} ({todo.title}) before {todo_id}",
+    AddDependency: "let {todo_id} wait for {on}",
+    NarrowFiles: "let {todo_id} change only {files}",
+    AddCheck: "check first in {todo_id}: {check.cmd}",
+    Isolate: "leave {todo_id} only {tests}",
+    AddContext: "tell {todo_id} what was seen",
+    NameArtifact: "tell {todo_id} to make {path}",
+    AddContract: "hold {todo_id} to the contract {contract_path}",
+    RaiseLimit: "give {check_id} of {todo_id} {to_seconds:g} s instead of {from_seconds:g} s",
+    RetargetCheck: "let {check_id} of {todo_id} run {to_cmd} instead of {from_cmd}",
+    SplitTodo: "split {todo_id} into {parts}",
+    QuarantineTest: "bear the flaky {nodeid} until {expires} ({owner}, {ticket})",
+    RecordAttempt: "write down attempt {attempts} of {todo_id}",
+}
+
+
+def edit(each: Edit) -> str:
+    """Return what an edit changes in a plan as a request, without what it quotes at length."""
+    facts: dict[str, object] = {name: getattr(each, name) for name in type(each).model_fields}
+    match each:
+        case NarrowFiles():
+            facts["files"] = ", ".join(each.allowed_files) or "nothing"
+        case Isolate():
+            facts["tests"] = "; ".join(check.cmd for check in each.tests)
+        case SplitTodo():
+            facts["parts"] = ", ".join(part.id for part in each.parts)
+        case _:
+            pass
+    return _EDITS[type(each)].format_map(facts)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.text.display import counted
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -16,11 +18,13 @@ def is_worth_telling(causes: Sequence[Cause]) -> bool:
 
 
 def consequences(cause: Cause) -> str:
-    """``1,700 tests in 12 todos``."""
+    """``1700 tests in 12 todos``."""
     todos = len(cause.todos)
-    where = f"in '{cause.todos[0].todo_id}'" if todos == 1 else f"in {_many(todos, 'todo')}"
-    counts = [_many(cause.tests, "test"), _many(cause.files, "test file")]
-    return f"{' and '.join(count for count in counts if count)} {where}".strip()
+    where = f"in '{cause.todos[0].todo_id}'" if todos == 1 else f"in {counted(todos, 'todo')}"
+    counts = [
+        counted(count, noun) for count, noun in ((cause.tests, "test"), (cause.files, "test file")) if count
+    ]
+    return f"{' and '.join(counts)} {where}".strip()
 
 
 def place(cause: Cause) -> str:
@@ -29,7 +33,3 @@ def place(cause: Cause) -> str:
         return ""
     line = "" if cause.location.line is None else f":{cause.location.line}"
     return f"{cause.location.path}{line}"
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}" if count else ""

@@ -11,24 +11,14 @@ from typing import TYPE_CHECKING
 from planner.model.verdicts import Isolation, Verdict
 from planner.rules.cause_words import consequences, is_worth_telling
 from planner.rules.cause_words import place as place_of_cause
-from pytest_planverify.reports.screen import (
-    GAP,
-    INDENT,
-    Screen,
-    Span,
-    Style,
-    cells,
-    padded,
-    widest,
-    wrapped,
-)
+from planner.text.display import cells, counted, padded, wrapped
+from pytest_planverify.reports.screen import GAP, INDENT, Screen, Span, Style, widest
 from pytest_planverify.reports.words import (
     OWNERS,
     REPEATABILITY,
     SINCE,
     TEST_WORDS,
     VERDICT_WORDS,
-    counted,
     duration,
     standing,
     tests_of,
@@ -202,11 +192,12 @@ class Details:
             if check.verdict is Verdict.NEEDS_HUMAN:
                 self._write_question(check)
                 continue
-            said = VERDICT_WORDS[check.verdict].text
-            said += f": {check.reason}" if check.reason else ""
+            reason = f": {check.reason}" if check.reason else ""
+            verb = "" if check.verdict is Verdict.FAILED else "is "
+            said = f"{verb}{VERDICT_WORDS[check.verdict].text}{reason}"
             if said not in written and not (check.reason and self._is_verbose):
                 written.add(said)
-                self._write_reason("why", f"{check.id} is {said}")
+                self._write_reason("why", f"{check.id} {said}")
         if not outcome.checks and not failures:
             self._label("why", "nothing was checked: the todo has no criterion, or none was run")
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import Verdict
-from pytest_planverify.reports.screen import GAP, UNSIZED, Screen, Span, Style, cells, cut, padded, widest
-from pytest_planverify.reports.words import TEST_WORDS, TestWord, counted, duration, word_of
+from planner.text.display import cells, counted, cut, padded
+from pytest_planverify.reports.screen import GAP, UNSIZED, Screen, Span, Style, widest
+from pytest_planverify.reports.words import TEST_WORDS, TestWord, duration, word_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,11 +7,11 @@ that no title, message or node id can move the cursor, colour the screen or brea
 from __future__ import annotations
 
 import os
+import unicodedata
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TextIO, cast
 
-from _pytest._io.wcwidth import wcwidth
-
+from planner.text.display import cells, cut, glyphs_for, wrapped
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
@@ -61,25 +61,6 @@ class Span(NamedTuple):
     style: Style = Style.PLAIN
 
 
-class Glyphs(NamedTuple):
-    """The few characters beyond letters that the reports draw with."""
-
-    done: str
-    failed: str
-    blocked: str
-    not_run: str
-    ellipsis: str
-    bar: str
-    dot: str
-    branch: str
-    last: str
-    stem: str
-
-
-UNICODE = Glyphs("✓", "✗", "\u2013", "·", "…", "│", "·", "├─ ", "└─ ", "│  ")
-ASCII = Glyphs("+", "x", "-", ".", "...", "|", "-", "|- ", "`- ", "|  ")
-
-
 class Screen:
     """Writes lines of styled spans. It wraps prose; it never cuts, for what is cut cannot be copied."""
 
@@ -87,7 +68,7 @@ class Screen:
         self.tw = tw
         self._stream = cast("TextIO", tw._file)
         self.encoding = getattr(self._stream, "encoding", None) or "utf-8"
-        self.glyphs = UNICODE if _can_show(self.encoding, "".join(UNICODE)) else ASCII
+        self.glyphs = glyphs_for(self.encoding)
 
     @property
     def columns(self) -> int | None:
@@ -194,58 +175,12 @@ def many_lines(raw: str) -> list[str]:
     return [_printable(line.expandtabs(TAB_STOP)) for line in clean(raw, limit=MESSAGE_LIMIT).splitlines()]
 
 
-def cells(text: str) -> int:
-    """How many columns the text takes."""
-    return len(text) if text.isascii() else sum(map(wcwidth, text))
-
-
-def cut(text: str, width: int) -> str:
-    """The longest beginning of the text that takes at most that many columns."""
-    if text.isascii():
-        return text[: max(width, 0)]
-    taken = 0
-    for position, char in enumerate(text):
-        taken += wcwidth(char)
-        if taken > width:
-            return text[:position]
-    return text
-
-
-def wrapped(text: str, width: int) -> list[str]:
-    """Break the text at spaces into lines of at most that many columns; a wider word has its own line."""
-    lines: list[str] = []
-    current = ""
-    for word in text.split(" "):
-        candidate = f"{current} {word}" if current else word
-        if current and cells(candidate) > width:
-            lines.append(current)
-            candidate = word
-        current = candidate
-    if current.strip():
-        lines.append(current)
-    return lines
-
-
-def padded(text: str, width: int, *, right: bool = False) -> str:
-    """The text filled up with spaces to that many columns."""
-    fill = " " * max(width - cells(text), 0)
-    return fill + text if right else text + fill
-
-
 def widest(texts: Sequence[str]) -> int:
     """The columns that the widest of the texts takes."""
     return max(map(cells, texts), default=0)
 
 
-def _can_show(encoding: str, text: str) -> bool:
-    try:
-        text.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
-
-
 def _printable(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
-    return "".join(char if wcwidth(char) >= 0 else " " for char in text)
+    return "".join(" " if unicodedata.category(char) == "Cc" else char for char in text)

@@ -8,25 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import CheckKind, Verdict
+from planner.text.display import cells, counted, padded, wrapped
 from pytest_planverify.reports.details import Details, distinct_failures, headline, write_causes
-from pytest_planverify.reports.screen import (
-    GAP,
-    INDENT,
-    Screen,
-    Span,
-    Style,
-    cells,
-    padded,
-    widest,
-    wrapped,
-)
+from pytest_planverify.reports.screen import GAP, INDENT, Screen, Span, Style, widest
 from pytest_planverify.reports.words import (
     TESTS_SINCE,
     UNCOUNTED,
     WORDS,
     Standing,
     Word,
-    counted,
     duration,
     number,
     standing,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
 from planner.model.verdicts import CheckKind
-from pytest_planverify.reports.screen import Screen, Span, Style, cells, wrapped
-from pytest_planverify.reports.words import counted, number
+from planner.text.display import cells, counted, wrapped
+from pytest_planverify.reports.screen import Screen, Span, Style
+from pytest_planverify.reports.words import number
 
 if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
@@ -99,7 +100,7 @@ class _Tree:
         ]
         name = todo.id.removeprefix(f"{parent}/") if parent else todo.id
         title = "" if todo.title == name else f"  {todo.title}"
-        prefix = stem + (glyphs.last if is_last else glyphs.branch)
+        prefix = stem + (glyphs.last if is_last else glyphs.tee)
         _write_line(self.screen, f"{name}{title}", ", ".join(counts), Style.STRONG, prefix)
         stem += "   " if is_last else glyphs.stem
         for position, criterion in enumerate(criteria):
@@ -116,7 +117,7 @@ class _Tree:
             f"{criterion.id}  {criterion_text(criterion)}",
             counted(len(nodeids), "test") if is_test else "",
             Style.PLAIN,
-            stem + (glyphs.last if is_last else glyphs.branch),
+            stem + (glyphs.last if is_last else glyphs.tee),
         )
         below = stem + ("   " if is_last else glyphs.stem) + "  "
         for problem in self.problems.get((todo.id, criterion.id), ()):

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.taxonomy import Owner, Repeatability
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
-from pytest_planverify.reports.screen import Glyphs, Style
+from pytest_planverify.reports.screen import Style
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from planner.model.outcome import Check, Outcome
+    from planner.text.display import Glyphs
 
 
 class Word(NamedTuple):
@@ -59,7 +60,7 @@ WORDS: Mapping[Standing, Word] = {
     Standing.NEEDS_HUMAN: Word("?", "needs human", Style.WARN),
     Standing.STALE: Word("!", "stale", Style.WARN),
     Standing.INCONCLUSIVE: Word("!", "inconclusive", Style.WARN),
-    Standing.NOT_RUN: Word("not_run", "not run", Style.QUIET),
+    Standing.NOT_RUN: Word("pending", "not run", Style.QUIET),
 }
 
 VERDICT_WORDS: Mapping[Verdict, Word] = {
@@ -190,12 +191,6 @@ def duration(milliseconds: int) -> str:
     if minutes < 60:
         return f"{minutes}m {rest:02}s"
     return f"{minutes // 60}h {minutes % 60:02}m"
-
-
-def counted(count: int, noun: str) -> str:
-    """``1 test``, ``3 tests``; ``criterion`` becomes ``criteria``."""
-    plural = "criteria" if noun == "criterion" else f"{noun}s"
-    return f"{count} {noun if count == 1 else plural}"
 
 
 def number(value: float | str) -> str:

@@ -26,7 +26,7 @@ import jsonschema
 from example_project import ONLY_THIS_PLUGIN, RUN_MARK, Example, processes_of, todo
 from real_command import PLAIN_TERMINAL, unmeasured
 
-from planner.edges.json_schemas import schema
+from planner.planfile.schemas import schema
 from pytest_planverify.recovery import Recovered, RecoveryError, recover
 
 RAN = "RAN_LOG"

@@ -12,7 +12,7 @@ from documented_commands import Block, blocks_of, fits, live_through, run
 
 from planner.cli.app import COMMANDS
 from planner.cli.ending import INTERRUPTED, Status
-from planner.edges.explanations import load_explanations
+from planner.cli.glossary import load_glossary
 from planner.edges.validating import validate_plan
 from planner.rules.validation import VALIDATION_RULES
 from pytest_planverify.session.exit_status import ExitStatus
@@ -162,7 +162,7 @@ def test_the_tests_of_the_project_of_the_criteria_pass(tmp_path: Path) -> None:
 
 
 def test_every_exit_status_of_both_programs_is_explained() -> None:
-    explained = load_explanations().kinds()["exit status"]
+    explained = load_glossary().kinds()["exit status"]
 
     assert set(map(int, explained)) == {*ExitStatus, *Status, INTERRUPTED}
 

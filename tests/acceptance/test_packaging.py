@@ -16,8 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from planner.edges import json_schemas
-
 REPOSITORY = Path(__file__).parents[2]
 PACKAGES = ("planner", "pytest_planverify")
 EXAMPLE = REPOSITORY / "fixtures" / "projects" / "phases"
@@ -79,7 +77,6 @@ def test_the_wheel_holds_both_packages_whole_and_nothing_else(wheel: Path) -> No
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert {f"{package}/py.typed" for package in PACKAGES} <= shipped
-    assert {f"planner/edges/schemas/{name}.schema.json" for name in json_schemas.names()} <= shipped
 
 
 def test_the_wheel_registers_the_plugin_and_says_what_it_is(wheel: Path) -> None:
@@ -134,7 +131,7 @@ def test_the_installed_wheel_verifies_an_example_in_another_folder(wheel: Path, 
         cwd=folder,
     )
     assert located.count(str(environment)) == 2
-    schemas = "from planner.edges.json_schemas import names, schema; print(*map(schema, names()))"
+    schemas = "from planner.planfile.schemas import names, schema; print(*map(schema, names()))"
     run(python, "-c", schemas, cwd=folder)
     run(str(environment / "bin" / "pytest"), "--planverify", "editor/plan.yaml", cwd=folder)
 

@@ -17,8 +17,8 @@ from example_project import Example
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 
-from planner.edges.json_schemas import schema
 from planner.model.journal import Record
+from planner.planfile.schemas import schema
 
 PLANNER = [sys.executable, "-m", "planner"]
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}

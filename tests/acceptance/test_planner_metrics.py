@@ -9,8 +9,8 @@ from pathlib import Path
 from documented_commands import live_through
 from prometheus_client.parser import text_string_to_metric_families
 
-from planner.edges.metrics import RunMetrics, exposition
-from planner.rules.reviewing import REVIEW_FIGURES
+from planner.cli.figures import REVIEW_FIGURES
+from planner.cli.metrics import RunMetrics, exposition
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 

@@ -128,7 +128,7 @@ def test_the_todos_stand_indented_below_their_parents_with_their_progress(green:
     assert leaf.index("left-right") == parent.index("phase-2") + 4
     assert "! in progress  phase-2" in red.output
     assert "Phase 2: Buffer Management (1/3)" in red.output
-    assert "sub_plan is failed: phase-2/buffer-impl failed" in red.output
+    assert "sub_plan failed: phase-2/buffer-impl failed" in red.output
     assert "4 done, 1 failed, 1 in progress, 6 blocked" in red.output
 
 

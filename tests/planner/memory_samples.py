@@ -7,12 +7,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from planner.memory import Memory, text_of
+from planner.memory import Memory, task_kind, text_of
 from planner.model.outcome import Failure
 from planner.model.past import Correction, PastRecords, PastRepair, PastTodo
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Owner, Role, RoutingKey
-from planner.rules.task_kinds import task_kind
 
 TODAY = datetime(2026, 11, 20, tzinfo=UTC)
 NOW = TODAY.timestamp()

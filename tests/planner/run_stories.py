@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from engine_telling import START, Told, todo
 
+from planner.cli.figures import Figures, RunCounter
+from planner.cli.story import Sentence, run_stands, tell, todo_stands
 from planner.edges.log_lines import GENESIS, encode
 from planner.edges.run_log import Taken
 from planner.engine import start
-from planner.rules.reviewing import Reviewing, Tally
-from planner.rules.telling import Sentence, run_stands, tell, todo_stands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,12 +44,12 @@ class Kept:
     def rested(self, simulation: object) -> None: ...
 
     @property
-    def tally(self) -> Tally:
+    def figures(self) -> Figures:
         """What was counted in the run."""
-        reviewing = Reviewing()
+        counter = RunCounter()
         for taken in self.steps:
-            reviewing.see(*taken)
-        return reviewing.tally(self.steps[-1].after)
+            counter.see(*taken)
+        return counter.figures()
 
 
 class Story(Told):
@@ -79,9 +79,9 @@ class Story(Told):
         return self.kept.steps
 
     @property
-    def tally(self) -> Tally:
+    def figures(self) -> Figures:
         assert self.kept is not None
-        return self.kept.tally
+        return self.kept.figures
 
     def told(self, only: str | None = None) -> list[str]:
         """The last step as it is told."""

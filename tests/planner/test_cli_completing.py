@@ -54,6 +54,6 @@ def test_a_plan_that_typer_has_not_read_is_found_in_the_line(
 
 
 def test_words_to_explain_are_offered_whatever_their_case(command: Command) -> None:
-    offered = complete_word(SimpleNamespace(params={"plan": "plan.yaml"}), "test_c")
+    offered = complete_word(SimpleNamespace(params={"plan": "plan.yaml"}), "test_cr")
     assert offered == ["TEST_CRASH"]
     assert complete_word(SimpleNamespace(params={"plan": "plan.yaml"}), "curs") == ["cursor"]

@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 from planner_command import Command, done, failed, pending, undecided, with_test
 
+from planner.catalog import RECIPES
 from planner.cli.ending import INTERRUPTED, Status
-from planner.edges.explanations import load_explanations
+from planner.cli.figures import REVIEW_FIGURES
+from planner.cli.glossary import load_glossary
 from planner.engine import ENGINE_RULES
 from planner.model.edits import Edit
 from planner.model.findings import Severity
+from planner.model.life import PlanState
 from planner.model.outcome import CheckKind, Since, TodoState, Verdict
 from planner.model.taxonomy import BranchReason, Category, Owner, Repeatability, Role, RoutingKey
-from planner.rules.reviewing import REVIEW_FIGURES
 from planner.rules.revision import REVISION_RULES
 from planner.rules.validation import VALIDATION_RULES
 from pytest_planverify.corpus import catalogue
@@ -28,7 +30,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return Command(tmp_path, monkeypatch, capsys)
 
 
-KINDS = load_explanations().kinds()
+KINDS = load_glossary().kinds()
 
 
 @pytest.mark.parametrize(
@@ -40,14 +42,12 @@ KINDS = load_explanations().kinds()
         ("role", Role),
         ("owner", Owner),
         ("repeatability", Repeatability),
-        ("move", Move),
         ("kind of check", CheckKind),
         ("severity of a finding", Severity),
         ("routing key", {*RoutingKey, *BranchReason}),
         ("comparison with the baseline", set(Since) - {Since.UNKNOWN}),
-        ("rule of planner next", DECISION_RULES),
         ("rule of the revision", REVISION_RULES),
-        ("rule of the engine", ENGINE_RULES.keys() - DECISION_RULES.keys() - REVISION_RULES.keys()),
+        ("rule of the engine", ENGINE_RULES.keys() - REVISION_RULES.keys()),
         ("figure of the review", REVIEW_FIGURES),
         ("rule of planner validate", VALIDATION_RULES),
         ("rule of the diagnosis", {LEARNED, *(rule.id for rule in RULES)}),
@@ -65,7 +65,7 @@ def test_every_state_of_a_todo_is_explained() -> None:
 
 
 def test_every_explanation_says_something() -> None:
-    for entry in load_explanations().entries:
+    for entry in load_glossary().entries:
         assert entry.means.strip()
         assert entry.means.strip().endswith((".", "?")), f"{entry.kind} {entry.word}: {entry.means}"
 
@@ -108,16 +108,33 @@ def test_rules_tell_what_they_say_and_what_to_do(command: Command) -> None:
     assert "rule of the diagnosis" in diagnosis
     assert "says     TEST_REGRESSION" in diagnosis
     assert "rule of planner next" in command("explain", "branch-depth").out
-    assert "weighs   warning" in command("explain", "wall-clock").out
+    assert "severity warning" in command("explain", "wall-clock").out
     assert "10  exit status" in command("explain", "10").out
 
 
-def test_without_a_word_all_words_are_listed(command: Command) -> None:
+def test_without_a_word_the_topics_are_listed_on_one_screen(command: Command) -> None:
     ran = command("explain")
 
     assert ran.status == 0
-    for word in ("TEST_REGRESSION", "needs_human", "wall-clock", "branch-depth", "130"):
-        assert word in ran.out
+    assert len(ran.out.splitlines()) <= 25
+    for kind in KINDS:
+        assert f"  {kind}" in ran.out
+
+
+@pytest.mark.parametrize("topic", ["role", "roles", "Categories", "rules of the engine", "keys of a plan"])
+def test_a_topic_lists_its_words_with_what_they_mean(command: Command, topic: str) -> None:
+    ran = command("explain", topic)
+
+    assert ran.status == 0
+    assert len(ran.out.splitlines()) >= 6
+
+
+def test_recipes_and_keys_of_a_plan_are_explained(command: Command) -> None:
+    assert "runs     mypy ." in command("explain", "python-full").out
+    assert set(KINDS["recipe"]) == set(RECIPES)
+    key = " ".join(command("explain", "allowed_files").out.split())
+    assert "allowed_files key of a plan Globs of the files that it may change" in key
+    assert {*KINDS["key of a plan"]} >= {"items", "dependencies", "verify", "budget", "max_retries"}
 
 
 def test_an_unknown_word_is_answered_with_the_nearest(command: Command) -> None:
@@ -155,25 +172,20 @@ def plan(command: Command) -> Command:
 @pytest.mark.parametrize(
     ("todo", "said"),
     [
-        ("red", "red_branch_01 is open"),
-        ("red", "planner next plan.yaml --todo red"),
-        ("red_branch_01", "is a branch todo, made to repair red, at depth 1"),
+        ("red", "TEST_REGRESSION"),
         ("after", "blocked by red"),
-        ("after", "next Nothing of its own: repair what is in its way"),
-        ("later", "next It waits for asked."),
-        ("asked", "only the answer of a person is missing"),
-        ("fine", "is a unit of work, proved by 1 criterion"),
-        ("fine", "next Nothing: every criterion passed"),
-        ("phase", "is a parent: 0 of 1 todo of its sub-plan are done"),
+        ("later", "after asked"),
+        ("phase", "next planner next plan.yaml --todo phase"),
     ],
 )
-def test_a_todo_tells_what_it_is_how_it_stands_and_what_comes_next(
+def test_a_todo_tells_how_it_stands_and_which_command_tells_what_comes_next(
     plan: Command, todo: str, said: str
 ) -> None:
     ran = plan("explain", todo, "--plan", "plan.yaml")
 
     assert ran.status == 0
     assert said in " ".join(ran.out.split())
+    assert f"planner next plan.yaml --todo {todo}" in ran.out
 
 
 def test_a_word_that_is_also_a_todo_is_explained_as_both(plan: Command) -> None:
@@ -182,7 +194,7 @@ def test_a_word_that_is_also_a_todo_is_explained_as_both(plan: Command) -> None:
     ran = plan("explain", "coder", "--plan", "plan.yaml")
 
     assert "coder  role" in ran.out
-    assert "is       a unit of work" in ran.out
+    assert "next     planner next plan.yaml --todo coder" in ran.out
     assert ran.out.startswith("coder  role")
 
 

@@ -6,7 +6,8 @@ import io
 
 import pytest
 
-from planner.cli.screen import Screen, cells, counted, listed, moment, padded, write
+from planner.cli.screen import Screen, write
+from planner.text.display import cells, counted, listed, moment, padded, wrapped
 
 
 class Terminal(io.StringIO):
@@ -83,7 +84,7 @@ def test_a_clipped_text_fits_and_shows_that_it_was_cut() -> None:
 
 
 def test_a_word_that_is_too_long_stands_whole_on_a_line_of_its_own() -> None:
-    assert Screen(io.StringIO()).wrap("see tests/test_a_very_long_name.py now", 10) == [
+    assert wrapped("see tests/test_a_very_long_name.py now", 10) == [
         "see",
         "tests/test_a_very_long_name.py",
         "now",

@@ -447,9 +447,9 @@ def test_a_sub_plan_in_an_event_may_say_nothing_that_a_file_may_not(session: Any
 
 
 def test_every_rule_of_a_refusal_can_be_explained():
-    from planner.edges.explanations import load_explanations
+    from planner.cli.glossary import load_glossary
     from planner.engine import REFUSALS
 
-    known = load_explanations()
+    known = load_glossary()
 
     assert [rule for rule in REFUSALS if not known.find(rule)] == []

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.edges import lifecycle_page
 from planner.errors import IllegalTransition, RefusedEvent
 from planner.model.life import PlanState, TodoLife
 from planner.rules.lifecycle import PLAN_MOVES, PLAN_STEPS, TODO_MOVES, TODO_STEPS, plan_may, todo_may
+from tools import lifecycle_page
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -102,7 +102,7 @@ def test_no_transition_stands_twice_and_each_can_be_drawn() -> None:
 
 def test_the_page_of_the_life_cycles_is_current(tmp_path: Path) -> None:
     shipped = lifecycle_page.PAGE.read_text(encoding="utf-8")
-    assert shipped == lifecycle_page.text(), "run: python -m planner.edges.reference_pages"
+    assert shipped == lifecycle_page.text(), "run: python -m tools.reference_pages"
     lifecycle_page.write(tmp_path / "page.md")
     assert (tmp_path / "page.md").read_text(encoding="utf-8") == shipped
 

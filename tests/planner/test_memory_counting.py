@@ -8,18 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.memory.similarity import ALIKE, TextIndex, jaccard, ngrams, shape
-from planner.memory.tallies import (
+from planner.memory.memory import ALIKE
+from planner.memory.task_kinds import words_of
+from planner.memory.weighing import (
     DAILY,
     DAY_SECONDS,
     PASSED_ON,
     Belief,
     Counts,
     Experience,
-    Tally,
     believe,
+    count,
+    jaccard,
+    ngrams,
     surely_better,
-    together,
     weight,
 )
 
@@ -30,7 +32,6 @@ experiences = st.lists(
     max_size=12,
 )
 counts = st.builds(lambda total, share: Counts(total * share, total), st.floats(0, 50), st.floats(0, 1))
-words = st.text(st.sampled_from("abc_ABC019 é"), max_size=40)
 
 
 @given(grams, grams)
@@ -56,7 +57,7 @@ def test_similarity_is_the_share_of_what_is_common() -> None:
     ],
 )
 def test_only_the_words_of_a_text_are_compared(text: str, seen: str) -> None:
-    assert shape(text) == seen
+    assert " ".join(words_of(text)) == seen
 
 
 def test_trigrams_stay_within_words_so_that_their_order_does_not_count() -> None:
@@ -67,27 +68,6 @@ def test_trigrams_stay_within_words_so_that_their_order_does_not_count() -> None
 def test_words_of_one_stem_are_alike_and_others_are_not() -> None:
     assert jaccard(ngrams("fix compute_rsi"), ngrams("fix RSI computation")) > 0.5
     assert jaccard(ngrams("fix compute_rsi"), ngrams("write the manual")) < ALIKE
-
-
-@given(st.lists(words, max_size=12, unique=True), words)
-def test_the_index_finds_just_what_comparing_with_every_text_finds(texts: list[str], text: str) -> None:
-    shapes = [shape(each) for each in texts]
-    found = TextIndex.of(shapes).like(shape(text))
-
-    alike = {
-        place: likeness
-        for place, each in enumerate(texts)
-        if ngrams(each) and (likeness := jaccard(ngrams(text), ngrams(each))) >= ALIKE
-    }
-    assert dict(found) == pytest.approx(alike)
-    assert [likeness for _, likeness in found] == sorted((each for _, each in found), reverse=True)
-
-
-def test_no_more_texts_are_looked_at_than_asked_for() -> None:
-    index = TextIndex.of([f"fix rsi {word}" for word in ("aa", "bb", "cc", "dd")])
-
-    assert len(index.like("fix rsi", 2)) == 2
-    assert len(index.like("fix rsi")) == 4
 
 
 @given(moments, moments, moments)
@@ -107,29 +87,17 @@ def test_each_day_leaves_the_same_share() -> None:
 
 
 @given(experiences, moments)
-def test_a_tally_is_worth_the_sum_of_its_experiences(found: list[Experience], now: float) -> None:
-    worth = Tally.of(found).at(now)
+def test_experiences_are_worth_their_sum(found: list[Experience], now: float) -> None:
+    worth = count(found, now)
 
     each = [(experience.well, experience.worth * weight(experience.at, now)) for experience in found]
-    assert worth.all == pytest.approx(math.fsum(value for _, value in each))
-    assert worth.well == pytest.approx(math.fsum(value for well, value in each if well))
+    assert worth.all == pytest.approx(sum(value for _, value in each))
+    assert worth.well == pytest.approx(sum(value for well, value in each if well))
 
 
 @given(experiences, st.randoms(use_true_random=False))
 def test_the_order_of_experiences_changes_no_bit(found: list[Experience], random: st.random.Random) -> None:
-    shuffled = random.sample(found, len(found))
-
-    assert Tally.of(shuffled) == Tally.of(found)
-    assert together(Tally.of([each]).at(1e7) for each in shuffled) == together(
-        Tally.of([each]).at(1e7) for each in found
-    )
-
-
-def test_a_tally_counts_what_it_holds() -> None:
-    tally = Tally.of([Experience(0, True), Experience(5, False), Experience(5, True)])
-
-    assert (tally.number, tally.number_well) == (3, 2)
-    assert Tally.of(()).at(5) == Counts(0, 0)
+    assert count(random.sample(found, len(found)), 1e7) == count(found, 1e7)
 
 
 @given(st.lists(counts, max_size=5), st.integers(0, 4), st.floats(0.01, 5))

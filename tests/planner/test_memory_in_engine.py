@@ -8,13 +8,12 @@ from typing import Any
 from engine_telling import START, Told, todo
 
 from planner.engine import start, step
-from planner.memory import text_of
+from planner.memory import task_kind, text_of
 from planner.model.actions import Action, Implement, Verify
 from planner.model.events import Event, RunStarted, Verified, WorkFinished
 from planner.model.past import Correction, PastRecords, PastRepair, PastTodo
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Role
-from planner.rules.task_kinds import task_kind
 from planner.testing import sample_failure, simulate_failure, simulate_success
 
 PARSER, LEXER = todo("t1", title="Add a parser"), todo("t2", title="Add colours to the lexer")

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from planner.edges.fingerprint import MANIFESTS
-from planner.memory import repairs, routing, similarity, tallies, todos
-from planner.rules.task_kinds import TaskKind
+from planner.memory import TaskKind, memory, weighing
 
 PAGE = Path(__file__).parents[2] / "docs" / "memory.md"
 
@@ -29,17 +28,17 @@ def test_every_example_of_the_page_gives_what_is_shown() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        f"after each day {tallies.DAILY:.0%} of a weight are left".replace("%", " %"),
-        f"Jaccard similarity of {similarity.ALIKE} or more",
-        f"that they weigh {routing.ENOUGH} or more",
-        f"better by {100 * routing.MARGIN:.0f} points at least",
-        f"with a probability of {100 * routing.SURE:.0f} %",
+        f"after each day {weighing.DAILY:.0%} of a weight are left".replace("%", " %"),
+        f"Jaccard similarity of {memory.ALIKE} or more",
+        f"that they weigh {memory.ENOUGH} or more",
+        f"better by {100 * memory.MARGIN:.0f} points at least",
+        f"with a probability of {100 * memory.SURE:.0f} %",
         *(f"`{name}`" for name in MANIFESTS),
         *(f"`{kind}`" for kind in TaskKind),
-        *(f"`{recipe}`" for rows in todos.SHOWN_BY.values() for recipe, _ in rows),
+        *(f"`{recipe}`" for rows in memory.SHOWN_BY.values() for recipe, _ in rows),
         *(
             f"`{category}`"
-            for rows in todos.SHOWN_BY.values()
+            for rows in memory.SHOWN_BY.values()
             for _, shown in rows
             for category in sorted(shown)
         ),
@@ -50,8 +49,8 @@ def test_the_page_names_what_the_code_goes_by(said: str, words: str) -> None:
 
 
 def test_numbers_that_the_page_writes_in_words() -> None:
-    assert repairs.ELSEWHERE == 0.5
-    assert repairs.CORRECTED == 2
-    assert tallies.PASSED_ON == 3
-    assert tallies.UNKNOWN == (1, 2)
-    assert todos.WORTH_A_RECIPE == 0.25
+    assert memory.ELSEWHERE == 0.5
+    assert memory.CORRECTED == 2
+    assert weighing.PASSED_ON == 3
+    assert weighing.UNKNOWN == (1, 2)
+    assert memory.WORTH_A_RECIPE == 0.25

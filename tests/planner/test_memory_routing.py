@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_samples import (
     ELSEWHERE,
-    HERE,
     NOW,
     SLOW,
     TODAY,
@@ -24,11 +23,10 @@ from memory_samples import (
     todos,
 )
 
-from planner.memory import Memory, RoutingAdvice, SuccessRate
-from planner.memory.repairs import PastRepairs
-from planner.memory.routing import NOT_MEMORYS
+from planner.memory import Memory, RoutingAdvice
+from planner.memory.memory import NOT_MEMORYS
 from planner.model.outcome import Failure
-from planner.model.past import PastRecords, PastRepair
+from planner.model.past import PastRecords
 from planner.model.plan import Todo
 from planner.model.taxonomy import CATEGORIES, Category, Owner, Role
 
@@ -134,18 +132,19 @@ def test_other_repositories_count_less() -> None:
     assert not route(remembering(*elsewhere, *failed)).changed
     assert (
         route(remembering(*here, *failed)).confidence
-        > PastRepairs.of(PastRecords(fingerprint=HERE, repairs=(*elsewhere, *failed)))
-        .standings(SLOW.category, SLOW.signature, "fix_bug Fix the RSI", NOW)[Role.DEBUGGER]
+        > remembering(*elsewhere, *failed)
+        .standing(Role.DEBUGGER, SLOW.category, SLOW.signature, "fix_bug Fix the RSI", NOW)
         .belief.rate
     )
 
 
 def test_a_repair_that_took_several_attempts_is_worth_less() -> None:
     def rate(attempts: int) -> float:
-        held = [repair(Role.DEBUGGER, True, attempts=attempts), *[repair(Role.DEBUGGER, False)] * 2]
-        return remembering(*held).rates(NOW)[0].rate
+        held = [repair(Role.DEBUGGER, True, attempts=attempts)] if attempts else []
+        memory = remembering(*held, *[repair(Role.DEBUGGER, False)] * 2)
+        return memory.standing(Role.DEBUGGER, SLOW.category, None, "", NOW).belief.rate
 
-    assert rate(1) > rate(3) > remembering(*[repair(Role.DEBUGGER, False)] * 2).rates(NOW)[0].rate
+    assert rate(1) > rate(3) > rate(0)
 
 
 # -- corrections -------------------------------------------------------------------------------------
@@ -300,7 +299,6 @@ def test_the_order_of_records_changes_nothing(
     assert one.route(failure, about, Role.CODER, NOW) == other.route(failure, about, Role.CODER, NOW)
     assert one.order_bias(about, NOW) == other.order_bias(about, NOW)
     assert one.recipe(about, NOW) == other.recipe(about, NOW)
-    assert one.rates(NOW) == other.rates(NOW)
 
 
 @settings(max_examples=50)
@@ -312,30 +310,7 @@ def test_another_success_of_a_role_never_lowers_its_rate(
     more = held.model_copy(update={"repairs": (*held.repairs, won)})
 
     def standing(past: PastRecords) -> float:
-        found = PastRepairs.of(past).standings(failure.category, failure.signature, about.title, NOW)
-        return found[Role.CODER].belief.rate if found else 0.5
-
-    def rate(past: PastRecords) -> float:
-        return next((each.rate for each in Memory.of(past).rates(NOW) if each.name == "coder"), 0.5)
+        known = Memory.of(past).standing(Role.CODER, failure.category, failure.signature, about.title, NOW)
+        return known.belief.rate
 
     assert standing(more) >= standing(held) - 1e-9
-    assert rate(more) >= rate(held)
-
-
-# -- rates -------------------------------------------------------------------------------------------
-
-
-def test_rates_are_told_by_role_category_and_strategy() -> None:
-    held: list[PastRepair] = [
-        repair(Role.DEBUGGER, True, strategy="timeout-narrows"),
-        repair(Role.CODER, False, strategy="retry"),
-        repair(Role.CODER, True, fingerprint=ELSEWHERE),
-    ]
-
-    assert remembering(*held).rates(NOW) == (
-        SuccessRate("role", "coder", 0.4286, 1.5, 2, 1),
-        SuccessRate("role", "debugger", 0.6667, 1.0, 1, 1),
-        SuccessRate("category", "TEST_TIMEOUT", 0.5556, 2.5, 3, 2),
-        SuccessRate("strategy", "retry", 0.3333, 1.0, 1, 0),
-        SuccessRate("strategy", "timeout-narrows", 0.6667, 1.0, 1, 1),
-    )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_samples import todo
 
-from planner.rules.task_kinds import _KINDS, TaskKind, own_title, task_kind, words_of
+from planner.memory.task_kinds import TaskKind, own_title, task_kind, words_of
 
 PATCH = {"type": "PATCH", "target_file": "tests/test_auth.py", "hint": "Update expected value"}
 
@@ -71,14 +71,6 @@ def test_a_branch_is_of_the_kind_of_its_todo() -> None:
 
 def test_words_are_taken_apart_and_numbers_are_alike() -> None:
     assert words_of("computeRSI_of 3.14 v2 Größe") == ["compute", "rsi", "of", "0", "v", "0", "grösse"]
-
-
-def test_every_deed_alone_makes_a_kind() -> None:
-    deeds = {deed for deed, _ in _KINDS if deed is not None}
-
-    assert deeds == {"fix", "tidy", "speed", "change", "add"}
-    assert all((deed, None) in _KINDS for deed in deeds)
-    assert set(_KINDS.values()) | {TaskKind.OTHER} == set(TaskKind)
 
 
 @given(st.text(min_size=1, max_size=80), st.none() | st.text(max_size=80))

@@ -22,7 +22,6 @@ from memory_samples import (
 
 from planner.catalog import RECIPES
 from planner.memory import Advice, Memory, text_of
-from planner.memory import todos as todos_module
 from planner.model.outcome import Failure
 from planner.model.past import PastRecords, PastTodo
 from planner.model.plan import Todo
@@ -88,17 +87,6 @@ def test_the_answer_of_a_moment_is_not_that_of_another() -> None:
 
     assert biases == sorted(set(biases), reverse=True)
     assert biases == [memory.order_bias(about, NOW + day * 86_400) for day in range(20)]
-
-
-def test_what_was_found_is_kept_only_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(todos_module, "_LONGEST_CACHE", 3)
-    memory = remembering(past_todo("Add a parser", True))
-    titles = [f"Add a parser of {letter}" for letter in "abcdefg"]
-
-    first = [memory.order_bias(todo(title), NOW) for title in titles]
-
-    assert [memory.order_bias(todo(title), NOW) for title in titles] == first
-    assert len(memory._todos.near) <= 3
 
 
 def test_the_text_of_a_branch_is_that_of_its_todo() -> None:
@@ -217,7 +205,6 @@ memory = remembering(
     *[repair(role, fixed, 1.3) for role in Role for fixed in (True, False, True)],
 )
 print(memory.order_bias(todo("Add rsi entry parser"), NOW), memory.route(SLOW, todo(), Role.TESTER, NOW))
-print(memory.rates(NOW))
 """
 
 

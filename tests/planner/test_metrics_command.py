@@ -9,7 +9,7 @@ import pytest
 from planner_command import Command, with_test
 from run_stories import Story, todo, write_log
 
-from planner.cli.explain_story import elapsed
+from planner.cli.explain import elapsed
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_the_log_of_another_plan_is_refused(run: Command) -> None:
 
 
 def test_a_plan_alone_means_its_usual_log(run: Command) -> None:
-    assert run("metrics", "plan.yaml").status == 4
+    assert run("metrics", "plan.yaml").status == 2
     usual = run.folder / ".planverify" / "logs" / "p1.jsonl"
     usual.parent.mkdir(parents=True, exist_ok=True)
     (run.folder / "run.jsonl").rename(usual)
@@ -141,8 +141,8 @@ def test_the_review_of_a_run_tells_every_figure(run: Command) -> None:
     ran = run("explain", "plan.yaml", "--log", "run.jsonl", "--review")
 
     assert ran.status == 0
-    assert "- recovery-rate      No todo has failed a verification and come to an end" in ran.out
-    assert "✓ hierarchy-depth    Plans within plans go 1 deep" in ran.out
+    assert "- recovery-rate      todos that failed and were" in ran.out
+    assert "✓ hierarchy-depth    levels of plans within plans: 1 (goal: at most 3)" in ran.out
     assert "✗ verification-time" in ran.out
 
 
@@ -150,7 +150,7 @@ def test_the_run_of_another_plan_is_refused(run: Command) -> None:
     ran = run("explain", "plan.yaml", "--log", "other.jsonl")
 
     assert (ran.status, ran.out) == (4, "")
-    assert "this is a run of the plan 'p2', and plan.yaml is 'p1'" in ran.err
+    assert "other.jsonl: this is a run of the plan 'p2', not of 'p1'; leave the plan out" in ran.err
 
 
 def test_a_story_breaks_off_where_the_log_is_damaged(run: Command) -> None:
@@ -266,3 +266,10 @@ def test_times_are_told_from_the_beginning() -> None:
     assert elapsed(0) == "+0:00:00"
     assert elapsed(3_661.9) == "+1:01:01"
     assert elapsed(86_400 * 12 + 7_200) == "+12d 02:00:00"
+
+
+def test_a_run_that_is_named_alone_is_one_of_the_usual_plan(run: Command) -> None:
+    ran = run("explain", "--run", "r9")
+
+    assert (ran.status, ran.out) == (2, "")
+    assert "there is no log of a run of plan.yaml" in ran.err

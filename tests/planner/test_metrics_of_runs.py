@@ -13,9 +13,9 @@ from engine_simulating import Simulation
 from prometheus_client.parser import text_string_to_metric_families
 from run_stories import PAUSE, START, Kept, Story, todo, write_log
 
-from planner.edges import metrics as metrics_module
+from planner.cli import metrics as metrics_module
+from planner.cli.metrics import OTHER_PLANS, RunMetrics, exposition, label
 from planner.edges.log_lines import GENESIS, encode
-from planner.edges.metrics import OTHER_PLANS, RunMetrics, exposition, label
 from planner.edges.told_runs import is_log, run_of_log, run_of_store
 from planner.errors import LogError
 from planner.model.events import Decision, RunResumed, StopRequested
@@ -88,6 +88,8 @@ def test_a_run_is_counted_from_its_steps() -> None:
     story.is_done("t2")
 
     found = of(story.steps)
+    assert value(found, "tokens_total") == 150
+    assert value(found, "cycles_total") == 2, "as drivers told them"
     assert value(found, "runs", state="completed") == 1
     assert value(found, "branches_total") == 1
     assert value(found, "open_branches") == 0

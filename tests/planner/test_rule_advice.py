@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.edges.explanations import load_explanations
+from planner.cli.glossary import load_glossary
 from planner.edges.rule_advice import PAGE, advice_for, base_rule, page_of
 from pytest_planverify.diagnosis import RULES
 from pytest_planverify.diagnosis.learning import RULE as LEARNED
@@ -34,6 +34,6 @@ def test_a_rule_of_a_plugin_has_neither_advice_nor_page():
 
 
 def test_explanations_of_a_rule_hold_its_steps_and_its_page():
-    (entry,) = (each for each in load_explanations().find("disk-full") if "diagnosis" in each.kind)
+    (entry,) = (each for each in load_glossary().find("disk-full") if "diagnosis" in each.kind)
 
     assert (entry.steps, entry.page) == (advice_for("disk-full"), page_of("disk-full"))

@@ -59,7 +59,7 @@ def shown(*causes: Cause, width: int = 80, **how: Any) -> str:
 
 def test_one_broken_module_is_one_cause_with_1700_consequences() -> None:
     assert shown(SYNTAX, cause(2, "t3")) == dedent("""\
-        fix first 1  COMPILATION_ERROR  shop/tax.py:3  1,700 tests in 12 todos
+        fix first 1  COMPILATION_ERROR  shop/tax.py:3  1700 tests in 12 todos
                      SyntaxError: expected ':'
                      what rests on it could not be loaded, which hides whatever else is
                      wrong there

@@ -60,7 +60,7 @@ def test_the_line_of_a_parent_is_its_progress() -> None:
 
     assert "Phase 2: Buffer Management (2/3)" in line
     assert "! in progress  phase-2" in line
-    assert "    why    sub_plan is failed: p/a failed" in summary(*PHASES)
+    assert "    why    sub_plan failed: p/a failed" in summary(*PHASES)
     assert final_line(document(*PHASES))[0].startswith("4 done, 1 failed, 1 in progress in")
 
 

@@ -14,12 +14,11 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 
-from planner.memory import Memory, text_of
+from planner.memory import Memory, task_kind, text_of
 from planner.model.outcome import Failure
 from planner.model.past import PastRecords, PastRepair, PastTodo
 from planner.model.plan import Todo
 from planner.model.taxonomy import CATEGORIES, Category, Family, Role
-from planner.rules.task_kinds import task_kind
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 SPAN_DAYS = 60

@@ -24,13 +24,12 @@ from planner.edges.store.rows import (
     TodoClosed,
 )
 from planner.edges.store.times import moment_of
-from planner.memory.texts import text_of
+from planner.memory import task_kind, text_of
 from planner.model.actions import Halt, Implement, PublishPlan
 from planner.model.edits import AddBranch
 from planner.model.events import ApprovalGiven, Decision, QuestionAnswered, Verified, WorkFinished
 from planner.model.ids import qualified
 from planner.model.life import TodoLife
-from planner.rules.task_kinds import task_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

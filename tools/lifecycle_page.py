@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.edges.reference_tables import paragraph, rows
 from planner.model.life import PlanState, TodoLife
 from planner.rules.lifecycle import PLAN_STEPS, TODO_STEPS
+from tools.key_tables import paragraph, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,12 +15,10 @@ if TYPE_CHECKING:
 
     from planner.rules.lifecycle import PlanStep, TodoStep
 
-PAGE = Path(__file__).parents[2] / "docs" / "lifecycles.md"
+PAGE = Path(__file__).parents[1] / "docs" / "lifecycles.md"
 """Where the page is, in a checkout."""
 
-_NOTE = (
-    "<!-- Written by python -m planner.edges.reference_pages; whatever is changed here by hand is lost. -->"
-)
+_NOTE = "<!-- Written by python -m tools.reference_pages; whatever is changed here by hand is lost. -->"
 
 
 def text() -> str:

@@ -9,16 +9,16 @@ import pytest
 from engine_simulating import Simulation
 from run_stories import START, Kept, Story, todo
 
+from planner.cli.figures import REVIEW_FIGURES, Figures, Reviewed, RunCounter, review, spent
 from planner.model.edits import NarrowFiles
 from planner.model.events import Decision, PlanRevised, StopRequested, WorkStarted
 from planner.model.outcome import Check, Outcome
 from planner.model.taxonomy import Category, Role
 from planner.model.verdicts import CheckKind, Verdict
-from planner.rules.reviewing import REVIEW_FIGURES, Review, Tally, judge, overdue
 
 
-def figure(name: str, tally: Tally) -> Review:
-    (found,) = (each for each in judge(tally) if each.id == name)
+def figure(name: str, figures: Figures) -> Reviewed:
+    (found,) = (each for each in review(figures) if each.id == name)
     return found
 
 
@@ -49,41 +49,48 @@ def figure(name: str, tally: Tally) -> Review:
 def test_each_figure_turns_at_its_limit(
     name: str, counts: dict[str, Any], value: float | None, met: bool | None
 ) -> None:
-    found = figure(name, Tally(**counts))
+    found = figure(name, Figures(**counts))
 
     assert (found.figure, found.met) == (value if value is None else pytest.approx(value), met)
-    assert found.sentence.endswith(").")
-    assert "asked for is" in found.sentence
-    assert (found in overdue((found,))) is (met is False)
+    assert found.sentence.endswith(")")
+    assert "goal: " in found.sentence
 
 
 def test_every_figure_is_judged_and_explained() -> None:
-    assert [each.id for each in judge(Tally())] == list(REVIEW_FIGURES)
+    assert [each.id for each in review(Figures())] == list(REVIEW_FIGURES)
 
 
 def test_sentences_tell_the_counts_and_the_limit() -> None:
-    tally = Tally(recovered_todos=3, failed_todos=4, levels=2, done_while_red=1)
+    tally = Figures(
+        recovered_todos=3, failed_todos=4, levels=2, work_seconds=0.5, verification_seconds=0.0894
+    )
 
     assert figure("recovery-rate", tally).sentence == (
-        "3 of 4 todos that failed a verification were done without a person "
-        "(75 %; asked for is at least 50 %)."
+        "todos that failed and were done without a person: 3 of 4 (75 %; goal: at least 50 %)"
     )
     assert figure("hierarchy-depth", tally).sentence == (
-        "Plans within plans go 2 deep (asked for is at most 3)."
+        "levels of plans within plans: 2 (goal: at most 3)"
     )
     assert figure("human-overrides", tally).sentence == (
-        "No person has decided anything (asked for is at most 20 %)."
+        "decisions of people against the proposal: none yet (goal: at most 20 %)"
     )
+    assert "0.0894 of 0.5 (18 %" in figure("verification-time", tally).sentence
+
+
+def test_what_drivers_told_of_tokens_and_cycles_is_shown_and_else_left_out() -> None:
+    assert spent(Figures(tokens=12_000, cycles=1)) == "12,000 tokens and 1 cycle"
+    assert spent(Figures()) == ""
 
 
 def test_tallies_of_several_runs_add_up_and_keep_the_greatest_depth() -> None:
-    both = Tally(failures=2, work_seconds=1.5, levels=3) + Tally(failures=1, work_seconds=2.0, levels=1)
+    both = Figures(failures=2, work_seconds=1.5, levels=3)
+    both.add(Figures(failures=1, work_seconds=2.0, levels=1))
 
-    assert both == Tally(failures=3, work_seconds=3.5, levels=3)
+    assert both == Figures(failures=3, work_seconds=3.5, levels=3)
 
 
 def counts(story: Story) -> tuple[int, int, int, int]:
-    tally = story.tally
+    tally = story.figures
     return tally.failed_todos, tally.recovered_todos, tally.failures, tally.repaired_failures
 
 
@@ -163,7 +170,7 @@ def test_who_mends_the_environment_had_no_hand_in_the_repair() -> None:
     story.passes("t1")
 
     assert counts(story) == (1, 1, 1, 1)
-    assert (story.tally.decisions, story.tally.overrides) == (1, 0)
+    assert (story.figures.decisions, story.figures.overrides) == (1, 0)
 
 
 def test_a_failure_that_is_older_than_the_work_is_not_the_todos() -> None:
@@ -197,14 +204,14 @@ def test_what_persons_decide_is_counted_and_what_goes_against_the_engine() -> No
     start_of_t2 = next(action for action in story.all if getattr(action, "question_id", ""))
     story.is_red("t1")
     story.decides(Decision.APPROVE_SIMILAR, story.questions[0])
-    assert (story.tally.decisions, story.tally.overrides) == (1, 0)
+    assert (story.figures.decisions, story.figures.overrides) == (1, 0)
     story.decides(Decision.REJECT, start_of_t2)  # type: ignore[arg-type]
-    assert (story.tally.decisions, story.tally.overrides) == (2, 1)
+    assert (story.figures.decisions, story.figures.overrides) == (2, 1)
     edit = NarrowFiles(rule="r", because="b", todo_id="t1", allowed_files=("a.py",))
     story.tell(PlanRevised(at=START, edits=(edit,)))
-    assert (story.tally.decisions, story.tally.overrides) == (3, 2)
+    assert (story.figures.decisions, story.figures.overrides) == (3, 2)
     story.tell(StopRequested(at=START))
-    assert (story.tally.decisions, story.tally.overrides) == (4, 3)
+    assert (story.figures.decisions, story.figures.overrides) == (4, 3)
 
 
 @pytest.mark.parametrize(("answer", "overrides"), [("go_on", 1), ("stop", 1)])
@@ -213,7 +220,7 @@ def test_to_go_on_behind_a_limit_or_to_stop_there_is_an_override(answer: str, ov
     story.works(tokens=11)
     story.answers(answer, story.questions[0])
 
-    assert (story.tally.decisions, story.tally.overrides) == (1, overrides)
+    assert (story.figures.decisions, story.figures.overrides) == (1, overrides)
 
 
 def test_an_answer_to_a_question_of_the_plan_is_no_override() -> None:
@@ -222,14 +229,14 @@ def test_an_answer_to_a_question_of_the_plan_is_no_override() -> None:
     story.says(Verdict.NEEDS_HUMAN)
     story.answers("answered", story.questions[0])
 
-    assert (story.tally.decisions, story.tally.overrides) == (1, 0)
+    assert (story.figures.decisions, story.figures.overrides) == (1, 0)
 
 
-def test_time_is_taken_from_what_is_told_and_else_from_the_clock() -> None:
+def test_a_verification_takes_as_long_as_its_run_not_as_its_tests() -> None:
     story = Story(todo("t1"), todo("t2"))  # ten seconds pass before each event
     story.works("t1", duration_ms=4_000)
     story.passes("t1")
-    assert (story.tally.work_seconds, story.tally.verification_seconds) == (4.0, 10.0)
+    assert (story.figures.work_seconds, story.figures.verification_seconds) == (4.0, 10.0)
 
     story.tell(WorkStarted(at=START, todo_id="t2"))
     story.works("t2")  # ten seconds after it was begun, not thirty after it was asked for
@@ -237,18 +244,18 @@ def test_time_is_taken_from_what_is_told_and_else_from_the_clock() -> None:
         {"todo_id": "t2", "success": True, "tests_passed": True, "metrics": {"duration_ms": 2_500}}
     )
     story.outcome(outcome)
-    assert (story.tally.work_seconds, story.tally.verification_seconds) == (14.0, 12.5)
+    assert (story.figures.work_seconds, story.figures.verification_seconds) == (14.0, 20.0)
 
 
 def test_the_time_until_a_later_verification_is_no_time_of_verification() -> None:
     story = Story(todo("t1"), run={"environment_delay_seconds": 100})
     story.works("t1")
     story.fails("t1", Category.ENVIRONMENT_ERROR)
-    assert story.tally.verification_seconds == 10
+    assert story.figures.verification_seconds == 10
     story.now += timedelta(seconds=95)
     story.passes("t1")
 
-    assert story.tally.verification_seconds == 15
+    assert story.figures.verification_seconds == 15
 
 
 def conventional(todo_id: str, *, found: bool) -> Outcome:
@@ -276,16 +283,16 @@ def test_tests_that_are_missed_by_convention_are_counted_once_a_todo() -> None:
     story.works("t3")
     story.fails("t3", Category.TEST_NOT_FOUND)
 
-    assert (story.tally.conventional_todos, story.tally.missed_todos) == (2, 1)
+    assert (story.figures.conventional_todos, story.figures.missed_todos) == (2, 1)
 
 
 def test_depth_counts_the_plans_within_plans_that_were_loaded() -> None:
     story = Story(todo("p", sub_plan="p.yaml"))
-    assert story.tally.levels == 1
+    assert story.figures.levels == 1
     story.loads("p", todo("q", sub_plan="q.yaml"))
-    assert story.tally.levels == 2
+    assert story.figures.levels == 2
     story.loads("p/q", problems=("not there",))
-    assert story.tally.levels == 2
+    assert story.figures.levels == 2
 
 
 def test_a_role_that_is_a_person_repairs_as_a_person() -> None:
@@ -293,31 +300,52 @@ def test_a_role_that_is_a_person_repairs_as_a_person() -> None:
     story.is_red("t1")
 
     assert story.last[-1].role is Role.HUMAN  # type: ignore[union-attr]
-    assert story.tally.failed_todos == 1
+    assert story.figures.failed_todos == 1
 
 
 def test_done_todos_with_a_red_check_would_be_seen() -> None:
     """The engine lets none be done, so a step is shown in which one is."""
     from planner.model.events import Verified
-    from planner.rules.reviewing import Reviewing
 
     story = Story(todo("t1"))
     story.is_done("t1")
     red = Outcome.model_validate({"todo_id": "t1", "success": False, "tests_passed": False})
-    reviewing = Reviewing()
-    reviewing.see(Verified(at=START, outcome=red), (), None, story.state)
+    counter = RunCounter()
+    counter.see(Verified(at=START, outcome=red), (), None, story.state)
 
-    assert reviewing.tally(story.state).done_while_red == 1
+    assert counter.figures().done_while_red == 1
 
 
 def test_of_no_run_is_a_todo_done_while_red_and_every_share_is_one() -> None:
     for seed in range(40):
         kept = Kept()
         Simulation.begin(seed, kept).run()
-        tally = kept.tally
+        tally = kept.figures
         assert tally.done_while_red == 0, f"seed {seed}"
         assert tally.recovered_todos <= tally.failed_todos, f"seed {seed}"
         assert tally.repaired_failures <= tally.failures, f"seed {seed}"
         assert tally.overrides <= tally.decisions, f"seed {seed}"
         assert tally.missed_todos <= tally.conventional_todos, f"seed {seed}"
         assert tally.failed_todos <= tally.failures, f"seed {seed}"
+
+
+def test_todos_that_are_verified_together_share_the_time_of_their_run() -> None:
+    story = Story(todo("t1"), todo("t2"))
+    story.works("t1")
+    story.works("t2")
+    story.passes("t1")  # twenty seconds after it was asked for, ten after t2
+    story.passes("t2")
+
+    assert story.figures.verification_seconds == 30
+
+
+def test_tokens_and_cycles_are_counted_once_and_only_where_they_were_told() -> None:
+    story = Story(todo("t1"), todo("t2"))
+    cost = {"metrics": {"tokens_used": 300, "patch_cycles": 2}, "success": True, "tests_passed": True}
+    story.works("t1", tokens=1_000)
+    story.outcome(Outcome.model_validate({"todo_id": "t1", **cost}))
+    assert (story.figures.tokens, story.figures.cycles) == (1_000, 0), "the turn has told it already"
+    story.works("t2")
+    story.outcome(Outcome.model_validate({"todo_id": "t2", **cost}))
+
+    assert (story.figures.tokens, story.figures.cycles) == (1_300, 2)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import textwrap
-import tomllib
 from typing import TYPE_CHECKING, Any
 
-from planner.edges.explanations import FOLDER
-from planner.edges.json_schemas import schema
+from planner.planfile.schemas import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,12 +50,6 @@ _WORDS = {
 
 _ID_PATTERN = r"^[A-Za-z0-9_.\-]+$"
 _DATE_PATTERN = r"^\d{4}-\d{2}-\d{2}$"
-
-
-def meanings() -> dict[str, dict[str, str]]:
-    """What keys mean where the schemas do not say, by part and key."""
-    with (FOLDER / "keys.toml").open("rb") as file:
-        return tomllib.load(file)
 
 
 def rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:

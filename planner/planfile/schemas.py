@@ -1,7 +1,4 @@
-"""JSON Schemas of the files that the packages read and write, generated from the models.
-
-``python -m planner.edges.json_schemas`` writes them to ``planner/edges/schemas``.
-"""
+"""JSON Schemas of the files that the packages read and write, built from the models when asked for."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pydantic import TypeAdapter
 
-from planner.edges.schema_files import FOLDER, path_of, schema_text
 from planner.model.actions import Action
 from planner.model.answers import Answers
 from planner.model.base import Value
@@ -30,7 +26,6 @@ from planner.planfile.values import EXTENSION, SHORTHANDS, fields_of, spellings_
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MODELS: Mapping[str, tuple[Any, str]] = {
@@ -48,19 +43,14 @@ _MODELS: Mapping[str, tuple[Any, str]] = {
 
 
 def names() -> tuple[str, ...]:
-    """The names of all schemas."""
+    """Return the names of all schemas."""
     return tuple(_MODELS)
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The shipped schema of that name. Raises ``KeyError``, naming the known ones, for others."""
+    """Return the schema of that name. Raises ``KeyError``, naming the known ones, for others."""
     if name not in _MODELS:
         raise KeyError(f"there is no schema '{name}'; known are {', '.join(_MODELS)}")
-    return json.loads(schema_text(name))
-
-
-def generate(name: str) -> dict[str, Any]:
-    """The schema as the models have it now."""
     model, title = _MODELS[name]
     document = TypeAdapter[Any](model).json_schema(by_alias=True)
     definitions = cast("dict[str, dict[str, Any]]", document.get("$defs", {}))
@@ -77,16 +67,9 @@ def generate(name: str) -> dict[str, Any]:
     return {"$schema": _DIALECT, **document, "title": title}
 
 
-def render(name: str) -> str:
-    """The text of the file of a schema."""
-    return json.dumps(generate(name), indent=2, ensure_ascii=False) + "\n"
-
-
-def write(folder: Path = FOLDER) -> None:
-    """Write every schema."""
-    folder.mkdir(exist_ok=True)
-    for name in _MODELS:
-        (folder / path_of(name).name).write_text(render(name), encoding="utf-8")
+def schema_text(name: str) -> str:
+    """Return the schema of that name as it is printed."""
+    return json.dumps(schema(name), indent=2, ensure_ascii=False) + "\n"
 
 
 def _describe(part: dict[str, Any], model: type[Value]) -> None:
@@ -134,14 +117,10 @@ def _admit_spellings(part: dict[str, Any], model: type[Value]) -> None:
 
 
 def _models_of(annotation: Any) -> dict[type[Value], None]:
-    """A model and all models that it holds, or all that stand in an annotation."""
+    """Return a model and all models that it holds, or all that stand in an annotation."""
     if not (isinstance(annotation, type) and issubclass(annotation, Value)):
         return {model: None for part in get_args(annotation) for model in _models_of(part)}
     held = {annotation: None}
     for info in fields_of(annotation).values():
         held |= _models_of(info.annotation)
     return held
-
-
-if __name__ == "__main__":
-    write()

@@ -1,6 +1,6 @@
 """The pages of docs/reference, written from the schemas, the taxonomy and the tables of rules.
 
-``python -m planner.edges.reference_pages`` writes them, and the page of the life cycles, into the checkout
+``python -m tools.reference_pages`` writes them, and the page of the life cycles, into the checkout
 that it is run from.
 """
 
@@ -10,26 +10,24 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.edges import lifecycle_page
-from planner.edges.explanations import Explanation, load_explanations
-from planner.edges.reference_tables import KeyTables, cell, item, meanings, paragraph, rows
+from planner.cli.glossary import PLAN_KEY, Explanation, load_glossary, meanings
 from planner.edges.rule_advice import base_rule
+from tools import lifecycle_page
+from tools.key_tables import KeyTables, cell, item, paragraph, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 """Where the pages are, in a checkout."""
 
-_NOTE = (
-    "<!-- Written by python -m planner.edges.reference_pages; whatever is changed here by hand is lost. -->"
-)
+_NOTE = "<!-- Written by python -m tools.reference_pages; whatever is changed here by hand is lost. -->"
 
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 _DIAGNOSIS = "rule of the diagnosis"
 
-_OWN_PAGES = ("category", "exit status", _DIAGNOSIS)
+_OWN_PAGES = ("category", "exit status", PLAN_KEY, _DIAGNOSIS)
 """Kinds of words that have a page of their own."""
 
 _RULES = {
@@ -57,7 +55,7 @@ _RULES = {
 
 _RULE_COLUMNS: Mapping[str, Mapping[str, Callable[[Explanation], str]]] = {
     "rule of planner validate": {
-        "weighs": lambda each: _fact(each, "weighs"),
+        "severity": lambda each: _fact(each, "severity"),
         "why": lambda each: each.means,
         "fix": lambda each: each.do or "–",
     },
@@ -90,7 +88,7 @@ def write(folder: Path = FOLDER) -> None:
 
 
 def _of_kind(kind: str) -> list[Explanation]:
-    return [each for each in load_explanations().entries if each.kind == kind]
+    return [each for each in load_glossary().entries if each.kind == kind]
 
 
 def _categories() -> Iterator[str]:
@@ -175,10 +173,21 @@ def _words() -> Iterator[str]:
         "stands here. Of [failure categories](failure-categories.md), [rules](rules.md), [rules of the "
         "diagnosis](diagnosis-rules.md) and [exit statuses](exit-statuses.md) there are pages of their own."
     )
-    for kind in load_explanations().kinds():
+    for kind in load_glossary().kinds():
         if kind not in _RULES and kind not in _OWN_PAGES:
             yield f"\n## {kind[0].upper()}{kind[1:]}\n"
-            yield from _explained("word", _of_kind(kind))
+            yield from (_recipes() if kind == "recipe" else _explained("word", _of_kind(kind)))
+
+
+def _recipes() -> Iterator[str]:
+    yield paragraph("A todo that names a recipe as `verify` has each of its commands as a criterion.")
+    yield from rows(
+        ("recipe", "commands"),
+        (
+            (f"`{each.word}`", "; ".join(f"`{text}`" for _, text in each.facts))
+            for each in _of_kind("recipe")
+        ),
+    )
 
 
 def _exit_statuses() -> Iterator[str]:

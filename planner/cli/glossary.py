@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from planner import edges
 from planner.edges.rule_advice import advice_for, page_of
 from planner.model.taxonomy import CATEGORIES, Category
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-FOLDER = Path(__file__).parent / "data"
+FOLDER = Path(edges.__file__).parent / "data"
 """Where the data files are, in the package."""
 
 LEARNED = "learned"
 """What a diagnosis says of its rule where corrections have changed it."""
 
+PLAN_KEY = "key of a plan"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+
+class Explanation(NamedTuple):
     """What one word means."""
 
     word: str
@@ -44,38 +45,50 @@ class Explanation:
     """Where more is told, below the project's root."""
 
 
-@dataclass(frozen=True)
-class Explanations:
+class Glossary:
     """Everything that can be explained by its name."""
 
-    entries: tuple[Explanation, ...]
+    def __init__(self, entries: tuple[Explanation, ...]) -> None:
+        self.entries = entries
 
-    @cached_property
-    def _by_word(self) -> Mapping[str, tuple[Explanation, ...]]:
-        found: dict[str, tuple[Explanation, ...]] = {}
-        for entry in self.entries:
-            found[_folded(entry.word)] = (*found.get(_folded(entry.word), ()), entry)
-        return found
-
-    def find(self, word: str) -> tuple[Explanation, ...]:
-        """All that the word is a name of; case, ``-``, ``_`` and blanks do not matter."""
-        return self._by_word.get(_folded(word), ())
+    def find(self, word: str) -> list[Explanation]:
+        """Return all that the word is a name of; case, ``-``, ``_`` and blanks do not matter."""
+        return [each for each in self.entries if _folded(each.word) == _folded(word)]
 
     def words(self) -> tuple[str, ...]:
-        """Every name, once."""
-        return tuple(dict.fromkeys(entry.word for entry in self.entries))
+        """Return every name, once."""
+        return tuple(dict.fromkeys(each.word for each in self.entries))
 
     def kinds(self) -> Mapping[str, tuple[str, ...]]:
-        """The names by what they are names of."""
-        found: dict[str, tuple[str, ...]] = {}
-        for entry in self.entries:
-            found[entry.kind] = (*found.get(entry.kind, ()), entry.word)
-        return found
+        """Return the names by what they are names of."""
+        found: dict[str, dict[str, None]] = {}
+        for each in self.entries:
+            found.setdefault(each.kind, {})[each.word] = None
+        return {kind: tuple(words) for kind, words in found.items()}
+
+    def topic(self, word: str) -> str | None:
+        """Return the kind of names that a word means: ``role``, ``verdicts``, ``rules of the engine``."""
+        for kind in self.kinds():
+            first, blank, rest = kind.partition(" ")
+            plural = f"{first[:-1]}ies" if first.endswith("ry") else f"{first}s"
+            if _folded(word) in (_folded(kind), _folded(f"{plural}{blank}{rest}")):
+                return kind
+        return None
 
 
-def load_explanations() -> Explanations:
-    """Read all of them."""
-    return Explanations((*_categories(), *_words(), *_diagnosis_rules(), *_rules_of_the_planner()))
+@cache
+def load_glossary() -> Glossary:
+    """Read all of it."""
+    return Glossary(
+        (
+            *_categories(),
+            *_words(),
+            *_recipes(),
+            *_plan_keys(),
+            *_diagnosis_rules(),
+            *_rules_of_the_planner(),
+        )
+    )
 
 
 def _categories() -> Iterator[Explanation]:
@@ -112,6 +125,41 @@ def _words() -> Iterator[Explanation]:
             yield Explanation(word=word, kind=kind, means=text["means"], do=text.get("do"))
 
 
+def _recipes() -> Iterator[Explanation]:
+    from planner.catalog import RECIPES
+
+    for name, commands in RECIPES.items():
+        yield Explanation(
+            word=name,
+            kind="recipe",
+            means="A recipe: a todo that names it as verify has each of these commands as a criterion.",
+            facts=tuple(("runs", command) for command in commands),
+        )
+
+
+def _plan_keys() -> Iterator[Explanation]:
+    """Yield the keys of plans, as the schema and the file of meanings tell them."""
+    from planner.planfile.schemas import schema
+
+    document = schema("plan")
+    told = meanings()
+    for part, about in {"Plan": document, **document["$defs"]}.items():
+        shapes: list[dict[str, Any]] = [about, *about.get("anyOf", ())]
+        for key, shape in (
+            (key, shape) for each in shapes for key, shape in each.get("properties", {}).items()
+        ):
+            said = shape.get("description") or told.get(part, {}).get(key)
+            if said is not None:
+                means = " ".join(said.partition("\n\n")[0].split())
+                yield Explanation(
+                    word=key,
+                    kind=PLAN_KEY,
+                    means=means,
+                    facts=(("of", part),),
+                    page=f"docs/reference/plan-keys.md#{part.lower()}",
+                )
+
+
 def _diagnosis_rules() -> Iterator[Explanation]:
     text = (FOLDER / "diagnosis_rules.json").read_text(encoding="utf-8")
     for rule in json.loads(text)["rules"]:
@@ -142,29 +190,33 @@ def _diagnosis_rules() -> Iterator[Explanation]:
 
 
 def _rules_of_the_planner() -> Iterator[Explanation]:
+    from planner.cli.figures import REVIEW_FIGURES
     from planner.engine import ENGINE_RULES, REFUSALS
-    from planner.rules.reviewing import REVIEW_FIGURES
     from planner.rules.revision import REVISION_RULES
     from planner.rules.validation import VALIDATION_RULES
 
-    for name, sentence in REVISION_RULES.items():
-        yield Explanation(word=name, kind="rule of the revision", means=sentence)
-    for name, sentence in ENGINE_RULES.items():
-        if name not in REVISION_RULES:
-            yield Explanation(word=name, kind="rule of the engine", means=sentence)
-    for name, sentence in REFUSALS.items():
-        if name not in ENGINE_RULES:
-            yield Explanation(word=name, kind="rule of a refusal", means=sentence)
-    for name, sentence in REVIEW_FIGURES.items():
-        yield Explanation(word=name, kind="figure of the review", means=sentence)
+    seen: set[str] = set()
+    for kind, table in (
+        ("rule of the revision", REVISION_RULES),
+        ("rule of the engine", ENGINE_RULES),
+        ("rule of a refusal", REFUSALS),
+        ("figure of the review", REVIEW_FIGURES),
+    ):
+        yield from (Explanation(name, kind, means) for name, means in table.items() if name not in seen)
+        seen |= table.keys()
     for name, rule in VALIDATION_RULES.items():
         yield Explanation(
             word=name,
             kind="rule of planner validate",
             means=rule.why,
-            facts=(("weighs", rule.severity.value),),
+            facts=(("severity", rule.severity.value),),
             do=rule.fix,
         )
+
+
+def meanings() -> dict[str, dict[str, str]]:
+    """Return what keys mean where the schemas do not say, by part and key."""
+    return _toml("keys.toml")
 
 
 def _toml(name: str) -> dict[str, Any]:

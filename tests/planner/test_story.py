@@ -9,6 +9,22 @@ from engine_simulating import Simulation
 from pydantic import TypeAdapter
 from run_stories import START, Kept, Story, texts, todo
 
+from planner.cli import words
+from planner.cli.figures import verdict_of
+from planner.cli.story import (
+    _LIVES,
+    _PLANS,
+    EVERYBODY,
+    SENTENCES,
+    blockers,
+    named,
+    quoted,
+    run_stands,
+    sentence,
+    tell,
+    tell_one,
+    todo_stands,
+)
 from planner.engine import start
 from planner.model.actions import Action, Finish, Notify, Verify
 from planner.model.edits import Edit, NarrowFiles
@@ -31,14 +47,6 @@ from planner.model.outcome import Check, Failure, Outcome
 from planner.model.plan import Plan
 from planner.model.taxonomy import Category, Role
 from planner.model.verdicts import CheckKind, TodoState, Verdict
-from planner.rules.edit_phrases import edit_phrase
-from planner.rules.run_view import said
-from planner.rules.telling import EVERYBODY, tell
-from planner.rules.telling.of_actions import ACTION_ROWS, tell_action
-from planner.rules.telling.of_events import EVENT_ROWS, tell_event
-from planner.rules.telling.of_moves import blockers
-from planner.rules.telling.sentences import listed, quoted, sentence
-from planner.rules.telling.standing import _PLANS, _SHORT, _TODOS
 
 if TYPE_CHECKING:
     from planner.edges.run_log import Taken
@@ -50,15 +58,19 @@ _STEP = {"id": "s1", "title": "Step"}
 _BRANCH = {"id": "t1_branch_01", "title": "Repair", "parent_id": "t1"}
 
 
+def one(thing: Any, state: Any) -> Any:
+    (told,) = tell_one(thing, None, state)
+    return told
+
+
 def kinds(union: Any) -> set[Any]:
     """The types of a union with a discriminator."""
     return set(get_args(get_args(union)[0]))
 
 
 def test_every_event_every_action_and_every_life_has_its_row() -> None:
-    assert set(EVENT_ROWS) == kinds(Event)
-    assert set(ACTION_ROWS) == kinds(Action)
-    assert set(_TODOS) == set(_SHORT) == set(TodoLife)
+    assert set(SENTENCES) == kinds(Event) | kinds(Action)
+    assert set(_LIVES) == set(TodoLife)
     assert set(_PLANS) == set(PlanState)
 
 
@@ -86,7 +98,7 @@ def _is_told_in_full(taken: Taken) -> None:
     event = taken.event
     if isinstance(event, Verified):  # it is told as what the engine makes of it
         life = taken.after.records[event.outcome.todo_id].life
-        assert (said(event.outcome)[0] is Verdict.PASSED) is (life is TodoLife.DONE)
+        assert (verdict_of(event.outcome)[0] is Verdict.PASSED) is (life is TodoLife.DONE)
     if taken.before is None:
         return
     about = {name for each in told for name in each.about}
@@ -98,14 +110,12 @@ def _is_told_in_full(taken: Taken) -> None:
             narrowed = " ".join(each.text for each in tell(*taken, name))
             assert name in narrowed, f"{name}: {narrowed!r}"
     for name in list(taken.after.records)[:3]:
-        family = {name, *EVERYBODY, *taken.after.records[name].branches}
+        family = {name, EVERYBODY, *taken.after.records[name].branches}
         for each in tell(*taken, name):
             assert not family.isdisjoint(each.about), each.text
 
 
 def _stands(last: Taken) -> None:
-    from planner.rules.telling import run_stands, todo_stands
-
     assert list(run_stands(last.after))
     for name in last.after.records:
         assert next(iter(todo_stands(last.after, name))).text.startswith(name)
@@ -142,7 +152,7 @@ def test_a_repair_is_told_from_the_question_to_the_freed_todos() -> None:
     told = story.told()
     assert "Nothing goes on until a person has answered." in told
     assert any(
-        each.startswith("The human hears by planner.review_required: 'its criteria do not hold")
+        each.startswith("The human is told by planner.review_required: 'its criteria do not hold")
         for each in told
     )
     assert any(
@@ -163,7 +173,7 @@ def test_a_repair_is_told_from_the_question_to_the_freed_todos() -> None:
     assert told[2].startswith("The debugger is to work on the branch t1_branch_01 of t1 (attempt 1 of 3)")
     assert story.stands("t1") == [
         "t1 is red (TEST_REGRESSION), and waits for its repair in t1_branch_01.",
-        "The branch t1_branch_01 is worked on, with 0 of 3 failed attempts.",
+        "The branch t1_branch_01 is worked on; attempts that failed: 0 of 3.",
     ]
     assert story.stands("t2") == ["t2 is blocked by t1."]
     assert story.stands()[1:] == [
@@ -233,9 +243,9 @@ def test_what_fails_for_good_leaves_out_what_depends_on_it() -> None:
     ("event", "begins"),
     [
         (WorkStarted(at=START, todo_id="t1"), "Work on t1 has begun."),
-        (BudgetSpent(at=START, tokens=5, todo_id="t1"), "Beside the turns of work, 5 tokens went on t1."),
-        (BudgetSpent(at=START, new_files=1), "Beside the turns of work, 1 new file went."),
-        (RunResumed(at=START), "The driver has begun anew, and is asked again for what is outstanding."),
+        (BudgetSpent(at=START, tokens=5, todo_id="t1"), "Used beside the turns of work: 5 tokens (on t1)."),
+        (BudgetSpent(at=START, new_files=1), "Used beside the turns of work: 1 new file."),
+        (RunResumed(at=START), "The driver started again, and is asked again for what is outstanding."),
         (StopRequested(at=START), "A person wants everything to stop."),
         (
             PlanRevised(
@@ -269,7 +279,7 @@ def test_time_that_passes_a_limit_is_told_by_what_comes_of_it() -> None:
     story = Story(todo("t1", timeout_seconds=60, max_retries=1))
     story.waits(61)
 
-    assert story.told()[0].startswith("What is under way on t1 is to be stopped, because")
+    assert story.told()[0].startswith("The work under way on t1 is to be stopped, because")
 
 
 def test_work_that_does_not_fit_together_is_told() -> None:
@@ -280,7 +290,7 @@ def test_work_that_does_not_fit_together_is_told() -> None:
 
     assert story.told() == [
         "The work on t1 and t2 does not fit together (a.py).",
-        "What is under way on t2 is to be stopped, because its work does not fit that of t1 (a.py). "
+        "The work under way on t2 is to be stopped, because its work does not fit that of t1 (a.py). "
         "[conflict-is-done-anew]",
     ]
     story.passes("t1")
@@ -305,7 +315,7 @@ def test_a_sub_plan_that_cannot_be_had_is_told() -> None:
     story = Story(todo("phase", sub_plan="sub.yaml"))
     story.loads("phase", problems=("there is no such file",))
 
-    assert story.told()[0] == "The sub-plan of phase cannot be had: there is no such file."
+    assert story.told()[0] == "The sub-plan of phase cannot be loaded: there is no such file."
 
 
 def test_a_plan_that_is_unfit_is_told_with_its_first_problem() -> None:
@@ -315,7 +325,7 @@ def test_a_plan_that_is_unfit_is_told_with_its_first_problem() -> None:
 
     told = texts(tell(event, actions, None, state))
     assert told[0] == (
-        "The plan p1 (plan.yaml) was submitted, with 1 todo; it is not fit to be carried out (2 problems, "
+        "The plan p1 (plan.yaml) was submitted, with 1 todo; it cannot be carried out (2 problems, "
         "the first: no tests)."
     )
     assert told[1].startswith("The plan is rejected, because")
@@ -323,8 +333,6 @@ def test_a_plan_that_is_unfit_is_told_with_its_first_problem() -> None:
 
 def test_a_plan_that_was_not_started_waits_for_that() -> None:
     state, _ = start(PlanSubmitted(at=START, plan=Plan(todo_list_id="p1", items=(todo("t1"),)), digest="d"))
-    from planner.rules.telling import run_stands, todo_stands
-
     assert texts(run_stands(state)) == [
         "The plan is ready, and waits for the run to be started.",
         "Of 1 todo, 1 is not begun.",
@@ -389,14 +397,14 @@ def check(check_id: str, verdict: Verdict, **fields: Any) -> Check:
         (
             outcome(success=True, checks=(check("tests[0]", Verdict.FAILED),)),
             Verdict.INCONCLUSIVE,
-            "what was said contradicts itself",
+            "the outcome contradicts itself",
         ),
         (
             outcome(checks=(check("tests[0]", Verdict.FAILED),)),
             Verdict.FAILED,
-            "tests[0] failed, and nothing tells more",
+            "tests[0] failed, and no failure is described",
         ),
-        (outcome(), Verdict.FAILED, "it does not hold, and nothing tells more"),
+        (outcome(), Verdict.FAILED, "it does not hold, and no failure is described"),
         (
             outcome(
                 state=TodoState.TESTING, checks=(check("m[0]", Verdict.NEEDS_HUMAN, title="Is it fine?"),)
@@ -445,10 +453,9 @@ def check(check_id: str, verdict: Verdict, **fields: Any) -> Check:
 )
 def test_a_verification_is_told_by_what_it_found(found: Outcome, verdict: Verdict, words: str) -> None:
     story = Story(todo("t1"))
-    told = tell_event(Verified(at=START, outcome=found), story.state, story.state)
+    (told,) = tell_one(Verified(at=START, outcome=found), story.state, story.state)
 
-    assert said(found)[0] is verdict
-    assert told is not None
+    assert verdict_of(found)[0] is verdict
     assert told.text == f"t1 was verified: {words}" + ("" if words.endswith("?") else ".")
 
 
@@ -508,7 +515,7 @@ def test_a_proposed_edit_is_told_with_the_question() -> None:
         question="may it?", options=("approve",), edits=(edit,),
     )  # fmt: skip
 
-    assert tell_action(ask, None, state).with_rule == (
+    assert one(ask, state).with_rule == (
         "A person is asked whether the plan may be changed (q): let t1 change only nothing. [r]"
     )
 
@@ -522,13 +529,13 @@ def test_the_reason_of_an_action_ends_its_sentence_unless_it_says_it_already() -
         rule="r", because="so.", todo_ids=("t1",), isolate=True, not_before="2026-01-01T10:00:30Z"
     )
 
-    assert tell_action(heard, None, state).text == "The human hears by planner.alert: 'too many: 4'."
-    assert tell_action(later, None, state).text == (
+    assert one(heard, state).text == "The human is told by planner.alert: 'too many: 4'."
+    assert one(later, state).text == (
         "t1 is to be verified, each command in a process of its own, not before 2026-01-01T10:00:30Z, "
         "because so."
     )
-    ended = tell_action(Finish(rule="all-done", because="", result="completed"), None, state)
-    assert (ended.text, ended.about) == ("The plan is completed.", EVERYBODY)
+    ended = one(Finish(rule="all-done", because="", result="completed"), state)
+    assert (ended.text, ended.about) == ("The plan is completed.", (EVERYBODY,))
 
 
 def test_many_questions_are_counted() -> None:
@@ -545,10 +552,10 @@ def test_as_many_questions_as_are_shown_leave_none_to_count() -> None:
 
 
 def test_phrases() -> None:
-    assert listed([]) == ""
-    assert listed(["a"]) == "a"
-    assert listed(["a", "b", "c"]) == "a, b and c"
-    assert listed(map(str, range(10))) == "0, 1, 2, 3, 4, 5, 6, 7 and 2 more"
+    assert named([]) == ""
+    assert named(["a"]) == "a"
+    assert named(["a", "b", "c"]) == "a, b and c"
+    assert named(map(str, range(10))) == "0, 1, 2, 3, 4, 5, 6, 7 and 2 more"
     assert quoted("x" * 300) == "x" * 198 + " …"
     assert sentence("y" * 2_000).text.endswith("y …")
     assert sentence("y" * 1_500).text == "y" * 1_500 + "."
@@ -586,7 +593,7 @@ def test_phrases() -> None:
 def test_every_edit_has_a_phrase(edit: dict[str, Any], phrase: str) -> None:
     given = {"rule": "r", "because": "b", "todo_id": "t1", **edit}
 
-    assert edit_phrase(TypeAdapter[Edit](Edit).validate_python(given)) == phrase
+    assert words.edit(TypeAdapter[Edit](Edit).validate_python(given)) == phrase
 
 
 def test_the_table_of_phrases_has_every_edit() -> None:
@@ -595,3 +602,13 @@ def test_the_table_of_phrases_has_every_edit() -> None:
     assert {each[0]["edit"] for each in marked.args[1]} == {
         kind.model_fields["edit"].default for kind in kinds(Edit)
     }
+
+
+def test_more_attempts_than_the_plan_allows_are_counted_alone() -> None:
+    story = Story(todo("t1", max_debug_attempts=3))
+    story.is_red("t1")
+    branch = story.state.records["t1_branch_01"]._replace(attempts=8)
+    state = story.state._replace(records={**story.state.records, "t1_branch_01": branch})
+
+    (_, said) = texts(todo_stands(state, "t1"))
+    assert said == "The branch t1_branch_01 is worked on; attempts that failed: 8."
