@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from planner.model.outcome import OutcomeDocument
-    from planner.model.plan import NegativeControl, Todo
+    from planner.model.plan import NegativeControl, Todo, ToolSpec
     from planner.planfile.tree import FlatPlan
     from planner.rules.criteria import Criterion
 
@@ -231,7 +231,7 @@ def _try(control: NegativeControl, flat: FlatPlan) -> _Tried:
     """Break a copy of the tree, and verify the plan in it."""
     root = flat.loaded.root
     with copy_as_is(root) as tree:
-        fault = _apply(control, root, tree)
+        fault = _apply(control, flat, tree)
         if fault is not None:
             return _Tried(fault=fault)
         plan = counterpart(flat.loaded.path, tree, root)
@@ -241,14 +241,15 @@ def _try(control: NegativeControl, flat: FlatPlan) -> _Tried:
         return _Tried(document=verified.document)
 
 
-def _apply(control: NegativeControl, root: Path, tree: Path) -> str | None:
+def _apply(control: NegativeControl, flat: FlatPlan, tree: Path) -> str | None:
     """Why the control cannot be applied; nothing if it was."""
-    before = _stamps(tree)
+    before, root = _stamps(tree), flat.loaded.root
     if control.patch is not None:
         fault = _apply_patch(root / control.patch, tree)
     else:
         assert control.cmd is not None
-        fault = _run(control.cmd, tree, environment_for(tree, root))
+        tools = {spec.name: spec for part in reversed(flat.parts) for spec in part.tools}
+        fault = _run(control.cmd, tuple(tools.values()), tree, environment_for(tree, root))
     if fault is None and _stamps(tree) == before:
         return f"{_named(control)} changes no file, so it breaks nothing"
     return fault
@@ -288,11 +289,11 @@ def _apply_patch(patch: Path, tree: Path) -> str | None:
     return None
 
 
-def _run(cmd: str, tree: Path, env: dict[str, str]) -> str | None:
+def _run(cmd: str, tools: tuple[ToolSpec, ...], tree: Path, env: dict[str, str]) -> str | None:
     from pytest_planverify.checks.command import run_command
 
     try:
-        command = parse_command(cmd)
+        command = parse_command(cmd, tools)
     except CommandSyntaxError as error:
         return f"{error.problem}; {error.remedy}"
     result = run_command(command, tree, _CONTROL_SECONDS, env={**os.environ, **env}, check_id="control")

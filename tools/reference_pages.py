@@ -10,6 +10,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.catalog import TOOLS, Purpose
+from planner.catalog.output import output_table
+from planner.catalog.tools import LAUNCHERS, REFUSED_PROGRAMS
 from planner.cli.glossary import PLAN_KEY, Explanation, load_glossary, meanings
 from planner.edges.rule_advice import base_rule
 from tools import lifecycle_page
@@ -74,6 +77,7 @@ def pages() -> dict[str, str]:
         "diagnosis-rules.md": "\n".join(_diagnosis_rules()),
         "words.md": "\n".join(_words()),
         "exit-statuses.md": "\n".join(_exit_statuses()),
+        "tools.md": "\n".join(_tools()),
     }
     return {
         name: f"{_NOTE}\n\n{_BLANK_LINES.sub(chr(10) * 2, body.strip())}\n" for name, body in bodies.items()
@@ -198,6 +202,58 @@ def _exit_statuses() -> Iterator[str]:
         "with [its options](../planner-commands.md#planner-next)."
     )
     yield from _explained("status", _of_kind("exit status"))
+
+
+_KINDS_OF_TOOLS = {
+    Purpose.TEST: "Tests",
+    Purpose.LINT: "Linters and formatters",
+    Purpose.TYPE_CHECK: "Type checkers",
+    Purpose.BUILD: "Builds",
+    Purpose.VALIDATE: "Validation",
+}
+
+
+def _tools() -> Iterator[str]:
+    yield "# Tools\n"
+    yield paragraph(
+        "The programs that a command may run besides pytest, by what they are for. What is not here, "
+        "[a plan may name](../plan-reference.md#tools-of-a-plan). *Read*: complaints in the tool's own "
+        "manner are told with file and line; of others, lines such as `FILE:LINE: MESSAGE`. *Vacuous*: "
+        "success on nothing, no file or no test, is recognized and fails. *Needed*: one of these options "
+        "has to be there. *Refused*: success proves nothing under it, or it rewrites the work."
+    )
+    formats = output_table()["formats"]
+    for purpose, heading in _KINDS_OF_TOOLS.items():
+        yield f"\n## {heading}\n"
+        yield from rows(
+            ("tool", "read", "vacuous", "needed", "refused"),
+            (
+                (
+                    ", ".join(f"`{tool.name} {each}`" for each in tool.subcommands) or f"`{tool.name}`",
+                    "yes" if tool.output in formats else "–",
+                    "yes" if formats.get(tool.output, {}).keys() & {"hollow", "runs"} else "–",
+                    "; ".join(", ".join(f"`{each}`" for each in group) for group in tool.needs) or "–",
+                    ", ".join(f"`{each}`" for each in tool.refused) or "–",
+                )
+                for tool in TOOLS
+                if tool.purpose is purpose
+            ),
+        )
+    yield "\n## Launchers\n"
+    yield paragraph(
+        "These start a tool of this page, or one that the plan names; it is judged as if it stood alone: "
+        + ", ".join(f"`{' '.join((each.program, *each.subcommands))}`" for each in LAUNCHERS)
+        + "."
+    )
+    yield "\n## Refused programs\n"
+    yield paragraph("Neither a command nor the tools of a plan may name these.")
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for program, reason in REFUSED_PROGRAMS.items():
+        reasons.setdefault(reason, []).append(f"`{program}`")
+    yield from rows(
+        ("programs", "why", "instead"),
+        ((", ".join(those), f"{those[0]} {why}", instead) for (why, instead), those in reasons.items()),
+    )
 
 
 def _explained(head: str, entries: Iterable[Explanation]) -> Iterator[str]:

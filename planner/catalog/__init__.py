@@ -1,11 +1,8 @@
-"""The tool catalog: which commands a plan may run, and how to take them apart.
-
-How to read what a tool prints stands in :mod:`.findings` and :mod:`.vacuity`, imported by who needs them.
-"""
+"""The tool catalog: which commands a plan may run, how to take them apart, and how to read their output."""
 
 from __future__ import annotations
 
-from planner.catalog.commands import Command, parse_command
+from planner.catalog.commands import Command, fault_of_tool, parse_command
 from planner.catalog.pytest_arguments import PytestInvocation
 from planner.catalog.tools import RECIPES, TOOLS, Purpose, Tool
 
@@ -16,5 +13,6 @@ __all__ = [
     "Purpose",
     "PytestInvocation",
     "Tool",
+    "fault_of_tool",
     "parse_command",
 ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 import sys
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -13,22 +15,26 @@ from typing import TYPE_CHECKING, NoReturn
 from planner.catalog.pytest_arguments import PytestInvocation, parse_pytest_arguments
 from planner.catalog.splitting import Word, split_words
 from planner.catalog.tools import (
-    HELP_OPTIONS,
+    CHANGING,
     LAUNCHERS,
-    NO_HELP_SHORT,
     PYTEST,
     PYTHON_SCRIPT,
     RECIPES,
+    REFUSED_MODULES,
     REFUSED_PROGRAMS,
-    TARGET_PURPOSES,
     TOOLS,
     Launcher,
+    Purpose,
     Tool,
+    purpose_of_target,
+    tool_of_plan,
 )
 from planner.errors import CommandSyntaxError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
+
+    from planner.model.plan import ToolSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +46,18 @@ class Command:
     env: tuple[tuple[str, str], ...]
     """The ``NAME=value`` words in front."""
     argv: tuple[str, ...]
-    """Without them."""
+    """Without them; the name of one of the plan's own tools stands for that tool's words."""
     tool: Tool
     pytest: PytestInvocation | None = None
     """Set where the command runs pytest."""
 
 
 @lru_cache(maxsize=4096)
-def parse_command(cmd: str) -> Command:
-    """Understand a command. Raises :class:`CommandSyntaxError` for all that is not allowed."""
+def parse_command(cmd: str, tools: tuple[ToolSpec, ...] = ()) -> Command:
+    """Understand a command of a plan that names these ``tools`` beside the catalog.
+
+    Raises :class:`CommandSyntaxError` for all that is not allowed.
+    """
     words = split_words(cmd)
     env = _variables(words)
     argv = tuple(word.value for word in words[len(env) :])
@@ -56,15 +65,32 @@ def parse_command(cmd: str) -> Command:
         _refuse("the command names no program", "write the command that must succeed")
     if argv[0] in RECIPES:
         _refuse(f"{argv[0]} is a recipe, not a command", f"write it alone: verify: {argv[0]}")
-    found = _find(argv)
-    tool, rest = found.tool, argv[found.length :]
-    if tool is not PYTEST:
+    found = _find(argv, {spec.name: tool_of_plan(spec) for spec in tools})
+    tool, argv, rest = found.tool, found.argv, found.argv[found.length :]
+    invocation = None
+    if tool is PYTEST:
+        invocation = parse_pytest_arguments(
+            argv[: found.length], rest, foreign=found.foreign, as_module=found.as_module
+        )
+    else:
         _refuse_hollow(tool, rest)
-        return Command(text=cmd, env=env, argv=argv, tool=_for_target(tool, rest))
-    invocation = parse_pytest_arguments(
-        argv[: found.length], rest, foreign=found.foreign, as_module=found.as_module
-    )
-    return Command(text=cmd, env=env, argv=argv, tool=tool, pytest=invocation)
+    return Command(text=cmd, env=env, argv=argv, tool=_for_target(tool, rest), pytest=invocation)
+
+
+def fault_of_tool(spec: ToolSpec) -> str | None:
+    """Return why a plan may not name this tool, and the remedy; ``None`` where it may.
+
+    No shell and no other program of the refused kinds, and no words that the catalog refuses.
+    """
+    if spec.name in _PROGRAMS and spec.argv[:1] not in ((), (spec.name,)):
+        return f"{spec.name} is a program of the catalog, and means that; give the tool another name"
+    try:
+        if "/" in "".join(spec.argv[:1]):
+            _refuse_outside(spec.argv[0])
+        parse_command(shlex.join(spec.argv or (spec.name,)), (spec,))
+    except CommandSyntaxError as error:
+        return str(error)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,34 +98,22 @@ class _Found:
     """Which tool a command starts, and how many words it takes to say so."""
 
     tool: Tool
+    argv: tuple[str, ...]
     length: int
     foreign: bool = False
     as_module: bool = False
 
 
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
-_FORBIDDEN_VARIABLES = frozenset(
-    {
-        "PATH",
-        "LD_PRELOAD",
-        "LD_AUDIT",
-        "DYLD_INSERT_LIBRARIES",
-        "PYTHONHOME",
-        "PYTHONSTARTUP",
-        "BASH_ENV",
-        "MAKEFLAGS",
-    }
+_FORBIDDEN_VARIABLES = re.compile(
+    "PATH|LD_PRELOAD|LD_AUDIT|DYLD_INSERT_LIBRARIES|PYTHONHOME|PYTHONSTARTUP|BASH_ENV|MAKEFLAGS"
 )
 _PYTHON = re.compile(r"python(?:3(?:\.\d+)?)?t?|py")
-_OWN_PYTHONS = frozenset({"python", "python3"})
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-_PYTHON_VALUED = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 _PYTHON_FLAGS = re.compile(r"-(?:[bBdEIOPqRsSuvx]+|3(?:\.\d+)?|[WX].+)")
-_REFUSED_MODULES: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(("pip", "venv", "ensurepip", "virtualenv", "pipx"), REFUSED_PROGRAMS["pip"]),
-    **dict.fromkeys(("pdb", "code", "idlelib"), REFUSED_PROGRAMS["pdb"]),
-}
-_SUFFIXES = (".exe", ".cmd", ".bat")
+_PLAIN = re.compile(r"[a-z][a-z0-9-]*")
+"""A word that YAML reads as it stands, and that may be a subcommand."""
+_MODULE_OPTIONS = ("-m", "--module")
 
 
 def _by(attribute: str) -> dict[str, tuple[Tool, ...]]:
@@ -112,11 +126,28 @@ def _by(attribute: str) -> dict[str, tuple[Tool, ...]]:
 
 _BY_PROGRAM = _by("programs")
 _BY_MODULE = _by("modules")
-_PROGRAMS = tuple(sorted({*_BY_PROGRAM, "python", *(launcher.program for launcher in LAUNCHERS)}))
+_PROGRAMS = frozenset({*_BY_PROGRAM, "python", *(launcher.program for launcher in LAUNCHERS)})
 
 
 def _refuse(problem: str, remedy: str) -> NoReturn:
     raise CommandSyntaxError(problem, remedy)
+
+
+def _hint(word: str, known: Iterable[str], prefix: str = "") -> str:
+    """Return the known name of which this one may be a slip, as a question."""
+    near = get_close_matches(word, sorted(known), n=1, cutoff=0.75)
+    return f"did you mean {prefix}{near[0]}? else " if near and near[0][0] == word[:1] else ""
+
+
+def _in_metadata(program: str, rest: Sequence[str], name: str = "") -> str:
+    """Return the line to add to a plan that needs what the catalog does not know."""
+    kind = purpose_of_target(" ".join((program, *rest))) or Purpose.VALIDATE
+    words = (program, *rest) if name else (program[:60],)
+    shown = [word if _PLAIN.fullmatch(word) else json.dumps(word, ensure_ascii=False) for word in words]
+    return (
+        f"name it in the plan: metadata: {{tools: [{{name: {name or shown[0]}, kind: {kind.value}, "
+        f"argv: [{', '.join(shown)}]}}]}}"
+    )
 
 
 def _variables(words: Sequence[Word]) -> tuple[tuple[str, str], ...]:
@@ -126,7 +157,7 @@ def _variables(words: Sequence[Word]) -> tuple[tuple[str, str], ...]:
         if not match or match.end() > word.plain:
             break
         name, value = match.group(1), word.value[match.end() :]
-        if name in _FORBIDDEN_VARIABLES:
+        if _FORBIDDEN_VARIABLES.fullmatch(name):
             _refuse(
                 f"the command sets {name}, which decides what programs mean",
                 "leave it out, or name the program by its path",
@@ -136,74 +167,68 @@ def _variables(words: Sequence[Word]) -> tuple[tuple[str, str], ...]:
 
 
 def _program_name(word: str) -> str:
-    name = PurePosixPath(word).name
-    for suffix in _SUFFIXES:
-        name = name.removesuffix(suffix)
-    return name
+    return re.sub(r"(?:\.exe|\.cmd|\.bat)$", "", PurePosixPath(word).name)
 
 
-def _find(argv: tuple[str, ...]) -> _Found:
+def _find(argv: tuple[str, ...], own: dict[str, Tool]) -> _Found:
     """Walk over the launchers to the tool itself."""
-    at, foreign = 0, False
+    at, foreign, inner = 0, False, ""
     while at < len(argv):
-        word = argv[at]
-        name = _program_name(word)
-        launcher = _launcher_at(name, argv, at)
-        if launcher is None:
-            foreign = foreign or "/" in word
+        tool = own.get(argv[at])
+        if tool and (argv[at] not in _PROGRAMS | {tool.argv[0]} or at + 1 == len(argv)):
+            argv = (*argv[:at], *tool.argv, *argv[at + 1 :])
+            own = {name: each for name, each in own.items() if each is not tool} | {"": tool}
+        name = _program_name(inner or argv[at])
+        behind = _behind_launcher(name, argv, at)
+        if behind is None:
+            foreign = foreign or "/" in (inner or argv[at])
             if _PYTHON.fullmatch(name):
-                return _python(argv, at + 1, foreign=foreign or name not in _OWN_PYTHONS)
-            return _program(name, argv, at + 1, foreign=foreign)
-        foreign = True
-        at, module = _skip(launcher, argv, at)
+                return _python(argv, at + 1, own, foreign=foreign or name not in ("python", "python3"))
+            return _program(name, argv, at + 1, own, foreign=foreign)
+        launcher, at, module = behind
+        foreign, inner = True, ""
         if module:
-            return _python(argv, at, foreign=True)
-        if launcher.environments and at < len(argv) and ":" in argv[at]:
+            return _python(argv, at, own, foreign=True)
+        if at < len(argv) and launcher.environments:
             inner = argv[at].partition(":")[2]
-            argv = (*argv[:at], inner, *argv[at + 1 :])
+        elif at < len(argv) and launcher.versions:
+            inner = argv[at].partition("@")[0]
     _refuse(f"{' '.join(argv)} starts nothing", "name the tool that it shall run")
 
 
-def _launcher_at(name: str, argv: tuple[str, ...], at: int) -> Launcher | None:
-    for launcher in LAUNCHERS:
-        if launcher.program == name and (
-            not launcher.subcommand or _first_word(argv[at + 1 :], launcher.valued) == launcher.subcommand
-        ):
-            return launcher
-    if name == "coverage" or name in _BY_PROGRAM:
-        return None
+def _behind_launcher(name: str, argv: tuple[str, ...], at: int) -> tuple[Launcher, int, bool] | None:
+    """Return where a launcher's own words end, and whether an interpreter's arguments follow.
+
+    ``None`` where no launcher of that name is told to launch something.
+    """
     for launcher in LAUNCHERS:
         if launcher.program == name:
-            _refuse(
-                f"{' '.join(argv[at : at + 2])} is not allowed",
-                f"of {name} only '{name} {launcher.subcommand} TOOL' is known",
-            )
+            end, module = _skip(launcher, argv, at + 1)
+            if end is not None:
+                return launcher, end, module
     return None
 
 
-def _skip(launcher: Launcher, argv: tuple[str, ...], at: int) -> tuple[int, bool]:
-    """Where the launcher's own words end, and whether an interpreter's arguments follow."""
-    at += 1
-    pending = launcher.subcommand
+def _skip(launcher: Launcher, argv: tuple[str, ...], at: int) -> tuple[int | None, bool]:
+    pending = list(launcher.subcommands)
     while at < len(argv):
         word = argv[at]
-        if launcher.modules and not pending and (word in ("-m", "--module") or word.endswith(".py")):
+        if pending and word == pending[0]:
+            del pending[0]
+        elif launcher.interpreter and not pending and (word in _MODULE_OPTIONS or word.endswith(".py")):
             return at, True
-        if word == pending:
-            pending = ""
-        elif word == "--":
-            return at + 1, False
-        elif not word.startswith("-"):
-            return at, False
-        elif word in ("-c", "--call", "--shell", "-s") and launcher.program in ("npx", "npm", "pnpm", "uv"):
+        elif word == "--" or not word.startswith("-"):
+            return (None, False) if pending else (at + (word == "--"), False)
+        elif word in launcher.script and not pending:
             _refuse(f"{launcher.program} {word} runs a script of the command line", "name the tool itself")
         elif word in launcher.valued:
             at += 1
         at += 1
-    return at, False
+    return (None if pending else at), False
 
 
-def _first_word(words: Sequence[str], valued: frozenset[str] | tuple[str, ...]) -> str | None:
+def _first_word(words: Sequence[str], valued: Collection[str]) -> str | None:
+    """Return the first word that is neither an option nor the value of one."""
     skip = False
     for word in words:
         if skip:
@@ -215,19 +240,19 @@ def _first_word(words: Sequence[str], valued: frozenset[str] | tuple[str, ...]) 
     return None
 
 
-def _python(argv: tuple[str, ...], at: int, *, foreign: bool) -> _Found:
-    """What an interpreter is asked to run; ``at`` is the word after it."""
+def _python(argv: tuple[str, ...], at: int, own: dict[str, Tool], *, foreign: bool) -> _Found:
+    """Return what an interpreter is asked to run; ``at`` is the word after it."""
     while at < len(argv):
         word = argv[at]
-        if word in ("-m", "--module"):
-            return _module(argv, at + 1, foreign=foreign)
-        if word in _PYTHON_VALUED:
+        if word in _MODULE_OPTIONS:
+            return _module(argv, at + 1, own, foreign=foreign)
+        if word in ("-W", "-X", "--check-hash-based-pycs"):
             at += 1
         elif word == "-c" or (word.startswith("-c") and not word.startswith("--")):
             _refuse("python -c holds code in the plan", "put it into a script or a test of the project")
         elif word.endswith(".py") and not word.startswith("-"):
             _refuse_outside(word)
-            return _Found(PYTHON_SCRIPT, at + 1, foreign)
+            return _Found(PYTHON_SCRIPT, argv, at + 1, foreign)
         elif not _PYTHON_FLAGS.fullmatch(word):
             break
         foreign = True
@@ -238,68 +263,83 @@ def _python(argv: tuple[str, ...], at: int, *, foreign: bool) -> _Found:
     )
 
 
-def _module(argv: tuple[str, ...], at: int, *, foreign: bool) -> _Found:
+def _module(argv: tuple[str, ...], at: int, own: dict[str, Tool], *, foreign: bool) -> _Found:
     name = argv[at] if at < len(argv) else ""
     if not _MODULE.fullmatch(name):
         _refuse("python -m lacks the name of a module", "write python -m MODULE")
     if name == "coverage" and _first_word(argv[at + 1 :], ()) == "run":
-        inner = _find(("coverage", *argv[at + 1 :]))
-        return replace(inner, length=inner.length + at, foreign=True)
-    rows = _BY_MODULE.get(name)
+        inner = _find(("coverage", *argv[at + 1 :]), own)
+        argv = (*argv[: at + 1], *inner.argv[1:])
+        return replace(inner, argv=argv, length=inner.length + at, foreign=True)
+    rows = _BY_MODULE.get(name, ())
+    row = _row(rows, argv[at + 1 :])
+    if row is not None:
+        return _Found(row, argv, at + 1, foreign, as_module=True)
     if rows:
-        tool = _row(name, rows, argv[at + 1 :])
-        return _Found(tool, at + 1, foreign, as_module=True)
+        _refuse_subcommand(name, rows, argv[at + 1 :])
     top = name.partition(".")[0]
-    refusal = _REFUSED_MODULES.get(top)
-    if refusal:
-        _refuse(f"python -m {name} {refusal[0]}", refusal[1])
+    if top in REFUSED_MODULES:
+        why, instead = REFUSED_MODULES[top]
+        _refuse(f"python -m {name} {why}", instead)
     if top in sys.stdlib_module_names:
+        known = ", ".join(each for each in _BY_MODULE if each.partition(".")[0] in sys.stdlib_module_names)
         _refuse(
-            f"python -m {name} is no tool of the catalog",
-            f"of the standard library only {', '.join(_STDLIB_TOOLS)} are known",
+            f"python -m {name} is no tool of the catalog", f"of the standard library only {known} are known"
         )
-    return _Found(PYTHON_SCRIPT, at + 1, foreign, as_module=True)
+    return _Found(PYTHON_SCRIPT, argv, at + 1, foreign, as_module=True)
 
 
-_STDLIB_TOOLS = tuple(name for name in _BY_MODULE if name.partition(".")[0] in sys.stdlib_module_names)
-
-
-def _program(name: str, argv: tuple[str, ...], at: int, *, foreign: bool) -> _Found:
-    rows = _BY_PROGRAM.get(name)
-    if rows:
-        tool = _row(name, rows, argv[at:])
-        if tool.name == "node":
+def _program(name: str, argv: tuple[str, ...], at: int, own: dict[str, Tool], *, foreign: bool) -> _Found:
+    """Return the tool that a program is: the catalog's row, else the tool of the plan that begins so."""
+    rows = _BY_PROGRAM.get(name, ())
+    row = _row(rows, argv[at:])
+    if row is not None:
+        if row.name == "node":
             _refuse_node(argv[at:])
-        return _Found(tool, at, foreign)
-    refusal = REFUSED_PROGRAMS.get(name)
-    if refusal:
-        _refuse(f"{name} {refusal[0]}", refusal[1])
-    near = get_close_matches(name, _PROGRAMS, n=1)
-    if name.endswith(".py"):
-        remedy = f"write python {argv[at - 1]}"
-    elif near:
-        remedy = f"did you mean {near[0]}?"
-    else:
-        remedy = f"known programs: {', '.join(_PROGRAMS)}"
-    _refuse(f"{name[:60]!r} is no tool of the catalog", remedy)
+        return _Found(row, argv, at, foreign)
+    if name in REFUSED_PROGRAMS:
+        why, instead = REFUSED_PROGRAMS[name]
+        _refuse(f"{name} {why}", instead)
+    for tool in own.values():
+        size = at - 1 + len(tool.argv)
+        if tool.argv in (argv[at - 1 : size], (name, *argv[at:size])):
+            return _Found(tool, argv, size, foreign)
+    if rows or any(launcher.program == name for launcher in LAUNCHERS):
+        _refuse_subcommand(name, rows, argv[at:])
+    shown = [repr(" ".join(tool.argv)) for tool in own.values() if tool.argv[0] == name]
+    if shown:
+        _refuse(
+            f"of {name} the plan allows only {' and '.join(shown)}",
+            "begin the command with that, or shorten the tool's argv in metadata.tools",
+        )
+    remedy = _hint(name, _PROGRAMS) + _in_metadata(name, argv[at : at + 1])
+    _refuse(
+        f"{name[:60]!r} is no tool of the catalog",
+        f"write python {argv[at - 1]}" if name.endswith(".py") else remedy,
+    )
 
 
-def _row(name: str, rows: tuple[Tool, ...], rest: tuple[str, ...]) -> Tool:
-    """The row for the subcommand."""
-    allowed: list[str] = []
+def _row(rows: tuple[Tool, ...], rest: tuple[str, ...]) -> Tool | None:
+    """Return the row for the subcommand."""
     for tool in rows:
         if not tool.subcommands or _first_word(rest, tool.valued) in tool.subcommands:
             return tool
-        allowed.extend(tool.subcommands)
-    given = _first_word(rest, rows[0].valued)
-    problem = (
-        f"{name} {given} is not allowed" if given else f"{name} alone does nothing that proves anything"
-    )
-    near = get_close_matches(given or "", allowed, n=1)
-    hint = f"did you mean {name} {near[0]}? " if near else ""
+    return None
+
+
+def _refuse_subcommand(name: str, rows: tuple[Tool, ...], rest: tuple[str, ...]) -> NoReturn:
+    known = [word for tool in rows for word in tool.subcommands]
+    given = _first_word(rest, rows[0].valued if rows else ())
+    hint = _hint(given or "", known, f"{name} ").removesuffix("else ")
     if given and name in ("pnpm", "yarn"):
         hint = f"write {name} run {given} if it is a script; "
-    _refuse(problem, f"{hint}of {name} are known: {', '.join(dict.fromkeys(allowed))}")
+    launched = (" ".join((*each.subcommands, "TOOL")) for each in LAUNCHERS if each.program == name)
+    remedy = f"{hint}of {name} are known: {', '.join(dict.fromkeys((*known, *launched)))}"
+    if given is None:
+        _refuse(f"{name} alone does nothing that proves anything", remedy)
+    if not hint and given == rest[0] and given not in CHANGING and _PLAIN.fullmatch(given):
+        remedy += f"; or {_in_metadata(name, (given,), f'{name}-{given}')}"
+    _refuse(f"{name} {given} is not allowed", remedy)
 
 
 def _refuse_outside(path: str) -> None:
@@ -323,42 +363,34 @@ def _refuse_hollow(tool: Tool, rest: tuple[str, ...]) -> None:
     if tool is PYTHON_SCRIPT:
         return
     words = rest[: rest.index("--")] if "--" in rest else rest
-    names = [word.partition("=")[0] if word.startswith("--") else word for word in words]
     program = tool.name
-    for name in names:
-        if name in HELP_OPTIONS and not (name == "-h" and program in NO_HELP_SHORT):
+    for word in words:
+        name = word.partition("=")[0] if word.startswith("--") else word
+        if name in ("--version", "--help") or (name == "-h" and tool.h_is_help):
             _refuse(f"{program} {name} only speaks of {program} itself", f"leave {name} out")
         if name in tool.refused or _cluster_holds(name, tool) or name.partition("=")[0] in tool.refused:
             _refuse(f"{program} {name} proves nothing about the work or changes it", f"leave {name} out")
-    if tool.needs and not any(need in rest for need in tool.needs):
-        shown = " ".join((program, *tool.subcommands[:1]))
-        _refuse(
-            f"{shown} without {tool.needs[0]} succeeds whatever it finds or rewrites the work",
-            f"add {tool.needs[0]}",
-        )
+    given = {word.partition("=")[0] if word.startswith("-") else word for word in rest}
+    for group in tool.needs:
+        if not given.intersection(group):
+            shown = " ".join((program, *tool.subcommands[:1]))
+            _refuse(
+                f"{shown} without {group[0]} succeeds whatever it finds or rewrites the work",
+                f"add {group[0]}",
+            )
 
 
 def _cluster_holds(word: str, tool: Tool) -> bool:
     """Whether one of the refused letters hides in a cluster: ``make -sn``."""
-    if not tool.clusters or not word.startswith("-") or word.startswith("--"):
+    if not tool.clusters or not re.match(r"-[^-]", word):
         return False
-    for letter in word[1:]:
-        if f"-{letter}" in tool.refused:
-            return True
-        if letter in tool.clusters:
-            return False
-    return False
-
-
-_TARGETS = tuple((re.compile(pattern), purpose) for pattern, purpose in TARGET_PURPOSES)
+    letters = re.split(f"[{tool.clusters}]", word[1:], maxsplit=1)[0]
+    return any(f"-{letter}" in tool.refused for letter in letters)
 
 
 def _for_target(tool: Tool, rest: tuple[str, ...]) -> Tool:
-    """The tool with the purpose that the names of its targets tell: ``make lint``."""
-    if not tool.target_tells:
+    """Return the tool with the purpose that the names of its targets tell: ``make lint``."""
+    if not tool.targets:
         return tool
     targets = " ".join(word for word in rest if word not in tool.subcommands and word not in tool.valued)
-    for pattern, purpose in _TARGETS:
-        if pattern.search(targets.lower()):
-            return tool if purpose is tool.purpose else replace(tool, purpose=purpose)
-    return tool
+    return replace(tool, purpose=purpose_of_target(targets) or tool.purpose)

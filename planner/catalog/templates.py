@@ -1,14 +1,12 @@
-"""Templates of plans, as data: which steps a plan of a known kind takes, in order, and who does each."""
+"""Templates of plans, from ``templates.toml``: the steps that a plan of a known kind takes, in order."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
+from planner.catalog.tables import load_table
 from planner.model.taxonomy import Role
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,17 +14,11 @@ class TemplateStep:
     """One step that every plan of the kind has."""
 
     name: str
-    """Short, for messages."""
     title: str
-    """As a plan would write it."""
     words: frozenset[str]
-    """Beginnings of words; a todo whose title or id has the most of them is this step."""
     roles: tuple[Role, ...]
-    """Who usually does it, the first by default."""
     criterion: str
-    """What usually proves it."""
-    fixtures: tuple[str, ...] = ()
-    """Data that makes its tests repeatable."""
+    fixtures: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,44 +30,19 @@ class Template:
     steps: tuple[TemplateStep, ...]
 
 
-STRATEGY = Template(
-    name="strategy",
-    summary="A trading strategy in four steps, each built on the one before.",
-    steps=(
-        TemplateStep(
-            name="data loading",
-            title="Data Loading Integration",
-            words=frozenset({"data", "load", "adapter", "fetch", "feed", "ohlcv", "ingest"}),
-            roles=(Role.CODER,),
-            criterion="pytest tests/test_adapter.py::test_fetch -q",
-            fixtures=("fixtures/sample_aapl.csv",),
-        ),
-        TemplateStep(
-            name="indicators and patterns",
-            title="Indicator & Candle Patterns",
-            words=frozenset({"indicator", "pattern", "candle"}),
-            roles=(Role.ARCHITECT, Role.CODER),
-            criterion="pytest tests/test_indicators.py::test_rsi_values -q",
-            fixtures=("fixtures/rsi_expected.json", "fixtures/pattern_cases.json"),
-        ),
-        TemplateStep(
-            name="entry conditions",
-            title="Entry Conditions",
-            words=frozenset({"entry", "entries", "enter", "buy"}),
-            roles=(Role.CODER,),
-            criterion="pytest tests/test_entry.py::test_entry_true_false -q",
-            fixtures=("fixtures/entry_scenarios.json",),
-        ),
-        TemplateStep(
-            name="exit conditions",
-            title="Exit Conditions",
-            words=frozenset({"exit", "sell", "stop", "target"}),
-            roles=(Role.CODER,),
-            criterion="pytest tests/test_exit.py::test_stop_loss -q",
-            fixtures=("fixtures/exit_scenarios.json",),
-        ),
-    ),
-)
+def _step(row: dict[str, Any]) -> TemplateStep:
+    values: dict[str, Any] = {
+        **row,
+        "words": frozenset(row["words"].split()),
+        "fixtures": tuple(row["fixtures"]),
+    }
+    values["roles"] = tuple(map(Role, row["roles"]))
+    return TemplateStep(**values)
 
-TEMPLATES: Mapping[str, Template] = {template.name: template for template in (STRATEGY,)}
+
+def _template(row: dict[str, Any]) -> Template:
+    return Template(name=row["name"], summary=row["summary"], steps=tuple(map(_step, row["steps"])))
+
+
+TEMPLATES = {row["name"]: _template(row) for row in load_table("templates")["templates"]}
 """Every template by the name that ``x-template`` gives."""

@@ -158,7 +158,7 @@ def _criteria(todo: Todo, owner: LoadedPlan) -> tuple[Criterion, ...]:
     from planner.rules.criteria import criteria_of
 
     with contextlib.suppress(CommandSyntaxError):
-        found = criteria_of(todo, None)
+        found = criteria_of(todo, None, owner.tools)
         if found:
             return found
     return owner.criteria.get(todo.id.rpartition(SEPARATOR)[2], ())

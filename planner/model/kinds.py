@@ -62,3 +62,13 @@ class Hardness(StrEnum):
 
     HARD = "hard"
     SOFT = "soft"
+
+
+class Purpose(StrEnum):
+    """What a tool is run for."""
+
+    TEST = "test"
+    LINT = "lint"
+    TYPE_CHECK = "type_check"
+    BUILD = "build"
+    VALIDATE = "validate"

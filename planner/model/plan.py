@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, BeforeValidator, Field, StringConstraints
 
 from planner.model.base import Value
+from planner.model.kinds import Purpose
 from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
 
 ID_PATTERN = r"^[A-Za-z0-9_.\-]+$"
@@ -240,6 +241,17 @@ class HaltPolicy(Extensible):
     """When a budget is used up: stop, or ask a person whether to go on."""
 
 
+class ToolSpec(Extensible):
+    """A tool that commands may run beside the catalog's. Its exit status judges."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.+\-]+$", max_length=100)]
+    """What commands call it."""
+    kind: Purpose = Purpose.VALIDATE
+    """What it is run for."""
+    argv: tuple[Line, ...] = ()
+    """The words that the name stands for, by default the name; commands of the program begin with them."""
+
+
 class Policy(Extensible):
     """What the plan allows, the ``metadata`` of the file."""
 
@@ -262,6 +274,8 @@ class Policy(Extensible):
     """Programs that tests start; a list names those that they may."""
     writes: Literal["record", "deny"] | tuple[Line, ...] = "record"
     """Writes outside the plan's root and the folders for temporary files; a list names folders granted."""
+    tools: tuple[ToolSpec, ...] = ()
+    """Programs that commands may run beside the catalog."""
     protected_files: tuple[Line, ...] = ()
 
 

@@ -9,17 +9,18 @@ from datetime import date
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeAlias
 
-from planner.catalog import RECIPES, parse_command
+from planner.catalog import RECIPES, fault_of_tool, parse_command
 from planner.errors import CommandSyntaxError
 from planner.model.plan import ID_PATTERN, MAX_TODOS
 from planner.planfile.document import Loc
 from planner.rules.criteria import Criterion, command_criterion, commands_of, criteria_of, wants_convention
 from planner.rules.dependencies import find_cycle
+from planner.rules.inheriting import is_stricter_tool, tools_under
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from planner.model.plan import NegativeControl, Plan, Policy, Todo
+    from planner.model.plan import NegativeControl, Plan, Policy, Todo, ToolSpec
     from planner.planfile.confinement import Confinement
     from planner.planfile.conventions import Conventions
 
@@ -34,15 +35,24 @@ _MAX_GUESSES = 20
 
 @dataclass(slots=True)
 class Judgement:
-    """Result of the checks: faults, and the criteria of each todo."""
+    """Result of the checks: faults, the criteria of each todo, and the tools that its commands may name."""
 
+    tools: tuple[ToolSpec, ...] = ()
     faults: list[Found] = field(default_factory=list[Found])
     criteria: dict[str, tuple[Criterion, ...]] = field(default_factory=dict[str, tuple[Criterion, ...]])
 
 
-def judge_plan(plan: Plan, confinement: Confinement | None, conventions: Conventions | None) -> Judgement:
-    """Check a whole plan. Without a root to look at, what depends on it is left out."""
-    judgement = Judgement()
+def judge_plan(
+    plan: Plan,
+    confinement: Confinement | None,
+    conventions: Conventions | None,
+    tools_above: tuple[ToolSpec, ...] | None = None,
+) -> Judgement:
+    """Check a whole plan. Without a root to look at, what depends on it is left out.
+
+    ``tools_above`` are the tools that the plan above names, of which a sub-plan may have no more.
+    """
+    judgement = Judgement(tools=tools_under(plan.metadata, tools_above))
     if not plan.items:
         judgement.faults.append((("items",), "the plan has no todos; add at least one item"))
     if len(plan.items) > MAX_TODOS:
@@ -52,17 +62,18 @@ def judge_plan(plan: Plan, confinement: Confinement | None, conventions: Convent
         judgement.faults.append((("items", MAX_TODOS), problem))
     judgement.faults.extend(_references(plan.items))
     judgement.faults.extend(_policy(plan.metadata, confinement))
+    judgement.faults.extend(_tools(plan.metadata.tools, tools_above))
     for index, todo in enumerate(plan.items):
         loc = ("items", index)
-        judgement.criteria[todo.id] = _judge_todo(todo, loc, confinement, conventions, judgement.faults)
+        judgement.criteria[todo.id] = _judge_todo(todo, loc, confinement, conventions, judgement)
     return judgement
 
 
 def judge_todo(todo: Todo, confinement: Confinement) -> list[Found]:
     """Check a todo that stands alone; what it depends on is not known."""
-    faults: list[Found] = []
-    _judge_todo(todo, (), confinement, None, faults)
-    return faults
+    judgement = Judgement()
+    _judge_todo(todo, (), confinement, None, judgement)
+    return judgement.faults
 
 
 def _judge_todo(
@@ -70,17 +81,18 @@ def _judge_todo(
     loc: Loc,
     confinement: Confinement | None,
     conventions: Conventions | None,
-    faults: list[Found],
+    judgement: Judgement,
 ) -> tuple[Criterion, ...]:
     criteria: tuple[Criterion, ...] = ()
+    faults, tools = judgement.faults, judgement.tools
     try:
         conventional = conventions.command(todo) if conventions and wants_convention(todo) else None
-        criteria = criteria_of(todo, conventional)
+        criteria = criteria_of(todo, conventional, tools)
     except CommandSyntaxError:
-        criteria = tuple(_runnable(todo))
-        faults.extend(_commands(todo, loc))
+        criteria = tuple(_runnable(todo, tools))
+        faults.extend(_commands(todo, loc, tools))
     faults.extend(_emptiness(todo, loc))
-    faults.extend(_controls(todo, loc))
+    faults.extend(_controls(todo, loc, tools))
     faults.extend(_parentage(todo, loc))
     faults.extend(_sizes(todo, loc))
     if confinement is not None:
@@ -88,13 +100,13 @@ def _judge_todo(
     return criteria
 
 
-def _commands(todo: Todo, loc: Loc) -> Iterator[Found]:
+def _commands(todo: Todo, loc: Loc, tools: tuple[ToolSpec, ...]) -> Iterator[Found]:
     """Every command that cannot be run. Asked only when one of them cannot."""
     for where, spec in commands_of(todo):
         if not spec.cmd:
             continue
         try:
-            parse_command(spec.cmd)
+            parse_command(spec.cmd, tools)
         except CommandSyntaxError as error:
             remedy = error.remedy
             if where == "verify" and " " not in spec.cmd.strip():
@@ -102,13 +114,13 @@ def _commands(todo: Todo, loc: Loc) -> Iterator[Found]:
             yield (*loc, *_place_of(where)), f"{error.problem}; {remedy}"
 
 
-def _runnable(todo: Todo) -> Iterator[Criterion]:
+def _runnable(todo: Todo, tools: tuple[ToolSpec, ...]) -> Iterator[Criterion]:
     for where, spec in commands_of(todo):
         with suppress(CommandSyntaxError):
-            yield command_criterion(where, spec)
+            yield command_criterion(where, spec, tools)
 
 
-def _controls(todo: Todo, loc: Loc) -> Iterator[Found]:
+def _controls(todo: Todo, loc: Loc, tools: tuple[ToolSpec, ...]) -> Iterator[Found]:
     """A negative control is one of two things, and a command of it is one that can be run."""
     for where, control in _negative_controls(todo):
         if (control.patch is None) == (control.cmd is None):
@@ -118,7 +130,7 @@ def _controls(todo: Todo, loc: Loc) -> Iterator[Found]:
             )
         if control.cmd is not None:
             try:
-                parse_command(control.cmd)
+                parse_command(control.cmd, tools)
             except CommandSyntaxError as error:
                 yield (*loc, *where, "cmd"), f"{error.problem}; {error.remedy}"
 
@@ -283,6 +295,25 @@ def _policy(policy: Policy, confinement: Confinement | None) -> Iterator[Found]:
         problem = confinement.glob_fault(pattern) if confinement is not None else None
         if problem is not None:
             yield ("metadata", "protected_files", index), problem
+
+
+def _tools(tools: tuple[ToolSpec, ...], above: tuple[ToolSpec, ...] | None) -> Iterator[Found]:
+    """A tool has a name of its own, is nothing that is refused, and the plan above allows it."""
+    names: set[str] = set()
+    for index, spec in enumerate(tools):
+        loc = ("metadata", "tools", index)
+        fault = fault_of_tool(spec)
+        if fault is not None:
+            yield loc, fault
+        if spec.name in names:
+            yield (*loc, "name"), f"the tool '{spec.name}' is named twice; give this one another name"
+        names.add(spec.name)
+        if above is not None and not any(is_stricter_tool(spec, each) for each in above):
+            yield (
+                loc,
+                f"the plan above does not allow the tool '{spec.name}' with these words; "
+                "name it in metadata.tools of that plan too, or leave it out here",
+            )
 
 
 def _is_date(text: str) -> bool:

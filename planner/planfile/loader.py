@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
     from planner.errors import PlanFileError
+    from planner.model.plan import ToolSpec
     from planner.rules.criteria import Criterion
 
 
@@ -46,15 +47,20 @@ class LoadedPlan:
     """``sha256:`` and the digest of the file's bytes."""
     criteria: Mapping[str, tuple[Criterion, ...]]
     """By the id of the todo, those found by convention included."""
+    tools: tuple[ToolSpec, ...] = ()
+    """What its commands may name beside the catalog: its own tools, else those of the plan above it."""
 
 
-def load_plan(path: Path, *, boundary: Path | None = None) -> LoadedPlan:
+def load_plan(
+    path: Path, *, boundary: Path | None = None, tools_above: tuple[ToolSpec, ...] | None = None
+) -> LoadedPlan:
     """Load a plan file. Raises :class:`planner.errors.PlanFileError` with every fault of the file.
 
     The plan's ``root`` must lie in the folder of the file, or in ``boundary`` (the current directory).
+    ``tools_above`` are the tools of the plan that it is a sub-plan of.
     """
     with collector_paused(), _faults_of(path):
-        return _loaded(read_source(path), path, boundary)[0]
+        return _loaded(read_source(path), path, boundary, tools_above)[0]
 
 
 def load_with_document(path: Path, *, boundary: Path | None = None) -> tuple[LoadedPlan, Document]:
@@ -149,12 +155,14 @@ def collector_paused() -> Generator[None]:
         gc.enable()
 
 
-def _loaded(source: Source, path: Path, boundary: Path | None) -> tuple[LoadedPlan, Document]:
+def _loaded(
+    source: Source, path: Path, boundary: Path | None, tools_above: tuple[ToolSpec, ...] | None = None
+) -> tuple[LoadedPlan, Document]:
     document = _document_of(source, path)
     plan, sound = read_model(document, Plan)
     folder = Path(os.path.realpath(path.parent))
     root = _root(plan, folder, Path.cwd() if boundary is None else boundary, document)
-    judgement = _judged(plan, root)
+    judgement = _judged(plan, root, tools_above)
     _report(document, judgement.faults)
     faults = document.faults
     if faults or not sound or root is None:
@@ -165,6 +173,7 @@ def _loaded(source: Source, path: Path, boundary: Path | None) -> tuple[LoadedPl
         root=root,
         digest=source.digest,
         criteria=judgement.criteria,
+        tools=judgement.tools,
     )
     return loaded, document
 
@@ -203,10 +212,11 @@ def _root(plan: Plan, folder: Path, boundary: Path, document: Document) -> Path 
     return None
 
 
-def _judged(plan: Plan, root: Path | None) -> Judgement:
+def _judged(plan: Plan, root: Path | None, tools_above: tuple[ToolSpec, ...] | None) -> Judgement:
     if root is None:
-        return judge_plan(plan, None, None)
-    return judge_plan(plan, Confinement(root), Conventions(root, {todo.id: todo for todo in plan.items}))
+        return judge_plan(plan, None, None, tools_above)
+    conventions = Conventions(root, {todo.id: todo for todo in plan.items})
+    return judge_plan(plan, Confinement(root), conventions, tools_above)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
+    from planner.model.plan import ToolSpec
     from planner.planfile.document import Loc
     from planner.rules.criteria import Criterion
 
@@ -76,7 +77,10 @@ class FlatPlan:
 class _Files:
     """Limits and files that the plans of one tree share."""
 
-    loaded: dict[Path, LoadedPlan] = field(default_factory=dict["Path", LoadedPlan])
+    loaded: dict[tuple[Path, tuple[ToolSpec, ...]], LoadedPlan] = field(
+        default_factory=dict["tuple[Path, tuple[ToolSpec, ...]]", LoadedPlan]
+    )
+    """By the place of the file and the tools of the plan above it."""
     finder: SubPlanFiles = field(default_factory=SubPlanFiles)
     todos: int = 0
     """How many the sub-plans hold, a file as many times as it is named."""
@@ -256,10 +260,10 @@ class PlanTree:
     def _load(self, path: Path) -> LoadedPlan:
         """The sub-plan; a file that several parents name is read once."""
         top = self._top
-        place = path.parent.resolve() / path.name
+        place = (path.parent.resolve() / path.name, self.loaded.tools)
         loaded = self._files.loaded.get(place)
         if loaded is None:
-            loaded = load_plan(path, boundary=top.widest_boundary)
+            loaded = load_plan(path, boundary=top.widest_boundary, tools_above=self.loaded.tools)
             self._files.loaded[place] = loaded
         self._files.todos += len(loaded.plan.items)
         if self._files.todos + len(top.loaded.plan.items) > MAX_TODOS:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, cast,
 from pydantic import AliasChoices, ValidationError
 
 from planner.model.base import Value
+from planner.model.kinds import Purpose
 from planner.model.plan import (
     AcceptanceCriteria,
     ArtifactSpec,
@@ -35,6 +36,7 @@ from planner.model.plan import (
     RiskLevel,
     Todo,
     TodoStatus,
+    ToolSpec,
 )
 from planner.model.taxonomy import BranchReason, Role
 from planner.planfile.document import Document, Loc, Node
@@ -70,6 +72,8 @@ _NOUNS: dict[type, str] = {
     Quarantine: "a quarantine",
     Budget: "budget",
     HaltPolicy: "halt",
+    ToolSpec: "a tool",
+    Purpose: "kind of tool",
     Operator: "operator",
     RiskLevel: "risk level",
     TodoStatus: "status",

@@ -13,6 +13,8 @@ from planner.model.verdicts import CheckKind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from planner.model.plan import ToolSpec
+
 TURN_GREEN = "must_turn_green"
 STAY_GREEN = "must_stay_green"
 
@@ -34,13 +36,15 @@ class Criterion:
     """Of tests and commands."""
 
 
-def criteria_of(todo: Todo, conventional: str | None = None) -> tuple[Criterion, ...]:
-    """Every criterion of a todo, commands first.
+def criteria_of(
+    todo: Todo, conventional: str | None = None, tools: tuple[ToolSpec, ...] = ()
+) -> tuple[Criterion, ...]:
+    """Return every criterion of a todo, commands first.
 
-    ``conventional`` is the command that a convention gives to a todo without criteria. Raises
-    :class:`planner.errors.CommandSyntaxError` for a command that cannot be run.
+    ``conventional`` is the command that a convention gives to a todo without criteria, ``tools`` are those
+    that the plan names. Raises :class:`planner.errors.CommandSyntaxError` for a command that cannot be run.
     """
-    criteria = [command_criterion(where, spec) for where, spec in commands_of(todo)]
+    criteria = [command_criterion(where, spec, tools) for where, spec in commands_of(todo)]
     wanted = todo.acceptance_criteria
     criteria += [
         Criterion(id=f"{name}[{index}]", kind=kind, spec=spec)
@@ -92,9 +96,9 @@ def commands_of(todo: Todo) -> Iterator[tuple[str, CommandSpec]]:
             yield name, _command(_pytest_of(tests))
 
 
-def command_criterion(where: str, spec: CommandSpec) -> Criterion:
-    """The criterion of one command. Raises :class:`planner.errors.CommandSyntaxError`."""
-    command = parse_command(spec.cmd)
+def command_criterion(where: str, spec: CommandSpec, tools: tuple[ToolSpec, ...] = ()) -> Criterion:
+    """Return the criterion of one command. Raises :class:`planner.errors.CommandSyntaxError`."""
+    command = parse_command(spec.cmd, tools)
     kind = CheckKind.COMMAND if command.pytest is None else CheckKind.TEST
     return Criterion(id=where, kind=kind, spec=spec, command=command)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from planner.model.plan import Policy
+    from planner.model.plan import Policy, ToolSpec
 
 _ALLOWANCES = ("auto_fix_mode", "auto_approve_branches")
 """Granted where both grant it."""
@@ -19,6 +19,17 @@ _LIMITS = (
     "notify_after_n_failures",
 )
 """The lower counts."""
+
+
+def tools_under(policy: Policy, above: tuple[ToolSpec, ...] | None) -> tuple[ToolSpec, ...]:
+    """Return the tools that the commands of a plan may name: its own, else those of the plan above it."""
+    return policy.tools if above is None or "tools" in policy.model_fields_set else above
+
+
+def is_stricter_tool(spec: ToolSpec, above: ToolSpec) -> bool:
+    """Whether a tool of a sub-plan runs nothing but what that tool of the plan above runs."""
+    words, allowed = spec.argv or (spec.name,), above.argv or (above.name,)
+    return words[: len(allowed)] == allowed
 
 
 def inherited(policy: Policy, above: Policy) -> Policy:
@@ -38,6 +49,7 @@ def inherited(policy: Policy, above: Policy) -> Policy:
     attempts = above.flaky_retry.attempts
     if "flaky_retry" in said and "attempts" in retry.model_fields_set:
         attempts = min(attempts, retry.attempts)
+    changes["tools"] = tools_under(policy, above.tools)
     changes["flaky_retry"] = retry.model_copy(update={"attempts": attempts})
     kept = {name: value for name, value in changes.items() if value != getattr(policy, name)}
     return policy.model_copy(update=kept) if kept else policy

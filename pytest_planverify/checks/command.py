@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.catalog.findings import read_findings
-from planner.catalog.vacuity import proves_nothing
+from planner.catalog.output import proves_nothing, read_findings
 from planner.model.evidence import CommandFact, Evidence, Finding, ProcessEnd
 from planner.model.kinds import EvidenceKind
 from planner.model.verdicts import Verdict

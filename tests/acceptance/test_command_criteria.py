@@ -61,6 +61,31 @@ def test_a_failed_command_is_diagnosed_by_its_kind(ran: Verified):
     assert ran.category("not_linted") == "LINT_ERROR"
 
 
+def test_a_tool_that_the_plan_names_is_judged_by_its_exit_status(tmp_path: Path):
+    tools = [{"name": "in-order", "kind": "lint", "argv": ["sort", "--check"]}]
+    example = Example(tmp_path, {"good.txt": "a\nb\n", "bad.txt": "b\na\n"})
+    example.plan(
+        todo("good", "in-order good.txt"),
+        todo("bad", "sort --check bad.txt"),
+        metadata={"tools": tools},
+    )
+
+    run = example.verify()
+
+    assert run.verdicts == {"good": "passed", "bad": "failed"}, str(run)
+    assert run.category("bad") == "LINT_ERROR"
+
+
+def test_a_tool_that_nobody_names_is_refused_with_the_line_to_add(tmp_path: Path):
+    example = Example(tmp_path, {"a.txt": ""})
+    example.plan(todo("a", "sort --check a.txt"))
+
+    run = example.verify()
+
+    assert run.exit_code == 4
+    assert "metadata: {tools: [{name: sort, kind: validate, argv: [sort]}]}" in run.output
+
+
 def test_a_tool_that_is_missing_is_inconclusive(tmp_path: Path):
     example = Example(tmp_path, FILES)
     example.plan(todo("rust", "cargo test"), todo("green", "pytest test_it.py"))

@@ -17,7 +17,7 @@ from documented_commands import CONFIDENCES, environment_of_a_reader
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from planner.catalog import RECIPES, TOOLS, Purpose
+from planner.catalog import RECIPES
 from planner.model import plan as plan_model
 from planner.model.answers import Answers
 from planner.model.outcome import OutcomeDocument, Verdict
@@ -238,6 +238,7 @@ def _known(given: Any, read: Any) -> bool:
         (plan_model.Plan, "The plan"),
         (plan_model.Policy, "`metadata`: what the plan allows"),
         (plan_model.HaltPolicy, "Halts"),
+        (plan_model.ToolSpec, "Tools of a plan"),
         (plan_model.CommandSpec, "`tests`: commands"),
         (plan_model.ArtifactSpec, "`expected_artifacts`: files"),
         (plan_model.MetricSpec, "`metrics`: numbers that the tests record"),
@@ -289,23 +290,6 @@ def test_the_table_of_recipes_is_the_catalog() -> None:
     assert {name.strip("`"): tuple(re.findall(r"`([^`]+)`", text)) for name, text in rows} == {
         name: tuple(command.replace("|", r"\|") for command in commands)
         for name, commands in RECIPES.items()
-    }
-
-
-def test_the_table_of_tools_is_the_catalog() -> None:
-    rows = table(section("docs/plan-reference.md", "Tools"))
-    words = {
-        Purpose.TEST: "tests",
-        Purpose.LINT: "lint",
-        Purpose.TYPE_CHECK: "types",
-        Purpose.BUILD: "build",
-        Purpose.VALIDATE: "validation",
-    }
-
-    assert {(purpose, name) for purpose, names in rows for name in re.findall(r"`([^`]+)`", names)} == {
-        (words[tool.purpose], f"{tool.name} {subcommand}".strip())
-        for tool in TOOLS
-        for subcommand in tool.subcommands or ("",)
     }
 
 

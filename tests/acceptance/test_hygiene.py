@@ -104,6 +104,26 @@ def test_a_trick_in_the_product_is_held_against_who_may_have_played_it(runs: dic
     assert "hygiene" not in [check["id"] for check in run.outcomes["tests"]["checks"]]
 
 
+def test_a_changed_tool_of_the_plan_is_noticed_as_a_changed_command_is(tmp_path: Path) -> None:
+    project = Project(tmp_path / "calc", FILES | HONEST)
+    named = {"name": "in-order", "argv": ["sort", "--check"]}
+    looser = {"name": "in-order", "argv": ["sort"]}
+    ordered = todo("ordered", "in-order pytest.ini", allowed_files=["pytest.ini"])
+    project.plan(*TODOS, ordered, metadata={"tools": [named]})
+    project.planverify("baseline", "plan.yaml")
+    changed = todo("adds", "pytest tests/test_own.py", allowed_files=["calc.py"])
+    held: list[tuple[int, str, str]] = []
+    for tool, first in ((looser, TODOS[0]), (named, changed)):
+        project.plan(first, *TODOS[1:], ordered, metadata={"tools": [tool]})
+        run = project.verify("plan.yaml")
+        failure = hygiene_failure(run, "adds")
+        held.append((run.exit_code, failure["rule"], failure["location"]["path"]))
+        if tool is looser:
+            assert "has another tool" in run.check("adds", "hygiene")["reason"]
+
+    assert held == [(13, "judge-tampered", "plan.yaml")] * 2
+
+
 def test_what_a_person_has_blessed_is_no_sign_any_more(runs: dict[str, Verified]) -> None:
     run = runs["blessed"]
     assert run.verdicts["adds"] == "passed", str(run)

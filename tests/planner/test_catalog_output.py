@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.catalog import TOOLS, Purpose, parse_command
-from planner.catalog.findings import FORMATS, MAX_FINDINGS, read_findings
-from planner.catalog.vacuity import proves_nothing
+from planner.catalog.output import MAX_FINDINGS, output_table, proves_nothing, read_findings
+from planner.catalog.tables import load_table
 
 RUFF = """F401 [*] `os` imported but unused
  --> pkg/bad.py:1:8
@@ -170,6 +170,26 @@ Failed example:
     1+1
 Expected:
     3
+"""
+
+SHELLCHECK = """
+In a.sh line 2:
+echo $x
+     ^-- SC2154 (warning): x is referenced but not assigned.
+     ^-- SC2086 (info): Double quote to prevent globbing and word splitting.
+
+Did you mean:
+echo "$x"
+
+In a.sh line 3:
+if [ $y == 1 ]; then echo a; fi
+        ^-- SC3014 (error): In POSIX sh, == in place of = is undefined.
+"""
+YAMLLINT = """bad.yaml
+  1:1       warning  missing document start "---"  (document-start)
+  1:5       error    too many spaces after colon  (colons)
+  3:1       error    syntax error: expected ',' or ']' (syntax)
+
 """
 
 Row = tuple[str | None, int | None, int | None, str | None, str]
@@ -430,6 +450,86 @@ EXPECTED: list[tuple[str, str, list[Row]]] = [
     ),
     ("ruff check", "odd.txt:3: something else\n", [("odd.txt", 3, None, None, "something else")]),
     ("mypy src", "nothing that is a complaint\n", []),
+    (
+        "shellcheck a.sh",
+        SHELLCHECK,
+        [
+            ("a.sh", 3, None, "SC3014", "In POSIX sh, == in place of = is undefined."),
+            ("a.sh", 2, None, "SC2154", "x is referenced but not assigned."),
+            ("a.sh", 2, None, "SC2086", "Double quote to prevent globbing and word splitting."),
+        ],
+    ),
+    (
+        "shellcheck -f gcc a.sh",
+        "a.sh:2:6: note: Double quote to prevent globbing. [SC2086]\n",
+        [("a.sh", 2, 6, "SC2086", "Double quote to prevent globbing.")],
+    ),
+    (
+        "yamllint .",
+        YAMLLINT,
+        [
+            ("bad.yaml", 1, 5, "colons", "too many spaces after colon"),
+            ("bad.yaml", 3, 1, "syntax", "syntax error: expected ',' or ']'"),
+            ("bad.yaml", 1, 1, "document-start", 'missing document start "---"'),
+        ],
+    ),
+    ("codespell src", "t.txt:1: teh ==> the\n", [("t.txt", 1, None, None, "teh ==> the")]),
+    (
+        "ty check",
+        "error[import-not-found]: Cannot resolve imported module `nosuch`\n --> a.py:2:8\n  |\n",
+        [("a.py", 2, 8, "import-not-found", "Cannot resolve imported module `nosuch`")],
+    ),
+    (
+        "pyrefly check",
+        "ERROR Cannot find module `nosuch` [missing-import]\n --> a.py:2:8\n  |\n",
+        [("a.py", 2, 8, "missing-import", "Cannot find module `nosuch`")],
+    ),
+    (
+        "hadolint Dockerfile",
+        "Dockerfile:1 DL3006 \x1b[1m\x1b[93mwarning\x1b[0m: Always tag the version of an image\n",
+        [("Dockerfile", 1, None, "DL3006", "Always tag the version of an image")],
+    ),
+    (
+        "sqlfluff lint",
+        "== [q.sql] FAIL\nL:   1 | P:  11 | CP01 | Keywords must be consistently upper case.\n",
+        [("q.sql", 1, 11, "CP01", "Keywords must be consistently upper case.")],
+    ),
+    (
+        "sphinx-build -W docs out",
+        "/x/docs/index.rst:4: WARNING: unknown document: 'no' [ref.doc]\n",
+        [("/x/docs/index.rst", 4, None, "ref.doc", "unknown document: 'no'")],
+    ),
+    (
+        "mkdocs build --strict",
+        "INFO    -  Cleaning site directory\nWARNING -  Doc file 'index.md' contains a link 'b.md'\n"
+        "\nAborted with 1 warnings in strict mode!\n",
+        [
+            (None, None, None, None, "Aborted with 1 warnings in strict mode!"),
+            (None, None, None, None, "Doc file 'index.md' contains a link 'b.md'"),
+        ],
+    ),
+    (
+        "twine check dist/x.whl",
+        "\x1b[31mERROR   \x1b[0m InvalidDistribution: Cannot find file (or expand pattern): 'x.whl'\n",
+        [(None, None, None, None, "InvalidDistribution: Cannot find file (or expand pattern): 'x.whl'")],
+    ),
+    (
+        "terraform validate",
+        "\x1b[31m╷\x1b[0m\n\x1b[31m│\x1b[0m \x1b[1m\x1b[31mError: \x1b[0mUnsupported argument\x1b[0m\n"
+        "\x1b[31m│\x1b[0m \x1b[0m\n\x1b[31m│\x1b[0m \x1b[0m  on main.tf line 1:\n",
+        [("main.tf", 1, None, None, "Unsupported argument")],
+    ),
+    ("terraform fmt -check", "main.tf\n", [("main.tf", None, None, None, "is not formatted")]),
+    (
+        "doc8 docs",
+        "bad.rst:5: D002 Trailing whitespace\n",
+        [("bad.rst", 5, None, "D002", "Trailing whitespace")],
+    ),
+    (
+        "rstcheck bad.rst",
+        'bad.rst:4: (ERROR/3) Unknown interpreted text role "foo".\nError! Issues detected.\n',
+        [("bad.rst", 4, None, None, 'Unknown interpreted text role "foo".')],
+    ),
 ]
 
 
@@ -443,8 +543,17 @@ def test_complaints_are_read_with_their_place_errors_first(cmd: str, output: str
         assert [(f.path, f.line, f.column, f.code, f.message) for f in findings] == rows
 
 
-def test_every_tool_has_a_format() -> None:
-    assert {tool.output for tool in TOOLS} <= set(FORMATS)
+def test_every_name_in_the_tables_of_output_is_there() -> None:
+    rows = [row for rows in load_table("tools")["tools"].values() for row in rows]
+    table = output_table()
+    formats = table["formats"]
+
+    assert {row["output"] for row in rows if "output" in row} <= set(formats)
+    for form in formats.values():
+        assert {each[1:] for each in form.get("patterns", ()) if each.startswith("@")} <= set(formats)
+        assert set(form.get("runs", ())) <= set(table["runs"])
+        assert set(form.get("readers", ())) <= {"unittest", "traceback", *table["grouped"]}
+    assert set(table["headings"]) <= set(table["grouped"])
 
 
 def test_only_so_many_complaints_are_kept() -> None:
@@ -557,6 +666,25 @@ CARGO_OK = "test result: ok. {passed} passed; 0 failed; {ignored} ignored; 0 mea
         ("mvn test", "[INFO] Tests run: 2, Failures: 0, Errors: 0, Skipped: 1\n", None),
         ("./gradlew test", "> Task :app:test NO-SOURCE\n", "no tests to run"),
         ("coverage report", "TOTAL 10 0 100%\n", None),
+        (
+            "ty check x",
+            "All checks passed!\nWARN No python files found under the given path(s)\n",
+            "no Python",
+        ),
+        ("doc8 x", "Total files scanned = 0\n", "scanned no file"),
+        ("shfmt -l .", "a.sh\n", "shfmt succeeds although it names files"),
+        ("bundle exec rspec", "0 examples, 0 failures\n", "0 examples"),
+        ("bundle exec rspec", "2 examples, 0 failures, 2 pending\n", "all 2 examples are pending"),
+        ("bundle exec rspec", "2 examples, 0 failures, 1 pending\n", None),
+        ("phpunit", "No tests executed!\n", "no tests"),
+        ("swift test", "Executed 0 tests, with 0 failures (0 unexpected) in 0.0 seconds\n", "0 tests"),
+        (
+            "swift test",
+            "Executed 0 tests, with 0 failures\nTest run with 3 tests passed after 0.1 seconds.\n",
+            None,
+        ),
+        ("deno test", "ok | 0 passed | 0 failed | 2 ignored (3ms)\n", "no test passed"),
+        ("mix test", "2 doctests, 3 tests, 0 failures, 1 skipped\n", None),
     ],
 )
 def test_success_on_nothing_is_told_from_success(cmd: str, output: str, said: str | None) -> None:

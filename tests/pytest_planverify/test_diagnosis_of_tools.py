@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from planner.catalog import parse_command
-from planner.catalog.findings import read_findings
+from planner.catalog.output import read_findings
 from planner.model.evidence import ChangedFile, CommandFact, Evidence, ProcessEnd
 from planner.model.kinds import EvidenceKind, Side
 from planner.model.taxonomy import Category, Owner

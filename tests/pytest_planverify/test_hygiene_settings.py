@@ -115,7 +115,12 @@ TODO: dict[str, Any] = {
         "manual": [{"question": "Is it well?"}],
     },
 }
-POLICY: dict[str, Any] = {"network": "deny", "protected_files": ["s.json"], "budget": {"wall_seconds": 60}}
+POLICY: dict[str, Any] = {
+    "network": "deny",
+    "protected_files": ["s.json"],
+    "budget": {"wall_seconds": 60},
+    "tools": [{"name": "docs", "argv": ["mkdocs", "build", "--strict"]}],
+}
 
 
 def plan(todo: dict[str, Any] | None = None, *more: dict[str, Any], **policy: Any) -> Any:
@@ -215,6 +220,10 @@ def test_what_the_planner_writes_takes_nothing_away() -> None:
         {"protected_files": []},
         {"budget": {}},
         {"budget": {"wall_seconds": 600}},
+        {"tools": []},
+        {"tools": [{"name": "docs", "argv": ["mkdocs", "build"]}]},
+        {"tools": [{"name": "docs", "kind": "test", "argv": ["mkdocs", "build", "--strict"]}]},
+        {"tools": [{"name": "docs", "argv": ["mkdocs", "build", "--strict"]}, {"name": "seq"}]},
         {
             "flaky_retry": {
                 "quarantine": [

@@ -100,7 +100,7 @@ def _narrow_files(draft: Draft, edit: NarrowFiles) -> Iterator[Change]:
 
 def _add_check(draft: Draft, edit: AddCheck) -> Iterator[Change]:
     todo = _found(draft, edit, edit.todo_id)
-    _check_command(edit, todo.id, edit.check.cmd)
+    _check_command(draft, edit, todo.id, edit.check.cmd)
     if any(spec.cmd.split() == edit.check.cmd.split() for _, spec in commands_of(todo)):
         _refuse(edit, todo.id, f"it has the command {edit.check.cmd!r} already", "leave the edit out")
     _check_keeps_convention(edit, todo)
@@ -117,7 +117,7 @@ def _isolate(draft: Draft, edit: Isolate) -> Iterator[Change]:
     if not edit.tests:
         _refuse(edit, todo.id, "nothing would be left to prove", "name at least one command")
     for spec in edit.tests:
-        _check_command(edit, todo.id, spec.cmd)
+        _check_command(draft, edit, todo.id, spec.cmd)
     wanted = todo.acceptance_criteria
     report = REPORT.format(todo_id=todo.parent_id)
     kept: dict[str, Any] = {
@@ -190,7 +190,7 @@ def _retarget_check(draft: Draft, edit: RetargetCheck) -> Iterator[Change]:
         _refuse(
             edit, todo.id, f"{edit.check_id} {found}, not {edit.from_cmd!r}", "decide anew from the plan"
         )
-    _check_command(edit, todo.id, edit.to_cmd)
+    _check_command(draft, edit, todo.id, edit.to_cmd)
     index = _test_index(todo, edit.check_id)
     if index is not None:
         yield _changed_test(todo, index, cmd=edit.to_cmd)
@@ -303,9 +303,9 @@ def _check_order(draft: Draft, edit: Edit, waiting: Todo, before: Iterable[str])
         )
 
 
-def _check_command(edit: Edit, todo_id: str, cmd: str) -> None:
+def _check_command(draft: Draft, edit: Edit, todo_id: str, cmd: str) -> None:
     try:
-        parse_command(cmd)
+        parse_command(cmd, draft.policy.tools)
     except CommandSyntaxError as error:
         _refuse(edit, todo_id, f"{cmd!r} cannot be run: {error.problem}", error.remedy)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from planner.catalog.findings import read_findings
+from planner.catalog.output import read_findings
 from planner.catalog.tools import TOOLS
 from planner.model.evidence import CommandFact, Finding
 from planner.model.kinds import EvidenceKind

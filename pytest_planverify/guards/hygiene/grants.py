@@ -97,7 +97,7 @@ class Grants:
     @classmethod
     def of_plan(cls, plan: Plan, path: str = "") -> Grants:
         """The grants of one plan that stands alone; ``path`` is its file."""
-        reaches = tuple(reach_of(todo, criteria_of(todo)) for todo in plan.items)
+        reaches = tuple(reach_of(todo, criteria_of(todo, tools=plan.metadata.tools)) for todo in plan.items)
         return cls(todos=reaches, protected=plan.metadata.protected_files, plans=(path,) if path else ())
 
     def leave(self, path: str) -> Leave:

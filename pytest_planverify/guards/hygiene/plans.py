@@ -13,7 +13,7 @@ from pytest_planverify.guards.hygiene.signs import Find
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from planner.model.plan import ArtifactSpec, MetricSpec, Plan, Todo
+    from planner.model.plan import ArtifactSpec, MetricSpec, Plan, Todo, ToolSpec
 
 _LOWER_IS_LOOSER = frozenset({Operator.GE, Operator.GT})
 _HIGHER_IS_LOOSER = frozenset({Operator.LE, Operator.LT})
@@ -157,6 +157,15 @@ def _policy(before: Plan, now: Plan) -> Iterator[tuple[str, str | None, str | No
             yield f"denies less ({name})", str(was), str(value)
     if not set(old.protected_files) <= set(new.protected_files):
         yield "protects fewer files", ", ".join(old.protected_files), ", ".join(new.protected_files)
+    commands = {spec.name: spec for spec in new.tools}
+    for spec in old.tools:
+        if spec.name not in commands:
+            yield "has lost a tool", _shown_tool(spec), None
+        elif commands[spec.name] != spec:
+            yield "has another tool", _shown_tool(spec), _shown_tool(commands[spec.name])
+    for spec in new.tools:
+        if all(spec.name != each.name for each in old.tools):
+            yield "allows another tool", None, _shown_tool(spec)
     known = {each.nodeid: each for each in old.flaky_retry.quarantine}
     for each in new.flaky_retry.quarantine:
         if each.nodeid not in known or each.expires > known[each.nodeid].expires:
@@ -177,6 +186,10 @@ def _command(cmd: str) -> str:
 
 def _shown(spec: ArtifactSpec) -> str:
     return ", ".join(f"{name}: {value}" for name, value in spec.model_dump(exclude_defaults=True).items())
+
+
+def _shown_tool(spec: ToolSpec) -> str:
+    return f"{spec.name} ({spec.kind}): {' '.join(spec.argv or (spec.name,))}"
 
 
 def _loose(path: str, todo: Todo, said: str, old: str | None, new: str | None) -> Find:

@@ -1,0 +1,171 @@
+"""What tools print, read by the tables of ``output.toml``: complaints, and success that proves nothing."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from planner.catalog.tables import load_table
+from planner.catalog.tools import Purpose
+from planner.model.evidence import Finding
+from planner.text.sanitizing import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from planner.catalog.tools import Tool
+
+MAX_FINDINGS = 100
+"""More complaints than this are left out."""
+MAX_OUTPUT = 60_000
+"""Characters of the output that are read: its head and, twice as long, its tail."""
+MAX_MESSAGE = 500
+"""Characters of one complaint's message."""
+
+_LONG_LINE = re.compile(r"([^\n]{2000})[^\n]+")
+_MILD = frozenset({"warning", "warn", "information", "info", "style", "note", "hint"})
+
+
+def read_findings(tool: Tool, stdout: str, stderr: str) -> tuple[Finding, ...]:
+    """Return what the tool complains of: errors first, then warnings, each in the order of the output."""
+    text = _LONG_LINE.sub(r"\1", clean(f"{stdout}\n{stderr}", limit=MAX_OUTPUT))
+    found = list(_read(tool.output, text)) or list(_read("generic", text))
+    unique = list(dict.fromkeys(found))
+    unique.sort(key=lambda finding: finding.severity in _MILD)
+    return tuple(unique[:MAX_FINDINGS])
+
+
+def proves_nothing(tool: Tool, stdout: str, stderr: str) -> str | None:
+    """Return why an exit status of zero proves nothing, in a few words, else ``None``."""
+    text = _LONG_LINE.sub(r"\1", clean(f"{stdout}\n{stderr}"))
+    form = _format(tool.output)
+    for each in form.get("hollow", ()):
+        if re.search(each["says"], clean(stdout) if "quiet" in each else text, re.MULTILINE):
+            return each["means"].format(tool=tool.name)
+    runs = [
+        proof
+        for name in form.get("runs", ())
+        for run in output_table()["runs"][name]
+        if tool.purpose is Purpose.TEST or "any_tool" in run
+        for proof in _proofs(run, text)
+    ]
+    return runs[0][1] if runs and not any(proved for proved, _ in runs) else None
+
+
+@cache
+def output_table() -> dict[str, Any]:
+    """Load the tables; done when the first output is read, for most commands read none."""
+    return load_table("output")
+
+
+def _format(name: str) -> dict[str, Any]:
+    formats = output_table()["formats"]
+    return formats.get(name) or formats["generic"]
+
+
+@cache
+def _patterns(name: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return the patterns of a format, each with the message of a complaint that has none."""
+    form, parts = _format(name), output_table()["parts"]
+    found: list[tuple[re.Pattern[str], str]] = []
+    for pattern in form.get("patterns", ()):
+        if pattern.startswith("@"):
+            found += _patterns(pattern[1:])
+        else:
+            whole = re.sub("<<([a-z_]+)>>", lambda part: parts[part[1]], pattern)
+            found.append((re.compile(whole, re.MULTILINE), form.get("message", "failed")))
+    return tuple(found)
+
+
+def _read(name: str, text: str) -> Iterator[Finding]:
+    for reader in _format(name).get("readers", ()):
+        yield from _FUNCTIONS[reader](text) if reader in _FUNCTIONS else _grouped(reader, text)
+    for pattern, message in _patterns(name):
+        for match in pattern.finditer(text):
+            yield _finding(match.groupdict(), message)
+
+
+def _finding(groups: dict[str, str | Any], default: str = "failed") -> Finding:
+    path, code, severity = groups.get("path"), groups.get("code"), groups.get("severity")
+    return Finding(
+        path=path.strip() if path else None,
+        line=_number(groups.get("line")),
+        column=_number(groups.get("column")),
+        code=code.strip()[:MAX_MESSAGE] if code else None,
+        message=clean(" ".join((groups.get("message") or default).split()), limit=MAX_MESSAGE),
+        severity=severity.lower() if severity else None,
+    )
+
+
+def _number(digits: str | None) -> int | None:
+    # Longer numbers are no lines of a file, and int() of very long ones raises.
+    return int(digits) if digits and len(digits) < 10 else None
+
+
+_UNITTEST = re.compile(
+    r"^(?:ERROR|FAIL): (?P<name>.+)\n(?:.+\n)?-{70}\n(?P<body>(?:(?!={70}|-{70}).*\n)*)", re.MULTILINE
+)
+_FRAME = re.compile(r'^ *File "(?P<path>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
+_EXCEPTION = re.compile(r"^(?P<code>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.MULTILINE)
+_TRACEBACK = re.compile(r"^Traceback \(most recent call last\):\n(?P<body>(?: .*\n)+\S.*)$", re.MULTILINE)
+_NO_MODULE = re.compile(
+    r"^\S*python\S*: (?P<message>(?:No module named|can't open file|Error while finding module) .+)$",
+    re.MULTILINE,
+)
+
+
+def _unittest(text: str) -> Iterator[Finding]:
+    for match in _UNITTEST.finditer(text):
+        finding = _raised(match["body"])
+        test = match["name"].split(" ")[0]
+        yield finding.model_copy(update={"message": f"{test}: {finding.message}"})
+
+
+def _traceback(text: str) -> Iterator[Finding]:
+    bodies = [match["body"] for match in _TRACEBACK.finditer(text)]
+    if bodies:
+        yield _raised(bodies[-1])
+    for match in _NO_MODULE.finditer(text):
+        yield _finding(match.groupdict())
+
+
+def _raised(body: str) -> Finding:
+    """Return the last exception of a traceback, at its last frame."""
+    ends = (deque(pattern.finditer(body), maxlen=1) for pattern in (_FRAME, _EXCEPTION))
+    return _finding(
+        {name: text for end in ends for match in end for name, text in match.groupdict().items()}
+    )
+
+
+_FUNCTIONS = {"unittest": _unittest, "traceback": _traceback}
+
+
+def _grouped(name: str, text: str) -> Iterator[Finding]:
+    """Read complaints that stand in lines below the line that names their file."""
+    pattern = re.compile(output_table()["grouped"][name])
+    heading = re.compile(output_table()["headings"].get(name, r"(?P<path>\S.*)"))
+    above: dict[str, str] = {}
+    for line in text.splitlines():
+        if above and (match := pattern.match(line)):
+            yield _finding(above | match.groupdict())
+        elif match := heading.match(line):
+            above = match.groupdict()
+
+
+def _proofs(run: dict[str, Any], text: str) -> Iterator[tuple[int, str]]:
+    """Return how many tests of each run prove something, and what to say where none does."""
+    for match in re.finditer(run["summary"], text, re.MULTILINE):
+        groups = {name: (value or "").strip() for name, value in match.groupdict().items()}
+        passed = groups.get("passed", groups.get("counts", ""))
+        if "counts" in groups or passed.isdigit():
+            proved = _sum(run, "passed", passed) - _sum(run, "apart", groups.get("apart", ""))
+        else:
+            proved = int(bool(passed))
+        idle = run.get("idle") if int(groups.get("held") or 0) else None
+        yield max(0, proved), (idle or run["none"]).format(**groups)
+
+
+def _sum(run: dict[str, Any], name: str, text: str) -> int:
+    return sum(int(number) for number in re.findall(run.get(name, r"(\d{1,9})"), text))

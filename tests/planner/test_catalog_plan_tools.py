@@ -1,0 +1,250 @@
+"""What a plan may name beside the catalog in ``metadata.tools``, and how commands use it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.catalog import Purpose, parse_command
+from planner.catalog.output import proves_nothing
+from planner.catalog.tools import PYTEST
+from planner.errors import CommandSyntaxError, PlannerError
+from planner.model.plan import ToolSpec
+from planner.planfile.loader import LoadedPlan, load_plan
+from planner.planfile.tree import load_tree
+from planner.rules.inheriting import is_stricter_tool
+
+SORTED = ToolSpec(name="sorted", kind=Purpose.LINT, argv=("sort", "--check"))
+GREP = ToolSpec(name="grep", argv=("grep", "-q"))
+SEQ = ToolSpec(name="seq")
+DOCS = ToolSpec(name="docs", kind=Purpose.BUILD, argv=("mkdocs", "build", "--strict"))
+CARGO_RUN = ToolSpec(name="cargo-run", kind=Purpose.TEST, argv=("cargo", "run"))
+TOOLS = (SORTED, GREP, SEQ, DOCS, CARGO_RUN)
+
+
+@pytest.mark.parametrize(
+    ("cmd", "argv", "tool", "purpose"),
+    [
+        ("sorted a.txt", "sort --check a.txt", "sorted", Purpose.LINT),
+        ("sort --check a.txt", "sort --check a.txt", "sorted", Purpose.LINT),
+        ("A=1 sorted", "sort --check", "sorted", Purpose.LINT),
+        ("grep", "grep -q", "grep", Purpose.VALIDATE),
+        ("grep -q x y", "grep -q x y", "grep", Purpose.VALIDATE),
+        ("bin/grep -q x y", "bin/grep -q x y", "grep", Purpose.VALIDATE),
+        ("seq 3", "seq 3", "seq", Purpose.VALIDATE),
+        ("uv run seq 3", "uv run seq 3", "seq", Purpose.VALIDATE),
+        ("uvx --from x sorted a", "uvx --from x sort --check a", "sorted", Purpose.LINT),
+        ("cargo run --bin x", "cargo run --bin x", "cargo-run", Purpose.TEST),
+        ("cargo test", "cargo test", "cargo", Purpose.TEST),
+        ("docs", "mkdocs build --strict", "mkdocs", Purpose.BUILD),
+        ("docs -q", "mkdocs build --strict -q", "mkdocs", Purpose.BUILD),
+        ("mkdocs build", "mkdocs build", "mkdocs", Purpose.BUILD),
+    ],
+)
+def test_the_name_of_a_tool_stands_for_its_words(cmd: str, argv: str, tool: str, purpose: Purpose) -> None:
+    command = parse_command(cmd, TOOLS)
+    assert (" ".join(command.argv), command.tool.name, command.tool.purpose) == (argv, tool, purpose)
+
+
+@pytest.mark.parametrize(
+    ("cmd", "said"),
+    [
+        ("grep -c x y", "of grep the plan allows only 'grep -q'; begin the command with that"),
+        ("sort a.txt", "of sort the plan allows only 'sort --check'"),
+        ("cargo install x", "cargo install is not allowed"),
+        ("seq --version", "only speaks of seq itself"),
+        ("mkdocs serve", "mkdocs serve is not allowed"),
+    ],
+)
+def test_another_use_of_the_program_is_refused(cmd: str, said: str) -> None:
+    with pytest.raises(CommandSyntaxError) as refused:
+        parse_command(cmd, TOOLS)
+    assert said in str(refused.value)
+
+
+def test_only_the_exit_status_of_such_a_tool_judges() -> None:
+    tool = parse_command("seq 0", (ToolSpec(name="seq", kind=Purpose.TEST),)).tool
+    assert proves_nothing(tool, "Ran 0 tests in 0.0s\n\nOK\n", "") is None
+
+
+@given(
+    st.from_regex(r"[a-z][a-z0-9_.+-]{0,12}", fullmatch=True), st.sampled_from(["", " check", " a/b -x"])
+)
+def test_the_line_that_a_refusal_tells_to_add_lets_the_command_in(name: str, rest: str) -> None:
+    told = refusal(name + rest)
+    if "name it in the plan: " not in told:
+        return
+    assert "\n" not in told
+    added = yaml.safe_load(told.partition("name it in the plan: ")[2])
+    specs = tuple(ToolSpec.model_validate(spec) for spec in added["metadata"]["tools"])
+    assert parse_command(name + rest, specs).argv == tuple((name + rest).split())
+
+
+def refusal(cmd: str) -> str:
+    try:
+        parse_command(cmd)
+    except CommandSyntaxError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("cmd", "hint"),
+    [
+        ("grep x", ""),
+        ("diff a b", ""),
+        ("pytset", "pytest"),
+        ("myp", "mypy"),
+        ("shelcheck a.sh", "shellcheck"),
+        ("yamlint .", "yamllint"),
+        ("cargo tets", "cargo test"),
+        ("cargo zzz", ""),
+    ],
+)
+def test_a_hint_names_something_near_or_nothing(cmd: str, hint: str) -> None:
+    with pytest.raises(CommandSyntaxError) as refused:
+        parse_command(cmd)
+    assert ("did you mean" in str(refused.value)) == bool(hint)
+    assert not hint or f"did you mean {hint}?" in str(refused.value)
+
+
+def loaded(folder: Path, *cmds: str, tools: list[dict[str, Any]] | None = None, **keys: Any) -> LoadedPlan:
+    return load_plan(write(folder / "plan.yaml", *cmds, tools=tools, **keys))
+
+
+def write(path: Path, *cmds: str, tools: list[dict[str, Any]] | None = None, **keys: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    todo = {"id": "a", "title": "A", "acceptance_criteria": {"tests": list(cmds)}}
+    policy = {} if tools is None else {"metadata": {"tools": tools}}
+    path.write_text(json.dumps({"todo_list_id": path.stem, **policy, "items": [{**todo, **keys}]}))
+    return path
+
+
+def test_a_plan_that_names_a_tool_loads_with_its_command(tmp_path: Path) -> None:
+    plan = loaded(tmp_path, "sorted x", tools=[{"name": "sorted", "argv": ["sort", "-c"]}])
+    (criterion,) = plan.criteria["a"]
+    assert criterion.command is not None
+    assert criterion.command.argv == ("sort", "-c", "x")
+
+
+@pytest.mark.parametrize(
+    ("tool", "said"),
+    [
+        ({"name": "sh"}, "sh starts a shell"),
+        ({"name": "x", "argv": ["bash", "-c", "true"]}, "bash starts a shell"),
+        ({"name": "x", "argv": ["/bin/zsh"]}, "outside"),
+        ({"name": "x", "argv": ["uv", "run", "sh"]}, "sh starts a shell"),
+        ({"name": "x", "argv": ["xargs", "sh"]}, "starts another command"),
+        ({"name": "x", "argv": ["python", "-c", "1"]}, "code in the plan"),
+        ({"name": "x", "argv": ["../x"]}, "outside"),
+        ({"name": "x", "argv": ["ruff", "check", "--exit-zero"]}, "leave --exit-zero out"),
+        ({"name": "x", "argv": ["npm", "exec", "-c", "rm x"]}, "script of the command line"),
+        ({"name": "pytest", "argv": ["tree"]}, "a program of the catalog"),
+        ({"name": "a b"}, "a b"),
+        ({"name": "x", "kind": "lnit"}, "did you mean 'lint'?"),
+        ({"name": "x", "kin": "lint"}, "did you mean 'kind'?"),
+    ],
+    ids=str,
+)
+def test_no_tool_of_a_plan_is_a_shell_or_gets_round_the_catalog(
+    tool: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(PlannerError) as refused:
+        loaded(tmp_path, "pytest", tools=[tool])
+    assert "metadata.tools[0]" in str(refused.value)
+    assert said in str(refused.value)
+
+
+def test_a_tool_is_named_once(tmp_path: Path) -> None:
+    with pytest.raises(PlannerError, match="the tool 'seq' is named twice"):
+        loaded(tmp_path, "seq 1", tools=[{"name": "seq"}, {"name": "seq"}])
+
+
+NAMES = st.sampled_from(["a", "b", "pytest", "ruff", "mkdocs"])
+WORDS = st.lists(
+    st.sampled_from(["a", "b", "pytest", "ruff", "check", "build", "-x", "uv", "run"]), max_size=3
+)
+
+
+@given(
+    st.lists(st.tuples(NAMES, WORDS), max_size=4),
+    st.lists(st.one_of(NAMES, WORDS.map(" ".join)), max_size=3),
+)
+def test_whatever_tools_a_plan_names_a_command_is_understood_or_refused(
+    tools: list[tuple[str, list[str]]], words: list[str]
+) -> None:
+    specs = tuple(ToolSpec(name=name, argv=tuple(argv)) for name, argv in dict(tools).items())
+    try:
+        command = parse_command(" ".join(words), specs)
+    except CommandSyntaxError:
+        return
+    assert command.argv
+    assert (command.pytest is not None) == (command.tool is PYTEST)
+
+
+def test_a_sub_plan_has_the_tools_of_the_plan_above(tmp_path: Path) -> None:
+    write(tmp_path / "sub.json", "seq 1")
+    plan = write(tmp_path / "plan.json", tools=[{"name": "seq"}], sub_plan="sub.json")
+    with pytest.raises(PlannerError, match="'seq' is no tool of the catalog"):
+        load_plan(tmp_path / "sub.json")
+
+    flat = load_tree(plan, boundary=tmp_path).load_all().flat()
+
+    assert [each.command.argv for each in flat.loaded.criteria["a/a"] if each.command] == [("seq", "1")]
+
+
+@pytest.mark.parametrize(
+    ("above", "own", "said"),
+    [
+        ([{"name": "seq"}], [{"name": "seq", "argv": ["seq", "-w"]}], None),
+        ([{"name": "seq"}], [], "'seq' is no tool of the catalog"),
+        (
+            [{"name": "seq", "argv": ["seq", "-w"]}],
+            [{"name": "seq"}],
+            "the plan above does not allow the tool 'seq'",
+        ),
+        (None, [{"name": "seq"}], "the plan above does not allow the tool 'seq'"),
+    ],
+    ids=["longer", "none", "shorter", "new"],
+)
+def test_a_sub_plan_may_only_narrow_the_tools(
+    above: list[dict[str, Any]] | None, own: list[dict[str, Any]], said: str | None, tmp_path: Path
+) -> None:
+    write(tmp_path / "sub.json", "seq -w 1", tools=own)
+    plan = write(tmp_path / "plan.json", tools=above, sub_plan="sub.json")
+    if said is None:
+        load_tree(plan, boundary=tmp_path).load_all()
+        return
+    with pytest.raises(PlannerError) as refused:
+        load_tree(plan, boundary=tmp_path).load_all()
+    assert said in str(refused.value)
+
+
+def test_a_stricter_tool_begins_with_the_words_of_the_one_above() -> None:
+    assert is_stricter_tool(ToolSpec(name="x", argv=("seq", "-w")), SEQ)
+    assert not is_stricter_tool(SEQ, ToolSpec(name="x", argv=("seq", "-w")))
+
+
+EVERYDAY = """
+mkdocs build --strict | sphinx-build -W docs out | shellcheck a.sh | yamllint . | codespell src
+twine check dist/x.whl | uvx ruff check . | uvx ruff@0.14 check | uv run mypy src | ty check
+docker build . | terraform validate | bun test | deno test | deno lint | just test | task lint
+hadolint Dockerfile | actionlint | markdownlint README.md | prettier --check . | npx eslint .
+tsc --noEmit | npx vitest run | jest | biome check . | go vet ./... | golangci-lint run
+cargo clippy -- -D warnings | rustfmt --check a.rs | mypy . | pyright | pylint pkg | flake8
+black --check . | isort -c . | bandit -r src | vulture src | pip-audit | check-manifest | nox
+tox -e py | pre-commit run -a | hatch build | hatch test | poetry check | make test
+cmake --build b | ctest | ./gradlew test | mvn test | dotnet test | swift test | vendor/bin/phpunit
+bundle exec rspec | mix test | stylelint a.css | sqlfluff lint | tflint | rubocop | ninja
+"""
+
+
+@pytest.mark.parametrize("cmd", [cmd.strip() for cmd in EVERYDAY.strip().replace("\n", "|").split("|")])
+def test_everyday_checks_are_in_the_catalog(cmd: str) -> None:
+    assert parse_command(cmd).tool.name
