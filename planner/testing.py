@@ -32,9 +32,9 @@ from planner.model.outcome import (
 from planner.model.plan import AcceptanceCriteria, CommandSpec, MetricSpec, Plan, Policy, Todo
 from planner.model.taxonomy import CATEGORIES, Category, Repeatability, RoutingKey
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
+from planner.revise.editing import apply_edits
 from planner.rules.approving import edits_to_apply
 from planner.rules.deciding import decide
-from planner.rules.editing import apply_edits
 from planner.rules.routing import route
 
 if TYPE_CHECKING:

@@ -143,9 +143,9 @@ def _diagnosis_rules() -> Iterator[Explanation]:
 
 def _rules_of_the_planner() -> Iterator[Explanation]:
     from planner.engine import ENGINE_RULES, REFUSALS
+    from planner.revise.strategies import REVISION_RULES
     from planner.rules.deciding import DECISION_RULES
     from planner.rules.reviewing import REVIEW_FIGURES
-    from planner.rules.revision import REVISION_RULES
     from planner.rules.validation import VALIDATION_RULES
 
     for name, sentence in DECISION_RULES.items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from planner.catalog.test_paths import is_test_path
 from planner.edges.project.file_samples import sample
 from planner.edges.project.rooted_files import RootedFiles
 from planner.edges.project.source_places import SourcePlaces
@@ -18,7 +19,6 @@ from planner.model.kinds import Side
 from planner.model.plan import ID_PATTERN, ArtifactSpec, CommandSpec
 from planner.model.verdicts import CheckKind
 from planner.rules.instructions.case import failing_command
-from planner.rules.revision.files import is_test_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -239,7 +239,7 @@ def _names(
 
 
 def _is_test(path: str, test_files: Collection[str]) -> bool:
-    return path in test_files or is_test_file(path)
+    return path in test_files or is_test_path(path)
 
 
 def _speak(places: SourcePlaces, failure: Failure | None, observations: Sequence[Observation]) -> None:
@@ -283,7 +283,7 @@ def _observed(observations: Iterable[Observation]) -> Iterator[tuple[str, int]]:
     """The product's places that the report names."""
     for seen in observations:
         for raised in seen.exceptions:
-            own = [f for f in raised.frames if f.side is Side.PRODUCT and not is_test_file(f.path)]
+            own = [f for f in raised.frames if f.side is Side.PRODUCT and not is_test_path(f.path)]
             yield from ((frame.path, frame.line) for frame in reversed(own[-2:]))
         yield from _stacked(seen.process.stack if seen.process else None)
         if seen.contract and seen.contract.module_path and seen.contract.line:
@@ -296,7 +296,7 @@ def _stacked(stack: str | None) -> Iterator[tuple[str, int]]:
     text = after.partition("\n\n")[0] if current else (stack or "")[:_LONGEST_STACK]
     places = ((found["file"], found["at"]) for found in _PLACE.finditer(text) if found["file"])
     own = [
-        (path, int(line)) for path, line in places if not path.startswith("/") and not is_test_file(path)
+        (path, int(line)) for path, line in places if not path.startswith("/") and not is_test_path(path)
     ]
     yield from list(dict.fromkeys(own))[:_MOST_STACKED]
 

@@ -22,8 +22,8 @@ from planner.model.edits import NarrowFiles
 from planner.model.events import Decision
 from planner.model.life import TodoLife
 from planner.model.taxonomy import Role
+from planner.rules.allowed_files import widened_by
 from planner.rules.board import qualified
-from planner.rules.editing.allowed_files import widened_by
 from planner.rules.repairing import Proposal
 from planner.text.sanitizing import clean
 

@@ -14,8 +14,8 @@ from planner.errors import EditConflictError
 from planner.model.actions import PublishPlan
 from planner.model.edits import Edit
 from planner.model.life import PlanState, TodoLife
+from planner.revise.editing import Editing, InsertTodo, ReplacePolicy, ReplaceTodo
 from planner.rules.board import qualified
-from planner.rules.editing import Editing, InsertTodo, ReplacePolicy, ReplaceTodo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.revise.strategies import REVISION_RULES
 from planner.rules.deciding import DECISION_RULES
-from planner.rules.revision import REVISION_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,9 +17,9 @@ from planner.model.actions import QuestionKind
 from planner.model.life import TodoLife
 from planner.model.taxonomy import Category, Family
 from planner.model.verdicts import TodoState, Verdict
+from planner.revise.preexisting import set_apart
 from planner.rules.board import Entry, state_of
 from planner.rules.halting import HALTING, failures_of
-from planner.rules.setting_apart import set_apart
 from planner.rules.triage import UNDECIDED, is_nobodys, sorted_failures
 from planner.text.sanitizing import clean
 

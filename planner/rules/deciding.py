@@ -1,7 +1,7 @@
 """From a plan and the outcomes of a run to what comes next.
 
 Each decision stands in a file of its own: :mod:`.halting`, :mod:`.triage`, :mod:`.routing`,
-:mod:`.branching`, :mod:`.revision`, :mod:`.setting_apart`, :mod:`.scheduling`, :mod:`.noticing`. Here they
+:mod:`.branching`, :mod:`planner.revise`, :mod:`.scheduling`, :mod:`.noticing`. Here they
 are asked in their order, and nothing else is decided.
 """
 
@@ -23,16 +23,16 @@ from planner.model.decision import (
 from planner.model.edits import QuarantineTest, RecordAttempt
 from planner.model.outcome import PlanRef
 from planner.model.verdicts import TodoState
+from planner.revise.editing import Editing
+from planner.revise.preexisting import set_apart
 from planner.rules.approving import branch_approval
 from planner.rules.board import lay_out
 from planner.rules.branching import branch_reason, can_remember, next_branch_id
-from planner.rules.editing import Editing
 from planner.rules.halting import halt_of
 from planner.rules.noticing import needs, notices
 from planner.rules.repairing import Failed, context_edit, propose_branch, revised
 from planner.rules.routing import role_for
 from planner.rules.scheduling import deferred, ready_todos
-from planner.rules.setting_apart import set_apart
 from planner.rules.shared_causes import behind_shared_causes
 from planner.rules.triage import Ruling, triage
 

@@ -161,6 +161,7 @@ def rooms(package: str) -> set[str]:
 
 PURE = {
     "planner.model",
+    "planner.revise",
     "planner.rules",
     "planner.catalog",
     "planner.text",

@@ -15,9 +15,9 @@ from planner.model.edits import Edit
 from planner.model.findings import Severity
 from planner.model.outcome import CheckKind, Since, TodoState, Verdict
 from planner.model.taxonomy import BranchReason, Category, Owner, Repeatability, Role, RoutingKey
+from planner.revise.strategies import REVISION_RULES
 from planner.rules.deciding import DECISION_RULES
 from planner.rules.reviewing import REVIEW_FIGURES
-from planner.rules.revision import REVISION_RULES
 from planner.rules.validation import VALIDATION_RULES
 from pytest_planverify.corpus import catalogue
 from pytest_planverify.diagnosis import RULES

@@ -7,9 +7,9 @@ from planner.model.outcome import Since
 from planner.model.plan import Plan, Policy
 from planner.model.taxonomy import Category
 from planner.planfile.loader import dump_plan, load_plan
+from planner.revise.editing import apply_edits, undo
 from planner.rules.approving import edits_to_apply
 from planner.rules.deciding import decide
-from planner.rules.editing import apply_edits, undo
 from planner.testing import create_sample_todo, sample_document, simulate_failure
 
 LOCATION = {"path": "src/a.py", "line": 1, "function": "f"}

@@ -10,10 +10,10 @@ from planner.model.outcome import Outcome, OutcomeMetrics, Since, TodoState, Ver
 from planner.model.plan import Plan, Policy, TodoStatus
 from planner.model.taxonomy import CATEGORIES, Category, Family, Owner, Role
 from planner.planfile.loader import dump_plan, load_plan
+from planner.revise.editing import apply_edits
 from planner.rules.approving import edits_to_apply
 from planner.rules.branching import MEMORY
 from planner.rules.deciding import DECISION_RULES, decide, todos_to_explain
-from planner.rules.editing import apply_edits
 from planner.testing import (
     create_sample_todo,
     sample_document,

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+from planner.catalog.test_paths import is_test_path
 from planner.edges.project.essential_lines import words_of
 from planner.edges.project.imported_names import Imported
-from planner.rules.revision.files import is_test_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -115,7 +115,7 @@ class ReachedCode:
     def called_from_outside(self, owner: Unit) -> list[str]:
         """The methods of a class that a base of another project may call."""
         file = self._structure(owner.path)
-        bases = file.bases(owner.names) if file is not None and not is_test_file(owner.path) else []
+        bases = file.bases(owner.names) if file is not None and not is_test_path(owner.path) else []
         if file is None or all(
             name in _PLAIN_BASES or any(True for _ in self.named(owner.path, name, attribute))
             for name, attribute in bases

@@ -5,12 +5,12 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
+from planner.catalog.test_paths import is_test_path
 from planner.edges.project.essential_lines import words_of
 from planner.edges.project.imported_names import Imported
 from planner.edges.project.python_places import WINDOW, PythonFile, contiguous
 from planner.edges.project.reached_code import ReachedCode, Unit
 from planner.model.failure_report import SourceExcerpt
-from planner.rules.revision.files import is_test_file
 from planner.text.budgets import estimate_tokens
 from planner.text.sanitizing import clean
 
@@ -101,7 +101,7 @@ class SourcePlaces:
         for root, line in self._roots.items():
             self._speak_of_root(root, line)
         units = [
-            unit for unit in self._code.ranked(self._roots, self._words) if not is_test_file(unit.path)
+            unit for unit in self._code.ranked(self._roots, self._words) if not is_test_path(unit.path)
         ]
         least = max(self._left - most, KEPT_FOR_TESTS)
         misses = 0
@@ -122,7 +122,7 @@ class SourcePlaces:
         span = file.span(root.names) if file else None
         if file is None or span is None:
             return
-        if not is_test_file(root.path):
+        if not is_test_path(root.path):
             if line is not None:
                 self.speak_of(file.text((max(line - 1, span[0]), min(line + 1, span[1]))), 1.5)
             return
@@ -146,7 +146,7 @@ class SourcePlaces:
             return [_around(file, line)]
         structure = self._structure(file)
         # Of a helper of the tests the rest is of no interest, however short it is.
-        names = structure.names_at(line) if is_test_file(file.path) else ()
+        names = structure.names_at(line) if is_test_path(file.path) else ()
         return structure.regions(names, self._words) or structure.at_line(line, self._words)
 
     def near(self, path: str, line: int) -> None:
@@ -226,7 +226,7 @@ class SourcePlaces:
     def _classes_named(self, owner: str) -> list[Unit]:
         """The class of that name which the failure goes through, and its bases."""
         reached = self._code.ranked(self._roots, self._words)
-        own = [unit for unit in reached if unit.names[0] == owner and not is_test_file(unit.path)]
+        own = [unit for unit in reached if unit.names[0] == owner and not is_test_path(unit.path)]
         return [*dict.fromkeys(each for unit in own for each in self._code.classes(unit))]
 
     def take(self) -> tuple[SourceExcerpt, ...]:

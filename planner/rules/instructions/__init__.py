@@ -11,9 +11,10 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from planner.catalog.test_paths import is_test_path
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, Since
-from planner.rules.editing.allowed_files import is_exclusion
+from planner.rules.allowed_files import is_exclusion
 from planner.rules.instructions.advice import MEANINGS, Hint
 from planner.rules.instructions.case import Case, listed
 from planner.rules.instructions.conduct import CHECK_HINTS, STOP, TEST_AT_FAULT, TESTS_MAY_CHANGE
@@ -21,7 +22,6 @@ from planner.rules.instructions.excerpts import source_sections
 from planner.rules.instructions.observed import data_sections, observed_sections, output_sections
 from planner.rules.instructions.quoting import block, prose, quotation, said, span
 from planner.rules.instructions.words import CHECK_WORDS, OWNERS, REPEATABILITY, SINCE
-from planner.rules.revision.files import is_test_file
 from planner.text.budgets import fit
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ def _tests_untouched(case: Case, allowed: tuple[str, ...]) -> str:
 def _are_all_tests(patterns: tuple[str, ...]) -> bool:
     """Whether the plan asks for work on tests, and on nothing else."""
     lets_in = [pattern for pattern in patterns if not is_exclusion(pattern)]
-    return bool(lets_in) and all(is_test_file(pattern) for pattern in lets_in)
+    return bool(lets_in) and all(is_test_path(pattern) for pattern in lets_in)
 
 
 def _verify(case: Case, rerun: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from planner.catalog.test_paths import is_test_path
 from planner.model.failure_report import Comparison
 from planner.model.kinds import Side
 from planner.model.outcome import Failure, Location
@@ -17,7 +18,6 @@ from planner.model.verdicts import CheckKind
 from planner.rules.criteria import commands_of
 from planner.rules.instructions.conduct import HALTING
 from planner.rules.instructions.quoting import said, span
-from planner.rules.revision.files import is_test_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -162,7 +162,7 @@ class Case:
         if self.location is not None:
             yield "location", place(self.location)
             tests = {nodeid.partition("::")[0] for nodeid in self.tests}
-            if self.location.path not in tests and not is_test_file(self.location.path):
+            if self.location.path not in tests and not is_test_path(self.location.path):
                 yield "code", place(self.location)
         if self.comparison is not None:
             yield "expected", span(self.comparison.expected, limit=_SHOWN_VALUE)
