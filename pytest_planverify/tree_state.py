@@ -15,8 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from planner.edges.file_writer import replace_file
 from planner.errors import FileWriteError
+from planner.planfile.file_writer import replace_file
 from pytest_planverify.repository import GitFailed, git, top_of
 from pytest_planverify.work_tree import CACHES, walk
 

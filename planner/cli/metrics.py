@@ -57,8 +57,8 @@ def metrics(
     Everything is counted from the logs of the runs; nothing is kept beside them.
     """
     from planner.cli.screen import write
-    from planner.edges.file_writer import READABLE, write_file
     from planner.edges.metrics import RunMetrics, exposition
+    from planner.planfile.file_writer import READABLE, write_file
 
     counted = RunMetrics()
     plan_id, logs = _named(plan, log or [], is_stored=store is not None)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from planner.cli import words
 from planner.cli.ending import complain
 from planner.edges.latest_outcomes import shown
-from planner.edges.new_plans import NewPlan, write_new_plans
 from planner.errors import EditConflictError
+from planner.planfile.versions import NewPlan, write_beside
+from planner.revise.editing import apply_edits
 from planner.rules.approving import edits_to_apply
-from planner.rules.editing import apply_edits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,8 +44,9 @@ class Revision:
         """Tell it to a person."""
         for position, line in enumerate(self._lines()):
             screen.paragraph(line, first="" if not position else "  ", indent=4 if position else 0)
-        top = self.files[0].path
-        screen.line(f"  {screen.style(f'pytest --planverify {shlex.quote(shown(top))}', 'command')}")
+        if self.files:
+            top = self.files[0].path
+            screen.line(f"  {screen.style(f'pytest --planverify {shlex.quote(shown(top))}', 'command')}")
 
     def tell_beside(self) -> None:
         """Tell it on standard error, where standard output is for programs."""
@@ -54,10 +55,10 @@ class Revision:
 
     def _lines(self) -> list[str]:
         count = len(self.applied)
-        edits = {0: "no edit applies: the plan is unchanged", 1: "1 edit applied"}.get(
-            count, f"{count} edits applied"
-        )
-        lines = [f"wrote {shown(self.files[0].path)}: {edits}"]
+        edits = "1 edit applied" if count == 1 else f"{count} edits applied"
+        lines = ["nothing written: no edit applies, the plan is unchanged"]
+        if self.files:
+            lines = [f"wrote {shown(self.files[0].path)}: {edits}"]
         lines += [f"wrote {shown(file.path)}, the sub-plan of {file.within}" for file in self.files[1:]]
         lines += [
             f"{shown(file.path)} was written anew, without the comments: its layout could not be kept"
@@ -89,5 +90,5 @@ def write_revision(
             left_out += [Told(each.todo_id, each.what, str(conflict)) for each in told]
         else:
             applied += told
-    files = write_new_plans(question.tree, plans, output)
+    files = write_beside(question.tree, plans, output)
     return Revision(files=files, applied=tuple(applied), left_out=tuple(left_out))

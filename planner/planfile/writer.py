@@ -125,7 +125,7 @@ def _is_json(text: str) -> bool:
 
 
 @dataclass(slots=True)
-class _Part:
+class _ParsedNode:
     """One value of a text, by its offsets."""
 
     start: int
@@ -137,18 +137,18 @@ class _Part:
     is_flow: bool = False
     """A list or mapping in brackets."""
     text: str = ""
-    children: list[_Part] = field(default_factory=list["_Part"])
+    children: list[_ParsedNode] = field(default_factory=list["_ParsedNode"])
     """The items of a list; of a mapping, its keys and values in turn."""
 
 
-class _Entry(NamedTuple):
+class _Member(NamedTuple):
     """One item of a list or pair of a mapping."""
 
     start: int
     """Where its dash, its key or its bracketed value begins."""
     end: int
     """Behind its last word, and the comments that belong to it."""
-    value: _Part
+    value: _ParsedNode
     head: int
     """Behind its dash or the colon of its key."""
 
@@ -166,16 +166,16 @@ class _Change:
     """Of a new pair."""
 
 
-def _parse(text: str) -> _Part:
+def _parse(text: str) -> _ParsedNode:
     """Return the tree of a text. Its depth and size were bounded when it was loaded."""
-    top = _Part(0, len(text), "list")
+    top = _ParsedNode(0, len(text), "list")
     stack = [top]
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionEndEvent):
             stack.pop().end = cast("Any", event.end_mark).index
         elif isinstance(event, yaml.NodeEvent):
             start, end = cast("Any", event.start_mark).index, cast("Any", event.end_mark).index
-            part = _Part(start, end, "alias")
+            part = _ParsedNode(start, end, "alias")
             stack[-1].children.append(part)
             if isinstance(event, yaml.ScalarEvent):
                 part.kind, part.style, part.text = "text", event.style, event.value
@@ -197,11 +197,18 @@ class _Editor:
         self.root = self._parsed()
         self._indentation = self._measure()
 
-    def _parsed(self) -> _Part:
+    def _parsed(self) -> _ParsedNode:
         return _parse(self._text)
 
     def edited(
-        self, part: _Part, old: Any, new: Any, wanted: Wanted | None, start: int, end: int, column: int
+        self,
+        part: _ParsedNode,
+        old: Any,
+        new: Any,
+        wanted: Wanted | None,
+        start: int,
+        end: int,
+        column: int,
     ) -> str:
         """Return what is to stand between two offsets, where a part stands with what belongs to it.
 
@@ -224,7 +231,7 @@ class _Editor:
             raise _CannotEdit
         return self._replaced(part, new, start, end, column)
 
-    def _replaced(self, part: _Part, new: Any, start: int, end: int, column: int) -> str:
+    def _replaced(self, part: _ParsedNode, new: Any, start: int, end: int, column: int) -> str:
         """Return a new value in the place of a part, in its brackets or quotes, before the same comment."""
         is_dash = self._text[start - 1] == "-"
         is_block = part.style in ("|", ">") or (part.kind in ("list", "mapping") and not part.is_flow)
@@ -239,7 +246,7 @@ class _Editor:
         first = gap + first.lstrip(" ") if first.strip() and "\n" not in gap else first
         return first + comment + newline + rest
 
-    def _changes(self, part: _Part, old: Any, new: Any, wanted: Wanted | None) -> list[_Change]:
+    def _changes(self, part: _ParsedNode, old: Any, new: Any, wanted: Wanted | None) -> list[_Change]:
         if part.kind == "mapping":
             return self._pair_changes(part, old, new, wanted)
         if len(part.children) != len(old):
@@ -256,7 +263,7 @@ class _Editor:
         return changes
 
     def _pair_changes(
-        self, part: _Part, old: dict[str, Any], new: dict[str, Any], wanted: Wanted | None
+        self, part: _ParsedNode, old: dict[str, Any], new: dict[str, Any], wanted: Wanted | None
     ) -> list[_Change]:
         fields = fields_by_key(wanted.model) if wanted is not None and wanted.model is not None else {}
 
@@ -286,7 +293,7 @@ class _Editor:
 
     # -- in block style -------------------------------------------------------------------------------
 
-    def _joined_in_lines(self, part: _Part, changes: list[_Change], start: int, end: int) -> str:
+    def _joined_in_lines(self, part: _ParsedNode, changes: list[_Change], start: int, end: int) -> str:
         text, entries = self._text, self._entries(part, start, end)
         own = self._column(entries[0].start)
         margin = "\n" + " " * own
@@ -319,7 +326,7 @@ class _Editor:
             said += [lead, body]
         return "".join(said) + text[entries[-1].end : end]
 
-    def _added(self, change: _Change, column: int, part: _Part, entries: list[_Entry]) -> str:
+    def _added(self, change: _Change, column: int, part: _ParsedNode, entries: list[_Member]) -> str:
         if part.kind == "mapping":
             assert change.key is not None
             return f"{yaml_scalar(change.key)}:{yaml_block(change.new, column, self._indentation)}"
@@ -328,7 +335,7 @@ class _Editor:
         indentation = self._indentation._replace(dash=dash)
         return f"-{yaml_block(change.new, column, indentation, is_item=True)}"
 
-    def _entries(self, part: _Part, start: int, end: int) -> list[_Entry]:
+    def _entries(self, part: _ParsedNode, start: int, end: int) -> list[_Member]:
         """Return the entries of a list or mapping in block style, which ends before an offset."""
         text = self._text
         values = part.children[1::2] if part.kind == "mapping" else part.children
@@ -338,7 +345,7 @@ class _Editor:
             starts = self._dashes(part, end)
         if len(starts) != len(values) or not starts:
             raise _CannotEdit
-        entries: list[_Entry] = []
+        entries: list[_Member] = []
         column = self._column(starts[0])
         for index, (at, value) in enumerate(zip(starts, values, strict=True)):
             until = starts[index + 1] if index + 1 < len(starts) else end
@@ -347,10 +354,10 @@ class _Editor:
                 key = part.children[2 * index]
                 colon = _COLON.match(text, key.end)
                 head = colon.end() if colon else key.end  # `? key` may have none
-            entries.append(_Entry(at, self._end(at, max(until, head), column), value, head))
+            entries.append(_Member(at, self._end(at, max(until, head), column), value, head))
         return entries
 
-    def _dashes(self, part: _Part, end: int) -> list[int]:
+    def _dashes(self, part: _ParsedNode, end: int) -> list[int]:
         """Return where the dashes of a list stand."""
         first = re.compile(r"[^\n]*?(?:#[^\n]*)?(?:\n *(?:#[^\n]*)?)*-(?=\s|$)")
         at = part.start
@@ -415,7 +422,7 @@ class _Editor:
     def _new_pair(self, key: str, value: Any) -> str:
         return f"{yaml_scalar(key, is_flow=True)}: {self._in_brackets(value)}"
 
-    def _joined_in_brackets(self, part: _Part, changes: list[_Change]) -> str:
+    def _joined_in_brackets(self, part: _ParsedNode, changes: list[_Change]) -> str:
         text, children = self._text, part.children
         firsts, values = (children[::2], children[1::2]) if part.kind == "mapping" else (children, children)
         if not children:
@@ -447,7 +454,7 @@ class _Editor:
         closing = text[bounds[-1][1] : part.end]
         return "".join(said) + closing
 
-    def _edited_in_brackets(self, value: _Part, change: _Change) -> str:
+    def _edited_in_brackets(self, value: _ParsedNode, change: _Change) -> str:
         if value.is_flow or _same(change.old, change.new):
             return self.edited(value, change.old, change.new, change.wanted, value.start, value.end, 0)
         if isinstance(change.new, str) and value.style in ("'", '"'):
@@ -455,7 +462,7 @@ class _Editor:
         is_apart = value.end > value.start or self._text[value.start - 1].isspace()
         return ("" if is_apart else " ") + self._shifted(change.new, value)
 
-    def _shifted(self, new: Any, part: _Part) -> str:
+    def _shifted(self, new: Any, part: _ParsedNode) -> str:
         """Return a value in brackets, its lines indented as the line in which a part begins."""
         line = self._text[self._text.rfind("\n", 0, part.start) + 1 : part.start]
         margin = line[: len(line) - len(line.lstrip())]
@@ -479,7 +486,7 @@ class _JsonEditor(_Editor):
         self._is_ascii = text.isascii() and "\\u" in text
         self._has_brief_lists = re.search(r"\[[^\[\]{}\n]+\]", text) is not None
 
-    def _parsed(self) -> _Part:
+    def _parsed(self) -> _ParsedNode:
         # YAML knows other escapes and control characters than JSON, so the parser sees no text at all.
         masked = _JSON_TEXT.sub(lambda found: f'"{"x" * (len(found[0]) - 2)}"', self._text)
         root = _parse(masked.replace("\t", " "))

@@ -146,7 +146,7 @@ class Editing:
         if not self._is_changed:
             return self._plan
         items = tuple([self._todos[name] for name in self._order])
-        revised = self._plan.model_copy(update={"items": items, "metadata": self._policy or Policy()})
+        revised = self._plan.model_copy(update={"items": items, "metadata": self.policy})
         if self._policy is None:
             revised.model_fields_set.discard("metadata")
         return revised
@@ -162,7 +162,7 @@ class Editing:
     @property
     def policy(self) -> Policy:
         """The policy as it is now."""
-        return self._policy or Policy()
+        return Policy() if self._policy is None else self._policy
 
     def with_policy(self, policy: Policy) -> ReplacePolicy:
         """Return the change that gives the plan this policy."""

@@ -127,7 +127,7 @@ class Situation:
         return [spec for spec in found if spec is not None]
 
     def is_free(self, todo_id: str) -> bool:
-        """Return whether no todo bears the id yet."""
+        """Return whether no todo has the id yet."""
         taken = self.taken or {todo.id for todo in self.plan.items}
         return todo_id not in taken and (self.branch is None or self.branch.id != todo_id)
 

@@ -640,7 +640,7 @@ STRATEGIES: Mapping[Category, Callable[[Situation], Iterator[Edit]]] = {
     Category.METRIC_UNMET: _after_unmet_metric,
     Category.UNKNOWN: _while_unknown,
 }
-"""What each category calls for. What is not here halts, or is nobody's work: the plan stays as it is."""
+"""What each category calls for. A category that is not here halts, or calls for no edit."""
 
 
 # -- edits that several strategies make ----------------------------------------------------------------

@@ -12,7 +12,6 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from planner.edges.file_writer import replace_file
 from planner.edges.rule_advice import advice_for, page_of
 from planner.errors import PlannerError
 from planner.model.failure_report import (
@@ -27,6 +26,7 @@ from planner.model.failure_report import (
 )
 from planner.model.kinds import Side
 from planner.model.plan import ID_PATTERN
+from planner.planfile.file_writer import replace_file
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.rooted import is_regular_file

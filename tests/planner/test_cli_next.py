@@ -80,15 +80,15 @@ def test_with_json_what_was_written_is_told_beside(red: Command) -> None:
 
 
 @pytest.mark.parametrize("name", ["plan.yaml", "there.yaml"])
-def test_no_file_is_ever_replaced(red: Command, name: str) -> None:
+def test_no_other_file_is_replaced(red: Command, name: str) -> None:
     Path("there.yaml").write_text("mine")
     before = Path(name).read_bytes()
 
     ran = red("next", "plan.yaml", "--output", name)
 
     assert ran.status == 4
-    taken = "there is such a file already, and none is replaced; name a new one, or remove it"
-    assert ran.err == f"planner: {name}: cannot be written: {taken}\n"
+    assert ran.err.startswith(f"planner: {name}: ")
+    assert "file of the plan itself" in ran.err or "holds something else than this plan" in ran.err
     assert Path(name).read_bytes() == before
 
 
@@ -97,15 +97,15 @@ def test_a_folder_that_is_not_there_is_made(red: Command) -> None:
     assert Path("new/next.yaml").is_file()
 
 
-def test_without_edits_the_new_plan_is_the_old_one(command: Command) -> None:
+def test_without_edits_no_plan_is_written(command: Command) -> None:
     command.plan(with_test("a"))
     command.outcomes(done("a"))
 
     ran = command("next", "plan.yaml", "--output", "next.yaml")
 
     assert ran.status == 0
-    assert "no edit applies: the plan is unchanged" in ran.out
-    assert Path("next.yaml").read_text() == Path("plan.yaml").read_text()
+    assert "nothing written: no edit applies, the plan is unchanged" in ran.out
+    assert not Path("next.yaml").exists()
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_what_is_not_approved_is_left_out_and_only_a_person_can_go_on(asking: Co
     assert ran.status == 11
     assert "planner next plan.yaml --approve a_branch_01 --output FILE" in ran.out
     assert "needs --approve a_branch_01" in " ".join(ran.out.split())
-    assert [todo.id for todo in load_plan(Path("next.yaml")).plan.items] == ["a", "b"]
+    assert not Path("next.yaml").exists()
 
 
 @pytest.mark.parametrize("approval", ["a_branch_01", "all"])
@@ -289,7 +289,7 @@ def test_a_revised_sub_plan_may_not_lie_outside_the_root(
 
 
 def test_all_files_are_written_or_none(nested: Command) -> None:
-    Path("plans/next.yaml").touch()
+    Path("plans/next.yaml").write_text("mine")
 
     ran = nested("next", "plans/plan.yaml", "--outcomes", "outcomes.json", "--output", "plans/next.yaml")
 
