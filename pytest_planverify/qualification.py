@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.catalog import parse_command
-from planner.edges.plan_folder import PlanFolder, make_home
 from planner.edges.project_files import walk
 from planner.edges.qualification_file import write_qualification
 from planner.errors import CommandSyntaxError
 from planner.model.plan import CommandSpec, TodoStatus
 from planner.model.qualification import Qualification, QualifiedCheck, QualifiedRun, Quality
 from planner.model.verdicts import Verdict
+from planner.planfile.plan_folder import PlanFolder, make_home
 from planner.rules.qualifying import Answer, answer_of, bad_checks, is_qualified, worth_of
 from planner.text.glob_patterns import allowed
 from pytest_planverify.baseline.recording import now

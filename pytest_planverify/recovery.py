@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from planner.edges.file_writer import STANDARD_OUTPUT, screen_apart
 from planner.edges.outcome_file import write_outcomes
-from planner.edges.plan_folder import PlanFolder
 from planner.errors import PlannerError
 from planner.model.outcome import OutcomeDocument, RunInfo
+from planner.planfile.file_writer import STANDARD_OUTPUT, screen_apart
+from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.session.check_runs import PlanResult, failed_todos, masked, unreached
 from pytest_planverify.session.exit_status import ExitStatus

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _FOLDERS = frozenset({"test", "tests", "testing", "__tests__", "spec", "specs"})
 _NAME = re.compile(r"conftest\.py|tests?\.\w+|test_.*|.*_tests?\.\w+|.*[.-](?:test|spec)\.\w+")
 _MODULE = re.compile(r"test_.*\.py|.*_test\.py")
 
 
+@lru_cache(maxsize=4096)
 def is_test_path(path: str) -> bool:
     """Return whether a path is that of a test or of what only tests use, in any language.
 
-    ``path`` is relative, with ``/`` between its parts. A folder of tests makes tests of all that it holds.
+    A folder of tests makes tests of all that it holds.
     """
-    *folders, name = path.split("/")
+    *folders, name = path.replace("\\", "/").split("/")
     return _NAME.fullmatch(name) is not None or not _FOLDERS.isdisjoint(folders)
 
 

@@ -29,6 +29,7 @@ COMMANDS: dict[str, Entry] = {
     "status": Entry("planner.cli.status", "The tree of todos with states and progress."),
     "waves": Entry("planner.cli.waves", "Which todos can be worked on at the same time?"),
     "which": Entry("planner.cli.which", "Which criteria of a plan need this test?"),
+    "undo": Entry("planner.cli.undo", "Put back a plan as it was before it was revised."),
     "explain": Entry("planner.cli.explain", "What a word, rule or todo means; the story of a run."),
     "step": Entry("planner.cli.step", "Drive a plan from outside: events in, actions out, in JSON."),
     "replay": Entry("planner.cli.replay", "Fold a recorded log anew: are the decisions the same?"),

@@ -141,7 +141,7 @@ def _seen(store: Store, signature: str) -> tuple[_Known | None, tuple[str, ...]]
 
 def _outcomes_beside(place: str) -> Path:
     """The last outcomes of the project that the store belongs to, or of the one here."""
-    from planner.edges.plan_folder import LATEST
+    from planner.planfile.plan_folder import LATEST
 
     beside = Path(place).parent / Path(LATEST).name
     return beside if "://" not in place and beside.exists() else Path(LATEST)

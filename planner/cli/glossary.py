@@ -192,7 +192,7 @@ def _diagnosis_rules() -> Iterator[Explanation]:
 def _rules_of_the_planner() -> Iterator[Explanation]:
     from planner.cli.figures import REVIEW_FIGURES
     from planner.engine import ENGINE_RULES, REFUSALS
-    from planner.rules.revision import REVISION_RULES
+    from planner.revise.strategies import REVISION_RULES
     from planner.rules.validation import VALIDATION_RULES
 
     seen: set[str] = set()

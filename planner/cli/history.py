@@ -343,12 +343,9 @@ def _plain_plan(plan: CachedPlan, here: str | None) -> dict[str, Any]:
 
 
 def _as_yaml(plan: CachedPlan) -> str:
-    import yaml
+    from planner.planfile.dump import yaml_text
 
-    from planner.planfile.dump import Dumper
-
-    document = json.loads(plan.document)
-    return yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return yaml_text(json.loads(plan.document))
 
 
 def _print_json(document: object) -> None:

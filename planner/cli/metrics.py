@@ -277,8 +277,8 @@ def metrics(
     """
     from planner.cli.runs import find_runs
     from planner.cli.screen import write
-    from planner.edges.file_writer import READABLE, write_file
     from planner.edges.told_runs import is_log
+    from planner.planfile.file_writer import READABLE, write_file
 
     logs = log or []
     if plan is not None and is_log(plan):

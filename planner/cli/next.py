@@ -151,11 +151,23 @@ def _write_revision(run: PlanRun, output: Path | None, *, in_place: bool) -> lis
     """Write the plan as the run has revised it; return what is to be told about that."""
     if output is None and not in_place:
         return []
-    from planner.edges.new_plans import write_revised
     from planner.engine.plans import current_plan
+    from planner.planfile.loader import shown_path
+    from planner.planfile.versions import write_beside, write_in_place
 
     plans = {within: current_plan(run.state, within) for within in run.state.parts}
-    return write_revised(run.tree, plans, output)
+    made = write_in_place(run.tree, plans) if output is None else write_beside(run.tree, plans, output)
+    if not made:
+        return ["nothing was written: the plan is as the run has it"]
+    lines = [f"wrote {shown_path(each.path)}" for each in made]
+    lines += [
+        f"{shown_path(each.path)} lost its layout and comments: they could not be kept"
+        for each in made
+        if not each.faithful
+    ]
+    if output is None:
+        lines.append(f"planner undo {shown_path(run.tree.loaded.path)} brings the version before back")
+    return lines
 
 
 def _print_json(run: PlanRun, actions: list[Action], *, full: bool) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
-from planner.edges.file_writer import create_file, write_file
 from planner.errors import ContractFileError
 from planner.model.base import Value
 from planner.model.contract import (
@@ -23,6 +22,7 @@ from planner.model.contract import (
 from planner.planfile.confinement import Confinement
 from planner.planfile.document import Document, compose
 from planner.planfile.faults import Fault, Refused, plan_file_error
+from planner.planfile.file_writer import create_file, write_file
 from planner.planfile.source import decode
 from planner.planfile.values import fields_of, plain_values
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from planner.edges.file_writer import write_file
-from planner.edges.plan_folder import HOME, make_home
 from planner.errors import FileWriteError
 from planner.model.answers import Answer, Answers
+from planner.planfile.file_writer import write_file
+from planner.planfile.plan_folder import HOME, make_home
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

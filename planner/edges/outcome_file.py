@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from pydantic import ValidationError
 
-from planner.edges.file_writer import write_file
 from planner.errors import OutcomeFileError
 from planner.model.outcome import SCHEMA_VERSION, Outcome, OutcomeDocument
 from planner.planfile.faults import Refused
+from planner.planfile.file_writer import write_file
 from planner.planfile.source import read_source
 from planner.text.sanitizing import clean, without_surrogates
 

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, cast
 
 from planner.model.base import ReadValue, Value
-from planner.planfile.dump import as_written
+from planner.planfile.dump import plain
 
 
 def plainly(value: Any) -> Any:
@@ -16,7 +16,7 @@ def plainly(value: Any) -> Any:
         held = ((name, getattr(value, name)) for name in type(value).model_fields)
         return {name: plainly(item) for name, item in held if item is not None}
     if isinstance(value, Value):
-        return as_written(value)
+        return plain(value)
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple):

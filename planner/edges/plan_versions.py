@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.edges.file_writer import write_file
-from planner.edges.new_plans import NewText, new_plan_texts
 from planner.errors import EditConflictError, PlannerError
 from planner.model.actions import PublishPlan
 from planner.model.events import PlanSubmitted, SubPlanLoaded
 from planner.planfile.faults import Refused
+from planner.planfile.file_writer import write_file
 from planner.planfile.loader import dump_plan, plan_id_of, shown_path
 from planner.planfile.source import read_source
-from planner.planfile.tree import PlanTree, load_tree
-from planner.rules.editing import Editing
+from planner.planfile.tree import load_tree
+from planner.planfile.versions import plans_beside, refuse_other_plan
+from planner.planfile.writer import format_of
+from planner.revise.editing import Editing
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -37,7 +37,7 @@ class NewestPlans:
         self._plans: dict[str, Editing] = {}
 
     def take(self, event: Event, actions: Collection[Action]) -> bool:
-        """Take notice of an event that was taken in; whether a plan is another than before."""
+        """Follow an event that was taken in; return whether a plan is another than before."""
         changed = isinstance(event, PlanSubmitted)
         if isinstance(event, PlanSubmitted):
             self._plans[""] = Editing(event.plan)
@@ -49,7 +49,7 @@ class NewestPlans:
         return changed
 
     def newest(self, within: str = "") -> Plan:
-        """The plan as it is now."""
+        """Return the plan as it is now."""
         return self._plans[within].plan()
 
     @property
@@ -75,12 +75,15 @@ class PlanVersions:
 
         Raises :class:`planner.errors.PlannerError` for a target that holds something else.
         """
+        if source is not None and os.path.realpath(target) == os.path.realpath(source):
+            raise PlannerError(f"{shown_path(target)}: this is the plan itself; name another file")
+        held = None if source is None else plan_id_of(source)
+        refuse_other_plan(target, set() if held is None else {held})
         self._target = target
         self._source = source
         self._plans = NewestPlans()
         self._changed = False
         self._told: set[str] = set()
-        self._refuse_target()
 
     def keep_off(self, files: Collection[Path]) -> None:
         """Refuse to write where something else is kept. Raises :class:`planner.errors.PlannerError`."""
@@ -91,18 +94,18 @@ class PlanVersions:
                 )
 
     def take(self, event: Event, actions: Collection[Action]) -> None:
-        """Take notice of an event that was taken in, and of what it called for."""
+        """Follow an event that was taken in, and what it called for."""
         self._changed = self._plans.take(event, actions) or self._changed
 
     def write(self) -> list[str]:
-        """Write the newest version where it has changed; returns what a person should know of it."""
+        """Write the newest version where it has changed; return what a person should know of it."""
         remarks, self._plans.remarks = self._plans.remarks, []
         if not self._changed:
             return remarks
         try:
             texts, more = self._texts()
-            for each in texts.values():
-                write_file(each.path, each.text, mode=None, durable=True)
+            for path, text in texts.items():
+                write_file(path, text, mode=None, durable=True)
         except PlannerError as error:
             more = [f"the newest plan could not be written: {error}"]
         else:
@@ -111,59 +114,30 @@ class PlanVersions:
         self._told.update(news)
         return remarks + news
 
-    def _texts(self) -> tuple[dict[str, NewText], list[str]]:
+    def _texts(self) -> tuple[dict[Path, str], list[str]]:
+        """Return the text of each file. What was published counts, though the layout may not be kept."""
         revised = {within: self._plans.newest(within) for within in sorted(self._plans.edited)}
         try:
             if self._source is None:
                 raise PlannerError("its file is not there as it was")
             tree = load_tree(self._source)
-            for within in self._plans.edited - {""}:
-                _load(tree, within)
-            texts = new_plan_texts(tree, revised, self._target)
-            self._refuse_files_of(tree, texts)
+            texts = plans_beside(tree, revised, self._target)
+            own = {tree.loaded.path, *(sub.loaded.path for sub in tree.sub_plans().values())}
+            for each in texts:
+                if each.path.parent.resolve() / each.path.name in own:
+                    raise PlannerError(
+                        f"{shown_path(each.path)}: is a file of the plan itself; name another"
+                    )
         except PlannerError as error:
-            # What was published counts, whether or not the layout of a file can be kept.
-            plan = self._plans.newest()
-            format = "json" if self._target.suffix.lower() == ".json" else "yaml"
-            whole = NewText(path=self._target, text=dump_plan(plan, format=format), faithful=False)
-            return {"": whole}, [
+            text = dump_plan(self._plans.newest(), format=format_of(self._target))
+            return {self._target: text}, [
                 f"{shown_path(self._target)}: written without the comments of the plan: {error}"
             ]
-        return texts, []
-
-    def _refuse_target(self) -> None:
-        if not os.path.lexists(self._target):
-            return
-        shown = shown_path(self._target)
-        if self._source is not None:
-            with contextlib.suppress(OSError):
-                if os.path.samefile(self._target, self._source):
-                    raise PlannerError(f"{shown}: this is the plan itself; name another file")
-            held = plan_id_of(self._target)
-            if held is not None and held == plan_id_of(self._source):
-                return
-        if self._target.is_file() and self._target.stat().st_size == 0:
-            return
-        raise PlannerError(
-            f"{shown}: holds something else than this plan, and is not replaced; name a new file"
-        )
-
-    def _refuse_files_of(self, tree: PlanTree, texts: dict[str, NewText]) -> None:
-        own = {tree.loaded.path, *(sub.loaded.path for sub in tree.sub_plans().values())}
-        for each in texts.values():
-            if each.path.parent.resolve() / each.path.name in own:
-                raise PlannerError(f"{shown_path(each.path)}: is a file of the plan itself; name another")
-
-
-def _load(tree: PlanTree, within: str) -> None:
-    """Load the sub-plan of a parent, if a file holds it."""
-    with contextlib.suppress(KeyError, PlannerError):
-        for parent in within.split("/"):
-            tree = tree.child(parent)
+        return {each.path: each.text for each in texts}, []
 
 
 def unchanged_source(event: Event) -> Path | None:
-    """The file that a submitted plan was read from, if it is still there and as it was."""
+    """Return the file that a submitted plan was read from, if it is still there and as it was."""
     if not isinstance(event, PlanSubmitted):
         return None
     path = Path(event.path)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
-from planner.edges.file_writer import write_file
 from planner.errors import QualificationError
 from planner.model.qualification import QUALIFICATION_VERSION, Qualification
+from planner.planfile.file_writer import write_file
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:

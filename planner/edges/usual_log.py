@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from planner.edges.plan_folder import HOME, file_name, make_home
 from planner.errors import LogError
+from planner.planfile.plan_folder import HOME, file_name, make_home
 
 if TYPE_CHECKING:
     from pathlib import Path

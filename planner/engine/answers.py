@@ -24,7 +24,7 @@ from planner.model.events import Decision
 from planner.model.ids import qualified
 from planner.model.life import TodoLife
 from planner.model.taxonomy import Role
-from planner.rules.editing.allowed_files import widened_by
+from planner.rules.allowed_files import widened_by
 from planner.rules.repairing import Proposal
 from planner.text.sanitizing import clean
 

@@ -15,7 +15,7 @@ from planner.model.actions import PublishPlan
 from planner.model.edits import Edit
 from planner.model.ids import qualified
 from planner.model.life import PlanState, TodoLife
-from planner.rules.editing import Editing, InsertTodo, ReplacePolicy, ReplaceTodo
+from planner.revise.editing import Editing, InsertTodo, ReplacePolicy, ReplaceTodo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.rules.revision import REVISION_RULES
+from planner.revise.strategies import REVISION_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -31,7 +31,7 @@ from planner.policy.outcomes import (
     sorted_failures,
     state_of,
 )
-from planner.rules.setting_apart import set_apart
+from planner.revise.preexisting import set_apart
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:

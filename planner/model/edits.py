@@ -1,6 +1,6 @@
 """Edits: what a decision changes in a plan, each a value that says what, why and by which rule.
 
-An edit is a proposal. Applying it, and taking it back, is the work of :mod:`planner.rules.editing`.
+An edit is a proposal. Applying it, and taking it back, is the work of :mod:`planner.revise.editing`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ class _Edit(ReadValue):
     because: str
     """Why, in one sentence."""
     requires_approval: bool = False
-    """It changes what judges a primary todo, or what is borne: a person must agree first."""
+    """It changes what judges a primary todo, what is quarantined, or more files than the todo may: a person
+    must agree first."""
 
 
 class AddBranch(_Edit):
@@ -87,6 +88,8 @@ class NameArtifact(_Edit):
     todo_id: Id
     path: RelativePath
     hint: Text | None = None
+    task: Literal["PATCH"] | None = None
+    """What is to be done with it; ``None``: it is made, ``CREATE``."""
 
 
 class AddContract(_Edit):
@@ -129,7 +132,7 @@ class SplitTodo(_Edit):
 
 
 class QuarantineTest(_Edit):
-    """Bears a flaky test until a date."""
+    """Puts a flaky test in quarantine until a date."""
 
     edit: Literal["quarantine"] = "quarantine"
     todo_id: Id

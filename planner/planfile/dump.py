@@ -1,10 +1,12 @@
-"""A plan as YAML or JSON text."""
+"""Plain values as YAML or JSON text."""
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from enum import Enum
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import yaml
 
@@ -12,22 +14,28 @@ from planner.model.base import Value
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Plan
 from planner.planfile.scalars import BOOLEANS, NoSuchScalarError, anything
 
-_WIDTH = 100
 _RESOLVER: Any = yaml.resolver.Resolver()
+_EMITTER: Any = yaml.emitter.Emitter(io.StringIO(), allow_unicode=True)
 _TEXT = "tag:yaml.org,2002:str"
 
 
+class Indentation(NamedTuple):
+    """How a YAML text is indented, in columns."""
+
+    step: int = 2
+    """From a key to those below it."""
+    offset: int = 0
+    """From a key to the dashes below it."""
+    dash: int = 2
+    """From a dash to what follows it."""
+
+
 def render(plan: Plan, *, format: Literal["yaml", "json"]) -> str:
-    """The text of a plan file that holds what was set in the plan, in the order of the models."""
+    """Return the text of a plan file that holds what was set in the plan, in the order of the models."""
     values = plain(plan)
     if format == "json":
         return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    return yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
-
-
-def as_written(value: Value) -> Any:
-    """A part of a plan in plain values, as a file would hold it: what was set, without the defaults."""
-    return plain(value)
+    return yaml_text(values)
 
 
 def plain(value: Any) -> Any:
@@ -59,21 +67,89 @@ def _fields(value: Value) -> dict[str, Any]:
     return {**found, **getattr(value, "extensions", {})}
 
 
-class Dumper(yaml.SafeDumper):
-    """Quotes every text that would be read as something else."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
+# -- YAML ----------------------------------------------------------------------------------------------
 
 
-def _represent_text(dumper: Any, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=text_style(text))
+def yaml_text(values: dict[str, Any]) -> str:
+    """Return the text of a file that holds these values."""
+    return yaml_block(values, -Indentation().step, Indentation()).removeprefix("\n") + "\n"
+
+
+def yaml_block(value: Any, column: int, indentation: Indentation, *, is_item: bool = False) -> str:
+    """Return what follows ``key:``, or the dash of an item; ``column`` is that of the key or dash.
+
+    A list or mapping begins with a line break, below a dash with its first entry.
+    """
+    step, offset, dash = indentation
+    if isinstance(value, dict) and value:
+        inner = column + (dash if is_item else step)
+        parts = [
+            f"{yaml_scalar(key)}:{yaml_block(held, inner, indentation)}"
+            for key, held in cast("dict[str, Any]", value).items()
+        ]
+    elif isinstance(value, list) and value:
+        inner = column + (dash if is_item else offset)
+        items = cast("list[Any]", value)
+        parts = [f"-{yaml_block(held, inner, indentation, is_item=True)}" for held in items]
+    else:
+        return " " * (dash - 1 if is_item else 1) + (
+            _literal(value, column + (dash if is_item else step), dash if is_item else step)
+            or (yaml_scalar(value) if isinstance(value, str) else yaml_flow(value))
+        )
+    margin = "\n" + " " * inner
+    return (" " * (dash - 1) if is_item else margin) + margin.join(parts)
+
+
+def yaml_flow(value: Any) -> str:
+    """Return a value in one line, lists and mappings in brackets."""
+    if isinstance(value, dict):
+        held = cast("dict[str, Any]", value).items()
+        pairs = (f"{yaml_scalar(key, is_flow=True)}: {yaml_flow(each)}" for key, each in held)
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(yaml_flow(each) for each in cast("list[Any]", value)) + "]"
+    if isinstance(value, str):
+        return yaml_scalar(value, is_flow=True)
+    return json.dumps(value, allow_nan=False)
+
+
+def yaml_scalar(text: str, quote: str | None = None, *, is_flow: bool = False) -> str:
+    """Return a text in one line, in the quotes that it has or needs."""
+    style = quote if quote and text.isprintable() else text_style(text)
+    if style == '"':
+        return _in_double_quotes(text)
+    analysis = _EMITTER.analyze_scalar(text)
+    if style is None and (analysis.allow_flow_plain if is_flow else analysis.allow_block_plain):
+        return text
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _in_double_quotes(text: str) -> str:
+    return re.sub(
+        r"[^\x20-\x7e]",
+        lambda found: found[0] if found[0].isprintable() else _escaped(ord(found[0])),
+        json.dumps(text, ensure_ascii=False),
+    )
+
+
+def _escaped(code: int) -> str:
+    return f"\\U{code:08x}" if code > 0xFFFF else f"\\u{code:04x}"
+
+
+def _literal(value: Any, column: int, step: int) -> str | None:
+    """Return a text of several lines as such: what pytest shows has lines that end with blanks."""
+    if not isinstance(value, str) or "\n" not in value:
+        return None
+    lines = value.removesuffix("\n").split("\n")
+    if not value.replace("\n", "").replace("\t", "").isprintable() or not lines[-1].strip():
+        return None
+    # Where the text itself begins with a blank, the width of the indentation has to be said.
+    head = "|" + (str(step) if value[0] in " \t\n" else "") + ("" if value.endswith("\n") else "-")
+    return "\n".join([head, *(" " * column + line if line else "" for line in lines)])
 
 
 def text_style(text: str) -> str | None:
-    """Return how a text is written so that it is read as text: ``|``, ``"``, or ``None`` for plainly."""
-    if "\n" in text and _is_block(text):
-        return "|"
+    """Return the quotes in which a text is read as text: ``"``, ``'``, or ``None`` where it needs none."""
     if not text.isprintable() or text in BOOLEANS or not _is_read_as_text(text[:60]):
         return '"'
     # What other readers of YAML would take for a date, or the like.
@@ -85,15 +161,3 @@ def _is_read_as_text(text: str) -> bool:
         return anything(text, False) == text
     except NoSuchScalarError:
         return False  # `14809e546193`: a number, if it were not too large for one
-
-
-def _is_block(text: str) -> bool:
-    lines = text.split("\n")
-    return (
-        all(line.isprintable() and line == line.rstrip() for line in lines)
-        and text[0] not in " \n"
-        and not text.endswith("\n\n")
-    )
-
-
-Dumper.add_representer(str, _represent_text)

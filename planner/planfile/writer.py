@@ -1,71 +1,51 @@
 """Writes a revised plan as the user would have: their file, changed only where the plans differ.
 
-YAML goes through ruamel.yaml, which keeps comments, order and quotes; JSON through :mod:`json` with the
-indentation of the file. Todos that do not change go around both. What ruamel would lay out otherwise
-although nothing changed in it (brackets over several lines, two ways to indent) is taken from the file, and
-the new text is loaded again before it is believed. Where it does not hold the revised plan, the whole file
-is written as ruamel writes it, and where that fails, too, the plan is written anew without comments: an
-anchor that several todos share was changed for one of them, a key merged in with ``<<`` was removed, or a
-key was added that holds control characters, which ruamel breaks into lines.
+The parser's events tell where each value stands. The text around and between the values that change stays
+as it is, to the last blank: comments, order, quotes, brackets, indentation. An entry that goes takes along
+the comments directly above it, and a new one is written as its neighbours are. The new text is loaded
+before it is believed. Where it does not hold the revised plan (an anchor that several todos share was
+changed for one of them, a key merged in with ``<<`` was removed), the whole plan is written anew, without
+comments.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
-from contextlib import suppress
-from dataclasses import dataclass
+from bisect import bisect_left
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.constructor import RoundTripConstructor
-from ruamel.yaml.error import YAMLError
-from ruamel.yaml.nodes import ScalarNode
-from ruamel.yaml.resolver import VersionedResolver
-from ruamel.yaml.scalarstring import (
-    DoubleQuotedScalarString,
-    PlainScalarString,
-    SingleQuotedScalarString,
-)
-from ruamel.yaml.tag import Tag
+import yaml
 
 from planner.errors import PlanFileError, PlannerError
 from planner.model.plan import Plan, Todo
 from planner.planfile.confinement import is_below, unusual_fault
-from planner.planfile.document import Node, compose
-from planner.planfile.dump import plain, text_style
+from planner.planfile.dump import Indentation, plain, yaml_block, yaml_flow, yaml_scalar
 from planner.planfile.faults import Refused
 from planner.planfile.loader import LoadedPlan, collector_paused, dump_plan, load_plan_text, shown_path
-from planner.planfile.source import Source, read_source
+from planner.planfile.source import read_source
 from planner.planfile.values import Wanted, fields_by_key, wanted_by
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Hashable
 
 _BYTE_ORDER_MARK = "\ufeff"
 _LONGEST_MESSAGE = 1_000
 _NAMES = ("id", "cmd", "path", "nodeid", "question", "name")
 """The keys by which a person would tell one entry of a list from another."""
 
-_KEPT = "planverify-unchanged-todo-"
-"""What stands for a todo that does not change; digits follow."""
-
-_TEXT = "planverify-text-"
-"""What stands for a text of several lines; digits and a dash follow."""
-
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
+_COLON = re.compile(r"\s*:")
+_BLANK_LINES = re.compile(r"\A(?:[ \t]*\n)+")
+_SPREAD_LIST = re.compile(r'\[\n((?:[^\[\]{}"]|"(?:[^"\\]|\\.)*")*)\n\s*\]')
 _LONG_LINE = 100
-_UNFOLDED = 10**6
-_BELOW_KEY = 3
-"""Where ruamel keeps the comments between a key and a value in lines of its own."""
-
-_DASH = re.compile(r" *-(?=\s)")
-_TAG = "tag:yaml.org,2002:"
 
 
 class _CannotEdit(Exception):
@@ -90,48 +70,48 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path, boundary: Path |
     """
     root = Path(os.path.realpath(loaded.path.parent / revised.root))
     wanted = _rooted(revised, root, target, Path.cwd() if boundary is None else boundary)
-    format, target_format = _format_of(loaded.path), _format_of(target)
-    old, new = _plainly(loaded.plan, wanted)
+    format, target_format = format_of(loaded.path), format_of(target)
 
     def holds(text: str) -> bool:
         found = load_plan_text(text, target, boundary=boundary)
         return found.root == root and found.plan == wanted and _same(plain(found.plan), new)
 
     with collector_paused():
-        for text in _edited(loaded, old, new, format) if format == target_format else ():
-            try:
-                if holds(text):
-                    return Rewritten(text=text, faithful=True)
-            except PlanFileError:
-                pass  # either the edit or the plan is at fault; writing the plan anew tells which
+        old, new = _plainly(loaded.plan, wanted)
+        text = _edited(loaded, old, new) if format == target_format else None
+        try:
+            if text is not None and holds(text):
+                return Rewritten(text=text, faithful=True)
+        except PlanFileError:
+            pass  # either the edit or the plan is at fault; writing the plan anew tells which
         text = dump_plan(wanted, format=target_format)
         if not holds(text):
             raise _error(target, "the revised plan holds what no plan file can say; leave it out")
         return Rewritten(text=text, faithful=False)
 
 
-def _edited(loaded: LoadedPlan, old: dict[str, Any], new: dict[str, Any], format: str) -> Iterator[str]:
-    """Yield texts that may hold the new plan, the most faithful first."""
+def format_of(path: Path) -> Literal["yaml", "json"]:
+    """Return the format of a plan file, by its name."""
+    return "json" if path.suffix.lower() == ".json" else "yaml"
+
+
+def _edited(loaded: LoadedPlan, old: dict[str, Any], new: dict[str, Any]) -> str | None:
+    """Return the old file's text with the new plan; ``None`` where it cannot be edited."""
     try:
         source = read_source(loaded.path)
     except Refused as refused:
         raise _error(loaded.path, str(refused)) from None
     if source.digest != loaded.digest:
         raise _error(loaded.path, "the plan has changed since it was loaded; run the command again")
-    breaks = [each for each in ("\r\n", "\n", "\r") if each in source.text]
-    newline = breaks[0] if breaks else "\n"
+    newline = next((each for each in ("\r\n", "\n", "\r") if each in source.text), "\n")
     text = source.text.replace(newline, "\n")
-    mark = _BYTE_ORDER_MARK if source.marked else ""
-    edits = [_edit_json] if format == "json" or _is_json(text) else [_edit_around, _edit_yaml, _lay_out]
-    for edit in edits if not _same(old, new) else [_leave]:
+    if not _same(old, new):
         try:
-            yield mark + edit(text, old, new).replace("\n", newline)
-        except (_CannotEdit, YAMLError):
-            continue
-
-
-def _leave(text: str, old: dict[str, Any], new: dict[str, Any]) -> str:
-    return text
+            editor = (_JsonEditor if _is_json(text) else _Editor)(text)
+            text = editor.edited(editor.root, old, new, wanted_by(Plan), 0, len(text), 0)
+        except (_CannotEdit, yaml.YAMLError):
+            return None
+    return (_BYTE_ORDER_MARK if source.marked else "") + text.replace("\n", newline)
 
 
 def _is_json(text: str) -> bool:
@@ -141,31 +121,393 @@ def _is_json(text: str) -> bool:
         return False
 
 
-# -- JSON ----------------------------------------------------------------------------------------------
+# -- where the values stand ----------------------------------------------------------------------------
 
 
-def _edit_json(text: str, old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Edit a JSON text. What stands all in one line gets even spaces."""
-    gap = re.match(r"\{(\s*)", text)
-    indent = gap[1].rpartition("\n")[2] if gap is not None and "\n" in gap[1] else None
-    colon, comma = re.search(r'"(\s*:\s*)', text), re.search(r'",( *)"', text)
-    between = "," if indent is not None or (comma is not None and not comma[1]) else ", "
-    is_ascii = text.isascii() and "\\u" in text
-    has_brief_lists = re.search(r"\[[^\[\]{}\n]+\]", text) is not None
-    end = text[len(text.rstrip()) :]
-    held = json.loads(text)
+@dataclass(slots=True)
+class _ParsedNode:
+    """One value of a text, by its offsets."""
 
-    def dumped() -> str:
-        separators = (between, colon[1] if colon else ": ")
-        said = json.dumps(held, indent=indent, separators=separators, ensure_ascii=is_ascii)
-        return (_SPREAD_LIST.sub(_brief, said) if has_brief_lists else said) + end
-
-    before = dumped()
-    _Edit(lambda value, _: value).value(held, old, new, wanted_by(Plan))
-    return _merged(text, before, dumped())
+    start: int
+    end: int
+    """Of a list or mapping in block style, anywhere behind its last word."""
+    kind: Literal["text", "list", "mapping", "alias"]
+    style: str | None = None
+    """The quotes of a text, ``|`` or ``>``."""
+    is_flow: bool = False
+    """A list or mapping in brackets."""
+    text: str = ""
+    children: list[_ParsedNode] = field(default_factory=list["_ParsedNode"])
+    """The items of a list; of a mapping, its keys and values in turn."""
 
 
-_SPREAD_LIST = re.compile(r'\[\n((?:[^\[\]{}"]|"(?:[^"\\]|\\.)*")*)\n\s*\]')
+class _Member(NamedTuple):
+    """One item of a list or pair of a mapping."""
+
+    start: int
+    """Where its dash, its key or its bracketed value begins."""
+    end: int
+    """Behind its last word, and the comments that belong to it."""
+    value: _ParsedNode
+    head: int
+    """Behind its dash or the colon of its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What is to stand in a list or mapping at one place."""
+
+    index: int | None
+    """Of the old entry, ``None`` for a new one."""
+    old: Any
+    new: Any
+    wanted: Wanted | None = None
+    key: str | None = None
+    """Of a new pair."""
+
+
+def _parse(text: str) -> _ParsedNode:
+    """Return the tree of a text. Its depth and size were bounded when it was loaded."""
+    top = _ParsedNode(0, len(text), "list")
+    stack = [top]
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionEndEvent):
+            stack.pop().end = cast("Any", event.end_mark).index
+        elif isinstance(event, yaml.NodeEvent):
+            start, end = cast("Any", event.start_mark).index, cast("Any", event.end_mark).index
+            part = _ParsedNode(start, end, "alias")
+            stack[-1].children.append(part)
+            if isinstance(event, yaml.ScalarEvent):
+                part.kind, part.style, part.text = "text", event.style, event.value
+            elif isinstance(event, yaml.CollectionStartEvent):
+                part.kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "list"
+                part.is_flow = bool(event.flow_style)
+                stack.append(part)
+    return top.children[0]
+
+
+# -- editing -------------------------------------------------------------------------------------------
+
+
+class _Editor:
+    """Edits a YAML text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.root = self._parsed()
+        self._indentation = self._measure()
+
+    def _parsed(self) -> _ParsedNode:
+        return _parse(self._text)
+
+    def edited(
+        self,
+        part: _ParsedNode,
+        old: Any,
+        new: Any,
+        wanted: Wanted | None,
+        start: int,
+        end: int,
+        column: int,
+    ) -> str:
+        """Return what is to stand between two offsets, where a part stands with what belongs to it.
+
+        ``column`` is that of the key or dash in front of the part.
+        """
+        if _same(old, new):
+            return self._text[start:end]
+        same_kind = {"mapping": dict, "list": list}.get(part.kind)
+        if new and same_kind is not None and isinstance(old, same_kind) and isinstance(new, same_kind):
+            try:
+                changes = self._changes(part, old, new, wanted)
+                if part.is_flow:
+                    inside = self._joined_in_brackets(part, changes)
+                    return self._text[start : part.start] + inside + self._text[part.end : end]
+                return self._joined_in_lines(part, changes, start, end)
+            except _CannotEdit:
+                if part is self.root:
+                    raise
+        if part is self.root:
+            raise _CannotEdit
+        return self._replaced(part, new, start, end, column)
+
+    def _replaced(self, part: _ParsedNode, new: Any, start: int, end: int, column: int) -> str:
+        """Return a new value in the place of a part, in its brackets or quotes, before the same comment."""
+        is_dash = self._text[start - 1] == "-"
+        is_block = part.style in ("|", ">") or (part.kind in ("list", "mapping") and not part.is_flow)
+        comment = "" if is_block else self._text[part.end : end]
+        gap = " " if is_block or part.end == part.start else self._text[start : part.start]
+        if part.is_flow or (not new and isinstance(new, (list, dict))):
+            return gap + self._shifted(new, part) + comment
+        if isinstance(new, str) and part.style in ("'", '"') and new.isprintable():
+            return gap + yaml_scalar(new, part.style) + comment
+        said = yaml_block(new, column, self._indentation, is_item=is_dash)
+        first, newline, rest = said.partition("\n")
+        first = gap + first.lstrip(" ") if first.strip() and "\n" not in gap else first
+        return first + comment + newline + rest
+
+    def _changes(self, part: _ParsedNode, old: Any, new: Any, wanted: Wanted | None) -> list[_Change]:
+        if part.kind == "mapping":
+            return self._pair_changes(part, old, new, wanted)
+        if len(part.children) != len(old):
+            raise _CannotEdit
+        item = wanted.item if wanted is not None else None
+        changes: list[_Change] = []
+        names = [_name(each) for each in old], [_name(each) for each in new]
+        for kind, i, i_end, j, j_end in SequenceMatcher[Any](None, *names, autojunk=False).get_opcodes():
+            # Entries without a counterpart stand for each other, but a todo is never another.
+            is_other = kind != "equal" and item is not None and item.model is Todo
+            paired = 0 if is_other else min(i_end - i, j_end - j)
+            changes += [_Change(i + n, old[i + n], new[j + n], item) for n in range(paired)]
+            changes += [_Change(None, None, each) for each in new[j + paired : j_end]]
+        return changes
+
+    def _pair_changes(
+        self, part: _ParsedNode, old: dict[str, Any], new: dict[str, Any], wanted: Wanted | None
+    ) -> list[_Change]:
+        fields = fields_by_key(wanted.model) if wanted is not None and wanted.model is not None else {}
+
+        def name(key: str) -> str:
+            return fields[key].name if key in fields else key
+
+        before = {name(key): value for key, value in old.items()}
+        after = {name(key): (key, value) for key, value in new.items()}
+        places = {name(key.text): index for index, key in enumerate(part.children[::2])}
+        if any(gone not in places for gone in before.keys() - after.keys()):
+            raise _CannotEdit
+        behind: dict[int, list[_Change]] = {}
+        last = -1
+        for each, (key, value) in after.items():
+            if each in places:
+                last = places[each]
+            elif each not in before or not _same(before[each], value):  # else it is merged in with `<<`
+                behind.setdefault(last, []).append(_Change(None, None, value, None, key))
+        changes = behind.get(-1, [])
+        for each, index in places.items():
+            key, value = after.get(each, (None, None))
+            if each in after or each not in before:
+                inner = fields[key].wanted if key in fields else None
+                changes.append(_Change(index, before.get(each), value, inner))
+            changes += behind.get(index, [])
+        return changes
+
+    # -- in block style -------------------------------------------------------------------------------
+
+    def _joined_in_lines(self, part: _ParsedNode, changes: list[_Change], start: int, end: int) -> str:
+        text, entries = self._text, self._entries(part, start, end)
+        own = self._column(entries[0].start)
+        margin = "\n" + " " * own
+        is_root = part is self.root
+        is_inline = not is_root and "\n" not in text[start : entries[0].start]
+        # Above the first entry: the head of the file; what follows the key in its line; the comments.
+        head = entries[0].start if is_root else text.find("\n", start, entries[0].start)
+        head = start if head < 0 else head
+        leads = [text[head : entries[0].start]]
+        leads += [text[one.end : two.start] for one, two in pairwise(entries)]
+        is_parted = part.kind == "list" and len(leads) > 1
+        gap = leads[1].partition("#")[0].count("\n") - 1 if is_parted else 0
+        said = [text[start:head]]
+        for place, change in enumerate(changes):
+            if change.index is None:
+                body = self._added(change, own, part, entries)
+                lead = "\n" * gap + margin
+            else:
+                entry = entries[change.index]
+                body = text[entry.start : entry.head] + self.edited(
+                    entry.value, change.old, change.new, change.wanted, entry.head, entry.end, own
+                )
+                lead = leads[change.index]
+                if change.index == 0 and place > 0:
+                    lead = "\n" * gap + (margin if is_inline else lead)
+            if place == 0 and is_inline:
+                lead = leads[0]
+            elif place == 0 and change.index != 0:
+                lead = ("" if is_root else "\n") + (_BLANK_LINES.sub("", lead) or " " * own)
+            said += [lead, body]
+        return "".join(said) + text[entries[-1].end : end]
+
+    def _added(self, change: _Change, column: int, part: _ParsedNode, entries: list[_Member]) -> str:
+        if part.kind == "mapping":
+            assert change.key is not None
+            return f"{yaml_scalar(change.key)}:{yaml_block(change.new, column, self._indentation)}"
+        beside = (each for each in entries if "\n" not in self._text[each.start : each.value.start])
+        dash = next((each.value.start - each.start for each in beside), self._indentation.dash)
+        indentation = self._indentation._replace(dash=dash)
+        return f"-{yaml_block(change.new, column, indentation, is_item=True)}"
+
+    def _entries(self, part: _ParsedNode, start: int, end: int) -> list[_Member]:
+        """Return the entries of a list or mapping in block style, which ends before an offset."""
+        text = self._text
+        values = part.children[1::2] if part.kind == "mapping" else part.children
+        if part.kind == "mapping":
+            starts = [key.start for key in part.children[::2]]
+        else:
+            starts = self._dashes(part, end)
+        if len(starts) != len(values) or not starts:
+            raise _CannotEdit
+        entries: list[_Member] = []
+        column = self._column(starts[0])
+        for index, (at, value) in enumerate(zip(starts, values, strict=True)):
+            until = starts[index + 1] if index + 1 < len(starts) else end
+            head = at + 1
+            if part.kind == "mapping":
+                key = part.children[2 * index]
+                colon = _COLON.match(text, key.end)
+                head = colon.end() if colon else key.end  # `? key` may have none
+            entries.append(_Member(at, self._end(at, max(until, head), column), value, head))
+        return entries
+
+    def _dashes(self, part: _ParsedNode, end: int) -> list[int]:
+        """Return where the dashes of a list stand."""
+        first = re.compile(r"[^\n]*?(?:#[^\n]*)?(?:\n *(?:#[^\n]*)?)*-(?=\s|$)")
+        at = part.start
+        if self._text[at] != "-":  # an anchor or tag, in a line of its own
+            found = first.match(self._text, at)
+            if found is None:
+                raise _CannotEdit
+            at = found.end() - 1
+        column = self._column(at)
+        others = re.compile(rf"\n {{{column}}}-(?=\s|$)").finditer(self._text, at, end)
+        dashes, found = [at], [each.end() - 1 for each in others]
+        for one, two in pairwise(part.children):
+            before = bisect_left(found, two.start) - 1  # the last dash before the item
+            if before >= 0 and found[before] > one.start:
+                dashes.append(found[before])
+        return dashes
+
+    def _end(self, start: int, until: int, column: int) -> int:
+        """Return where an entry ends: before blank lines and comments that stand no further in."""
+        lines = self._text[start:until].split("\n")
+        if until < len(self._text) and len(lines) > 1 and not lines[-1].strip(" ?"):
+            lines.pop()  # in front of the next entry
+        while len(lines) > 1:
+            line = lines[-1]
+            indent = len(line) - len(line.lstrip(" "))
+            if line.strip() and not (line.lstrip().startswith("#") and indent <= column):
+                break
+            lines.pop()
+        return start + len("\n".join(lines))
+
+    def _column(self, offset: int) -> int:
+        return offset - (self._text.rfind("\n", 0, offset) + 1)
+
+    def _measure(self) -> Indentation:
+        """Return how the file is indented: as lists and mappings within todos are, else as any."""
+        steps: list[int] = []
+        lists: list[tuple[int, int]] = []
+        pending = [self.root]
+        while pending:
+            part = pending.pop()
+            if part.kind == "mapping" and not part.is_flow:
+                for key, value in zip(part.children[::2], part.children[1::2], strict=True):
+                    if not value.children or value.is_flow or value.start < key.start:
+                        continue
+                    first, column = value.children[0], self._column(key.start)
+                    if value.kind == "mapping":
+                        steps.append(self._column(first.start) - column)
+                    elif self._text[value.start] == "-":
+                        dash = self._text.rfind("-", value.start, first.start)
+                        width = first.start - dash if "\n" not in self._text[dash : first.start] else 2
+                        lists.append((self._column(value.start) - column, width))
+            pending += part.children[::-1]
+        deepest = lists[1:] or lists or [(0, 2)]
+        step = next((each for each in steps if each > 0), 2)
+        return Indentation(step, max(deepest[0][0], 0), max((width for _, width in lists), default=2))
+
+    # -- in brackets ----------------------------------------------------------------------------------
+
+    def _in_brackets(self, value: Any) -> str:
+        return yaml_flow(value)
+
+    def _new_pair(self, key: str, value: Any) -> str:
+        return f"{yaml_scalar(key, is_flow=True)}: {self._in_brackets(value)}"
+
+    def _joined_in_brackets(self, part: _ParsedNode, changes: list[_Change]) -> str:
+        text, children = self._text, part.children
+        firsts, values = (children[::2], children[1::2]) if part.kind == "mapping" else (children, children)
+        if not children:
+            raise _CannotEdit
+        bounds = [(one.start, max(one.end, two.end)) for one, two in zip(firsts, values, strict=True)]
+        opening = text[part.start : bounds[0][0]]
+        between = [text[one[1] : two[0]] for one, two in pairwise(bounds)]
+        margin = opening[opening.find("\n") :] if "\n" in opening else ""
+        plain_separators = [each for each in between if each.strip() == ","]
+        separator = plain_separators[0] if plain_separators else f",{margin or ' '}"
+        margin = separator if "\n" in separator else margin
+        said = [opening]
+        last: int | None = None
+        for place, change in enumerate(changes):
+            index = change.index
+            if place > 0:
+                # What is said beside an entry stays there.
+                is_beside = last is not None and last < len(between) and index in (None, last + 1)
+                said.append(between[last] if is_beside and last is not None else separator)
+            if index is None:
+                key, new = change.key, change.new
+                line = self._in_brackets(new) if key is None else self._new_pair(key, new)
+                said.append(line.replace("\n", "\n" + margin.rpartition("\n")[2]))
+            else:
+                value = values[index]
+                said.append(text[bounds[index][0] : value.start] if value is not firsts[index] else "")
+                said.append(self._edited_in_brackets(value, change))
+            last = index
+        closing = text[bounds[-1][1] : part.end]
+        return "".join(said) + closing
+
+    def _edited_in_brackets(self, value: _ParsedNode, change: _Change) -> str:
+        if value.is_flow or _same(change.old, change.new):
+            return self.edited(value, change.old, change.new, change.wanted, value.start, value.end, 0)
+        if isinstance(change.new, str) and value.style in ("'", '"'):
+            return self._quoted(change.new, value.style)
+        is_apart = value.end > value.start or self._text[value.start - 1].isspace()
+        return ("" if is_apart else " ") + self._shifted(change.new, value)
+
+    def _shifted(self, new: Any, part: _ParsedNode) -> str:
+        """Return a value in brackets, its lines indented as the line in which a part begins."""
+        line = self._text[self._text.rfind("\n", 0, part.start) + 1 : part.start]
+        margin = line[: len(line) - len(line.lstrip())]
+        return self._in_brackets(new).replace("\n", "\n" + margin)
+
+    def _quoted(self, text: str, quote: str) -> str:
+        return yaml_scalar(text, quote)
+
+
+class _JsonEditor(_Editor):
+    """Edits a JSON text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        gap = re.match(r"\{(\s*)", text)
+        self._step = gap[1].rpartition("\n")[2] if gap is not None and "\n" in gap[1] else None
+        colon = re.search(r'"(\s*:\s*)', text)
+        self._colon = colon[1] if colon else ": "
+        comma = re.search(r'",( *)"', text)
+        self._comma = "," if self._step is not None or (comma is not None and not comma[1]) else ", "
+        self._is_ascii = text.isascii() and "\\u" in text
+        self._has_brief_lists = re.search(r"\[[^\[\]{}\n]+\]", text) is not None
+
+    def _parsed(self) -> _ParsedNode:
+        # YAML knows other escapes and control characters than JSON, so the parser sees no text at all.
+        masked = _JSON_TEXT.sub(lambda found: f'"{"x" * (len(found[0]) - 2)}"', self._text)
+        root = _parse(masked.replace("\t", " "))
+        pending = [root]
+        while pending:
+            part = pending.pop()
+            if part.style == '"':
+                part.text = json.loads(self._text[part.start : part.end])
+            pending += part.children
+        return root
+
+    def _in_brackets(self, value: Any) -> str:
+        separators = (self._comma, self._colon)
+        said = json.dumps(value, indent=self._step, separators=separators, ensure_ascii=self._is_ascii)
+        return _SPREAD_LIST.sub(_brief, said) if self._has_brief_lists else said
+
+    def _new_pair(self, key: str, value: Any) -> str:
+        return f"{json.dumps(key, ensure_ascii=self._is_ascii)}{self._colon}{self._in_brackets(value)}"
+
+    def _quoted(self, text: str, quote: str) -> str:
+        return self._in_brackets(text)
 
 
 def _brief(found: re.Match[str]) -> str:
@@ -174,328 +516,7 @@ def _brief(found: re.Match[str]) -> str:
     return line if len(line) < _LONG_LINE else found[0]
 
 
-# -- YAML ----------------------------------------------------------------------------------------------
-
-
-class _TextConstructor(RoundTripConstructor):
-    """Refuses tags whose value ruamel would compute: ``!!int word`` is a text here, and an error there."""
-
-
-for _name_of_tag in ("bool", "int", "float", "null"):
-    cast("Any", _TextConstructor).add_constructor(
-        _TAG + _name_of_tag, cast("Any", RoundTripConstructor).construct_undefined
-    )
-
-
-class _TextResolver(VersionedResolver):
-    """Takes every scalar for text: what it means is decided when the plan is loaded."""
-
-    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
-        if kind is not ScalarNode:
-            return cast("Any", super()).resolve(kind, value, implicit)
-        is_merge = value == "<<" and implicit[0]
-        return Tag(suffix=_TAG + "merge") if is_merge else self.DEFAULT_SCALAR_TAG
-
-
-def _edit_around(text: str, old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Edit the text around the todos that stay as they are or go: these are shown to ruamel as a word."""
-    lines = text.split("\n")
-    spans = _spans(text, lines)
-    changed = {todo["id"]: todo for todo in new["items"]}
-    words: dict[str, str] = {}
-    kept: dict[str, list[str]] = {}
-    base: list[str] = []
-    done = 0
-    for todo, (start, end, indent) in zip(old["items"], spans, strict=True):
-        base += lines[done:start]
-        done = start
-        if todo["id"] not in changed or _same(todo, changed[todo["id"]]):
-            word = words[todo["id"]] = f"{_KEPT}{len(kept)}"
-            kept[word] = lines[start:end]
-            base.append(f"{' ' * indent}- {word}")
-            done = end
-    base += lines[done:]
-    plans = (
-        {**plan, "items": [words.get(todo["id"], todo) for todo in plan["items"]]} for plan in (old, new)
-    )
-    gap = _blank_lines_above(lines, spans[1][0]) if len(spans) > 1 else 0
-    edited = _edit_yaml("\n".join(base), *plans, layout=_layout(text), dash=spans[0][2], gap=gap)
-    return "\n".join(
-        line for each in edited.split("\n") for line in kept.get(each.strip().removeprefix("- "), [each])
-    )
-
-
-def _edit_yaml(
-    text: str,
-    old: dict[str, Any],
-    new: dict[str, Any],
-    *,
-    layout: dict[str, int] | None = None,
-    dash: int = -1,
-    gap: int = 0,
-) -> str:
-    """Edit the text. ``gap`` is how many blank lines part the todos, whose dashes stand in a column."""
-    before, after = _round_tripped(text, old, new, layout or _layout(text))
-    return _merged(text, before, after, _Comments(dash, gap))
-
-
-def _lay_out(text: str, old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Edit the text, all of it as ruamel lays it out."""
-    return _round_tripped(text, old, new, _layout(text))[1]
-
-
-def _spans(text: str, lines: list[str]) -> list[tuple[int, int, int]]:
-    """Return of each todo its first line, the line after its last, and the column of its dash.
-
-    A comment directly above the dash stands outside, one below that stands further in belongs to the todo.
-    """
-    source = Source(text)
-    document = compose(source, is_json=False)
-    root = cast("dict[str, tuple[int, Node]]", document.root.value)
-    at, items = root["items"]
-    todos = cast("list[Node]", items.value)
-    dashes = [_dash(lines, source.position(todo.at)[0] - 1) for todo in todos]
-    columns = {column for _, column in dashes}
-    following = [source.position(key)[0] - 1 for key, _ in root.values() if key > at]
-    if len(columns) != 1 or len({line for line, _ in dashes}) != len(dashes):
-        raise _CannotEdit
-    column = columns.pop()
-    starts = [line for line, _ in dashes]
-    ends = [*starts[1:], min([each for each in following if each > starts[-1]], default=len(lines))]
-    return [(start, _end(lines, end, column), column) for start, end in zip(starts, ends, strict=True)]
-
-
-def _dash(lines: list[str], line: int) -> tuple[int, int]:
-    """Return the line and the column of the dash of an item that begins in a line."""
-    for above in range(line, max(line - 3, -1), -1):
-        found = _DASH.match(lines[above] + " ")
-        if found is not None:
-            return above, found.end() - 1
-    raise _CannotEdit
-
-
-def _end(lines: list[str], end: int, column: int) -> int:
-    """Return where the lines end that are no comments and blank lines of what follows."""
-    while True:
-        line = lines[end - 1]
-        if line.strip() and not (line.lstrip().startswith("#") and _indent(line) <= column):
-            return end
-        end -= 1
-
-
-def _round_tripped(
-    text: str, old: dict[str, Any], new: dict[str, Any], layout: dict[str, int]
-) -> tuple[str, str]:
-    """Return the text as ruamel writes it, before and after the edit."""
-    yaml: Any = YAML()
-    yaml.Constructor, yaml.Resolver = _TextConstructor, _TextResolver
-    yaml.preserve_quotes = True
-    yaml.brace_single_entry_mapping_in_flow_sequence = True
-    yaml.width = _UNFOLDED
-    yaml.indent(**layout)
-
-    def dumped() -> str:
-        stream = io.StringIO()
-        yaml.dump(held, stream)
-        return stream.getvalue()
-
-    held = yaml.load(text)
-    shared = _shared(held)
-    before = dumped()
-    values = _YamlValues(layout["mapping"])
-    _Edit(values.written, shared).value(held, old, new, wanted_by(Plan))
-    return before, values.with_texts(dumped())
-
-
-def _layout(text: str) -> dict[str, int]:
-    """Return how the file indents, for ruamel, which indents all lists alike.
-
-    The lists within todos tell, not that of the todos: new todos are moved to where the others are.
-    """
-    lists = sorted(_LIST.findall(text), key=lambda found: not found[0])
-    key, margin, _ = lists[0] if lists else ("", "", "")
-    dash = max((dash for _, _, dash in lists), default="- ")  # some write that of a scalar closer
-    mappings = [len(inner) - len(key) for key, inner in _MAPPING.findall(text) if len(inner) > len(key)]
-    offset = max(len(margin) - len(key), 0)
-    return {"mapping": (mappings or [2])[0], "sequence": offset + len(dash), "offset": offset}
-
-
-_BREAK = r"[^\S\n]*(?:#[^\n]*)?\n"
-_LIST = re.compile(rf"^([ -]*)[^\s#-][^\n]*:(?:{_BREAK})+( *)(- *)(?=[^\s-])", re.MULTILINE)
-_MAPPING = re.compile(rf"^( *)[\w-]+:(?:{_BREAK})+( +)[\w-]+:", re.MULTILINE)
-
-
-def _shared(root: Any) -> frozenset[int]:
-    """Return the ids of lists and mappings that stand in several places, by aliases.
-
-    On the way each null in brackets that is not written is written: ruamel would make it an empty text.
-    """
-    seen: set[int] = set()
-    shared: set[int] = set()
-    pending: list[Any] = [root]
-    while pending:
-        held = pending.pop()
-        if id(held) in seen:
-            shared.add(id(held))
-            continue
-        seen.add(id(held))
-        places = cast("Any", held).non_merged_items() if isinstance(held, CommentedMap) else enumerate(held)
-        for place, value in list(cast("Any", places)):
-            if isinstance(value, (CommentedMap, CommentedSeq)):
-                pending.append(value)
-            elif type(value) is str and not value and cast("Any", held).fa.flow_style():
-                held[place] = PlainScalarString("null")
-    return frozenset(shared)
-
-
-class _YamlValues:
-    """Makes the values that ruamel is to write. Texts of several lines are put in afterwards.
-
-    ruamel writes a text with a blank at the end of a line between quotes, all in one line; failures that
-    pytest shows are full of such lines.
-    """
-
-    def __init__(self, step: int) -> None:
-        self._step = step
-        self._texts: dict[str, str] = {}
-
-    def written(self, value: Any, held: Any) -> Any:
-        """Return a plain value for ruamel, in the brackets or quotes of what it replaces."""
-        if isinstance(value, (dict, list)):
-            made: Any = (
-                CommentedMap(
-                    {_key(key): self.written(each, None) for key, each in cast("Any", value).items()}
-                )
-                if isinstance(value, dict)
-                else CommentedSeq([self.written(each, None) for each in cast("list[Any]", value)])
-            )
-            if isinstance(held, (CommentedMap, CommentedSeq)) and cast("Any", held).fa.flow_style():
-                made.fa.set_flow_style()
-            return made
-        if not isinstance(value, str):
-            return PlainScalarString(json.dumps(value))
-        if "\n" in value and value.replace("\n", "").replace("\t", "").isprintable():
-            word = f"{_TEXT}{len(self._texts)}-"
-            self._texts[word] = value
-            return PlainScalarString(word)
-        if isinstance(held, (DoubleQuotedScalarString, SingleQuotedScalarString)) and value.isprintable():
-            return type(held)(value)
-        quotes = {"'": SingleQuotedScalarString, '"': DoubleQuotedScalarString}
-        return quotes.get(text_style(value) or "", PlainScalarString)(value)
-
-    def with_texts(self, text: str) -> str:
-        """Return what ruamel has written, with the texts of several lines in their places."""
-        if not self._texts:
-            return text
-        return re.sub(rf"^( *(?:- +)*)(.*?)({_TEXT}\d+-)(.*)$", self._put_in, text, flags=re.MULTILINE)
-
-    def _put_in(self, found: re.Match[str]) -> str:
-        lead, key, word, rest = found.groups()
-        text = self._texts.get(word, word)
-        lines = text.removesuffix("\n").split("\n")
-        if rest or not lines[-1].strip() or not (not key or key.endswith(": ")):
-            return f"{lead}{key}{json.dumps(text, ensure_ascii=False)}{self.with_texts(rest)}"
-        step = self._step if key else len(lead) - lead.rindex("-")
-        indent = " " * (len(lead) + step if key else len(lead))
-        # Where the text itself begins with a blank, the width of the indentation has to be said.
-        head = "|" + (str(step) if text[0] in " \t\n" else "") + ("" if text.endswith("\n") else "-")
-        return "\n".join([f"{lead}{key}{head}", *(indent + line if line else "" for line in lines)])
-
-
-def _key(text: str) -> str:
-    return text if text_style(text) is None else DoubleQuotedScalarString(text)
-
-
-# -- editing what a file holds -------------------------------------------------------------------------
-
-
-class _Edit:
-    """Carries the differences of two plans into the lists and mappings of a file."""
-
-    def __init__(self, written: Callable[[Any, Any], Any], shared: frozenset[int] = frozenset()) -> None:
-        self._written = written
-        self._shared = shared
-
-    def value(self, held: Any, old: Any, new: Any, wanted: Wanted | None) -> Any:
-        """Return what is to stand in the place of ``held``: itself, edited, where that can be."""
-        if _same(old, new):
-            return held
-        kinds = {dict: self._mapping, list: self._list}
-        for kind, edit in kinds.items() if new and id(held) not in self._shared else ():
-            if all(isinstance(each, kind) for each in (held, old, new)):
-                with suppress(_CannotEdit):
-                    edit(held, old, new, wanted)
-                    return held
-        return self._written(new, held)
-
-    def _mapping(
-        self, held: dict[str, Any], old: dict[str, Any], new: dict[str, Any], wanted: Wanted | None
-    ) -> None:
-        fields = fields_by_key(wanted.model) if wanted is not None and wanted.model is not None else {}
-
-        def name(key: str) -> str:
-            return fields[key].name if key in fields else key
-
-        spelled = {name(key): key for key in held}
-        before = {name(key): value for key, value in old.items()}
-        own = dict(cast("Any", held).non_merged_items()) if isinstance(held, CommentedMap) else held
-        removed = [spelled.get(gone) for gone in before.keys() - {name(key) for key in new}]
-        if not all(key in own for key in removed):
-            raise _CannotEdit
-        for key in removed:
-            del held[cast("str", key)]
-        last: str | None = None
-        for key, value in new.items():
-            field = fields.get(key)
-            if name(key) in spelled:
-                last = spelled[name(key)]
-                edited = self.value(
-                    held[last], before.get(name(key)), value, field.wanted if field else None
-                )
-                _put(held, last, edited)
-            else:
-                _insert(held, last, key, self._written(value, None))
-                last = key
-
-    def _list(self, held: list[Any], old: list[Any], new: list[Any], wanted: Wanted | None) -> None:
-        item = wanted.item if wanted is not None else None
-        is_todos = item is not None and item.model is Todo
-        if len(held) != len(old):
-            raise _CannotEdit
-        names = [_name(each) for each in old], [_name(each) for each in new]
-        matcher = SequenceMatcher[Any](None, *names, autojunk=False)
-        for kind, i, i_end, j, j_end in reversed(matcher.get_opcodes()):
-            # Entries without a counterpart stand for each other, but a todo is never another.
-            paired = 0 if is_todos and kind != "equal" else min(i_end - i, j_end - j)
-            del held[i + paired : i_end]
-            for value in reversed(new[j + paired : j_end]):
-                held.insert(i + paired, self._written(value, None))
-            for n in range(paired):
-                edited = self.value(held[i + n], old[i + n], new[j + n], item)
-                _put(held, i + n, edited)
-
-
-def _put(held: Any, place: str | int, value: Any) -> None:
-    """Put a value in a place, without what is said below the key: it would come between key and value."""
-    if value is held[place]:
-        return
-    if isinstance(held, (CommentedMap, CommentedSeq)):
-        comments = cast("Any", held).ca.items.get(place)
-        if comments is not None and len(comments) > _BELOW_KEY:
-            comments[_BELOW_KEY] = None
-    held[place] = value
-
-
-def _insert(held: dict[str, Any], last: str | None, key: str, value: Any) -> None:
-    """Insert an entry after another, or in front."""
-    keys = list(held)
-    position = keys.index(last) + 1 if last is not None else 0
-    if isinstance(held, CommentedMap):
-        cast("Any", held).insert(position, key, value)
-        return
-    following = {each: held.pop(each) for each in keys[position:]}
-    held[key] = value
-    held.update(following)
+# -- plain values --------------------------------------------------------------------------------------
 
 
 def _name(value: Any) -> Hashable:
@@ -528,156 +549,6 @@ def _same(old: Any, new: Any) -> bool:
     return type(old) is type(new) and bool(old == new)
 
 
-# -- merging lines -------------------------------------------------------------------------------------
-
-
-class _Hunk(NamedTuple):
-    """Lines ``start`` to ``end`` of a text and what replaces them."""
-
-    start: int
-    end: int
-    lines: list[str]
-
-
-def _merged(original: str, before: str, after: str, comments: _Comments | None = None) -> str:
-    """Return the original with the edit that leads from ``before`` to ``after``.
-
-    ``before`` says the same as the original in another layout.
-    """
-    base = before.split("\n")
-    layout = _hunks(base, original.split("\n"))
-    edits = _hunks(base, after.split("\n"), whole=True)
-    if comments is not None:
-        indents = {hunk.start: _indent(hunk.lines[0]) for hunk in layout if len(hunk.lines) == 1}
-        edits = [comments.placed(hunk, base, indents) for hunk in edits]
-    layout = [hunk for hunk in layout if not any(_overlap(hunk, edit) for edit in edits)]
-    result: list[str] = []
-    done = 0
-    for hunk in sorted([*layout, *edits], key=lambda hunk: (hunk.start, hunk.end)):
-        result += [*base[done : hunk.start], *hunk.lines]
-        done = max(done, hunk.end)
-    return "\n".join(result + base[done:])
-
-
-def _overlap(one: _Hunk, other: _Hunk) -> bool:
-    start, end = max(one.start, other.start), min(one.end, other.end)
-    is_between = one.start < start < one.end or other.start < start < other.end
-    return start < end or is_between or one[:2] == other[:2]
-
-
-def _hunks(base: Sequence[str], other: Sequence[str], *, whole: bool = False) -> list[_Hunk]:
-    """Return the differences; unless they are wanted ``whole``, line by line where as many lines differ."""
-    found: list[_Hunk] = []
-    same = _common(base, other)
-    tail = _common(base[same:][::-1], other[same:][::-1])
-    middle = base[same : len(base) - tail], other[same : len(other) - tail]
-    matcher = SequenceMatcher[str](lambda line: not line.strip(), *middle, autojunk=False)
-    for kind, *places in matcher.get_opcodes():
-        i, i_end, j, j_end = (place + same for place in places)
-        if kind == "replace" and not whole and i_end - i == j_end - j:
-            found += [_Hunk(i + n, i + n + 1, [other[j + n]]) for n in range(i_end - i)]
-        elif kind != "equal":
-            found.append(_Hunk(i, i_end, list(other[j:j_end])))
-    return found
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many lines at the front are the same."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Comments:
-    """Puts comments and blank lines beside what they speak of.
-
-    ruamel keeps them with what stands above them: new lines come below those of the next entry, and lines
-    that go leave their own comment behind and take along that of the next.
-    """
-
-    dash: int
-    """The column of the dashes of the todos."""
-    gap: int
-    """How many blank lines part the todos."""
-
-    def placed(self, hunk: _Hunk, base: list[str], indents: dict[int, int]) -> _Hunk:
-        """Return the hunk where it belongs. ``indents`` are the file's, of lines that ruamel moves."""
-        if hunk.start == hunk.end:
-            return self._inserted(hunk, base, indents)
-        return hunk if hunk.lines else _removed(hunk, base)
-
-    def _inserted(self, hunk: _Hunk, base: list[str], indents: dict[int, int]) -> _Hunk:
-        start, lines = hunk.start, hunk.lines
-        indent = _indent(lines[0])
-        while start and _is_aside(base[start - 1], indent):
-            start -= 1
-        sibling = next(
-            (n for n in range(start - 1, -1, -1) if base[n].strip() and _indent(base[n]) <= indent), -1
-        )
-        if sibling >= 0 and _indent(base[sibling]) == indent:
-            shift = indents.get(sibling, indent) - indent
-            lines = [" " * (_indent(each) + shift) + each.lstrip(" ") if each else each for each in lines]
-        if _indent(lines[0]) == self.dash and _DASH.match(lines[0]):
-            parted: list[str] = []
-            for line in lines:
-                parted += [*([""] * self.gap if line.startswith(" " * self.dash + "-") else []), line]
-            is_first = not start or _is_head(base[start - 1], hunk.lines[0])
-            lines = [*parted[self.gap :], *[""] * self.gap] if is_first else parted
-        return _Hunk(start, start, lines)
-
-
-def _removed(hunk: _Hunk, base: list[str]) -> _Hunk:
-    start, end = hunk.start, hunk.end
-    indent = _indent(base[start])
-    while end > start and _is_aside(base[end - 1], indent):
-        end -= 1
-    while end < len(base) and base[end].lstrip().startswith("#") and _indent(base[end]) > indent:
-        end += 1
-    top = start
-    while top and base[top - 1].strip() and _is_aside(base[top - 1], indent):
-        top -= 1
-    # What stands at the head of a file speaks of all of it.
-    start = top or start
-    while start and not base[start - 1].strip():
-        start -= 1
-    if start == 0 or _is_head(base[start - 1], base[hunk.start]):
-        while end < len(base) - 1 and not base[end].strip():
-            end += 1
-    return _Hunk(start, end, [])
-
-
-def _is_head(above: str, line: str) -> bool:
-    """Return whether a line is the first of its list or mapping, told by the line above it."""
-    if above.startswith("#"):
-        return True
-    if _DASH.match(line) and _indent(above) == _indent(line):
-        return not _DASH.match(above)
-    return len(above) - len(above.lstrip(" -")) < _indent(line)
-
-
-def _is_aside(line: str, indent: int) -> bool:
-    """Return whether a line is blank, or a comment that stands no further in."""
-    comment = line.lstrip()
-    return not comment or (comment.startswith("#") and _indent(line) <= indent)
-
-
-def _blank_lines_above(lines: list[str], line: int) -> int:
-    """Return how many blank lines stand above a line and the comment directly above it."""
-    while line and lines[line - 1].lstrip().startswith("#"):
-        line -= 1
-    top = line
-    while top and not lines[top - 1].strip():
-        top -= 1
-    return line - top
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
-
-
-# -- the file ------------------------------------------------------------------------------------------
-
-
 def _plainly(old: Plan, new: Plan) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return both plans as plain values. A todo that they share is one value in both."""
     known: dict[int, dict[str, Any]] = {}
@@ -692,6 +563,9 @@ def _plainly(old: Plan, new: Plan) -> tuple[dict[str, Any], dict[str, Any]]:
         return {key: [todo(item) for item in plan.items] if key == "items" else rest[key] for key in rest}
 
     return of(old), of(new)
+
+
+# -- the file ------------------------------------------------------------------------------------------
 
 
 def _rooted(plan: Plan, root: Path, target: Path, boundary: Path) -> Plan:
@@ -709,10 +583,6 @@ def _rooted(plan: Plan, root: Path, target: Path, boundary: Path) -> Plan:
             f"name a file in {root}, or run the command from there",
         )
     return plan.model_copy(update={"root": name})
-
-
-def _format_of(path: Path) -> Literal["yaml", "json"]:
-    return "json" if path.suffix.lower() == ".json" else "yaml"
 
 
 def _error(path: Path, problem: str) -> PlannerError:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from planner.catalog.test_paths import is_test_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,9 +14,6 @@ if TYPE_CHECKING:
     from planner.catalog import PytestInvocation
     from planner.model.outcome import Outcome
     from planner.rules.criteria import Criterion
-
-_TEST_FILE = re.compile(r"(?:test_[^/]*|[^/]*_test)\.py")
-"""The files that pytest collects from a folder, unless the project says otherwise."""
 
 
 class Certainty(StrEnum):
@@ -140,7 +138,7 @@ class _Place:
     def is_collected(self) -> bool:
         """Whether pytest takes it for a test file by its name, or it is a folder or a part of a file."""
         last = self.path[-1] if self.path else ""
-        return bool(self.parts) or not last.endswith(".py") or bool(_TEST_FILE.fullmatch(last))
+        return bool(self.parts) or not last.endswith(".py") or is_test_module(last)
 
     def covers(self, other: _Place) -> bool:
         """Whether the other is the same, or lies in it."""

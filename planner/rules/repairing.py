@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from planner.brief import write_brief
 from planner.errors import EditConflictError
 from planner.model.edits import AddBranch, AddContext
+from planner.revise.situation import Situation
+from planner.revise.strategies import revise
 from planner.rules.branching import branch_todo
-from planner.rules.revision import Situation, revise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from planner.model.outcome import Failure, Outcome
     from planner.model.plan import Plan, Todo
     from planner.model.taxonomy import Role
-    from planner.rules.editing import Editing
+    from planner.revise.editing import Editing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

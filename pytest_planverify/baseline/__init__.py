@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from planner.edges.plan_folder import PLANS, PlanFolder
+from planner.planfile.plan_folder import PLANS, PlanFolder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from planner.catalog.test_paths import is_test_module
 from planner.model.baseline import JudgeKind
 from planner.text.glob_patterns import is_glob, matches, plain
 from pytest_planverify.work_tree import CONFIGURATIONS, START_UP
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _TEST_FOLDER = re.compile(r"_?(?:\w+[_-])?tests?(?:[_-]\w+)?")
 _DATA_FOLDER = re.compile(r"fixtures?|test[_-]?data|golden|snapshots|__snapshots__|cassettes|expected")
-_TEST_MODULE = re.compile(r"test_.*\.py|.*_test\.py")
 _SOURCES = frozenset({".py", ".pyi", ".pyx", ".js", ".ts", ".tsx", ".jsx", ".mjs", ".cjs", ".go", ".rs"})
 _PLUGINS = re.compile(rb"""pytest_plugins\s*(?::[^=\n]*)?=\s*([\[({]?[^\])}\n]*(?:\n[^\])}]*)?[\])}]?)""")
 _PLUGIN_OPTION = re.compile(rb"""(?:^|[\s"'=\[])-p[\s"',=]*([\w.]+)""")
@@ -55,7 +55,7 @@ class Judges:
             (JudgeKind.START_UP, name in START_UP or suffix == ".pth"),
             (JudgeKind.CONFIG, name in CONFIGURATIONS),
             (JudgeKind.CONTRACT, path in self.contracts),
-            (JudgeKind.TEST, path in self.tests or _TEST_MODULE.fullmatch(name) is not None),
+            (JudgeKind.TEST, path in self.tests or is_test_module(name)),
             (JudgeKind.FIXTURE, path in self.data),
             (JudgeKind.TEST_SUPPORT, path in self.plugins),
             (JudgeKind.ARTIFACT, suffix not in _SOURCES and self._is_artifact(path)),
@@ -137,7 +137,7 @@ def _plugins(tree: Snapshot) -> Iterable[str]:
     paths = tree.digests()
     for path in paths:
         name = path.rpartition("/")[2]
-        if name == "conftest.py" or _TEST_MODULE.fullmatch(name):
+        if name == "conftest.py" or is_test_module(name):
             patterns = (_PLUGINS,)
         elif name in CONFIGURATIONS:
             patterns = (_PLUGIN_OPTION,)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.catalog.test_paths import is_test_module
 from planner.model.evidence import (
     CommandFact,
     Confirmation,
@@ -277,10 +278,7 @@ def _frames(longrepr: str, crash: Mapping[str, Any], nodeid: str) -> tuple[Frame
 def _side(path: str, test_file: str) -> Side:
     if "site-packages/" in path or Path(path).is_absolute() or path.startswith(".."):
         return Side.THIRD_PARTY
-    name = Path(path).name
-    is_test = (
-        path == test_file or name == "conftest.py" or name.startswith("test_") or name.endswith("_test.py")
-    )
+    is_test = path == test_file or is_test_module(path) or path.endswith("conftest.py")
     return Side.TEST if is_test else Side.PRODUCT
 
 

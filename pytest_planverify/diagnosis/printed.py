@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 from pathlib import PurePosixPath
 
+from planner.catalog.test_paths import is_test_module
 from planner.model.evidence import ExceptionFact, Frame
 from planner.model.kinds import Side
 from pytest_planverify.diagnosis.printed_tests import PrintedFrame, read_report
@@ -27,7 +28,6 @@ _NO_ATTRIBUTE = re.compile(
 )
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/(?P<package>[^/.]+)")
 _STDLIB = re.compile(r"/lib/python\d\.\d+/|\\Lib\\|^<frozen ")
-_TEST_NAME = re.compile(r"^(?:test_.*|.*_test|conftest)\.py$")
 _SESSION_START = re.compile(r"pytest_planverify[\/\\](?:observing[\/\\]session|observe[\/\\]worker)\.py$")
 _FRAMEWORK = frozenset({"pytest", "_pytest", "pluggy", "xdist", "execnet"})
 _SYNTAX_ERRORS = frozenset({"SyntaxError", "IndentationError", "TabError"})
@@ -156,7 +156,7 @@ def _side(path: str, first_party: frozenset[str]) -> Side:
     if _STDLIB.search(path) or plain.startswith("<"):
         return Side.STDLIB
     pure = PurePosixPath(plain)
-    if _TEST_NAME.match(pure.name) or "tests" in pure.parts:
+    if is_test_module(pure.name) or pure.name == "conftest.py" or "tests" in pure.parts:
         return Side.TEST
     return Side.PRODUCT
 

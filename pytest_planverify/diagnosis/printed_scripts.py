@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 _SYNTAX_PLACE = re.compile(r"^(?:.*\s)?(?:file://)?(?P<path>/?[^\s:()]+\.[cm]?[jt]sx?):(?P<line>\d+)$")
@@ -78,8 +76,6 @@ _NO_TOOL = re.compile(
     re.MULTILINE,
 )
 _LIBRARY = re.compile(r"(?:^|/)node_modules/|^node:")
-_TEST_FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__", "testing"})
-_TEST_NAME = re.compile(r"^(?:test_.*|.*_test\.\w+|.*[.-](?:test|spec)\.\w+|conftest\.py|tests?\.\w+)$")
 
 
 class Place(NamedTuple):
@@ -97,13 +93,6 @@ class ScriptError(NamedTuple):
     message: str
     places: tuple[Place, ...]
     """The project's frames, the one that raised first."""
-
-
-@lru_cache(maxsize=1024)
-def is_test_path(path: str) -> bool:
-    """Whether a file belongs to the tests, by what files of tests are called in any language."""
-    pure = PurePosixPath(path.replace("\\", "/"))
-    return bool(_TEST_NAME.match(pure.name)) or any(part in _TEST_FOLDERS for part in pure.parts[:-1])
 
 
 def read_script_error(text: str) -> ScriptError | None:

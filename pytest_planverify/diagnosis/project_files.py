@@ -6,8 +6,8 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from planner.catalog.test_paths import is_test_path
 from planner.model.kinds import Side
-from pytest_planverify.diagnosis.printed_scripts import is_test_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from planner.catalog.test_paths import is_test_module
 from planner.model.evidence import Evidence, ExceptionFact, Frame, ProcessEnd
 from planner.model.kinds import EvidenceKind, Side
 from pytest_planverify.diagnosis.printed import read_stack, read_traceback
@@ -26,7 +26,6 @@ _PROSE = (".md", ".rst", ".txt")
 """What no program reads, mostly; other files may be data or settings of the product."""
 _ASSERTION = "builtins.AssertionError"
 _NO_PROCESS = ProcessEnd()
-_TEST_MODULE = re.compile(r"^(?:test_.*|.*_test)\.py$")
 _DELEGATING = (".__getattr__", ".__getattribute__")
 
 
@@ -236,11 +235,7 @@ class Case:
             own.add(self.error.path)
         if self.evidence.command is not None:
             own |= {finding.path or "" for finding in self.evidence.command.findings}
-        helpers = (
-            path
-            for path, side in self._sides
-            if side is Side.TEST and not _TEST_MODULE.match(path.rpartition("/")[2])
-        )
+        helpers = (path for path, side in self._sides if side is Side.TEST and not is_test_module(path))
         return any(self.is_changed(path) for path in own) or next(helpers, None) is not None
 
     def is_first_party(self, module: str) -> bool:

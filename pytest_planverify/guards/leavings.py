@@ -42,7 +42,7 @@ def remember(home: Path, root: Path, before: Collection[str], after: Iterable[st
             kept[file] = digest
     if kept == known:
         return
-    from planner.edges.file_writer import replace_file
+    from planner.planfile.file_writer import replace_file
 
     found[str(root)] = kept
     replace_file(home / FILE, json.dumps({"version": 1, "roots": found}, indent=1))

@@ -12,7 +12,6 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from planner.edges.file_writer import replace_file
 from planner.errors import PlannerError
 from planner.model.failure_report import (
     FAILURE_REPORT_VERSION,
@@ -23,6 +22,7 @@ from planner.model.failure_report import (
 )
 from planner.model.plan import ID_PATTERN
 from planner.model.plan_ref import PlanRef
+from planner.planfile.file_writer import replace_file
 from planner.planfile.rooted_files import RootedFiles
 from planner.planfile.source_excerpts import read_excerpts
 from planner.text.redaction import redact

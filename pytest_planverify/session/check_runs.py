@@ -12,7 +12,7 @@ from planner.rules.dependencies import blockers
 from pytest_planverify.checks.result import CheckRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from planner.model.evidence import Evidence
     from planner.model.outcome import Check, FixtureUse
@@ -155,19 +155,39 @@ def failed_todos(
 
 
 def quarantined(run: CheckRun, entries: Sequence[Quarantine]) -> CheckRun:
-    """A flaky check as the plan wants it taken: borne under a ticket, or not any longer."""
+    """Return a flaky check as the plan's quarantine has it today."""
     from datetime import UTC, datetime
 
-    from planner.rules.quarantine import bearing
-
     tests = {name for piece in run.evidence for name in (piece.nodeid, *piece.tests) if name}
-    said = bearing(tests, entries, datetime.now(UTC).date().isoformat())
-    if said is None:
+    entry = quarantine_of(tests, entries)
+    if entry is None:
         return run
-    reason = "; ".join(filter(None, (run.check.reason, said.reason)))
-    update: dict[str, str] = {"reason": reason}
-    update |= {"quarantined": said.ticket} if said.borne else {"quarantine_ended": said.until}
+    whose = f"({entry.ticket}, {entry.owner})"
+    if entry.expires < datetime.now(UTC).date().isoformat():
+        update = {"quarantine_ended": entry.expires}
+        said = f"its quarantine ended on {entry.expires} {whose}"
+    else:
+        update, said = {"quarantined": entry.ticket}, f"quarantined until {entry.expires} {whose}"
+    update["reason"] = "; ".join(filter(None, (run.check.reason, said)))
     return replace(run, check=run.check.model_copy(update=update))
+
+
+def quarantine_of(tests: Collection[str], entries: Sequence[Quarantine]) -> Quarantine | None:
+    """Return the entry that ends first of those that hold for the tests of a check.
+
+    An entry holds for its node id and for all parameters of it, and the longest for each test counts.
+    ``None`` where the plan says nothing of one of the tests: a check is quarantined as a whole or not.
+    """
+    longest = [
+        max(
+            (entry for entry in entries if entry.nodeid in (test, test.partition("[")[0])),
+            key=lambda entry: entry.expires,
+            default=None,
+        )
+        for test in tests
+    ]
+    held = [entry for entry in longest if entry is not None]
+    return min(held, key=lambda entry: entry.expires) if held and len(held) == len(longest) else None
 
 
 def blocked_reason(blocked: Sequence[str]) -> str:

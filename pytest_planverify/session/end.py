@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.edges.file_writer import STANDARD_OUTPUT
 from planner.edges.outcome_file import write_outcomes
-from planner.edges.plan_folder import PlanFolder
 from planner.model.outcome import OutcomeDocument, RunInfo
 from planner.model.verdicts import Verdict
+from planner.planfile.file_writer import STANDARD_OUTPUT
+from planner.planfile.plan_folder import PlanFolder
 from pytest_planverify.guards.guarding import hygiene_of
 from pytest_planverify.session.exit_status import ExitStatus
 from pytest_planverify.session.opinions import Opinions

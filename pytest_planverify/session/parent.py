@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.config import create_terminal_writer
 
-from planner.edges.file_writer import prepare_place, screen_apart
+from planner.planfile.file_writer import prepare_place, screen_apart
 from pytest_planverify.options import REWRITING, Settings, read_settings, require_known_options
 from pytest_planverify.session.fork_server import ForkServer, ForkServerDied, lanes_of_last_run
 from pytest_planverify.session.interrupts import stop_in_order
@@ -176,7 +176,7 @@ def _run(facts: RunFacts, ahead: dict[Start, list[Lane]]) -> int:
 
 def _run_plans(facts: RunFacts, runs: Sequence[PlanRun], ahead: dict[Start, list[Lane]]) -> bool:
     """Run the plans one after the other. Return whether that was interrupted."""
-    from planner.edges.file_writer import replace_file
+    from planner.planfile.file_writer import replace_file
     from pytest_planverify.session.workers import WarmPool, Workers, forget_files
 
     forget_files()

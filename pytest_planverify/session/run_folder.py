@@ -10,9 +10,9 @@ import stat
 import time
 from typing import TYPE_CHECKING
 
-from planner.edges.file_writer import replace_file
 from planner.edges.outcome_file import outcomes_text
-from planner.edges.plan_folder import HOME, LATEST, make_home
+from planner.planfile.file_writer import replace_file
+from planner.planfile.plan_folder import HOME, LATEST, make_home
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -135,7 +135,7 @@ def test_a_quarantine_bears_a_flaky_check_and_says_so(quarantined: Verified):
     assert quarantined.states["borne"] == "done"
     assert quarantined.outcomes["borne"]["failure_evidence"] is None
     assert quarantined.states["after"] == "done", "what is borne blocks nothing"
-    assert "borne until 2999-01-01 (OPS-1, ann)" in " ".join(quarantined.output.split())
+    assert "quarantined until 2999-01-01 (OPS-1, ann)" in " ".join(quarantined.output.split())
 
 
 def test_a_quarantine_that_has_ended_bears_nothing_and_says_so(quarantined: Verified):

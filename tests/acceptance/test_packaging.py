@@ -159,6 +159,7 @@ def rooms(package: str) -> set[str]:
 PURE = {
     "planner.model",
     "planner.brief",
+    "planner.revise",
     "planner.rules",
     "planner.catalog",
     "planner.text",

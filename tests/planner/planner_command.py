@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from planner.cli import main
-from planner.edges.plan_folder import PlanFolder
 from planner.planfile.loader import load_plan
+from planner.planfile.plan_folder import PlanFolder
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from planner.model.findings import Severity
 from planner.model.life import PlanState
 from planner.model.outcome import CheckKind, Since, TodoState, Verdict
 from planner.model.taxonomy import BranchReason, Category, Owner, Repeatability, Role, RoutingKey
-from planner.rules.revision import REVISION_RULES
+from planner.revise.strategies import REVISION_RULES
 from planner.rules.validation import VALIDATION_RULES
 from pytest_planverify.corpus import catalogue
 from pytest_planverify.diagnosis import RULES

@@ -30,9 +30,9 @@ from planner.model.edits import (
 )
 from planner.model.plan import CommandSpec, Plan, Policy, Todo
 from planner.planfile.dump import render
+from planner.revise.editing import Editing, RemoveTodo, ReplacePolicy, ReplaceTodo, apply_edits, undo
+from planner.rules.allowed_files import lies_within, widened_by, without_covered
 from planner.rules.dependencies import find_cycle
-from planner.rules.editing import Editing, RemoveTodo, ReplacePolicy, ReplaceTodo, apply_edits, undo
-from planner.rules.editing.allowed_files import lies_within, widened_by, without_covered
 
 WHY: dict[str, Any] = {"rule": "r", "because": "b"}
 CMD = "pytest tests/test_a.py -q"
@@ -409,7 +409,7 @@ def test_a_quarantine_is_written_into_the_policy_and_taken_back(metadata: dict[s
         ("b.py", "2026-01-01"),
     ]
     assert result.metadata.auto_fix_mode == given.metadata.auto_fix_mode
-    assert "borne until 2026-02-01" in refused(quarantine("2026-02-01"), of=result).problem
+    assert "in quarantine until 2026-02-01" in refused(quarantine("2026-02-01"), of=result).problem
     assert "no date" in refused(quarantine("2026-02-31")).problem
 
 
@@ -480,23 +480,6 @@ def test_undo_refuses_a_plan_that_has_gone_on() -> None:
 def test_a_plan_with_one_id_twice_is_refused() -> None:
     with pytest.raises(EditConflictError, match="two todos have this id"):
         apply_edits(plan(todo("t1", CMD), todo("t1", CMD)), [])
-
-
-def test_a_thousand_edits_of_ten_thousand_todos_take_little_time() -> None:
-    given = plan(*(todo(f"t{n}", CMD, dependencies=[f"t{n - 1}"] if n else []) for n in range(10_000)))
-    edits: list[Edit] = []
-    for n in range(0, 10_000, 20):
-        edits.append(add_branch(f"t{n}_branch_01", f"t{n}"))
-        step = todo(f"t{n}_step_01", requires_testing=False)
-        edits.append(AddTodoBefore(**WHY, todo_id=f"t{n}_branch_01", todo=step))
-    started = time.perf_counter()
-    revised = apply_edits(given, edits)
-    spent = time.perf_counter() - started
-    assert len(revised.plan.items) == 11_000
-    assert spent < 0.3
-    started = time.perf_counter()
-    assert undo(revised.plan, revised.changes).items == given.items
-    assert time.perf_counter() - started < 60
 
 
 names = st.sampled_from(["t1", "t2", "t3", "t1_branch_01", "t2_branch_01", "s1", "s2", "t2_part_01"])

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.edges import file_writer
-from planner.edges.file_writer import (
+from planner.errors import FileWriteError
+from planner.planfile import file_writer
+from planner.planfile.file_writer import (
     READABLE,
     STANDARD_OUTPUT,
     create_file,
@@ -20,7 +21,6 @@ from planner.edges.file_writer import (
     screen_apart,
     write_file,
 )
-from planner.errors import FileWriteError
 
 
 def mode_of(path: Path) -> int:
@@ -130,7 +130,7 @@ def test_standard_output_gets_the_text_after_what_was_printed(
 ) -> None:
     (tmp_path / "link").symlink_to("/dev/stdout")
     code = (
-        "import sys; from pathlib import Path; from planner.edges.file_writer import write_file\n"
+        "import sys; from pathlib import Path; from planner.planfile.file_writer import write_file\n"
         "print('before'); write_file(Path(sys.argv[1]), 'text\\n'); print('after')"
     )
     out = tmp_path / "out"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from planner.edges.plan_folder import IGNORED, PlanFolder, file_name, make_home
+from planner.planfile.plan_folder import IGNORED, PlanFolder, file_name, make_home
 
 IDS = st.text(min_size=1, max_size=300) | st.text("aA./%+~-:é\udcff", min_size=1, max_size=6)
 

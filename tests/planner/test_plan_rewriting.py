@@ -333,13 +333,16 @@ def test_yaml_in_brackets_stays_in_brackets(tmp_path: Path) -> None:
         items=(changed(a, title="no", intent="x\ny"), NEW, b, changed(NEW, id="newer")),
         extensions={"x-a": {"one": True, "two": 2, "three, four": [None]}},
     )
-    # A list that changes is put into one line, and what is said within its brackets may go.
-    text = example.text_of(revised)
-    assert 'items: [{id: a, title: "no", intent: "x\\ny", verify: pytest a.py}, {id: new, ti' in text
-    assert text.endswith(", {id: newer, title: New}]\nx-a: {one: true, two: 2, 'three, four': [null]}\n")
+    assert example.text_of(revised) == (
+        "todo_list_id: p\nitems: [\n"
+        '  {id: a, title: "no", intent: "x\\ny", verify: pytest a.py},  # the first\n'
+        "  {id: new, title: New},\n  {id: b, title: B, dependencies: [a]},\n"
+        "  {id: newer, title: New} # the second\n]\n"
+        "x-a: {one: true, two: 2, 'three, four': [null]}\n"
+    )
     example = Example(tmp_path, FLOW)
     text = example.text_of(changed(example.plan, extensions={"x-a": {"one": 2, "two": None}}))
-    assert text == FLOW.replace("one: 1, two: ", "one: 2, two: null")
+    assert text == FLOW.replace("one: 1", "one: 2")
 
 
 PRETTY = """\
@@ -398,15 +401,21 @@ def test_compact_json_stays_compact(tmp_path: Path) -> None:
     )
 
 
-def test_json_in_one_line_takes_what_is_new_at_either_end_and_gets_even_spaces(tmp_path: Path) -> None:
+def test_json_in_one_line_takes_what_is_new_at_either_end(tmp_path: Path) -> None:
     text = '{ "todo_list_id" : "p", "items" : [ {"id":"a","title":"A","priority":3, "x-a" : null} ] }'
     example = Example(tmp_path, text, "plan.json")
     (a,) = example.plan.items
     a = changed(a, priority=4, extensions={"x-a": [True, 1.0], "x-b": {}})
     assert example.text_of(changed(example.plan, items=(NEW, a, changed(NEW, id="newer")))) == (
-        '{"todo_list_id" : "p", "items" : [{"id" : "new", "title" : "New"}, {"id" : "a", "title" : "A", '
-        '"priority" : 4, "x-a" : [true, 1.0], "x-b" : {}}, {"id" : "newer", "title" : "New"}]}'
+        '{ "todo_list_id" : "p", "items" : [ {"id" : "new", "title" : "New"}, {"id":"a","title":"A",'
+        '"priority":4, "x-a" : [true, 1.0],"x-b" : {}}, {"id" : "newer", "title" : "New"} ] }'
     )
+
+
+def test_json_keeps_the_escapes_that_yaml_does_not_know(tmp_path: Path) -> None:
+    text = PRETTY.replace('"A"', '"\\ud83d\\ude00 \x7f \\/"')
+    example = Example(tmp_path, text, "plan.json")
+    example.expect(with_todo(example.plan, changed(example.plan.items[1], title="C")), ('"B"', '"C"'))
 
 
 def test_json_in_a_yaml_file_stays_json(tmp_path: Path) -> None:
@@ -436,23 +445,11 @@ items:
 """
 
 
-def test_tags_of_text_and_words_of_the_writer_are_left_alone(tmp_path: Path) -> None:
-    text = (
-        "todo_list_id: !!str 7\nworkflow_name: planverify-text-0-\n"
-        "items:\n- id: planverify-unchanged-todo-0\n  title: A\n- id: b\n  title: B\n"
-    )
+def test_tags_are_left_alone(tmp_path: Path) -> None:
+    text = "todo_list_id: !!str 7\nx-a: !!int word\nitems:\n- id: !!str b\n  title: B\n"
     example = Example(tmp_path, text)
-    b = changed(example.plan.items[1], title="C", intent="One\ntwo")
-    found = example.rewritten(with_todo(example.plan, b))
-    assert "planverify-text-0-" in found.text
-    example = Example(tmp_path, text.replace("items:", "x-a: !!int word\nitems:"))
-    assert not example.rewritten(
-        with_todo(example.plan, changed(example.plan.items[1], title="C"))
-    ).faithful
-    example = Example(tmp_path, text.replace("-text-0-", ""))
-    example.expect(
-        with_todo(example.plan, changed(example.plan.items[1], title="C")), ("title: B", "title: C")
-    )
+    b = changed(example.plan.items[0], title="C")
+    example.expect(with_todo(example.plan, b), ("title: B", "title: C"))
 
 
 def test_a_criterion_that_is_its_command_alone_stays_so(tmp_path: Path) -> None:
@@ -478,26 +475,23 @@ def test_an_alias_is_replaced_where_it_stands(tmp_path: Path) -> None:
     b = changed(example.plan.items[1], acceptance_criteria=other, priority=4)
     example.expect(
         inserted(with_todo(example.plan, b), 2, NEW),
-        (": &criteria\n", ":\n"),  # nothing names it any more
         ("    acceptance_criteria: *criteria\n", "    acceptance_criteria:\n      tests:\n"
          "        - cmd: pytest b.py\n    priority: 4\n  - id: new\n    title: New\n"),
     )  # fmt: skip
 
 
-def test_what_several_todos_share_stays_that_of_the_others_when_one_changes(tmp_path: Path) -> None:
+def test_a_change_of_what_several_todos_share_has_the_plan_written_anew(tmp_path: Path) -> None:
     example = Example(tmp_path, SHARED)
     other = AcceptanceCriteria(tests=(CommandSpec(cmd="pytest b.py"),))
-    text = example.text_of(
-        with_todo(example.plan, changed(example.plan.items[0], acceptance_criteria=other))
-    )
-    assert "title: B  # beside b\n    <<: *base\n    acceptance_criteria:" in text
+    revised = with_todo(example.plan, changed(example.plan.items[0], acceptance_criteria=other))
+    assert not example.rewritten(revised).faithful
 
 
 def test_a_merged_key_that_goes_costs_the_todo_only(tmp_path: Path) -> None:
     example = Example(tmp_path, SHARED)
     b = without(example.plan.items[1], "priority")
     text = example.text_of(with_todo(example.plan, b))
-    assert text == SHARED[: SHARED.index("id: b")].replace(" &criteria", "") + (
+    assert text == SHARED[: SHARED.index("id: b")] + (
         "id: b\n    title: B\n    acceptance_criteria:\n      tests:\n        - cmd: pytest a.py\n"
         "    max_retries: 1\n"
     )
@@ -557,7 +551,6 @@ items: &items
     [
         ("x-a", [[2], "kept\n\n", {"y": 2}, {"z": []}, [1]]),
         ("x-a", [[0, 1, 2], "a\nb", {"z": 3}, [[]], "x"]),
-        ("x-a", [[1, 2], "kept\n\n", "more", {"x": 1, "y": 2}, None, None]),
         ("x-a", [[1, 2, "kept\n\n", 3]]),
         ("x-b", {"l": 2}),
         ("x-b", 3),
@@ -723,7 +716,7 @@ def test_in_another_folder_the_root_leads_to_the_same_place(
         assert found.text == PLAN.replace("# its name\n", f"# its name\n{root}")
     example = Example(tmp_path, PLAN.replace("# its name", "# its name\nroot: plans # there"))
     found = rewrite(example.loaded, example.plan, target=tmp_path / "plans" / "new.yaml")
-    assert "\nroot: .     # there\n" in found.text
+    assert "\nroot: . # there\n" in found.text
 
 
 def test_a_root_out_of_reach_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

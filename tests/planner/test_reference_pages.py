@@ -10,7 +10,7 @@ import pytest
 from planner.cli.glossary import load_glossary, meanings
 from planner.engine import ENGINE_RULES
 from planner.model.taxonomy import Category
-from planner.rules.revision import REVISION_RULES
+from planner.revise.strategies import REVISION_RULES
 from planner.rules.validation import VALIDATION_RULES
 from tools import reference_pages
 from tools.key_tables import KeyTables, cell, rows

@@ -47,15 +47,11 @@ from planner.model.taxonomy import Category, Owner, Repeatability, Role
 from planner.planfile.checks import judge_plan
 from planner.planfile.confinement import Confinement
 from planner.planfile.dump import render
+from planner.revise.commands import about_files, fixing_command, narrowed_command, python_of
+from planner.revise.editing import apply_edits, undo
+from planner.revise.situation import Situation, below_root
+from planner.revise.strategies import STRATEGIES, narrowed, near_selection, revise
 from planner.rules.criteria import criteria_of
-from planner.rules.editing import apply_edits, undo
-from planner.rules.revision import STRATEGIES, Situation, revise
-from planner.rules.revision.files import below_root, is_test_file
-from planner.rules.revision.isolating import narrowed_command
-from planner.rules.revision.lint import fixing_command
-from planner.rules.revision.missing_test import near_selection
-from planner.rules.revision.narrowing import narrowed
-from planner.rules.revision.tool_commands import about_files, python_of
 
 RSI = "tests/test_rsi.py::test_values"
 ODD = "tests/test_rsi.py::test_values[a b-'x'-$HOME]"
@@ -274,20 +270,6 @@ def test_only_files_of_the_project_are_believed(path: str | None, plain: str | N
     assert below_root(path) == plain
 
 
-def test_tests_are_known_by_their_names_in_any_language() -> None:
-    for path in (
-        "tests/a.py",
-        "test_a.py",
-        "conftest.py",
-        "pkg/a_test.go",
-        "src/a.test.ts",
-        "a/__tests__/b.js",
-    ):
-        assert is_test_file(path)
-    for path in ("pkg/contest.py", "latest.py", "pkg/testable.py", "src/attest/a.py"):
-        assert not is_test_file(path)
-
-
 @pytest.mark.parametrize(("confidence", "allowed"), [(0.9, [("tests/**",)]), (0.75, []), (None, [])])
 def test_a_test_that_is_surely_at_fault_may_be_changed_and_the_product_may_not(
     confidence: float | None, allowed: list[tuple[str, ...]]
@@ -488,7 +470,6 @@ def import_step(
         ("No module named 'pkg.missing'", ["pkg/main.py"], "pkg/missing.py"),
         ("No module named 'pkg.sub.deep'", ["src/pkg/main.py"], "src/pkg/sub/deep.py"),
         ("cannot import name 'Thing' from 'pkg.core' (/x/pkg/core.py)", ["pkg/main.py"], "pkg/core.py"),
-        ("No module named 'tool'", ["tool.py"], "tool.py"),
     ],
 )
 def test_the_projects_own_module_is_written_where_its_package_is(
@@ -604,6 +585,47 @@ def test_the_missing_file_is_found_wherever_it_is_told(
     assert edit.hint
 
 
+def test_nobody_is_told_to_make_what_is_there() -> None:
+    test = "tests/test_report.py"
+    item = todo("t2", f"pytest {test}")
+    failed = failure(Category.ARTIFACT_MISSING, at=test)
+    assert revise(situation(failed, item, check("tests[0]", f"pytest {test}"))) == ()
+    empty = seen(artifact=ArtifactFact(path="out/x.csv", problem="empty"))
+    edit = only(situation(failed, item, observations=(empty,)), NameArtifact)
+    assert (edit.path, edit.task) == ("out/x.csv", "PATCH")
+    skipped = failure(Category.TEST_NOT_FOUND, rule="all-skipped", at=test)
+    case = situation(skipped, item, check("tests[0]", f"pytest {test}"))
+    task = revised(case).plan.todo(BRANCH).controller_task_spec
+    assert task is not None
+    assert (task.type, task.target_file) == ("PATCH", test)
+    step = import_step("No module named 'tool'", "tool.py")
+    assert not step.acceptance_criteria.expected_artifacts
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        failure(Category.ARTIFACT_MISSING, stack_trace_head="No such file or directory: 'data/in.csv'"),
+        failure(Category.TEST_NOT_FOUND, at="tests/test_x.py"),
+    ],
+)
+def test_nobody_is_told_to_make_what_the_todo_may_not_change(failed: Any) -> None:
+    assert revise(situation(failed, todo("t2", FILE, allowed_files=["pkg/**"]))) == ()
+    protected = {"protected_files": ["data/**", "tests/**"]}
+    assert edits_of(situation(failed, todo("t2", FILE), metadata=protected), NameArtifact) == []
+
+
+@pytest.mark.parametrize(
+    ("allowed", "approval"), [(None, False), (["*.toml", "pkg/**"], True), (["**"], False)]
+)
+def test_a_step_outside_of_what_the_todo_may_change_needs_approval(
+    allowed: list[str] | None, approval: bool
+) -> None:
+    failed = failure(Category.IMPORT_ERROR, stack_trace_head="No module named 'yaml'")
+    item = todo("t2", FILE, **({} if allowed is None else {"allowed_files": allowed}))
+    assert only(situation(failed, item), AddTodoBefore).requires_approval is approval
+
+
 def test_a_missing_file_that_is_not_told_is_not_guessed() -> None:
     item = todo("t2", criteria={"expected_artifacts": ["*.csv"]})
     failed = failure(Category.ARTIFACT_MISSING, check_id="expected_artifacts[0]")
@@ -630,6 +652,10 @@ def test_a_hang_gets_no_more_time() -> None:
     for error in (endless, waiting, unnamed):
         case = slow(seen(exceptions=(error,)))
         assert [edit.edit for edit in revise(case)] == ["isolate"]
+    looping = raised("Timeout", "", frame("tests/test_a.py", Side.TEST), frame("pkg/a.py", source="n += 1"))
+    in_json = raised("Timeout", "", frame("pkg/a.py"), frame("/lib/json.py", Side.STDLIB, module="json"))
+    for error in (looping, in_json):
+        assert edits_of(slow(seen(exceptions=(error,))), RaiseLimit) == []
     ended = seen(
         exceptions=(endless,), confirmations=(Confirmation(where="alone", passed=True, duration_ms=1500),)
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from revision_samples import (
     BRANCH,
@@ -44,7 +46,7 @@ from planner.model.evidence import (
 )
 from planner.model.outcome import CheckKind
 from planner.model.taxonomy import CATEGORIES, Category, Family, Owner, Role
-from planner.rules.revision import REVISION_RULES, STRATEGIES, revise
+from planner.revise.strategies import REVISION_RULES, STRATEGIES, revise
 
 RSI = "tests/test_rsi.py::test_values"
 BANDS = "tests/test_rsi.py::test_bands"
@@ -276,11 +278,7 @@ def test_a_success_calls_for_no_edit(category: Category) -> None:
         failure(category, RSI, at="pkg/calc.py"), todo("t2", FILE), check("tests[0]", FILE, RSI)
     )
     passed = case.outcome.model_copy(update={"success": True})
-    assert revise(type(case)(**{**_fields(case), "outcome": passed})) == ()
-
-
-def _fields(case: object) -> dict[str, object]:
-    return {name: getattr(case, name) for name in type(case).__slots__}  # type: ignore[attr-defined]
+    assert revise(replace(case, outcome=passed)) == ()
 
 
 def test_a_metric_check_is_no_command_to_isolate() -> None:

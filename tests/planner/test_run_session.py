@@ -12,13 +12,13 @@ import pytest
 from planner.edges import run_completing, store_log
 from planner.edges.event_lines import MAX_EVENT_BYTES, read_event
 from planner.edges.log_lines import event_text
-from planner.edges.plan_folder import IGNORED, file_name
 from planner.edges.run_completing import EventCompleter
 from planner.edges.run_log import RunLog
 from planner.edges.run_session import RunSession, RunSettings
 from planner.edges.store import Store, StoreError
 from planner.errors import LogError, RefusedEvent
 from planner.model.events import PlanSubmitted, SubPlanLoaded, Verified
+from planner.planfile.plan_folder import IGNORED, file_name
 from planner.planfile.tree import load_tree
 
 START = datetime(2026, 1, 1, 10, 0, tzinfo=UTC)

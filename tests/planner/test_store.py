@@ -29,12 +29,12 @@ from store_samples import (
 )
 
 from planner.edges.log_lines import GENESIS, encode
-from planner.edges.plan_folder import IGNORED
 from planner.edges.store import LineTaken, Store, StoreError, goal_of, sqlite, store
 from planner.edges.store.tables import METADATA
 from planner.edges.store.times import moment
 from planner.model.past import Correction
 from planner.model.taxonomy import Category, Role
+from planner.planfile.plan_folder import IGNORED
 
 
 @pytest.fixture(autouse=True)

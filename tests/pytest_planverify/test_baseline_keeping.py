@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.edges.baseline_file import baseline_bytes, parse_baseline, read_baseline
-from planner.edges.plan_folder import PlanFolder
 from planner.errors import BaselineError, FileWriteError
 from planner.model.baseline import (
     Acceptance,
@@ -24,6 +23,7 @@ from planner.model.baseline import (
     Remake,
 )
 from planner.model.outcome import TestOutcome, TodoState, Verdict
+from planner.planfile.plan_folder import PlanFolder
 from pytest_planverify.baseline import KeptBaseline, load_baseline
 from pytest_planverify.baseline.keeping import keep_baseline
 

@@ -15,10 +15,10 @@ from learning_samples import NOW, said, unusable
 
 from planner.edges import correction_reader
 from planner.edges.correction_reader import NEWEST
-from planner.edges.plan_folder import HOME
 from planner.edges.store import Store, sqlite, versions
 from planner.edges.store.opening import USUAL
 from planner.model.taxonomy import Category
+from planner.planfile.plan_folder import HOME
 from pytest_planverify import hookspecs
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.session import opinions as asking

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from past_run_samples import PLAN, Killed
 
 from planner.edges.baseline_file import baseline_bytes
-from planner.edges.file_writer import replace_file
 from planner.edges.outcome_file import read_outcomes
-from planner.edges.plan_folder import PlanFolder
 from planner.model.baseline import Baseline
 from planner.model.outcome import Since, TodoState, Verdict
+from planner.planfile.file_writer import replace_file
+from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.schemas import schema
 from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.journal import JournalWriter

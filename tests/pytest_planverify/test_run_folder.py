@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.edges.plan_folder import IGNORED
+from planner.planfile.plan_folder import IGNORED
 from pytest_planverify.session.run_folder import KEPT_RUNS, RunFolder, new_run_id
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from planner.edges.file_writer import replace_file
+from planner.planfile.file_writer import replace_file
 from pytest_planverify.observe.spec import Start
 from pytest_planverify.session.fork_server import CannotFork, ForkServerDied
 from pytest_planverify.session.workers import IMPORTED, PARSED, STARTED, WarmPool

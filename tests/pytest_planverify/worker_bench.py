@@ -10,7 +10,7 @@ from typing import Any
 
 from past_run_samples import settings
 
-from planner.edges.file_writer import replace_file
+from planner.planfile.file_writer import replace_file
 from planner.planfile.tree import load_tree
 from pytest_planverify.session.fork_server import ForkServer
 from pytest_planverify.session.records import WorkerRecord

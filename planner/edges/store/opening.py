@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import URL, create_engine, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
-from planner.edges.plan_folder import HOME
 from planner.edges.store import sqlite
 from planner.edges.store.troubles import told
 from planner.errors import NoStoreError, StoreError
+from planner.planfile.plan_folder import HOME
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

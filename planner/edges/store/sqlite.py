@@ -17,9 +17,9 @@ from urllib.parse import quote
 from sqlalchemy import DDL, create_engine, event
 from sqlalchemy.pool import QueuePool
 
-from planner.edges.plan_folder import HOME, make_home
 from planner.edges.store.tables import EVENTS, SCHEMA
 from planner.errors import StoreError
+from planner.planfile.plan_folder import HOME, make_home
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from planner.catalog.output import read_findings
+from planner.catalog.test_paths import is_test_path
 from planner.catalog.tools import TOOLS
 from planner.model.evidence import CommandFact, Finding
 from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
-from pytest_planverify.diagnosis.printed_scripts import is_test_path
 from pytest_planverify.diagnosis.project_files import within_project
 from pytest_planverify.diagnosis.reading import Case
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule

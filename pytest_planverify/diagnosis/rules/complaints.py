@@ -6,7 +6,7 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from pytest_planverify.diagnosis.printed_scripts import is_test_path
+from planner.catalog.test_paths import is_test_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from planner.catalog.test_paths import is_test_path
 from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
-from pytest_planverify.diagnosis.printed_scripts import is_test_path
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
 from pytest_planverify.diagnosis.rules.complaints import errors_of, is_syntax
 from pytest_planverify.diagnosis.wording import quote

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from planner.catalog.test_paths import is_test_path
 from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis.printed_scripts import (
     ScriptError,
-    is_test_path,
     read_absent_header,
     read_absent_prerequisite,
     read_absent_script,

@@ -35,7 +35,7 @@ OWNER_ONLY = 0o600
 
 READABLE = 0o644
 PIPE_SECONDS = 5.0
-"""How long a named pipe is given to be opened by a reader."""
+"""Seconds that a reader has to open a named pipe."""
 
 _MOST_LINKS = 40
 _NAME_KEPT = 40
@@ -51,7 +51,7 @@ def write_file(
     path: Path, content: str | bytes, *, mode: int | None = OWNER_ONLY, durable: bool = False
 ) -> None:
     """Write to where the path leads: a file is replaced, a link followed, a device or pipe streamed to."""
-    with _told(path):
+    with _named_errors(path):
         place = _place(path)
         if isinstance(place, int):
             if place == 1 and _apart is not None:
@@ -67,13 +67,13 @@ def replace_file(
     path: Path, content: str | bytes, *, mode: int | None = OWNER_ONLY, durable: bool = False
 ) -> None:
     """Put a regular file in that very place, instead of what is there, be it a link or a pipe."""
-    with _told(path):
+    with _named_errors(path):
         _replace(path, content, mode, durable=durable)
 
 
 def create_file(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
     """Write a file that is not there yet; one that appears meanwhile is not replaced either."""
-    with _told(path):
+    with _named_errors(path):
         beside = _written_beside(path, content, mode, durable=True)
         try:
             _give_name(beside, path)
@@ -82,12 +82,21 @@ def create_file(path: Path, content: str | bytes, *, mode: int | None = None) ->
                 os.unlink(beside)
 
 
+def is_stream(path: Path) -> bool:
+    """Return whether a path leads to a device, pipe or open file, which are written to, not replaced."""
+    try:
+        place = _place(path)
+    except (OSError, ValueError):
+        return False
+    return isinstance(place, int) or _is_streamed_to(place)
+
+
 def prepare_place(path: Path) -> None:
     """See to it, before a long run, that ``write_file`` can write there: make its folder, refuse a folder.
 
     Raises :class:`planner.errors.FileWriteError`.
     """
-    with _told(path):
+    with _named_errors(path):
         place = _place(path)
         if isinstance(place, int):
             os.fstat(place)
@@ -133,7 +142,7 @@ _apart: int | None = None
 
 
 def _place(path: Path) -> Path | int:
-    """The path without links, or the number of the open file that it stands for.
+    """Return the path without links, or the number of the open file that it stands for.
 
     A link is followed by hand: what ``/dev/stdout`` leads to in the end may be a file that a shell has
     opened, and replacing that would lose what was printed to it.
@@ -165,7 +174,7 @@ def _is_streamed_to(place: Path) -> bool:
 
 
 def _opened(place: Path) -> int:
-    """A device or pipe, opened for writing; a pipe that nobody reads would be waited for without end."""
+    """Open a device or pipe for writing; a pipe without a reader is waited for only so long."""
     deadline = time.monotonic() + PIPE_SECONDS
     while True:
         try:
@@ -210,7 +219,7 @@ def _replace(place: Path, content: str | bytes, mode: int | None, *, durable: bo
 
 
 def _written_beside(place: Path, content: str | bytes, mode: int | None, *, durable: bool) -> Path:
-    """A new file in the folder of its place. Its name ends so that nobody takes it for the file itself."""
+    """Write a new file in the folder of a place. Its name does not end like that of the file itself."""
     _make_folder(place.parent)
     beside = place.with_name(f".{place.name[:_NAME_KEPT]}.{secrets.token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -275,7 +284,7 @@ _CAUSES = {
 
 
 @contextmanager
-def _told(path: Path) -> Generator[None]:
+def _named_errors(path: Path) -> Generator[None]:
     try:
         yield
     except (OSError, ValueError) as error:

@@ -1,9 +1,14 @@
-"""What each kind of edit changes in a plan, as primitive changes."""
+"""Applies typed edits to a plan and takes them back: effects, inverses and guards.
+
+An edit is taken apart into primitive changes, each with an exact inverse. Every change checks that the plan
+is as it expects, so that edits decided for one plan never apply to another.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 from planner.catalog import parse_command
 from planner.errors import CommandSyntaxError, EditConflictError
@@ -24,25 +29,231 @@ from planner.model.edits import (
     RetargetCheck,
     SplitTodo,
 )
-from planner.model.plan import AcceptanceCriteria, ControllerTaskSpec, Quarantine, Todo
+from planner.model.plan import AcceptanceCriteria, ControllerTaskSpec, Plan, Policy, Quarantine, Todo
+from planner.rules.allowed_files import widened_by
 from planner.rules.branching import MEMORY, REPORT
 from planner.rules.criteria import commands_of, pytest_command, wants_convention
-from planner.rules.editing.allowed_files import widened_by
-from planner.rules.editing.drafting import Change, InsertTodo, ReplaceTodo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from planner.model.plan import CommandSpec
-    from planner.rules.editing.drafting import Draft
 
 
-def effects(draft: Draft, edit: Edit) -> Iterator[Change]:
-    """The changes of an edit, each to be made before the next is asked for.
+@dataclass(frozen=True, slots=True)
+class InsertTodo:
+    """Puts a todo at a place; those behind it move on."""
+
+    index: int
+    todo: Todo
+
+    @property
+    def inverse(self) -> RemoveTodo:
+        return RemoveTodo(self.index, self.todo)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveTodo:
+    """Takes a todo away from a place."""
+
+    index: int
+    todo: Todo
+
+    @property
+    def inverse(self) -> InsertTodo:
+        return InsertTodo(self.index, self.todo)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceTodo:
+    """Puts a todo in the place of another of the same id."""
+
+    before: Todo
+    after: Todo
+
+    @property
+    def inverse(self) -> ReplaceTodo:
+        return ReplaceTodo(self.after, self.before)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacePolicy:
+    """Gives the plan another policy; ``None`` where its file names none."""
+
+    before: Policy | None
+    after: Policy | None
+
+    @property
+    def inverse(self) -> ReplacePolicy:
+        return ReplacePolicy(self.after, self.before)
+
+
+Change: TypeAlias = InsertTodo | RemoveTodo | ReplaceTodo | ReplacePolicy
+"""One primitive change of a plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revised:
+    """A plan after edits, and the changes that take it back."""
+
+    plan: Plan
+    changes: tuple[Change, ...]
+
+
+def apply_edits(plan: Plan, edits: Iterable[Edit]) -> Revised:
+    """Return the plan after the edits, in their order.
+
+    Raises :class:`planner.errors.EditConflictError` where one of them does not fit; then none is applied.
+    """
+    editing = Editing(plan)
+    changes = editing.apply(edits)
+    return Revised(plan=editing.plan(), changes=changes)
+
+
+def undo(plan: Plan, changes: Sequence[Change]) -> Plan:
+    """Return the plan as it was before the changes.
+
+    Raises :class:`planner.errors.EditConflictError` where the plan is not what the changes made of it.
+    """
+    editing = Editing(plan)
+    editing.undo(changes)
+    return editing.plan()
+
+
+class Editing:
+    """One plan to which edits are applied one batch after the other. The plan it was made of stays.
+
+    A batch that does not fit leaves everything as it was.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        """Raises :class:`planner.errors.EditConflictError` for a plan in which two todos have one id."""
+        self._plan = plan
+        self._order = [todo.id for todo in plan.items]
+        self._todos = {todo.id: todo for todo in plan.items}
+        if len(self._todos) < len(self._order):
+            twice = next(todo.id for todo in plan.items if self._todos[todo.id] is not todo)
+            raise EditConflictError("any edit", twice, "two todos have this id", "give one of them another")
+        self._policy = plan.metadata if "metadata" in plan.model_fields_set else None
+        self._is_changed = False
+
+    def todo(self, todo_id: str) -> Todo | None:
+        """Return the todo of that id as it is now."""
+        return self._todos.get(todo_id)
+
+    def plan(self) -> Plan:
+        """Return the plan as it is now."""
+        if not self._is_changed:
+            return self._plan
+        items = tuple([self._todos[name] for name in self._order])
+        revised = self._plan.model_copy(update={"items": items, "metadata": self.policy})
+        if self._policy is None:
+            revised.model_fields_set.discard("metadata")
+        return revised
+
+    def apply(self, edits: Iterable[Edit]) -> tuple[Change, ...]:
+        """Apply edits, all or none. Raises :class:`planner.errors.EditConflictError`."""
+        return self._perform((edit.edit, change) for edit in edits for change in _effects(self, edit))
+
+    def undo(self, changes: Sequence[Change]) -> None:
+        """Take changes back, all or none. Raises :class:`planner.errors.EditConflictError`."""
+        self._perform(("undo", change.inverse) for change in reversed(changes))
+
+    @property
+    def policy(self) -> Policy:
+        """The policy as it is now."""
+        return Policy() if self._policy is None else self._policy
+
+    def with_policy(self, policy: Policy) -> ReplacePolicy:
+        """Return the change that gives the plan this policy."""
+        return ReplacePolicy(self._policy, policy)
+
+    def position(self, todo_id: str) -> int:
+        """Return where a todo stands now."""
+        return self._order.index(todo_id)
+
+    def behind_branches_of(self, parent_id: str) -> int:
+        """Return the place behind a todo and its last branch."""
+        family = (name for name, todo in self._todos.items() if parent_id in (name, todo.parent_id))
+        return max(map(self.position, family)) + 1
+
+    def is_before(self, todo_id: str, others: Iterable[str]) -> bool:
+        """Return whether a todo is among others or what they depend on, directly or not."""
+        pending = list(others)
+        seen = set(pending)
+        while pending:
+            name = pending.pop()
+            if name == todo_id:
+                return True
+            todo = self._todos.get(name)
+            new = [each for each in (() if todo is None else todo.dependencies) if each not in seen]
+            seen.update(new)
+            pending += new
+        return False
+
+    # -- primitive changes ----------------------------------------------------------------------------
+
+    def _perform(self, changes: Iterable[tuple[str, Change]]) -> tuple[Change, ...]:
+        """Make changes; each is made before the next is asked for."""
+        done: list[Change] = []
+        try:
+            for edit, change in changes:
+                self._make(change, edit)
+                done.append(change)
+        except EditConflictError:
+            for change in reversed(done):
+                self._make(change.inverse, "undo")
+            raise
+        return tuple(done)
+
+    def _make(self, change: Change, edit: str) -> None:
+        match change:
+            case InsertTodo(index, todo):
+                if todo.id in self._todos:
+                    raise EditConflictError(edit, todo.id, "the id is taken", "give it another id")
+                if not 0 <= index <= len(self._order):
+                    raise EditConflictError(
+                        edit, todo.id, f"the plan has no place {index}", "decide from the newest plan"
+                    )
+                self._order.insert(index, todo.id)
+                self._todos[todo.id] = todo
+            case RemoveTodo(index, todo):
+                self._expect(todo, edit)
+                if self._order[index : index + 1] != [todo.id]:
+                    raise EditConflictError(
+                        edit, todo.id, f"it does not stand at place {index}", "decide from the newest plan"
+                    )
+                del self._order[index], self._todos[todo.id]
+            case ReplaceTodo(before, after):
+                self._expect(before, edit)
+                self._todos[after.id] = after
+            case ReplacePolicy(before, after):
+                if self._policy != before:
+                    raise EditConflictError(
+                        edit, "metadata", "the policy has been changed since", "decide from the newest plan"
+                    )
+                self._policy = after
+        self._is_changed = True
+
+    def _expect(self, todo: Todo, edit: str) -> None:
+        found = self._todos.get(todo.id)
+        if found is None:
+            raise EditConflictError(edit, todo.id, "there is no such todo", "decide from the newest plan")
+        if found is not todo and found != todo:
+            raise EditConflictError(
+                edit, todo.id, "the todo has been changed since", "decide from the newest plan"
+            )
+
+
+# -- what each kind of edit changes ---------------------------------------------------------------------
+
+
+def _effects(draft: Editing, edit: Edit) -> Iterator[Change]:
+    """Yield the changes of an edit, each to be made before the next is asked for.
 
     Raises :class:`planner.errors.EditConflictError` where the edit does not fit.
     """
-    effect = cast("Callable[[Draft, Edit], Iterator[Change]]", _EFFECTS[type(edit)])
+    effect = cast("Callable[[Editing, Edit], Iterator[Change]]", _EFFECTS[type(edit)])
     return effect(draft, edit)
 
 
@@ -50,9 +261,9 @@ def _refuse(edit: Edit, todo_id: str, problem: str, remedy: str) -> NoReturn:
     raise EditConflictError(edit.edit, todo_id, problem, remedy)
 
 
-def _add_branch(draft: Draft, edit: AddBranch) -> Iterator[Change]:
+def _add_branch(draft: Editing, edit: AddBranch) -> Iterator[Change]:
     branch = edit.todo
-    parent = None if branch.parent_id is None else draft.get(branch.parent_id)
+    parent = None if branch.parent_id is None else draft.todo(branch.parent_id)
     if parent is None:
         _refuse(edit, branch.id, f"its parent '{branch.parent_id}' is no todo of the plan", "name one")
     if parent.parent_id is not None:
@@ -66,7 +277,7 @@ def _add_branch(draft: Draft, edit: AddBranch) -> Iterator[Change]:
     yield InsertTodo(draft.behind_branches_of(parent.id), branch)
 
 
-def _add_todo_before(draft: Draft, edit: AddTodoBefore) -> Iterator[Change]:
+def _add_todo_before(draft: Editing, edit: AddTodoBefore) -> Iterator[Change]:
     waiting = _found(draft, edit, edit.todo_id)
     _check_new(draft, edit, edit.todo)
     _check_order(draft, edit, waiting, edit.todo.dependencies)
@@ -74,7 +285,7 @@ def _add_todo_before(draft: Draft, edit: AddTodoBefore) -> Iterator[Change]:
     yield _changed(waiting, dependencies=(*waiting.dependencies, edit.todo.id))
 
 
-def _add_dependency(draft: Draft, edit: AddDependency) -> Iterator[Change]:
+def _add_dependency(draft: Editing, edit: AddDependency) -> Iterator[Change]:
     waiting = _found(draft, edit, edit.todo_id)
     _found(draft, edit, edit.on)
     if edit.on in waiting.dependencies:
@@ -83,7 +294,7 @@ def _add_dependency(draft: Draft, edit: AddDependency) -> Iterator[Change]:
     yield _changed(waiting, dependencies=(*waiting.dependencies, edit.on))
 
 
-def _narrow_files(draft: Draft, edit: NarrowFiles) -> Iterator[Change]:
+def _narrow_files(draft: Editing, edit: NarrowFiles) -> Iterator[Change]:
     todo = _found(draft, edit, edit.todo_id)
     if todo.allowed_files is not None:
         wider = widened_by(todo.allowed_files, edit.allowed_files)
@@ -98,7 +309,7 @@ def _narrow_files(draft: Draft, edit: NarrowFiles) -> Iterator[Change]:
     yield _changed(todo, allowed_files=edit.allowed_files)
 
 
-def _add_check(draft: Draft, edit: AddCheck) -> Iterator[Change]:
+def _add_check(draft: Editing, edit: AddCheck) -> Iterator[Change]:
     todo = _found(draft, edit, edit.todo_id)
     _check_command(draft, edit, todo.id, edit.check.cmd)
     if any(spec.cmd.split() == edit.check.cmd.split() for _, spec in commands_of(todo)):
@@ -108,7 +319,7 @@ def _add_check(draft: Draft, edit: AddCheck) -> Iterator[Change]:
     yield _changed(todo, acceptance_criteria=_with_tests(wanted, (edit.check, *wanted.tests)))
 
 
-def _isolate(draft: Draft, edit: Isolate) -> Iterator[Change]:
+def _isolate(draft: Editing, edit: Isolate) -> Iterator[Change]:
     todo = _found(draft, edit, edit.todo_id)
     if todo.parent_id is None:
         _refuse(
@@ -137,21 +348,22 @@ def _isolate(draft: Draft, edit: Isolate) -> Iterator[Change]:
     yield ReplaceTodo(todo, _without(todo, dropped, acceptance_criteria=criteria))
 
 
-def _add_context(draft: Draft, edit: AddContext) -> Iterator[Change]:
+def _add_context(draft: Editing, edit: AddContext) -> Iterator[Change]:
     yield _changed(_found(draft, edit, edit.todo_id), debug_instructions=edit.text)
 
 
-def _name_artifact(draft: Draft, edit: NameArtifact) -> Iterator[Change]:
+def _name_artifact(draft: Editing, edit: NameArtifact) -> Iterator[Change]:
     todo = _found(draft, edit, edit.todo_id)
     named: dict[str, Any] = {"target_file": edit.path}
     if edit.hint is not None:
         named["hint"] = edit.hint
     task = todo.controller_task_spec
-    task = ControllerTaskSpec(type="CREATE", **named) if task is None else task.model_copy(update=named)
+    new = ControllerTaskSpec(type=edit.task or "CREATE", **named)
+    task = new if task is None else task.model_copy(update=named)
     yield _changed(todo, controller_task_spec=task)
 
 
-def _add_contract(draft: Draft, edit: AddContract) -> Iterator[Change]:
+def _add_contract(draft: Editing, edit: AddContract) -> Iterator[Change]:
     todo = _found(draft, edit, edit.todo_id)
     if todo.contract_path is not None:
         _refuse(edit, todo.id, f"it is held to '{todo.contract_path}' already", "settle that contract")
@@ -159,7 +371,7 @@ def _add_contract(draft: Draft, edit: AddContract) -> Iterator[Change]:
     yield _changed(todo, contract_path=edit.contract_path)
 
 
-def _raise_limit(draft: Draft, edit: RaiseLimit) -> Iterator[Change]:
+def _raise_limit(draft: Editing, edit: RaiseLimit) -> Iterator[Change]:
     todo = _found(draft, edit, edit.todo_id)
     index = _test_index(todo, edit.check_id)
     if index is None:
@@ -175,20 +387,20 @@ def _raise_limit(draft: Draft, edit: RaiseLimit) -> Iterator[Change]:
             edit,
             todo.id,
             f"the limit of {edit.check_id} is {spec.timeout_seconds:g} s, not {edit.from_seconds:g} s",
-            "decide anew from the plan",
+            "decide from the newest plan",
         )
     if edit.to_seconds <= spec.timeout_seconds:
         _refuse(edit, todo.id, f"{edit.to_seconds:g} s is no more than it has", "name more")
     yield _changed_test(todo, index, timeout_seconds=edit.to_seconds)
 
 
-def _retarget_check(draft: Draft, edit: RetargetCheck) -> Iterator[Change]:
+def _retarget_check(draft: Editing, edit: RetargetCheck) -> Iterator[Change]:
     todo = _found(draft, edit, edit.todo_id)
     held = {where: spec.cmd for where, spec in commands_of(todo)}.get(edit.check_id)
     if held != edit.from_cmd:
         found = "has no command" if held is None else f"is {held!r}"
         _refuse(
-            edit, todo.id, f"{edit.check_id} {found}, not {edit.from_cmd!r}", "decide anew from the plan"
+            edit, todo.id, f"{edit.check_id} {found}, not {edit.from_cmd!r}", "decide from the newest plan"
         )
     _check_command(draft, edit, todo.id, edit.to_cmd)
     index = _test_index(todo, edit.check_id)
@@ -202,7 +414,7 @@ def _retarget_check(draft: Draft, edit: RetargetCheck) -> Iterator[Change]:
         _refuse(edit, todo.id, f"{edit.check_id} comes from a recipe", "write the commands of the recipe")
 
 
-def _split_todo(draft: Draft, edit: SplitTodo) -> Iterator[Change]:
+def _split_todo(draft: Editing, edit: SplitTodo) -> Iterator[Change]:
     todo = _found(draft, edit, edit.todo_id)
     *parts, rest = edit.parts
     if rest.id != todo.id:
@@ -223,7 +435,7 @@ def _split_todo(draft: Draft, edit: SplitTodo) -> Iterator[Change]:
     yield ReplaceTodo(todo, rest)
 
 
-def _quarantine(draft: Draft, edit: QuarantineTest) -> Iterator[Change]:
+def _quarantine(draft: Editing, edit: QuarantineTest) -> Iterator[Change]:
     _found(draft, edit, edit.todo_id)
     try:
         date.fromisoformat(edit.expires)
@@ -233,16 +445,15 @@ def _quarantine(draft: Draft, edit: QuarantineTest) -> Iterator[Change]:
     entries = policy.flaky_retry.quarantine
     for entry in entries:
         if entry.nodeid == edit.nodeid and entry.expires >= edit.expires:
-            _refuse(
-                edit, edit.todo_id, f"{edit.nodeid} is borne until {entry.expires}", "leave the edit out"
-            )
+            problem = f"{edit.nodeid} is in quarantine until {entry.expires}"
+            _refuse(edit, edit.todo_id, problem, "leave the edit out")
     added = Quarantine(nodeid=edit.nodeid, owner=edit.owner, ticket=edit.ticket, expires=edit.expires)
     left = tuple(entry for entry in entries if entry.nodeid != edit.nodeid)
     retry = policy.flaky_retry.model_copy(update={"quarantine": (*left, added)})
-    yield draft.replace_policy(policy.model_copy(update={"flaky_retry": retry}))
+    yield draft.with_policy(policy.model_copy(update={"flaky_retry": retry}))
 
 
-def _record_attempt(draft: Draft, edit: RecordAttempt) -> Iterator[Change]:
+def _record_attempt(draft: Editing, edit: RecordAttempt) -> Iterator[Change]:
     todo = _found(draft, edit, edit.todo_id)
     held: Any = todo.extensions.get(MEMORY, {})
     if not isinstance(held, dict):
@@ -256,7 +467,7 @@ def _record_attempt(draft: Draft, edit: RecordAttempt) -> Iterator[Change]:
     yield _changed(todo, extensions=todo.extensions | {MEMORY: memory})
 
 
-_EFFECTS: dict[type[Any], Callable[[Draft, Any], Iterator[Change]]] = {
+_EFFECTS: dict[type[Any], Callable[[Editing, Any], Iterator[Change]]] = {
     AddBranch: _add_branch,
     AddTodoBefore: _add_todo_before,
     AddDependency: _add_dependency,
@@ -274,36 +485,36 @@ _EFFECTS: dict[type[Any], Callable[[Draft, Any], Iterator[Change]]] = {
 }
 
 
-def _found(draft: Draft, edit: Edit, todo_id: str) -> Todo:
-    todo = draft.get(todo_id)
+def _found(draft: Editing, edit: Edit, todo_id: str) -> Todo:
+    todo = draft.todo(todo_id)
     if todo is None:
         _refuse(edit, todo_id, "there is no such todo", "name one of the plan, or add it first")
     return todo
 
 
-def _check_new(draft: Draft, edit: Edit, todo: Todo) -> None:
-    if draft.get(todo.id) is not None:
+def _check_new(draft: Editing, edit: Edit, todo: Todo) -> None:
+    if draft.todo(todo.id) is not None:
         _refuse(edit, todo.id, "the id is taken", "give the new todo another id")
     _check_known(draft, edit, todo)
 
 
-def _check_known(draft: Draft, edit: Edit, todo: Todo) -> None:
+def _check_known(draft: Editing, edit: Edit, todo: Todo) -> None:
     for dependency in todo.dependencies:
-        if draft.get(dependency) is None:
+        if draft.todo(dependency) is None:
             _refuse(edit, todo.id, f"it depends on '{dependency}', which is no todo", "add that one first")
 
 
-def _check_order(draft: Draft, edit: Edit, waiting: Todo, before: Iterable[str]) -> None:
-    """Whether a todo may wait for others: they must not wait for it."""
+def _check_order(draft: Editing, edit: Edit, waiting: Todo, before: Iterable[str]) -> None:
+    """Refuse that a todo waits for others which wait for it."""
     # What it waits for already cannot wait for it, so that nothing needs to be searched.
     new = [name for name in before if name not in waiting.dependencies]
-    if new and draft.reaches(new, waiting.id):
+    if new and draft.is_before(waiting.id, new):
         _refuse(
             edit, waiting.id, "the dependencies would go in a circle", "name others that do not wait for it"
         )
 
 
-def _check_command(draft: Draft, edit: Edit, todo_id: str, cmd: str) -> None:
+def _check_command(draft: Editing, edit: Edit, todo_id: str, cmd: str) -> None:
     try:
         parse_command(cmd, draft.policy.tools)
     except CommandSyntaxError as error:
@@ -311,7 +522,7 @@ def _check_command(draft: Draft, edit: Edit, todo_id: str, cmd: str) -> None:
 
 
 def _check_keeps_convention(edit: Edit, todo: Todo) -> None:
-    """A todo without criteria is tested by convention; a first criterion would put an end to that."""
+    """Refuse a first criterion of a todo that is tested by convention: it would put an end to that."""
     if wants_convention(todo):
         _refuse(edit, todo.id, "its tests are found by convention", "name them as criteria first")
 
@@ -331,7 +542,7 @@ def _with_tests(criteria: AcceptanceCriteria, tests: tuple[CommandSpec, ...]) ->
 
 
 def _without(todo: Todo, names: Iterable[str], **fields: Any) -> Todo:
-    """The todo with some fields as if they had never been set."""
+    """Return the todo with some fields as if they had never been set."""
     kept = {name: value for name, value in todo if name not in names} | fields
     return Todo.model_construct(_fields_set=(todo.model_fields_set - set(names)) | set(fields), **kept)
 
@@ -346,7 +557,7 @@ def _test_index(todo: Todo, check_id: str) -> int | None:
 
 
 def _file_of(edit: RetargetCheck, todo: Todo) -> str:
-    """The file that the new command of ``test_file`` runs."""
+    """Return the file that the new command of ``test_file`` runs."""
     run = parse_command(edit.to_cmd).pytest
     path = run.selections[0].removeprefix("./") if run and len(run.selections) == 1 else ""
     if not path or pytest_command(path).split() != edit.to_cmd.replace(" ./", " ").split():
@@ -357,7 +568,7 @@ def _file_of(edit: RetargetCheck, todo: Todo) -> str:
 
 
 def _lost(todo: Todo, parts: Iterable[Todo]) -> Iterator[str]:
-    """Criteria of a todo that none of its parts has."""
+    """Yield the criteria of a todo that none of its parts has."""
     parts = tuple(parts)
     commands = [_command_key(spec) for part in parts for _, spec in commands_of(part)]
     for where, spec in commands_of(todo):

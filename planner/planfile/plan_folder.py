@@ -7,8 +7,8 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from planner.edges.file_writer import create_file
 from planner.errors import FileWriteError
+from planner.planfile.file_writer import create_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +41,8 @@ class PlanFolder:
         self.baselines = self.path / "baselines"
         """Those of revisions."""
         self.qualification = self.path / "qualification.json"
+        self.versions = self.path / "versions"
+        """What stood in the place of revised plans."""
 
 
 def make_home(root: Path) -> Path:

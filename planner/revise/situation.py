@@ -1,0 +1,274 @@
+"""What a revision strategy looks at: one failed todo, why it failed, and the branch made for it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from planner.catalog import parse_command
+from planner.catalog.test_paths import is_test_path
+from planner.errors import CommandSyntaxError
+from planner.model.failure_report import evidence_of
+from planner.model.kinds import Side
+from planner.model.plan import DEFAULT_CRITERION_SECONDS, MAX_SECONDS, CommandSpec
+from planner.model.taxonomy import Owner
+from planner.rules.allowed_files import WILDCARDS
+from planner.rules.criteria import commands_of
+from planner.rules.own_work import is_not_its_work
+from planner.text.glob_patterns import allowed, matches
+from planner.text.redaction import redact
+from planner.text.sanitizing import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from planner.catalog import Command
+    from planner.model.context import FailureContext
+    from planner.model.evidence import Evidence, ExceptionFact
+    from planner.model.outcome import Failure, Outcome
+    from planner.model.plan import Plan, Todo
+
+MAX_FILES = 20
+"""Of more files than this the first are taken."""
+
+SURE = 0.9
+"""How sure a diagnosis has to be that a test is at fault for the repair to be kept to the tests."""
+
+_MAX_WORDS = 200
+_MAX_READ = 4_000
+_MAX_PATH = 4_096
+_UNUSUAL = re.compile(r"^[/\\~]|^[A-Za-z]:|[\x00-\x1f\x7f\\\ud800-\udfff]")
+_FOREIGN = frozenset({"site-packages", "dist-packages", "node_modules", ".venv", "venv", ".tox", ".nox"})
+_RECORDS = frozenset({".planverify", "diagnostics"})
+_SOURCE_FOLDERS = ("", "src/", "lib/", "python/")
+"""Folders in which the packages of a project stand."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """Everything that a strategy may look at."""
+
+    plan: Plan
+    todo: Todo
+    """The failed primary todo."""
+    outcome: Outcome
+    failure: Failure
+    """The failure that decides the route."""
+    branch: Todo | None
+    """The fresh branch, with all criteria of the todo; ``None`` where none is made."""
+    context: FailureContext | None
+    at: str
+    """A clock reading, RFC 3339, UTC: the end of the run."""
+    tools: frozenset[str] = frozenset()
+    """Type checkers and linters that the project is known to be set up for."""
+    taken: frozenset[str] = frozenset()
+    """Ids that are used already; those of the plan where it is empty."""
+
+    # -- what was seen --------------------------------------------------------------------------------
+
+    @cached_property
+    def failures(self) -> tuple[Failure, ...]:
+        """The failure that decides, then the todo's own other failures of its category."""
+        first = self.failure
+        others = (
+            each
+            for each in self.outcome.failures
+            if each.category is first.category and not is_not_its_work(self.todo, self.outcome, each)
+        )
+        return (first, *(each for each in others if each != first))
+
+    @cached_property
+    def observations(self) -> tuple[Evidence, ...]:
+        """What was seen of failures of this kind."""
+        if self.context is None:
+            return ()
+        found = [fact for each in self.failures for fact in evidence_of(each, self.context.evidence)]
+        return tuple({id(fact): fact for fact in found}.values())
+
+    @cached_property
+    def exceptions(self) -> tuple[ExceptionFact, ...]:
+        """Every exception that was seen, the one that surfaced first in front."""
+        return tuple(
+            each for fact in self.observations for each in (*fact.exceptions, *fact.exceptions_in_group)
+        )
+
+    @cached_property
+    def check_ids(self) -> tuple[str, ...]:
+        """The criteria in which the failures of this kind showed."""
+        return tuple(dict.fromkeys(each.check_id for each in self.failures if each.check_id))
+
+    @cached_property
+    def failing_tests(self) -> tuple[str, ...]:
+        """The node ids that fail in this way."""
+        named = [name for each in self.failures for name in each.tests or each.top_failing_tests]
+        seen = [each.nodeid for each in self.observations if each.nodeid and "::" in each.nodeid]
+        return tuple(dict.fromkeys(named or seen))
+
+    def command_of(self, check_id: str) -> CommandSpec | None:
+        """Return the command of a criterion as the plan has it, of a convention as the outcome has it."""
+        for where, spec in commands_of(self.todo):
+            if where == check_id:
+                return spec if parsed(spec.cmd) else None
+        for check in self.outcome.checks:
+            if check.id == check_id and check.cmd and parsed(check.cmd):
+                limit = check.timeout_seconds
+                if limit is None or not 0 < limit <= MAX_SECONDS or limit == DEFAULT_CRITERION_SECONDS:
+                    return CommandSpec(cmd=check.cmd)
+                return CommandSpec(cmd=check.cmd, timeout_seconds=limit)
+        return None
+
+    def failing_commands(self) -> list[CommandSpec]:
+        """Return the commands of the criteria in which the failures showed."""
+        found = (self.command_of(check_id) for check_id in self.check_ids)
+        return [spec for spec in found if spec is not None]
+
+    def is_free(self, todo_id: str) -> bool:
+        """Return whether no todo has the id yet."""
+        taken = self.taken or {todo.id for todo in self.plan.items}
+        return todo_id not in taken and (self.branch is None or self.branch.id != todo_id)
+
+    # -- which files it points to ---------------------------------------------------------------------
+
+    @cached_property
+    def located_files(self) -> tuple[str, ...]:
+        """The files in which the failures of this kind are located, the one that decides first."""
+        return _below_root(each.location.path if each.location else None for each in self.failures)
+
+    @cached_property
+    def files_with_findings(self) -> tuple[str, ...]:
+        """The located files and those that a tool complained of."""
+        found = [
+            finding.path
+            for observation in self.observations
+            if observation.command is not None
+            for finding in observation.command.findings
+        ]
+        return _below_root((*self.located_files, *found))
+
+    @cached_property
+    def product_files(self) -> tuple[str, ...]:
+        """Files of the product that the failure shows."""
+        frames = (frame for each in self.exceptions for frame in each.frames if frame.side is Side.PRODUCT)
+        found = _below_root((*self.located_files, *(frame.path for frame in frames)), at_most=None)
+        return tuple(path for path in found if not is_test_path(path))
+
+    def implicated_files(self) -> tuple[str, ...]:
+        """Return the files in which a wrong result may have its cause, but not those that are protected.
+
+        They are the product's, or the tests' where a test is surely at fault. Where it may be either, there
+        are none: the right repair must not be forbidden.
+        """
+        owner = self.failure.owner
+        if owner is Owner.TEST:
+            named = (test.partition("::")[0] for each in self.failures for test in each.tests)
+            every = _below_root((*self.located_files, *named))
+            is_sure = (self.failure.confidence or 0.0) >= SURE
+            found = [file for file in every if is_sure and is_test_path(file)]
+        elif owner in (Owner.PLAN, Owner.ENVIRONMENT, Owner.HARNESS):
+            found = []
+        else:
+            found = self._files_at_fault()
+        protected = self.plan.metadata.protected_files
+        return tuple(file for file in found if not any(matches(file, each) for each in protected))
+
+    def _files_at_fault(self) -> list[str]:
+        frames = [frame for each in self.exceptions for frame in reversed(each.frames)]
+        of_tests = {frame.path for frame in frames if frame.side is Side.TEST}
+        of_product = (frame.path for frame in frames if frame.side is Side.PRODUCT)
+        task = self.todo.controller_task_spec
+        certain = _below_root((*self.located_files, *of_product, task.target_file if task else None))
+        promised = {artifact.path for artifact in self.todo.acceptance_criteria.expected_artifacts}
+        near = {file.rpartition("/")[0] for file in certain}
+        touched = _below_root(self.outcome.touched_files)
+        likely = (file for file in touched if file in promised or file.rpartition("/")[0] in near)
+        return [
+            file
+            for file in _below_root((*certain, *likely))
+            if file not in of_tests and not is_test_path(file)
+        ]
+
+    def may_change(self, path: str) -> bool:
+        """Return whether the todo may change a file, and so whatever repairs the todo."""
+        patterns = self.todo.allowed_files
+        is_protected = any(matches(path, each) for each in self.plan.metadata.protected_files)
+        return not is_protected and (patterns is None or allowed(path, patterns))
+
+    def module_file(self, module: str) -> str | None:
+        """Return the file of a module; ``None`` where nothing shows that it is the project's own.
+
+        A file that the plan expects is taken as it is named; else the module stands where its package does.
+        """
+        inner = module.replace(".", "/")
+        names = (f"{inner}.py", f"{inner}/__init__.py")
+        task = self.todo.controller_task_spec
+        wanted = [artifact.path for artifact in self.todo.acceptance_criteria.expected_artifacts]
+        wanted.append(task.target_file or "" if task else "")
+        promised = [path for path in _below_root(wanted, at_most=None) if path.endswith(".py")]
+        for path in promised:
+            if path.endswith(names) and any(path == name or path.endswith(f"/{name}") for name in names):
+                return path
+        known = (*self.product_files, *promised, *(self.todo.allowed_files or ()))
+        folder = self._folder_of(module.partition(".")[0], known)
+        if folder is None:
+            return None
+        return folder + names[any(path.startswith(f"{folder}{inner}/") for path in known)]
+
+    def _folder_of(self, top: str, known: Iterable[str]) -> str | None:
+        """Return what stands before a top-level module in paths: ``src/``, or nothing."""
+        for each in self.exceptions:
+            for frame in each.frames:
+                path, inner = below_root(frame.path), (frame.module or "").replace(".", "/")
+                if frame.side is Side.PRODUCT and path is not None and inner.partition("/")[0] == top:
+                    for tail in (f"{inner}.py", f"{inner}/__init__.py"):
+                        if path == tail or path.endswith(f"/{tail}"):
+                            return path.removesuffix(tail)
+        for path in known:
+            for folder in _SOURCE_FOLDERS:
+                if path == f"{folder}{top}.py" or path.startswith(f"{folder}{top}/"):
+                    return folder
+        return None
+
+
+def below_root(path: str | None) -> str | None:
+    """Return a path of an outcome in its plain form, ``None`` where it is none of the project's files."""
+    if not path or len(path) > _MAX_PATH or _UNUSUAL.search(path):
+        return None
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if not parts or ".." in parts or path.endswith("/"):
+        return None
+    return None if parts[0] in _RECORDS or not _FOREIGN.isdisjoint(parts) else "/".join(parts)
+
+
+def _below_root(paths: Iterable[str | None], *, at_most: int | None = MAX_FILES) -> tuple[str, ...]:
+    plain = (below_root(path) for path in paths)
+    return tuple(dict.fromkeys(path for path in plain if path is not None))[:at_most]
+
+
+def fixed_part(pattern: str) -> str:
+    """Return a path as it is; of a glob, the folder before its first wildcard."""
+    parts = pattern.split("/")
+    wild = (at for at, part in enumerate(parts) if WILDCARDS & set(part))
+    return "/".join(parts[: next(wild, len(parts))])
+
+
+def parsed(cmd: str) -> Command | None:
+    """Return a command of the catalog, or ``None``."""
+    try:
+        return parse_command(cmd)
+    except CommandSyntaxError:
+        return None
+
+
+def quoted(text: str) -> str:
+    """Return untrusted text on one line of bounded length, without secrets."""
+    line = " ".join(redact(clean(text[:_MAX_READ])).split())
+    return line if len(line) <= _MAX_WORDS else f"{line[:_MAX_WORDS]}…"
+
+
+def listed(names: Iterable[str], *, at_most: int = 3) -> str:
+    """Return a few names and how many there are more."""
+    every = [quoted(name) for name in names]
+    more = len(every) - at_most
+    return ", ".join(every[:at_most]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,794 @@
+"""From the category of a failure to the edits of the plan that it calls for: one function a category.
+
+A suggestion is right or absent: none widens what the todo may change without a person's approval, tells
+anybody to make what is there, or gives more time to product code that loops.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from datetime import date, timedelta
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from planner.catalog import Purpose
+from planner.catalog.test_paths import is_test_path
+from planner.model.edits import (
+    AddCheck,
+    AddContract,
+    AddTodoBefore,
+    Isolate,
+    NameArtifact,
+    NarrowFiles,
+    QuarantineTest,
+    RaiseLimit,
+    RetargetCheck,
+    SplitTodo,
+)
+from planner.model.kinds import Side
+from planner.model.plan import (
+    MAX_SECONDS,
+    AcceptanceCriteria,
+    ArtifactSpec,
+    CommandSpec,
+    ControllerTaskSpec,
+    Todo,
+)
+from planner.model.taxonomy import Category, Owner, Repeatability, Role
+from planner.revise.commands import (
+    fixing_command,
+    isolated_commands,
+    own_commands,
+    syntax_check,
+    type_checks,
+    whole_commands,
+    with_selections,
+)
+from planner.revise.situation import below_root, fixed_part, listed, parsed, quoted
+from planner.rules.allowed_files import WILDCARDS, is_exclusion, lies_within, without_covered
+from planner.rules.criteria import commands_of, wants_convention
+from planner.rules.routing import role_for
+from planner.text.glob_patterns import matches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from planner.model.edits import Edit
+    from planner.model.evidence import Selector
+    from planner.revise.situation import Situation
+
+REVISION_RULES: Mapping[str, str] = {
+    "regression-narrows-files": "After a wrong result the branch may change only the folders of the files "
+    "that the failure points to.",
+    "regression-isolates": "After a wrong result the branch runs the failing tests only; the parent keeps "
+    "all of its own.",
+    "compilation-checks-syntax-first": "Before a file that did not compile is tested again, its syntax is "
+    "checked.",
+    "compilation-narrows-files": "When a file does not compile, the branch may change only that file.",
+    "types-checked-before-retry": "After a type error a type checker looks at the file before the tests "
+    "run again; one that the project does not use yet needs a person's approval.",
+    "lint-fixed-first": "What a linter can fix by itself is fixed in a step before the branch.",
+    "lint-narrows-files": "After complaints of a linter the branch may change only the files that it "
+    "complained of.",
+    "import-resolved-first": "What cannot be imported is provided in a step before the branch; where the "
+    "todo may not change the files that it needs, a person agrees first.",
+    "contract-settled-first": "When code and contract differ, the architect settles the contract in a step "
+    "before the branch.",
+    "contract-binds-todo": "A todo that broke a promise which no contract holds is held to one, if a "
+    "person agrees.",
+    "artifact-named": "The branch is told which file it has to make.",
+    "metric-isolates": "When it is known which tests record a metric, the branch runs those only.",
+    "timeout-isolates": "A test that passed its limit is run alone.",
+    "timeout-raises-limit": "A test that is slow, and was not ended while product code ran, may get twice "
+    "the time, if a person agrees.",
+    "timeout-splits-todo": "A todo with many commands may be split, the slow ones apart, if a person "
+    "agrees.",
+    "crash-isolates": "A test that ends its process is run alone.",
+    "flaky-isolates": "A test that gives both answers is run again, alone.",
+    "flaky-quarantines": "A flaky test may be quarantined for 14 days, if a person agrees.",
+    "missing-test-retargets": "A command that names a test which does not exist may name the one that "
+    "looks like it, if a person agrees.",
+    "missing-test-written": "The branch is told in which file the missing test belongs.",
+    "unknown-narrows-files": "While the cause is unknown, the branch may change only what the failure "
+    "points to, and has one attempt.",
+    "unknown-isolates": "Where an unknown failure points to no file that is less than what may be changed, "
+    "the branch runs the failing tests only.",
+}
+"""Every rule of a revision with what it does, in the order of the strategies."""
+
+QUARANTINE_DAYS = 14
+SPLIT_AT = 6
+"""A todo with so many commands is split rather than given more time."""
+
+_MOST_QUARANTINED = 10
+_LONGEST_NODEID = 1_000
+_LONGEST_STEM = 180
+"""Of a todo's id, so much stands in the ids of its steps and parts."""
+
+_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_NO_MODULE = re.compile(r"No module named '?(?P<module>[\w.]+)'?")
+_NO_NAME = re.compile(
+    r"cannot import name '(?P<name>[^']+)' from (?:partially initialized module )?'(?P<module>[^']+)'"
+)
+_NO_NODE_MODULE = re.compile(r"Cannot find (?:module|package) ['\"](?P<node>[^'\"]+)['\"]")
+_NO_FILE = re.compile(r"No such file or directory:? '(?P<path>[^'\n]+)'")
+_ENDLESS = re.compile(r"while\s*\(?\s*(?:True|1)\b")
+_WAITING = frozenset(
+    {"threading", "queue", "socket", "select", "selectors", "subprocess", "multiprocessing", "ssl"}
+    | {"concurrent", "signal", "asyncio"}
+)
+"""Modules of the standard library in which a process waits for another."""
+
+_PYTHON_MANIFESTS = (
+    *("pyproject.toml", "setup.cfg", "setup.py", "requirements*.txt", "requirements/**", "*.lock"),
+)
+_NODE_MANIFESTS = ("package.json", "package-lock.json", "pnpm-lock.yaml", "yarn.lock")
+"""Where dependencies are declared."""
+
+_ARTIFACT_PROBLEMS = {
+    "missing": "does not exist",
+    "no_match": "has no match",
+    "empty": "is empty",
+    "too_small": "is too small",
+    "too_large": "is too large",
+    "not_a_file": "is no file",
+    "not_json": "is no JSON",
+    "schema": "does not satisfy its schema",
+    "sha256": "has another content than promised",
+}
+_ABSENT = ("missing", "no_match")
+_MISSING_TEST = ("missing_file", "missing_id")
+_NOT_PROVING = ("all-skipped", "only-expected-failures")
+"""Rules of a diagnosis that say: the tests are there, and none of them proves anything."""
+
+_READ_CONTRACT = ("missing_module", "missing_function", "signature", "unresolved")
+"""What can be said of a contract that was found and read."""
+
+_SHARED_BY_PARTS = (
+    *("intent", "status", "agent_role", "allowed_files", "risk_level", "failure_routing"),
+    *("dependencies", "max_retries", "timeout_seconds", "priority"),
+)
+
+
+def revise(situation: Situation) -> tuple[Edit, ...]:
+    """Return the edits that the failure calls for, in the order in which they apply after the branch.
+
+    Telling the branch what was seen is none of them. The same situation gives the same edits.
+    """
+    strategy = STRATEGIES.get(situation.failure.category)
+    if strategy is None or situation.outcome.success:
+        return ()
+    return tuple(strategy(situation))
+
+
+# -- tests that fail -----------------------------------------------------------------------------------
+
+
+def _after_regression(situation: Situation) -> Iterator[Edit]:
+    files = situation.implicated_files()
+    yield from _narrow(situation, files, "regression-narrows-files", "the failure points to", folders=True)
+    yield from _isolate(situation, "regression-isolates", "what fails is run without company")
+
+
+def _while_unknown(situation: Situation) -> Iterator[Edit]:
+    # That the branch is worked on once only is written in the branch.
+    files, why = situation.implicated_files(), "the cause is unknown, and the failure points to"
+    narrower = tuple(_narrow(situation, files, "unknown-narrows-files", why, folders=True))
+    yield from narrower or _isolate(
+        situation, "unknown-isolates", "the cause is unknown, so only what fails is run"
+    )
+
+
+def _after_crash(situation: Situation) -> Iterator[Edit]:
+    yield from _isolate(situation, "crash-isolates", "what ends its process is run without company")
+
+
+def _after_unmet_metric(situation: Situation) -> Iterator[Edit]:
+    if situation.failing_tests:
+        why = "what records the metric is run without company"
+        yield from _isolate(situation, "metric-isolates", why, keeps=situation.check_ids)
+
+
+def _after_flaky_test(situation: Situation) -> Iterator[Edit]:
+    if situation.failure.repeatability is Repeatability.ORDER_DEPENDENT:
+        # Alone it would be green and prove nothing; run as it stands it is red each time, which no
+        # quarantine allows for.
+        why = "what fails only in company is run in company"
+        yield from _isolate(situation, "flaky-isolates", why, tests=whole_commands(situation))
+        return
+    yield from _isolate(situation, "flaky-isolates", "what gives both answers is run again, alone")
+    today = _day(situation.at)
+    if today is None or today > date.max - timedelta(days=QUARANTINE_DAYS):
+        return
+    known = {each.nodeid: each.expires for each in situation.plan.metadata.flaky_retry.quarantine}
+    ticket = situation.branch.id if situation.branch else situation.todo.id
+    for nodeid in situation.failing_tests[:_MOST_QUARANTINED]:
+        until = known.get(nodeid)
+        is_lawful = 0 < len(nodeid) <= _LONGEST_NODEID and nodeid.isprintable()
+        if not is_lawful or (until and until >= today.isoformat()):
+            continue
+        before = f"; an earlier quarantine ended on {until}" if until else ""
+        yield QuarantineTest(
+            rule="flaky-quarantines",
+            because=f"{quoted(nodeid)} gave both answers, and {ticket} is there to repair it{before}",
+            requires_approval=True,
+            todo_id=situation.todo.id,
+            nodeid=nodeid,
+            owner=role_for(situation.failure, situation.todo).value,
+            ticket=ticket,
+            expires=(today + timedelta(days=QUARANTINE_DAYS)).isoformat(),
+        )
+
+
+def _after_timeout(situation: Situation) -> Iterator[Edit]:
+    yield from _isolate(situation, "timeout-isolates", "what passed its limit is run without company")
+    confirmations = [run for each in situation.observations for run in each.confirmations if run.passed]
+    if not confirmations and _hangs(situation):
+        return
+    split = tuple(_split(situation))
+    if split:
+        yield from split
+        return
+    ended = "; whether it would ever have ended is not known"
+    if confirmations:
+        slowest = max(run.duration_ms for run in confirmations) / 1000
+        ended = f" and passes within {slowest:g} s in another run"
+    policy, todo = situation.plan.metadata, situation.todo
+    most = min(each for each in (policy.max_todo_seconds, todo.timeout_seconds, MAX_SECONDS) if each)
+    for index, spec in enumerate(todo.acceptance_criteria.tests):
+        check_id, limit = f"tests[{index}]", min(2 * spec.timeout_seconds, most)
+        if check_id in situation.check_ids and limit > spec.timeout_seconds:
+            yield RaiseLimit(
+                rule="timeout-raises-limit",
+                because=f"{check_id} passed its limit of {spec.timeout_seconds:g} s{ended}",
+                requires_approval=True,
+                todo_id=todo.id,
+                check_id=check_id,
+                from_seconds=spec.timeout_seconds,
+                to_seconds=limit,
+            )
+
+
+def _hangs(situation: Situation) -> bool:
+    """Return whether it was ended in product code, in an endless loop, or while it waited for another."""
+    for exception in situation.exceptions:
+        frames = exception.frames
+        if any(frame.source and _ENDLESS.search(frame.source) for frame in frames):
+            return True
+        if not frames:
+            continue
+        last = frames[-1]
+        module = last.module or last.path.rpartition("/")[2].removesuffix(".py")
+        if last.side is Side.STDLIB and module.partition(".")[0] in _WAITING:
+            return True
+        own = [frame.side for frame in frames if frame.side in (Side.PRODUCT, Side.TEST)]
+        if own and own[-1] is Side.PRODUCT:
+            return True
+    return False
+
+
+def _split(situation: Situation) -> Iterator[SplitTodo]:
+    """Leave the slow commands to the todo, and make the others a part of their own."""
+    todo, criteria = situation.todo, situation.todo.acceptance_criteria
+    tests = criteria.tests
+    slow = [spec for index, spec in enumerate(tests) if f"tests[{index}]" in situation.check_ids]
+    others = tuple(spec for spec in tests if spec not in slow)
+    name = f"{todo.id[:_LONGEST_STEM]}_part_01"
+    # A metric needs the tests that record it in its own todo, and which those are is not known.
+    if len(tests) < SPLIT_AT or todo.has_sub_plan or criteria.metrics:
+        return
+    if not slow or not others or not situation.is_free(name):
+        return
+    shared = {each: getattr(todo, each) for each in _SHARED_BY_PARTS if each in todo.model_fields_set}
+    first = Todo(
+        id=name,
+        title=f"{todo.title[:9_900]} (part 1 of 2)",
+        acceptance_criteria=AcceptanceCriteria(tests=others),
+        **shared,
+    )
+    rest = {
+        "acceptance_criteria": criteria.model_copy(update={"tests": tuple(slow)}),
+        "dependencies": (*todo.dependencies, name),
+    }
+    yield SplitTodo(
+        rule="timeout-splits-todo",
+        because=f"{len(tests)} commands in one todo, and {listed(situation.check_ids)} passed its limit",
+        requires_approval=True,
+        todo_id=todo.id,
+        parts=(first, todo.model_copy(update=rest)),
+    )
+
+
+# -- tests that are not there --------------------------------------------------------------------------
+
+
+def _after_missing_test(situation: Situation) -> Iterator[Edit]:
+    if situation.failure.owner is Owner.ENVIRONMENT:
+        return  # the tests are there and cannot run on this machine
+    yield from _retarget(situation)
+    branch, failure = situation.branch, situation.failure
+    if branch is None:
+        return
+    for selection in _selections(situation):
+        file = below_root(selection.partition("::")[0])
+        if file is None or "." not in file.rpartition("/")[2] or not situation.may_change(file):
+            continue
+        said = quoted(failure.suggestion or failure.stack_trace_head or "")
+        hint = (
+            f"Let a test of {quoted(selection)} run that fails while the work is undone."
+            if failure.rule in _NOT_PROVING
+            else f"Write what {quoted(selection)} names, to fail while the work is undone."
+        )
+        yield NameArtifact(
+            rule="missing-test-written",
+            because=f"{quoted(selection)} proves nothing yet",
+            todo_id=branch.id,
+            path=file,
+            hint=f"{hint} {said}".strip(),
+            task=None if _is_missing_file(situation, selection) else "PATCH",
+        )
+        return
+
+
+def _is_missing_file(situation: Situation, selection: str) -> bool:
+    """Return whether the file of a selection is not there, as far as anything is known of it."""
+    if situation.failure.rule in _NOT_PROVING:
+        return False
+    selectors = [each for seen in situation.observations for each in seen.selectors]
+    problems = {each.problem for each in selectors if each.text == selection}
+    if problems:
+        return "missing_file" in problems
+    return not selectors and "::" not in selection
+
+
+def _retarget(situation: Situation) -> Iterator[RetargetCheck]:
+    problems = [selector for each in situation.observations for selector in each.selectors]
+    named = {where: spec.cmd for where, spec in commands_of(situation.todo) if "verify[" not in where}
+    for check_id in situation.check_ids:
+        command = parsed(named.get(check_id, ""))
+        if command is None or command.pytest is None or command.pytest.guessed:
+            continue
+        selections = command.pytest.selections
+        missing = {each.text: near_selection(each) for each in problems if each.text in selections}
+        near = [each for each in (missing.get(each, each) for each in selections) if each is not None]
+        if not missing or len(near) < len(selections):
+            continue
+        cmd = with_selections(command, near)
+        if cmd is None or any(below_root(each.partition("::")[0]) is None for each in near):
+            continue
+        pairs = (f"{quoted(old)} is not there, {quoted(new or '')} is" for old, new in missing.items())
+        yield RetargetCheck(
+            rule="missing-test-retargets",
+            because=", ".join(pairs),
+            requires_approval=True,
+            todo_id=situation.todo.id,
+            check_id=check_id,
+            from_cmd=named[check_id],
+            to_cmd=cmd,
+        )
+
+
+def near_selection(selector: Selector) -> str | None:
+    """Return the existing selection that was probably meant; never one that selects more."""
+    near = selector.nearest[0] if selector.nearest else None
+    if near is None or selector.problem not in _MISSING_TEST:
+        return None
+    path, colons, name = selector.text.partition("::")
+    if selector.problem == "missing_file":
+        folder, slash, file = path.rpartition("/")
+        # The names are those beside the missing file; a folder, or the same name elsewhere, is not meant.
+        is_beside = "/" not in near and near != file and "." in near
+        if not is_beside or near.rpartition(".")[2] != file.rpartition(".")[2]:
+            return None
+        return f"{folder}{slash}{near}{colons}{name}"
+    other, _, other_name = near.partition("::")
+    if other != path or not other_name or ("[" in name and "[" not in other_name):
+        return None
+    is_function = other_name.rpartition("::")[2].startswith("test")
+    return near if is_function or other_name.count("::") >= name.count("::") else None
+
+
+def _selections(situation: Situation) -> Iterator[str]:
+    """Yield what the failing commands select, what is missing in front."""
+    for each in situation.observations:
+        yield from (selector.text for selector in each.selectors if selector.problem in _MISSING_TEST)
+    commands = (parsed(spec.cmd) for spec in situation.failing_commands())
+    selections = [text for each in commands if each and each.pytest for text in each.pytest.selections]
+    located = situation.located_files
+    yield from (text for text in selections if text.partition("::")[0] in located)
+    yield from located
+    yield from selections
+
+
+# -- source that cannot be used ------------------------------------------------------------------------
+
+
+def _after_compilation_error(situation: Situation) -> Iterator[Edit]:
+    files = situation.files_with_findings
+    cmd = syntax_check(situation, files)
+    because = f"no test says anything before it compiles: {listed(files)}"
+    yield from _add_check(situation, cmd, "compilation-checks-syntax-first", because)
+    yield from _narrow(situation, files, "compilation-narrows-files", "what does not compile is")
+
+
+def _after_type_error(situation: Situation) -> Iterator[Edit]:
+    files = situation.files_with_findings
+    for cmd, whose, is_in_use in type_checks(situation, files):
+        because = f"{whose} looks at {listed(files) or 'the project'} before the tests do"
+        rule = "types-checked-before-retry"
+        yield from _add_check(situation, cmd, rule, because, requires_approval=not is_in_use)
+        return
+
+
+def _after_lint_error(situation: Situation) -> Iterator[Edit]:
+    files = situation.files_with_findings
+    command = next((each for each in own_commands(situation) if each.tool.purpose is Purpose.LINT), None)
+    fix = None if command is None else fixing_command(command)
+    python = [file for file in files if file.endswith((".py", ".pyi"))]
+    if fix is None and python and "ruff" in situation.tools:
+        fix = shlex.join(["ruff", "check", "--fix", *python])
+    linter = quoted(command.text if command is not None else "the linter")
+    said = [
+        f"{finding.path}:{finding.line} {finding.code or ''} {finding.message}"
+        for observation in situation.observations
+        if observation.command is not None
+        for finding in observation.command.findings
+    ]
+    hint = f"{linter} cannot fix this by itself: fix each complaint by hand."
+    if fix is not None:
+        hint = f"Run this, then look at what it changed:\n{fix}"
+    old = situation.todo.allowed_files
+    yield from _add_step(
+        situation,
+        rule="lint-fixed-first",
+        because=f"{linter} complains{f' of {listed(files)}' if files else ''}, and what can be fixed by "
+        "itself needs no branch",
+        title=f"Fix what {linter} can fix by itself",
+        task="AUTO_FIX" if fix else "FIX",
+        hint=hint + (f"\nIt complains of: {listed(said, at_most=10)}." if said else ""),
+        role=role_for(situation.failure, situation.todo),
+        target_file=files[0] if files else None,
+        allowed_files=narrowed(old, files, folders=False) or old or (),
+    )
+    yield from _narrow(situation, files, "lint-narrows-files", "the linter complains of")
+
+
+def _after_import_error(situation: Situation) -> Iterator[Edit]:
+    role, missing = role_for(situation.failure, situation.todo), _missing_import(situation)
+    if missing is None:
+        said = situation.failure.stack_trace_head or situation.failure.suggestion or "nothing more is known"
+        yield from _add_step(
+            situation,
+            rule="import-resolved-first",
+            because=f"an import fails: {quoted(said)}",
+            title=f"Resolve the import that {situation.todo.id} lacks",
+            task="RESOLVE_DEPENDENCY",
+            hint="Find out what cannot be imported. Write it if it is the project's own; else declare and "
+            "install what provides it.",
+            role=role,
+            allowed_files=situation.todo.allowed_files or (),
+        )
+        return
+    module, name, is_node = missing
+    what = quoted(f"{name} of {module}" if name else module)
+    path = None if is_node else situation.module_file(module)
+    if path is not None:
+        # A module that lacks a name is there already: its file would prove nothing.
+        is_there = name is not None or path in situation.product_files
+        yield from _add_step(
+            situation,
+            rule="import-resolved-first",
+            because=f"{what} is the project's own and cannot be imported",
+            title=f"Provide {what}",
+            task="RESOLVE_DEPENDENCY",
+            hint=f"Let {path} provide {what}, or import it by the name that it has.",
+            role=role,
+            target_file=path,
+            artifacts=() if is_there else (path,),
+            allowed_files=(path,),
+        )
+        return
+    top = quoted(module if is_node else module.partition(".")[0])
+    yield from _add_step(
+        situation,
+        rule="import-resolved-first",
+        because=f"{what} cannot be imported, and nothing shows that it is the project's own",
+        title=f"Declare and install what provides {top}",
+        task="RESOLVE_DEPENDENCY",
+        hint=f"Declare the distribution that provides the module {top}"
+        f"{f' in a version that has {what}' if name else ''} where the project declares its dependencies, "
+        "and install it where the tests run. If the module was to be the project's own, write it instead.",
+        role=role,
+        allowed_files=_NODE_MANIFESTS if is_node else _PYTHON_MANIFESTS,
+    )
+
+
+def _missing_import(situation: Situation) -> tuple[str, str | None, bool] | None:
+    """Return the module that an import lacked, the name in it, and whether it is one of Node."""
+    said = [each.message for each in situation.exceptions]
+    said += [text or "" for each in situation.failures for text in (each.stack_trace_head, each.suggestion)]
+    for message in said:
+        for pattern in (_NO_MODULE, _NO_NAME, _NO_NODE_MODULE):
+            found = pattern.search(message)
+            if found is None:
+                continue
+            parts = found.groupdict()
+            if "node" in parts:
+                return parts["node"], None, True
+            if _MODULE.fullmatch(parts["module"]):
+                return parts["module"], parts.get("name"), False
+    return None
+
+
+# -- promises that are not kept ------------------------------------------------------------------------
+
+
+def _after_spec_mismatch(situation: Situation) -> Iterator[Edit]:
+    todo, failure = situation.todo, situation.failure
+    fact = next((each.contract for each in situation.observations if each.contract is not None), None)
+    path = (
+        todo.contract_path
+        or below_root(fact.path if fact else None)
+        or f"contracts/{todo.id}_contract.json"
+    )
+    what = quoted(failure.stack_trace_head or failure.suggestion or failure.because or "the two sides")
+    if fact is not None and fact.expected and fact.actual:
+        name = quoted(fact.function or "the signature")
+        what = f"{name} is promised as {quoted(fact.expected)} and found as {quoted(fact.actual)}"
+    yield from _add_step(
+        situation,
+        rule="contract-settled-first",
+        because=f"code and callers differ in what was agreed: {what}",
+        title=f"Settle the contract of {todo.title}",
+        task="CONTRACT",
+        hint=f"{'Reconcile' if todo.contract_path else 'Write'} {path} so that it says what the tests and "
+        f"the callers rely on: {what}. The code is brought in line with it afterwards.",
+        role=Role.ARCHITECT,
+        target_file=path,
+        # Of a contract that is there already, its being there would prove nothing.
+        artifacts=() if fact is not None and fact.problem in _READ_CONTRACT else (path,),
+        allowed_files=(path,),
+    )
+    if situation.branch is None or todo.contract_path is not None or wants_convention(todo):
+        return
+    yield AddContract(
+        rule="contract-binds-todo",
+        because=f"no contract of {todo.id} says what was promised, so nothing kept the two sides together",
+        requires_approval=True,
+        todo_id=todo.id,
+        contract_path=path,
+    )
+
+
+def _after_missing_artifact(situation: Situation) -> Iterator[Edit]:
+    branch = situation.branch
+    if branch is None:
+        return
+    for wanted, why, is_absent in _wanted_artifacts(situation):
+        path = below_root(fixed_part(wanted))
+        if path is None:
+            continue
+        if not situation.may_change(path):
+            return
+        nearest = [
+            name
+            for observation in situation.observations
+            if observation.artifact is not None and observation.artifact.path == wanted
+            for name in observation.artifact.nearest
+        ]
+        near = f" What looks like it: {listed(nearest)}." if nearest else ""
+        form = "a file that matches " if WILDCARDS & set(wanted) else ""
+        yield NameArtifact(
+            rule="artifact-named",
+            because=f"{quoted(wanted)} {why}",
+            todo_id=branch.id,
+            path=path,
+            hint=f"Make {form}{quoted(wanted)}, which {why}.{near}",
+            task=None if is_absent else "PATCH",
+        )
+        return
+
+
+def _wanted_artifacts(situation: Situation) -> Iterator[tuple[str, str, bool]]:
+    """Yield files that may be the missing one, the surest first, what is wrong, and if it is absent."""
+    for observation in situation.observations:
+        artifact, contract = observation.artifact, observation.contract
+        if artifact is not None:
+            why = f"is not as the plan expects it: {artifact.problem}"
+            yield (
+                artifact.path,
+                _ARTIFACT_PROBLEMS.get(artifact.problem, why),
+                artifact.problem in _ABSENT,
+            )
+        if contract is not None and contract.module_path:
+            yield contract.module_path, f"is described by {contract.path} and missing", True
+    artifacts = situation.todo.acceptance_criteria.expected_artifacts
+    expected = {f"expected_artifacts[{index}]": each.path for index, each in enumerate(artifacts)}
+    for check_id in situation.check_ids:
+        if check_id in expected:
+            yield expected[check_id], f"is expected by {check_id} and missing", True
+    missing = _missing_import(situation)
+    module = None if missing is None or missing[2] else situation.module_file(missing[0])
+    if module is not None and missing is not None and missing[1] is None:
+        yield module, "is imported and missing", True
+    found = _NO_FILE.search(situation.failure.stack_trace_head or "")
+    if found is not None:
+        yield found["path"], "is read and missing", True
+    # A failing test is located in its own file, which is there.
+    for path in situation.located_files:
+        if not is_test_path(path):
+            yield path, "is where the failure is located", True
+    fixtures = {where: spec.fixture for where, spec in commands_of(situation.todo)}
+    for check_id in situation.check_ids:
+        if fixture := fixtures.get(check_id):
+            yield fixture, f"is the data that {check_id} needs", True
+
+
+STRATEGIES: Mapping[Category, Callable[[Situation], Iterator[Edit]]] = {
+    Category.TEST_REGRESSION: _after_regression,
+    Category.TEST_TIMEOUT: _after_timeout,
+    Category.FLAKY_TEST: _after_flaky_test,
+    Category.TEST_CRASH: _after_crash,
+    Category.TEST_NOT_FOUND: _after_missing_test,
+    Category.COMPILATION_ERROR: _after_compilation_error,
+    Category.TYPE_ERROR: _after_type_error,
+    Category.LINT_ERROR: _after_lint_error,
+    Category.IMPORT_ERROR: _after_import_error,
+    Category.SPEC_MISMATCH: _after_spec_mismatch,
+    Category.ARTIFACT_MISSING: _after_missing_artifact,
+    Category.METRIC_UNMET: _after_unmet_metric,
+    Category.UNKNOWN: _while_unknown,
+}
+"""What each category calls for. A category that is not here halts, or calls for no edit."""
+
+
+# -- edits that several strategies make ----------------------------------------------------------------
+
+
+def _isolate(
+    situation: Situation,
+    rule: str,
+    why: str,
+    *,
+    keeps: tuple[str, ...] = (),
+    tests: tuple[CommandSpec, ...] | None = None,
+) -> Iterator[Isolate]:
+    """Leave the branch the failing tests; do nothing where no command is known to show them."""
+    tests = isolated_commands(situation) if tests is None else tests
+    if situation.branch is not None and tests:
+        because = f"{why}: {listed(situation.failing_tests or [spec.cmd for spec in tests])}"
+        yield Isolate(rule=rule, because=because, todo_id=situation.branch.id, tests=tests, keeps=keeps)
+
+
+def _add_check(
+    situation: Situation, cmd: str | None, rule: str, because: str, *, requires_approval: bool = False
+) -> Iterator[AddCheck]:
+    """Put a command first, unless the branch has it, or is tested by convention, which it would end."""
+    branch = situation.branch
+    if branch is None or cmd is None or parsed(cmd) is None or wants_convention(branch):
+        return
+    if all(spec.cmd.split() != cmd.split() for _, spec in commands_of(branch)):
+        yield AddCheck(
+            rule=rule,
+            because=because,
+            requires_approval=requires_approval,
+            todo_id=branch.id,
+            check=CommandSpec(cmd=cmd),
+        )
+
+
+def _narrow(
+    situation: Situation, files: Sequence[str], rule: str, why: str, *, folders: bool = False
+) -> Iterator[NarrowFiles]:
+    """Let the branch change only these files, or their folders, where that is less."""
+    branch = situation.branch
+    patterns = narrowed(branch.allowed_files, files, folders=folders) if branch and files else None
+    if branch is not None and patterns is not None:
+        because = f"{why} {listed(files)}"
+        yield NarrowFiles(rule=rule, because=because, todo_id=branch.id, allowed_files=patterns)
+
+
+def narrowed(old: tuple[str, ...] | None, files: Sequence[str], *, folders: bool) -> tuple[str, ...] | None:
+    """Return the narrower allowlist, or ``None``. It never lets in what the old one does not.
+
+    With ``folders``, patterns of the old list that match the files are kept as they are, as long as that is
+    fewer; else the folders within them.
+    """
+    patterns = (_folder_pattern(file) if folders else _file_pattern(file) for file in files)
+    wanted = without_covered(pattern for pattern in patterns if pattern is not None)
+    if old is None:
+        return wanted or None
+    lets_in = [pattern for pattern in old if not is_exclusion(pattern)]
+    exclusions = [pattern for pattern in old if is_exclusion(pattern)]
+    inside = [file for file in files if not any(matches(file, each[1:]) for each in exclusions)]
+    kept = [pattern for pattern in lets_in if any(matches(file, pattern) for file in inside)]
+    chosen = kept
+    if not folders or len(kept) == len(lets_in):
+        chosen = [pattern for pattern in wanted if any(lies_within(pattern, each) for each in kept)]
+        left = [file for file in inside if not any(matches(file, pattern) for pattern in chosen)]
+        chosen += [pattern for pattern in kept if any(matches(file, pattern) for file in left)]
+    allowed = tuple(dict.fromkeys((*chosen, *exclusions)))
+    return allowed if chosen and set(allowed) != set(old) else None
+
+
+def _folder_pattern(path: str) -> str | None:
+    """Return the glob of everything in a file's folder; of a file at the root, the file itself."""
+    if "/" not in path:
+        return _file_pattern(path)
+    folder = fixed_part(path.rpartition("/")[0])
+    return f"{folder}/**" if folder else None
+
+
+def _file_pattern(path: str) -> str | None:
+    """Return the glob of one file; its folder's where its name would be read as a glob itself."""
+    if not WILDCARDS & set(path) and not path.startswith("!"):
+        return path
+    return _folder_pattern(path) if "/" in path else None
+
+
+def _add_step(
+    situation: Situation,
+    *,
+    rule: str,
+    because: str,
+    title: str,
+    task: str,
+    hint: str,
+    role: Role,
+    target_file: str | None = None,
+    artifacts: Iterable[str] = (),
+    allowed_files: tuple[str, ...] = (),
+) -> Iterator[AddTodoBefore]:
+    """Put a temporary todo before the branch; do nothing where no branch is made.
+
+    A step with ``artifacts`` is proved by them; one without is done when its role says so. Where it has to
+    change what the todo may not, a person agrees first.
+    """
+    branch, old = situation.branch, situation.todo.allowed_files
+    if branch is None:
+        return
+    fields: dict[str, Any] = {"allowed_files": allowed_files} if allowed_files else {}
+    if artifacts:
+        expected = tuple(ArtifactSpec(path=path) for path in artifacts)
+        fields["acceptance_criteria"] = AcceptanceCriteria(expected_artifacts=expected)
+    else:
+        fields["requires_testing"] = False
+    if branch.dependencies:
+        fields["dependencies"] = branch.dependencies
+    spec: dict[str, Any] = {"type": task, "hint": hint}
+    if target_file is not None:
+        spec["target_file"] = target_file
+    prefix = f"{situation.todo.id[:_LONGEST_STEM]}_step_"
+    names = (f"{prefix}{number:02d}" for number in count(1))
+    step = Todo(
+        id=next(name for name in names if situation.is_free(name)),
+        title=quoted(title),
+        intent=because,
+        agent_role=role,
+        controller_task_spec=ControllerTaskSpec(**spec),
+        priority=situation.todo.priority,
+        is_temporary=True,
+        **fields,
+    )
+    yield AddTodoBefore(
+        rule=rule,
+        because=because,
+        requires_approval=old is not None and _leads_outside(old, allowed_files),
+        todo_id=branch.id,
+        todo=step,
+    )
+
+
+def _leads_outside(old: Iterable[str], new: Iterable[str]) -> bool:
+    """Return whether an allowlist lets in what another does not."""
+    lets_in = [pattern for pattern in old if not is_exclusion(pattern)]
+    wanted = (pattern for pattern in new if not is_exclusion(pattern))
+    return any(not any(lies_within(each, held) for held in lets_in) for each in wanted)
+
+
+def _day(at: str) -> date | None:
+    try:
+        return date.fromisoformat(at[:10])
+    except ValueError:
+        return None

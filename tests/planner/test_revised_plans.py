@@ -1,0 +1,233 @@
+"""Revised plans beside the old ones or in their place; the version before is kept and can be put back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from planner.errors import PlannerError
+from planner.model.edits import AddDependency
+from planner.model.plan import Plan
+from planner.planfile.loader import load_plan
+from planner.planfile.plan_folder import PlanFolder
+from planner.planfile.tree import load_tree
+from planner.planfile.versions import MOST_VERSIONS, undo_plan, write_beside, write_in_place
+from planner.revise.editing import apply_edits
+
+PLAN = """\
+todo_list_id: shop  # mine
+items:
+  - {id: t1, title: One, requires_testing: false}
+  - {id: t2, title: Two, requires_testing: false}
+  - {id: phase, title: Phase, sub_plan: phases/two.yaml}
+"""
+SUB = """\
+todo_list_id: two  # the second
+root: ..
+items:
+  - {id: s1, title: First, requires_testing: false}
+  - {id: s2, title: Second, requires_testing: false}
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "phases").mkdir()
+    (tmp_path / "phases/two.yaml").write_text(SUB)
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    return tmp_path / "plan.yaml"
+
+
+def waits(plan: Plan, todo_id: str, on: str) -> Plan:
+    return apply_edits(plan, [AddDependency(todo_id=todo_id, on=on, rule="r", because="b")]).plan
+
+
+def both(path: Path) -> dict[str, Plan]:
+    tree = load_tree(path)
+    return {
+        "": waits(tree.loaded.plan, "t2", "t1"),
+        "phase": waits(tree.child("phase").loaded.plan, "s2", "s1"),
+    }
+
+
+def titled(path: Path, title: str) -> dict[str, Plan]:
+    held = load_tree(path).loaded.plan
+    first = held.items[0].model_copy(update={"title": title})
+    return {"": held.model_copy(update={"items": (first, *held.items[1:])})}
+
+
+def test_in_place_every_changed_file_is_replaced_and_undo_puts_all_back(plan: Path) -> None:
+    written = write_in_place(load_tree(plan), both(plan))
+
+    assert [each.path.name for each in written] == ["plan.yaml", "two.yaml"]
+    assert "# mine" in plan.read_text()
+    assert "# the second" in Path("phases/two.yaml").read_text()
+    assert load_plan(plan).plan.todo("t2").dependencies == ("t1",)
+    assert load_tree(plan).child("phase").loaded.plan.todo("s2").dependencies == ("s1",)
+
+    undone = undo_plan(plan)
+
+    assert ({each.name for each in undone.files}, undone.left) == ({"plan.yaml", "two.yaml"}, 0)
+    assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)
+    with pytest.raises(PlannerError, match="no version before is kept"):
+        undo_plan(plan)
+
+
+def test_what_does_not_change_is_not_written(plan: Path) -> None:
+    tree = load_tree(plan)
+    same = {"": tree.loaded.plan}
+    os.utime(plan, (1, 1))
+
+    assert write_in_place(tree, same) == ()
+    assert write_beside(tree, same, Path("next.yaml")) == ()
+    assert not Path("next.yaml").exists()
+    assert plan.stat().st_mtime == 1
+
+
+def test_a_copy_is_written_again_and_only_where_it_differs(plan: Path) -> None:
+    target = Path("next.yaml")
+    revised = both(plan)
+    assert [each.path.name for each in write_beside(load_tree(plan), revised, target)] == [
+        "next.yaml",
+        "next.phase.yaml",
+    ]
+    os.utime(target, (1, 1))
+    write_beside(load_tree(plan), revised, target)
+    assert target.stat().st_mtime == 1
+    assert load_tree(target).child("phase").loaded.plan.todo("s2").dependencies == ("s1",)
+
+    other = titled(plan, "Uno")
+    write_beside(load_tree(plan), other, target)
+    assert load_plan(target).plan == other[""]
+    undo_plan(target)
+    assert load_plan(target).plan.todo("t2").dependencies == ("t1",)
+    assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)
+
+
+@pytest.mark.parametrize("held", ["plan.yaml", "link.yaml", "notes.txt", "other.yaml", "folder"])
+def test_a_copy_replaces_nothing_else(plan: Path, held: str) -> None:
+    Path("link.yaml").symlink_to(plan)
+    Path("notes.txt").write_text("my notes")
+    Path("other.yaml").write_text(PLAN.replace("shop", "inn"))
+    Path("folder").mkdir()
+
+    with pytest.raises(
+        PlannerError, match=r"file of the plan itself|something else than this plan"
+    ) as told:
+        write_beside(load_tree(plan), titled(plan, "Uno"), Path(held))
+    assert "\n" not in str(told.value)
+    assert plan.read_text() == PLAN
+
+
+def test_undo_goes_back_version_by_version_and_the_last_are_kept(plan: Path) -> None:
+    for number in range(MOST_VERSIONS + 3):
+        write_in_place(load_tree(plan), titled(plan, f"Title {number}"))
+
+    for left in range(MOST_VERSIONS - 1, -1, -1):
+        assert undo_plan(plan).left == left
+        assert load_plan(plan).plan.items[0].title == f"Title {left + 2}"
+    with pytest.raises(PlannerError, match="no version before"):
+        undo_plan(plan)
+
+
+def test_undo_loses_no_edits_unless_it_is_forced(plan: Path) -> None:
+    write_in_place(load_tree(plan), both(plan))
+    mine = plan.read_text() + "# my edit\n"
+    plan.write_text(mine)
+
+    with pytest.raises(PlannerError, match=r"plan\.yaml: was edited since it was revised") as told:
+        undo_plan(plan)
+
+    assert "\n" not in str(told.value)
+    assert plan.read_text() == mine
+    assert Path("phases/two.yaml").read_text() != SUB
+    undo_plan(plan, force=True)
+    assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)
+
+
+def test_a_plan_that_cannot_be_loaded_any_more_can_be_put_back(plan: Path) -> None:
+    write_in_place(load_tree(plan), titled(plan, "Uno"))
+    plan.write_text("items: [")
+
+    undo_plan(plan, force=True)
+
+    assert plan.read_text() == PLAN
+
+
+def test_a_version_whose_writing_was_interrupted_is_passed_over(plan: Path) -> None:
+    write_in_place(load_tree(plan), titled(plan, "Uno"))
+    first = plan.read_text()
+    write_in_place(load_tree(plan), titled(plan, "Due"))
+    plan.write_text(first)  # as if the second had been killed before it wrote
+
+    undo_plan(plan)
+
+    assert plan.read_text() == PLAN
+
+
+def test_damaged_versions_are_passed_over(plan: Path) -> None:
+    write_in_place(load_tree(plan), titled(plan, "Uno"))
+    folder = PlanFolder(plan.parent, "shop").versions
+    (folder / "0002").mkdir()
+    (folder / "0002/files.json").write_text('{"files": [{}]}')
+
+    undo_plan(plan)
+
+    assert plan.read_text() == PLAN
+
+
+def test_a_link_stays_a_link(plan: Path) -> None:
+    Path("link.yaml").symlink_to(plan)
+
+    write_in_place(load_tree(Path("link.yaml")), titled(Path("link.yaml"), "Uno"))
+
+    assert Path("link.yaml").is_symlink()
+    assert load_plan(plan).plan.items[0].title == "Uno"
+    undo_plan(Path("link.yaml"))
+    assert plan.read_text() == PLAN
+
+
+def test_a_pipe_is_streamed_to(plan: Path) -> None:
+    os.mkfifo("pipe")
+    found: list[str] = []
+    reader = threading.Thread(target=lambda: found.append(Path("pipe").read_text()), daemon=True)
+    reader.start()
+
+    write_beside(load_tree(plan), titled(plan, "Uno"), Path("pipe"))
+
+    reader.join(10)
+    assert found == [PLAN.replace("One", "Uno")]
+    assert Path("pipe").is_fifo()
+    with pytest.raises(PlannerError, match="sub-plans of phase are revised, too"):
+        write_beside(load_tree(plan), both(plan), Path("pipe"))
+
+
+def test_where_one_file_cannot_be_written_none_is(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree, revised = load_tree(plan), both(plan)
+    tree.child("phase")
+    real = os.replace
+
+    def full(source: str, target: Path) -> None:
+        if Path(target).name == "two.yaml":
+            raise OSError(28, "No space left on device")
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(PlannerError, match="no space is left"):
+        write_in_place(tree, revised)
+
+    assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)
+
+
+def test_a_version_that_cannot_be_kept_is_told(plan: Path) -> None:
+    shutil.rmtree(plan.parent / ".planverify", ignore_errors=True)
+    (plan.parent / ".planverify").write_text("in the way")
+
+    with pytest.raises(PlannerError, match="the version before cannot be kept"):
+        write_in_place(load_tree(plan), titled(plan, "Uno"))
+    assert plan.read_text() == PLAN
