@@ -9,8 +9,8 @@ from planner.cli.ending import UsageMistake
 from planner.cli.narrowing import narrowed
 from planner.edges.failure_contexts import gather
 from planner.edges.latest_outcomes import fresh_outcomes
-from planner.edges.project.tools import configured_tools
 from planner.edges.run_history import blocked_since
+from planner.planfile.project_facts import configured_tools
 from planner.planfile.tree import load_tree
 from planner.rules.deciding import decide, todos_to_explain
 

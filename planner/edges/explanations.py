@@ -143,10 +143,10 @@ def _diagnosis_rules() -> Iterator[Explanation]:
 
 def _rules_of_the_planner() -> Iterator[Explanation]:
     from planner.engine import ENGINE_RULES, REFUSALS
+    from planner.lint import LINT_RULES
     from planner.rules.deciding import DECISION_RULES
     from planner.rules.reviewing import REVIEW_FIGURES
     from planner.rules.revision import REVISION_RULES
-    from planner.rules.validation import VALIDATION_RULES
 
     for name, sentence in DECISION_RULES.items():
         yield Explanation(word=name, kind="rule of planner next", means=sentence)
@@ -160,7 +160,7 @@ def _rules_of_the_planner() -> Iterator[Explanation]:
             yield Explanation(word=name, kind="rule of a refusal", means=sentence)
     for name, sentence in REVIEW_FIGURES.items():
         yield Explanation(word=name, kind="figure of the review", means=sentence)
-    for name, rule in VALIDATION_RULES.items():
+    for name, rule in LINT_RULES.items():
         yield Explanation(
             word=name,
             kind="rule of planner validate",

@@ -166,6 +166,7 @@ PURE = {
     "planner.text",
     "planner.memory",
     "planner.engine",
+    "planner.lint",
 }
 
 

@@ -60,9 +60,8 @@ CHECKLIST = {  # rule that finds it: todo that breaks it
     "wall-clock": judged("wall-clock", "pytest tests/test_clock.py"),
     "network-access": judged("network-access", "pytest tests/test_network.py"),
     "command-hollow": judged("command-hollow", "pytest --collect-only tests/test_pure.py"),
-    "routing-missing": judged("routing-missing", PURE, failure_routing={}),
-    "timeout-long": judged("timeout-long", PURE, timeout_seconds=86_400),
-    "retries-none": judged("retries-none", PURE, max_retries=0),
+    "timeout-unreasonable": judged("timeout-unreasonable", PURE, timeout_seconds=86_400),
+    "retries-unreasonable": judged("retries-unreasonable", PURE, max_retries=0),
     "contract-missing": judged("contract-missing", PURE, contract_path="contracts/none.json"),
     "fixture-missing": judged(
         "fixture-missing",
@@ -100,11 +99,19 @@ def test_the_checklist(checklist: set[tuple[str, str | None]], rule: str) -> Non
     assert (rule, rule) in checklist
 
 
-@pytest.mark.parametrize(
-    "rule", ["no-test", "routing-missing", "timeout-long", "retries-none", "wall-clock"]
-)
+@pytest.mark.parametrize("rule", ["no-test", "timeout-unreasonable", "retries-unreasonable", "wall-clock"])
 def test_a_sound_todo_breaks_no_rule_of_the_checklist(checklist: Any, rule: str) -> None:
     assert (rule, "sound") not in checklist
+
+
+def test_todos_that_alone_lack_a_routing_are_told_once_a_plan(desks: Desks) -> None:
+    desk = desks("routing")
+    todos = [judged(name, "pytest") for name in "abcd"]
+    desk.plan(*todos[:2], *({**each, "failure_routing": {}} for each in todos[2:]))
+    ran = planner("validate", "plan.yaml", "--json", "--select", "routing-missing", cwd=desk.folder)
+    (found,) = ran.json["findings"]
+    assert (ran.status, found["severity"]) == (0, "advice")
+    assert "'c', 'd'" in found["message"]
 
 
 def test_dependencies_in_a_circle_are_no_plan_at_all(desks: Desks) -> None:
@@ -118,7 +125,7 @@ def test_dependencies_in_a_circle_are_no_plan_at_all(desks: Desks) -> None:
 def test_the_steps_of_a_named_template_are_there(desks: Desks) -> None:
     desk = desks("template")
     desk.plan(todo("t1_data_integration"), **{"x-template": "strategy"})
-    assert "template-step-missing" in {rule for rule, _ in findings(desk)}
+    assert "template-mismatch" in {rule for rule, _ in findings(desk)}
 
 
 # --- when a plan should be divided -----------------------------------------------------------------------

@@ -10,6 +10,7 @@ from planner_command import Command, done, failed, pending, undecided, with_test
 from planner.cli.ending import INTERRUPTED, Status
 from planner.edges.explanations import load_explanations
 from planner.engine import ENGINE_RULES
+from planner.lint import LINT_RULES
 from planner.model.decision import Move, PlanState
 from planner.model.edits import Edit
 from planner.model.findings import Severity
@@ -18,7 +19,6 @@ from planner.model.taxonomy import BranchReason, Category, Owner, Repeatability,
 from planner.rules.deciding import DECISION_RULES
 from planner.rules.reviewing import REVIEW_FIGURES
 from planner.rules.revision import REVISION_RULES
-from planner.rules.validation import VALIDATION_RULES
 from pytest_planverify.corpus import catalogue
 from pytest_planverify.diagnosis import RULES
 from pytest_planverify.diagnosis.learning import RULE as LEARNED
@@ -51,7 +51,7 @@ KINDS = load_explanations().kinds()
         ("rule of the revision", REVISION_RULES),
         ("rule of the engine", ENGINE_RULES.keys() - DECISION_RULES.keys() - REVISION_RULES.keys()),
         ("figure of the review", REVIEW_FIGURES),
-        ("rule of planner validate", VALIDATION_RULES),
+        ("rule of planner validate", LINT_RULES),
         ("rule of the diagnosis", {LEARNED, *(rule.id for rule in RULES)}),
         ("exit status", {str(int(each)) for each in (*Status, *ExitStatus, INTERRUPTED)}),
         ("edit", {model.model_fields["edit"].default for model in Edit.__args__[0].__args__}),  # type: ignore[attr-defined]

@@ -2,11 +2,11 @@
 
 import pytest
 
-from planner.edges.validating import validate_plan
 from planner.model.outcome import Since
 from planner.model.plan import Plan, Policy
 from planner.model.taxonomy import Category
 from planner.planfile.loader import dump_plan, load_plan
+from planner.planfile.validation import validate_plan
 from planner.rules.approving import edits_to_apply
 from planner.rules.deciding import decide
 from planner.rules.editing import apply_edits, undo

@@ -11,10 +11,10 @@ from planner.edges import reference_pages
 from planner.edges.explanations import load_explanations
 from planner.edges.reference_tables import KeyTables, cell, meanings, rows
 from planner.engine import ENGINE_RULES
+from planner.lint import LINT_RULES
 from planner.model.taxonomy import Category
 from planner.rules.deciding import DECISION_RULES
 from planner.rules.revision import REVISION_RULES
-from planner.rules.validation import VALIDATION_RULES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +56,7 @@ def test_a_key_without_a_meaning_is_named() -> None:
 def test_every_rule_stands_in_a_table() -> None:
     named = set(re.findall(r"^\| `([^`]+)`", PAGES["rules.md"], re.MULTILINE))
 
-    assert named == {*ENGINE_RULES, *DECISION_RULES, *REVISION_RULES, *VALIDATION_RULES}
+    assert named == {*ENGINE_RULES, *DECISION_RULES, *REVISION_RULES, *LINT_RULES}
 
 
 def test_every_rule_of_the_diagnosis_has_its_section_or_stands_in_that_of_its_base() -> None:

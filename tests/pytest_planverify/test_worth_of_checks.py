@@ -11,7 +11,7 @@ from planner.model.plan import Todo
 from planner.model.qualification import Qualification, QualifiedCheck, Quality
 from planner.model.taxonomy import Category, Owner
 from planner.rules.criteria import criteria_of
-from planner.rules.qualifying import Answer, answer_of, bad_checks, is_qualified, worth_of
+from pytest_planverify.qualification import Answer, answer_of, is_qualified, worth_of
 
 
 def answer(
@@ -172,7 +172,7 @@ def test_a_linter_that_is_green_already_is_no_bad_check_beside_a_good_one(
         checks=(qualified("0", *first), qualified("1", *second)),
     )
 
-    assert [check.check_id for check in bad_checks(document)] == bad
+    assert [check.check_id for check in document.bad_checks] == bad
 
 
 def test_a_linter_that_its_own_control_does_not_turn_red_is_bad():
@@ -182,4 +182,4 @@ def test_a_linter_that_its_own_control_does_not_turn_red_is_bad():
         plan="p", plan_digest="d", made_at="x", python="3", pytest="9", runs=1, checks=(good, lint)
     )
 
-    assert bad_checks(document) == (lint,)
+    assert document.bad_checks == (lint,)

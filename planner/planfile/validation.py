@@ -1,25 +1,25 @@
-"""Validates plan files: loads them, looks at their project, and says of each finding where it stands."""
+"""Validate plan files: load them, look at their project, and say of each finding where it stands."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.edges.project.facts import ProjectFiles
 from planner.errors import QualificationError
+from planner.lint import LINT_RULES, Facts, check
 from planner.model.findings import PlanFinding
 from planner.planfile.loader import collector_paused, load_with_document, shown_path
+from planner.planfile.project_facts import ProjectFiles
 from planner.planfile.tree import load_tree
 from planner.planfile.values import all_spellings
-from planner.rules.validation import VALIDATION_RULES, Facts, validate
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from planner.lint import Finding
     from planner.model.qualification import Qualification
     from planner.planfile.document import Document
     from planner.planfile.loader import LoadedPlan
-    from planner.rules.validation import Found
 
 MAX_TEXT = 1_500
 """Characters of a message or a fix; what is quoted in them comes from the project."""
@@ -28,18 +28,14 @@ _MAX_PLACE = 300
 
 
 def validate_plan(
-    path: Path,
-    *,
-    boundary: Path | None = None,
-    shown: str | None = None,
-    today: str | None = None,
+    path: Path, *, boundary: Path | None = None, shown: str | None = None, today: str | None = None
 ) -> tuple[PlanFinding, ...]:
-    """What is wrong, doubtful or improvable about a plan, in the order of the file.
+    """Return what is wrong, doubtful or improvable about a plan, in the order of the file.
 
     ``shown`` is how findings name the file. Dates of quarantines are judged only where ``today``
     (``YYYY-MM-DD``) is given. Raises :class:`planner.errors.PlanFileError` where the plan cannot be loaded.
     """
-    return _validated(path, boundary, shown, today)[1]
+    return _validate(path, boundary, shown, today)[1]
 
 
 def validate_plan_tree(
@@ -55,7 +51,7 @@ def validate_plan_tree(
     :class:`planner.errors.PlannerError` where a file cannot be loaded or the qualification is of another
     plan.
     """
-    loaded, findings = _validated(path, boundary, None, today, qualification)
+    loaded, findings = _validate(path, boundary, None, today, qualification)
     if qualification is not None and qualification.plan != loaded.plan.todo_list_id:
         raise QualificationError(
             f"the qualification is of the plan '{qualification.plan}', and {shown_path(path)} is "
@@ -67,15 +63,14 @@ def validate_plan_tree(
     prefixes: dict[Path, str] = {}
     for sub in top.sub_plans().values():
         prefixes.setdefault(sub.loaded.path, sub.prefix)
-    widest = top.widest_boundary
     return findings + tuple(
         each
         for file, prefix in prefixes.items()
-        for each in _validated(file, widest, None, today, qualification, prefix)[1]
+        for each in _validate(file, top.widest_boundary, None, today, qualification, prefix)[1]
     )
 
 
-def _validated(
+def _validate(
     path: Path,
     boundary: Path | None,
     shown: str | None,
@@ -94,15 +89,15 @@ def _validated(
     )
     name = _line(shown if shown is not None else shown_path(path), _MAX_PLACE)
     with collector_paused():
-        findings = [_placed(found, document, name) for found in validate(facts)]
+        findings = [_place(found, document, name) for found in check(facts)]
         findings.sort(key=lambda finding: (finding.line or 0, finding.column or 0))
     return loaded, tuple(findings)
 
 
-def _placed(found: Found, document: Document, name: str) -> PlanFinding:
+def _place(found: Finding, document: Document, name: str) -> PlanFinding:
     place = document.find(found.loc, all_spellings())
     line, column = document.source.position(place.node.at)
-    rule = VALIDATION_RULES[found.rule]
+    rule = LINT_RULES[found.rule]
     return PlanFinding(
         rule=found.rule,
         severity=rule.severity,
@@ -113,12 +108,12 @@ def _placed(found: Found, document: Document, name: str) -> PlanFinding:
         todo_id=found.todo_id,
         message=_line(found.message, MAX_TEXT),
         why=rule.why,
-        fix=_line(found.fix, MAX_TEXT),
+        fix=_line(found.fix or rule.fix, MAX_TEXT),
     )
 
 
 def _line(text: str, limit: int) -> str:
-    """One line that is safe to show."""
+    """Return one line that is safe to show."""
     if text.isascii() and text.isprintable() and len(text) <= limit:
         return text
     return " ".join(clean(text, limit=limit).split())

@@ -1,4 +1,4 @@
-"""Small projects on disk with a plan, and what validation finds in them."""
+"""Small projects on disk with a plan, and what the lint finds in them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from planner.edges.validating import validate_plan
 from planner.model.findings import PlanFinding
+from planner.planfile.validation import validate_plan
 
 GOOD_TEST = "from product import answer\n\n\ndef test_answer():\n    assert answer() == 42\n"
 """A test file without fault."""
 
-ROUTING = {"implementation_bug": "coder", "spec_mismatch": "architect"}
-
 
 def todo(todo_id: str = "a", *cmds: str, **keys: Any) -> dict[str, Any]:
     """A todo without fault, unless its keys have some."""
-    made: dict[str, Any] = {"id": todo_id, "title": todo_id, "failure_routing": ROUTING}
+    made: dict[str, Any] = {"id": todo_id, "title": todo_id}
     criteria = dict(keys.pop("criteria", {}))
     if cmds:
         criteria["tests"] = [{"cmd": cmd, **keys.pop("spec", {})} for cmd in cmds]
