@@ -9,7 +9,7 @@ import pkgutil
 import tomllib
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.lint import size, tests, todos
+from planner.lint import criteria, size, todos
 from planner.lint.facts import Facts, Finding
 from planner.lint.project import Kind, Project
 from planner.model.findings import Severity
@@ -39,5 +39,5 @@ LINT_RULES: Mapping[str, LintRule] = {
 
 def check(facts: Facts) -> Iterator[Finding]:
     """Yield all findings, group by group."""
-    for group in (todos, tests, size):
+    for group in (todos, criteria, size):
         yield from group.check(facts)

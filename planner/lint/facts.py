@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
+from planner.lint.project import Kind
 from planner.lint.selection import Selector
 from planner.model.plan import CommandSpec, Todo
 from planner.model.taxonomy import Role
@@ -115,6 +116,29 @@ class Facts:
     def is_made(self, todo: Todo, path: str) -> bool:
         """Return whether the todo makes a file, or one that comes before it does."""
         return any(self.comes_first(todo, maker) for maker in self.makers_of(path))
+
+    @cached_property
+    def file_above(self) -> str | None:
+        """A file of the plan that lies below a folder above the root, where none lies below the root."""
+        named: dict[str, None] = {}
+        for todo in self.plan.items:
+            named.update(dict.fromkeys((*made_by(todo), todo.contract_path or "")))
+            for criterion in self.criteria.get(todo.id, ()):
+                for name in ("fixture", "json_schema"):
+                    named[getattr(criterion.spec, name, None) or ""] = None
+                if criterion.command is not None:
+                    pytest = criterion.command.pytest
+                    words = pytest.selections if pytest else criterion.command.argv[1:]
+                    files = (word.partition("::")[0] for word in words)
+                    named.update(dict.fromkeys(file for file in files if file.endswith(".py")))
+        paths = [plain(path) for path in named if path and not is_glob(path)]
+        if any(self.project.kind(path) is not Kind.MISSING for path in paths):
+            return None
+        return next((path for path in paths if self.project.parent_holding(path)), None)
+
+    def lies_above(self, path: str) -> bool:
+        """Return whether a file is only missing because the root is not the folder that was meant."""
+        return self.file_above is not None and self.project.parent_holding(path) is not None
 
 
 def is_branch(todo: Todo) -> bool:

@@ -304,19 +304,6 @@ def _asserts(node: _Function, helpers: frozenset[str] | set[str]) -> bool:
     return False
 
 
-def script_vacuity(text: str) -> str | None:
-    """Return why running a script proves nothing, or ``None``."""
-    try:
-        body = [each for each in ast.parse(text).body if not _is_docstring(each)]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    defines = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    if body and all(isinstance(each, (*defines, ast.Import, ast.ImportFrom)) for each in body):
-        only_imports = not any(isinstance(each, defines) for each in body)
-        return None if only_imports else "it only defines things and runs none of them"
-    return None if body and _vacuity(body) is None else "it does nothing"
-
-
 # -- build files and settings --------------------------------------------------------------------------
 
 _MAKE_RULE = re.compile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -21,7 +22,6 @@ from planner.lint.facts import (
 from planner.lint.project import Kind
 from planner.model.contract import Contract
 from planner.model.plan import ArtifactSpec, RiskLevel, TodoStatus
-from planner.model.qualification import Quality
 from planner.model.taxonomy import Role
 from planner.model.verdicts import CheckKind
 from planner.rules.criteria import STAY_GREEN
@@ -193,22 +193,12 @@ def step_of(todo: Todo, template: Template) -> TemplateStep | None:
 
 
 def _root(facts: Facts) -> Iterator[Finding]:
-    """Say where the files of a plan are that its root lacks and a folder above has."""
-    named: dict[str, None] = {}
-    for todo in facts.plan.items:
-        named.update(dict.fromkeys(made_by(todo)))
-        for criterion in facts.criteria.get(todo.id, ()):
-            if criterion.command is not None and criterion.command.pytest is not None:
-                selections = criterion.command.pytest.selections
-                named.update(dict.fromkeys(plain(each.partition("::")[0]) for each in selections))
-    for path in named:
-        above = facts.project.parent_holding(path)
-        if above is not None:
-            root = facts.plan.root if facts.plan.root != "." else ""
-            where = plain(f"{root}/{above}") if root else above
-            message = f"{path} does not exist below the root '{facts.plan.root}', but in {above} of it"
-            yield Finding("root-doubtful", ("root",), None, message, f"write root: {where}")
-            return
+    path = facts.file_above
+    above = facts.project.parent_holding(path) if path is not None else None
+    if above is not None:
+        message = f"{path} does not exist below the root '{facts.plan.root}', but in {above} of it"
+        fix = f"write root: {normpath(f'{facts.plan.root}/{above}')}"
+        yield Finding("root-doubtful", ("root",), None, message, fix)
 
 
 def _routing(facts: Facts) -> Iterator[Finding]:
@@ -236,11 +226,6 @@ def _qualified(facts: Facts) -> Iterator[Finding]:
         return
     known = {(each.todo_id, each.check_id, each.cmd) for each in document.checks}
     bad = {(each.todo_id, each.check_id, each.cmd): each for each in document.bad_checks}
-    rules = {
-        Quality.VACUOUS: "check-vacuous",
-        Quality.UNRUNNABLE: "check-unrunnable",
-        Quality.UNSTABLE: "check-unstable",
-    }
     for index, todo in facts.todos:
         name = facts.qualified_prefix + todo.id
         for criterion in facts.criteria.get(todo.id, ()):
@@ -251,7 +236,7 @@ def _qualified(facts: Facts) -> Iterator[Finding]:
             if key in bad:
                 found = bad[key]
                 message = f"{what} is {found.quality}: {found.because}"
-                yield Finding(rules[found.quality], loc, todo.id, message, found.remedy or "")
+                yield Finding(f"check-{found.quality}", loc, todo.id, message, found.remedy or "")
             elif (
                 key not in known
                 and name not in document.skipped
@@ -275,38 +260,24 @@ def _branch(facts: Facts, index: int, todo: Todo, parent_id: str) -> Iterator[Fi
         at = facts.by_id.get(at.via)
     circle = at is not None and at.via is not None
     via = facts.by_id.get(todo.via) if todo.via is not None else None
-    most, depth = (
-        facts.plan.metadata.max_branch_depth,
-        max(todo.branch_depth or 0, 0 if circle else len(chain)),
-    )
+    most = facts.plan.metadata.max_branch_depth
+    depth = max(todo.branch_depth or 0, 0 if circle else len(chain))
+    primary = parent is None or parent.parent_id is None or parent_id == todo.id
+    waits = facts.waits_for(todo.id, parent_id)
+    strange = todo.via is not None and (via is None or via.parent_id != parent_id)
+    shown = " -> ".join([*chain, (at and at.via) or ""])
     problems = (
         (parent is None, "parent_id", f"there is no todo '{parent_id}' that '{todo.id}' could repair"),
         (parent_id == todo.id, "parent_id", f"'{todo.id}' is its own parent"),
         (
-            parent is not None and parent.parent_id is not None and parent_id != todo.id,
+            not primary,
             "parent_id",
-            f"'{parent_id}' is itself a branch: name its primary todo, and write via: {parent_id}",
+            f"'{parent_id}' is itself a branch: name its primary todo, and it as via",
         ),
-        (
-            facts.waits_for(todo.id, parent_id),
-            "dependencies",
-            f"'{todo.id}' repairs '{parent_id}' and yet waits for it",
-        ),
-        (
-            todo.via is not None and (via is None or via.parent_id != parent_id),
-            "via",
-            f"'{todo.via}' is no branch of '{parent_id}'",
-        ),
-        (
-            circle,
-            "via",
-            f"the branches form a circle: {' -> '.join([*chain, (at and at.via) or ''])}",
-        ),
-        (
-            depth > most,
-            "branch_depth",
-            f"'{todo.id}' lies {depth} deep, the plan allows {most} (max_branch_depth)",
-        ),
+        (waits, "dependencies", f"'{todo.id}' repairs '{parent_id}' and yet waits for it"),
+        (strange, "via", f"'{todo.via}' is no branch of '{parent_id}'"),
+        (circle, "via", f"the branches form a circle: {shown}"),
+        (depth > most, "branch_depth", f"'{todo.id}' lies {depth} deep, max_branch_depth is {most}"),
     )
     for holds, key, message in problems:
         if holds:
@@ -376,7 +347,7 @@ def _references(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion,
                 yield Finding(
                     "contract-invalid", loc, todo.id, f"the contract {path} cannot be used: {problem}"
                 )
-        elif not facts.project.parent_holding(path):
+        elif not facts.lies_above(path):
             yield from _missing_reference(facts, todo, noun, path, loc)
 
 

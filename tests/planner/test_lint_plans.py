@@ -15,6 +15,7 @@ from planner import lint
 from planner.errors import PlanFileError, PlannerError
 from planner.lint import LINT_RULES
 from planner.lint.sources import PytestSettings, make_targets, npm_scripts, read_module, read_settings
+from planner.model.qualification import Quality
 from planner.planfile.project_facts import configured_tools
 from planner.planfile.validation import validate_plan, validate_plan_tree
 
@@ -77,6 +78,7 @@ def test_every_rule_of_the_table_is_used_and_none_is_missing_there() -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.glob("*.py"))
     used = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', sources))
     used |= {f"{noun}-missing" for noun in ("contract", "fixture", "schema")}
+    used |= {f"check-{quality}" for quality in Quality}
     assert set(LINT_RULES) <= used
     found = set(re.findall(r'Finding\(\s*"([a-z-]+)"', sources))
     assert found <= set(LINT_RULES)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from planner.lint.facts import Finding, command_spec, criterion_loc, listed
 from planner.lint.project import Kind
-from planner.lint.sources import make_targets, npm_scripts, script_vacuity
+from planner.lint.sources import make_targets, npm_scripts
 from planner.model.plan import ArtifactSpec, MetricSpec, TodoStatus
 from planner.model.verdicts import CheckKind
 from planner.rules.glob_patterns import allowed, is_glob, plain
@@ -111,7 +111,7 @@ def _missing(
     selected = facts.selector.of(criterion.command.pytest)
     for path in dict.fromkeys(selected.missing_files):
         makers = facts.makers_of(path)
-        if facts.is_made(todo, path) or facts.project.parent_holding(path):
+        if facts.is_made(todo, path) or facts.lies_above(path):
             continue
         if criterion.id == "convention":
             name = todo.id.replace("-", "_")
@@ -284,17 +284,13 @@ def _other_command(facts: Facts, todo: Todo, command: Command, loc: Loc) -> Iter
 
 
 def _script(facts: Facts, todo: Todo, path: str, loc: Loc) -> Iterator[Finding]:
-    text = facts.project.text(path)
-    if facts.project.kind(path) is Kind.MISSING and not facts.project.parent_holding(path):
+    if facts.project.kind(path) is Kind.MISSING and not facts.lies_above(path):
         near = facts.project.near(path)
         message = f"the script {path} does not exist, and no todo says that it writes it"
         fix = (
             f"did you mean {near}? else " if near else ""
         ) + f"add {path} to the expected_artifacts of '{todo.id}' or of a todo before it"
         yield Finding("target-missing", loc, todo.id, message, fix)
-    why = None if text is None else script_vacuity(text)
-    if why is not None:
-        yield Finding("command-hollow", loc, todo.id, f"running {path} proves nothing: {why}")
 
 
 def _target(
@@ -394,10 +390,7 @@ def _imports(facts: Facts, todo: Todo, command: Command, loc: Loc) -> Iterator[F
             if not any(allowed(each, todo.allowed_files) or facts.is_made(todo, each) for each in places):
                 what = f"{places[0]} does not exist, and '{todo.id}' may not write it"
                 message = f"{file}:{line} imports {name}: {what}"
-                fix = (
-                    f"add {places[0]} to the allowed_files of '{todo.id}', or to the expected_artifacts of a "
-                    "todo before it"
-                )
+                fix = f"add {places[0]} to its allowed_files, or to the artifacts of a todo before it"
                 yield Finding("import-unreachable", loc, todo.id, message, fix)
                 return
 
