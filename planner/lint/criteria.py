@@ -319,9 +319,9 @@ def _metrics(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ..
     files = tuple(sources or ())
     for name, specs in by_name.items():
         bounds = [spec for _, spec in specs]
-        if not _satisfiable(bounds):
+        if not satisfiable(bounds):
             pairs = ([one, other] for at, one in enumerate(bounds) for other in bounds[at + 1 :])
-            contrary = next((pair for pair in pairs if not _satisfiable(pair)), bounds)
+            contrary = next((pair for pair in pairs if not satisfiable(pair)), bounds)
             said = " and ".join(f"{each.name} {each.operator} {each.value:g}" for each in contrary)
             loc = criterion_loc(index, specs[bounds.index(contrary[-1])][0])
             yield Finding("metric-unsatisfiable", loc, todo.id, f"no number satisfies {said}")
@@ -334,7 +334,7 @@ def _metrics(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ..
             yield Finding("metric-unrecorded", at, todo.id, message, fix)
 
 
-def _satisfiable(specs: list[MetricSpec]) -> bool:
+def satisfiable(specs: list[MetricSpec]) -> bool:
     """Return whether one number satisfies all comparisons: a bound, one between two, or beyond all."""
     values = sorted({spec.value for spec in specs})
     between = [(low + high) / 2 for low, high in pairwise(values)]

@@ -35,7 +35,7 @@ def desks(tmp_path_factory: pytest.TempPathFactory) -> Desks:
 def findings(desk: Desk) -> set[tuple[str, str | None]]:
     """Rule and todo of each finding."""
     ran = planner("validate", "plan.yaml", "--json", cwd=desk.folder)
-    assert ran.status in (0, 1), ran.err
+    assert ran.status == any(each["severity"] == "error" for each in ran.json["findings"]), ran.err
     return {(each["rule"], each.get("todo_id")) for each in ran.json["findings"]}
 
 
@@ -54,6 +54,7 @@ def judged(todo_id: str, cmd: str, *, timeout_seconds: float = 30, **keys: Any) 
 
 
 PURE = "pytest tests/test_pure.py"
+FAST = {"name": "speed", "operator": ">", "value": 5}
 CHECKLIST = {  # rule that finds it: todo that breaks it
     "no-test": judged("no-test", PURE, acceptance_criteria={"expected_artifacts": ["a.txt"]}),
     "unseeded-random": judged("unseeded-random", "pytest tests/test_random.py"),
@@ -68,6 +69,20 @@ CHECKLIST = {  # rule that finds it: todo that breaks it
         PURE,
         acceptance_criteria={"tests": [{"cmd": PURE, "fixture": "fixtures/none.json"}]},
     ),
+    "metric-unsatisfiable": judged(
+        "metric-unsatisfiable",
+        PURE,
+        acceptance_criteria={
+            "tests": [{"cmd": PURE}],
+            "metrics": [FAST, {**FAST, "operator": "<", "value": 3}],
+        },
+    ),
+    "metric-unrecorded": judged(
+        "metric-unrecorded", PURE, acceptance_criteria={"tests": [{"cmd": PURE}], "metrics": [FAST]}
+    ),
+    "import-unreachable": judged(
+        "import-unreachable", "pytest tests/test_lib.py", allowed_files=["docs/**"]
+    ),
     "outside-allowed-files": judged(
         "outside-allowed-files",
         PURE,
@@ -77,6 +92,7 @@ CHECKLIST = {  # rule that finds it: todo that breaks it
 }
 FILES = {
     "tests/test_pure.py": "def test_it():\n    assert sorted([2, 1]) == [1, 2]\n",
+    "tests/test_lib.py": "from lib.report import render\n\ndef test_it():\n    assert render()\n",
     "tests/test_random.py": "import random\n\ndef test_it():\n    assert random.random() < 2\n",
     "tests/test_clock.py": "import time\n\ndef test_it():\n    assert time.time() > 1\n",
     "tests/test_network.py": (

@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from lint_samples import GOOD_TEST, findings, only, rules, todo
+
+from planner.lint.criteria import satisfiable
+from planner.model.plan import MetricSpec, Operator
 
 FILES = {"tests/test_a.py": GOOD_TEST, "product.py": "def answer():\n    return 42\n"}
 
@@ -300,6 +305,18 @@ def test_the_contrary_pair_is_named_and_other_todos_are_others(tmp_path: Path) -
     assert found.place.startswith("items[0].acceptance_criteria.metrics[2]")
     both = [todo(n, "pytest t.py", criteria=metrics(f"speed {c}")) for n, c in (("a", "> 5"), ("b", "< 3"))]
     assert judge(tmp_path, *both) == []
+
+
+_COMPARISONS = st.tuples(st.sampled_from(list(Operator)), st.integers(-3, 3))
+
+
+@given(st.lists(_COMPARISONS, min_size=1, max_size=5), st.integers(-40, 40).map(lambda tenths: tenths / 10))
+def test_comparisons_that_some_number_satisfies_are_never_found(
+    comparisons: list[tuple[Operator, int]], number: float
+) -> None:
+    specs = [MetricSpec(name="n", operator=each, value=value) for each, value in comparisons]
+    holds = all(eval(f"{number} {each} {value}") for each, value in comparisons)
+    assert satisfiable(specs) or not holds
 
 
 @pytest.mark.parametrize(
