@@ -46,7 +46,7 @@ EPILOG = """\
 \b
 Exit status
    0  all is well: decided, ready, found
-   1  findings (validate), other decisions (replay), or nothing found (which, explain)
+   1  errors (validate), other decisions (replay), or nothing found (which, explain)
    2  wrong usage of a command
    3  a fault of planner itself
    4  a file that cannot be read or does not fit

@@ -192,8 +192,8 @@ def _diagnosis_rules() -> Iterator[Explanation]:
 def _rules_of_the_planner() -> Iterator[Explanation]:
     from planner.cli.figures import REVIEW_FIGURES
     from planner.engine import ENGINE_RULES, REFUSALS
+    from planner.lint import LINT_RULES
     from planner.revise.strategies import REVISION_RULES
-    from planner.rules.validation import VALIDATION_RULES
 
     seen: set[str] = set()
     for kind, table in (
@@ -204,7 +204,7 @@ def _rules_of_the_planner() -> Iterator[Explanation]:
     ):
         yield from (Explanation(name, kind, means) for name, means in table.items() if name not in seen)
         seen |= table.keys()
-    for name, rule in VALIDATION_RULES.items():
+    for name, rule in LINT_RULES.items():
         yield Explanation(
             word=name,
             kind="rule of planner validate",

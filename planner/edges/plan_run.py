@@ -162,7 +162,7 @@ class PlanRun:
         self._new.append(Taken(event, actions, None, self._state))
 
     def _tools(self) -> tuple[str, ...]:
-        from planner.edges.project.tools import configured_tools
+        from planner.planfile.project_facts import configured_tools
 
         return tuple(sorted(configured_tools(self.tree.loaded.root)))
 

@@ -33,8 +33,6 @@ MAX_CONTEXT_BYTES = 1024 * 1024
 """Of what is told of one failure."""
 
 MAX_PROBLEMS = 100
-_PLANNED_LATER = "sub-plan-missing"
-"""A sub-plan may be written when what it rests on is done; then ``load_sub_plan`` asks for it."""
 
 
 @dataclass(slots=True)
@@ -136,11 +134,11 @@ class EventCompleter:
 
 def problems_of(path: Path, boundary: Path | None, today: str) -> Iterator[str]:
     """What validation finds that makes a plan unfit to be carried out, each in one sentence."""
-    from planner.edges.validating import validate_plan
     from planner.model.findings import Severity
+    from planner.planfile.validation import validate_plan
 
     for finding in validate_plan(path, boundary=boundary, today=today)[: MAX_PROBLEMS * 10]:
-        if finding.severity is Severity.ERROR and finding.rule != _PLANNED_LATER:
+        if finding.severity is Severity.ERROR:
             place = ":".join(str(part) for part in (finding.path, finding.line, finding.column) if part)
             yield f"{place}: {finding.message}; {finding.fix} [{finding.rule}]"
 

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from planner.edges.project.tools import configured_tools
 from planner.edges.run_completing import EventCompleter, problems_of
 from planner.edges.run_log import RunLog, Taken
 from planner.edges.usual_log import log_to_go_on, make_room
@@ -22,6 +21,7 @@ from planner.model.events import PlanSubmitted
 from planner.model.past import PastRecords
 from planner.model.run_policy import RunPolicy
 from planner.planfile.loader import collector_paused, shown_path
+from planner.planfile.project_facts import configured_tools
 from planner.planfile.tree import PlanTree, load_tree
 
 if TYPE_CHECKING:

@@ -66,3 +66,23 @@ class Qualification(ReadValue):
     checks: tuple[QualifiedCheck, ...] = ()
     skipped: tuple[str, ...] = ()
     """Todos that are claimed already, which are not qualified."""
+
+    @property
+    def bad_checks(self) -> tuple[QualifiedCheck, ...]:
+        """The checks for which a plan is not ready.
+
+        A linter, type checker or build that is green already is none of them, beside a check that is good:
+        it holds what is there.
+        """
+        proved = {check.todo_id for check in self.checks if check.quality is Quality.RED_OK}
+        return tuple(
+            check
+            for check in self.checks
+            if check.quality is not Quality.RED_OK
+            and not (
+                check.quality is Quality.VACUOUS
+                and check.kind is CheckKind.COMMAND
+                and check.control is None
+                and check.todo_id in proved
+            )
+        )

@@ -49,7 +49,6 @@ _YAML_REMEDIES = {
     "cannot start any token": "put the text in quotes",
     "expected <block end>": "indent the lines of one list or mapping alike",
     "could not find expected ':'": "write 'key: value', or indent the lines of a text alike",
-    "unexpected end of stream": "close the quote",
     "did not find expected ',' or": "close the bracket, or put a comma between its parts",
     "did not find expected key": "indent the lines of one mapping alike",
     "unknown escape character": "write a backslash in double quotes twice, or use single quotes",
@@ -379,11 +378,36 @@ def _yaml_fault(text: str, error: yaml.YAMLError) -> tuple[int, str]:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     at = min(mark.index if mark is not None else getattr(error, "position", 0), len(text))
     said = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read")
+    opened = _open_quote(text, at, error)
+    if opened is not None:
+        return opened, "this is no YAML: the quote that opens here is not closed; close the quote"
     if text[at : at + 1] == "\t":
         return at, "this is no YAML: a tab cannot indent; use spaces"
     remedy = next((remedy for part, remedy in _YAML_REMEDIES.items() if part in said), "")
     where = getattr(error, "context", None)
     return at, f"this is no YAML: {where + ': ' if where else ''}{said}{'; ' + remedy if remedy else ''}"
+
+
+def _open_quote(text: str, at: int, error: yaml.YAMLError) -> int | None:
+    """Return the offset of the quote that an error follows from, if one was left open.
+
+    A quoted text may go over several lines, so it ends where the next one begins: the parser stumbles
+    there, or at the end of the file.
+    """
+    context = getattr(error, "context_mark", None)
+    if context is not None and getattr(error, "context", None) == "while scanning a quoted scalar":
+        return context.index if "unexpected" in str(getattr(error, "problem", "")) else None
+    parser = _Parser(text)
+    try:
+        while (token := parser.get_token()) is not None:
+            if isinstance(token, yaml.ScalarToken) and token.end_mark.index == at:
+                several = token.start_mark.line < token.end_mark.line
+                return token.start_mark.index if token.style in ('"', "'") and several else None
+    except yaml.YAMLError:
+        return None
+    finally:
+        parser.dispose()
+    return None
 
 
 # -- JSON ----------------------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from planner.model.plan import Plan, Todo
-from planner.planfile import dump
 from planner.planfile.checks import Judgement, judge_plan, judge_todo
 from planner.planfile.confinement import Confinement, is_below, unusual_fault
 from planner.planfile.conventions import Conventions
@@ -131,6 +130,8 @@ def plan_id_of(path: Path) -> str | None:
 
 def dump_plan(plan: Plan, *, format: Literal["yaml", "json"]) -> str:
     """A plan as the text of a file: what was set, without the defaults. Loading it gives an equal plan."""
+    from planner.planfile import dump
+
     return dump.render(plan, format=format)
 
 

@@ -142,14 +142,10 @@ def _names_of_chance() -> frozenset[str]:
 
     Only the last part of a name is compared, so those are left out that mean something else elsewhere.
     """
-    from planner.rules.reading.impure_calls import ALWAYS, SEEDED_STATE, UNSEEDED
+    from planner.catalog.impure_calls import CHANCE, CLOCK, GENERATORS
 
-    calls = {name for name, kind in ALWAYS.items() if kind != "network"} | UNSEEDED
-    drawn = {name for _, names in SEEDED_STATE.values() for name in names}
-    return frozenset({name.rpartition(".")[2] for name in calls} | drawn | _MORE_CHANCE) - {
-        "bytes",
-        "power",
-    }
+    drawn = " ".join((*CHANCE.values(), *CLOCK.values())).split()
+    return frozenset(drawn) | {name.rpartition(".")[2] for name in GENERATORS} | _MORE_CHANCE
 
 
 def _is_chance(node: ast.AST) -> bool:

@@ -13,8 +13,8 @@ from documented_commands import Block, blocks_of, fits, live_through, run
 from planner.cli.app import COMMANDS
 from planner.cli.ending import INTERRUPTED, Status
 from planner.cli.glossary import load_glossary
-from planner.edges.validating import validate_plan
-from planner.rules.validation import VALIDATION_RULES
+from planner.lint import LINT_RULES
+from planner.planfile.validation import validate_plan
 from pytest_planverify.session.exit_status import ExitStatus
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -121,7 +121,7 @@ def test_an_example_gives_the_finding_that_is_named_or_none(block: Block, tmp_pa
     found = [finding.rule for finding in validate_plan(tmp_path / "plan.yaml")]
 
     assert found == ([rule] if judged == "bad" else [])
-    assert rule in VALIDATION_RULES
+    assert rule in LINT_RULES
 
 
 def todo_of(kind: list[str], block: Block) -> str:

@@ -165,6 +165,7 @@ PURE = {
     "planner.text",
     "planner.memory",
     "planner.engine",
+    "planner.lint",
 }
 
 

@@ -12,13 +12,13 @@ from planner.cli.ending import INTERRUPTED, Status
 from planner.cli.figures import REVIEW_FIGURES
 from planner.cli.glossary import load_glossary
 from planner.engine import ENGINE_RULES
+from planner.lint import LINT_RULES
 from planner.model.edits import Edit
 from planner.model.findings import Severity
 from planner.model.life import PlanState
 from planner.model.outcome import CheckKind, Since, TodoState, Verdict
 from planner.model.taxonomy import BranchReason, Category, Owner, Repeatability, Role, RoutingKey
 from planner.revise.strategies import REVISION_RULES
-from planner.rules.validation import VALIDATION_RULES
 from pytest_planverify.corpus import catalogue
 from pytest_planverify.diagnosis import RULES
 from pytest_planverify.diagnosis.learning import RULE as LEARNED
@@ -49,7 +49,7 @@ KINDS = load_glossary().kinds()
         ("rule of the revision", REVISION_RULES),
         ("rule of the engine", ENGINE_RULES.keys() - REVISION_RULES.keys()),
         ("figure of the review", REVIEW_FIGURES),
-        ("rule of planner validate", VALIDATION_RULES),
+        ("rule of planner validate", LINT_RULES),
         ("rule of the diagnosis", {LEARNED, *(rule.id for rule in RULES)}),
         ("exit status", {str(int(each)) for each in (*Status, *ExitStatus, INTERRUPTED)}),
         ("edit", {model.model_fields["edit"].default for model in Edit.__args__[0].__args__}),  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""`planner validate`: findings with their place, and the exit status that follows from them."""
+"""`planner validate`: findings with their place, and the exit status that follows from their weight."""
 
 from __future__ import annotations
 
@@ -7,55 +7,78 @@ from pathlib import Path
 import pytest
 from planner_command import Command, with_test
 
-from planner.edges import validating
 from planner.model.findings import PlanFinding, Severity
+from planner.planfile import validation
 
-FINDINGS = (
-    PlanFinding(
-        rule="no-test",
-        severity=Severity.WARNING,
-        path="plan.yaml",
-        line=3,
-        column=7,
-        place="items[0]",
-        todo_id="a",
-        message="a has no \x1b[31mtest",
-        why="Files prove little.",
-        fix="Add a test.",
-    ),
-    PlanFinding(
-        rule="routing-missing",
-        severity=Severity.ADVICE,
-        path="plan.yaml",
-        place="items[0]",
-        message="no routing",
-        why="Someone else acts.",
-        fix="Add it.",
-    ),
-)
+
+def finding(rule: str, severity: Severity, **keys: object) -> PlanFinding:
+    said = {
+        "path": "plan.yaml",
+        "place": "items[0]",
+        "message": "it is so",
+        "why": "Because.",
+        "fix": "Do it.",
+    }
+    return PlanFinding.model_validate({"rule": rule, "severity": severity, **said, **keys})
+
+
+ERROR = finding("criterion-hollow", Severity.ERROR)
+WARNING = finding("no-test", Severity.WARNING, line=3, column=7, message="a has no \x1b[31mtest")
+ADVICE = finding("routing-missing", Severity.ADVICE)
 
 
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     command = Command(tmp_path, monkeypatch, capsys)
     command.plan(with_test("a"))
-    monkeypatch.setattr(validating, "validate_plan_tree", lambda path, **_: FINDINGS)
     return command
 
 
-def test_each_finding_tells_where_why_and_what_to_do(command: Command) -> None:
+def finds(monkeypatch: pytest.MonkeyPatch, *findings: PlanFinding) -> None:
+    monkeypatch.setattr(validation, "validate_plan_tree", lambda path, **_: findings)
+
+
+def test_each_finding_tells_where_and_what_to_do(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    finds(monkeypatch, WARNING, ADVICE)
+
+    assert command("validate", "plan.yaml").out == (
+        "plan.yaml:3:7: warning no-test a has no test\n"
+        "  fix  Do it.\n"
+        "plan.yaml: advice routing-missing it is so\n"
+        "  fix  Do it.\n"
+        "ready: 1 warning, 1 advice\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "usual", "strict"),
+    [((), 0, 0), ((ADVICE,), 0, 0), ((WARNING, ADVICE), 0, 1), ((ERROR, WARNING), 1, 1)],
+)
+def test_only_errors_fail_and_warnings_where_that_is_wanted(
+    command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    found: tuple[PlanFinding, ...],
+    usual: int,
+    strict: int,
+) -> None:
+    finds(monkeypatch, *found)
+
+    assert command("validate", "plan.yaml").status == usual
+    ran = command("validate", "plan.yaml", "--strict", "--json")
+    assert (ran.status, ran.json["ready"]) == (strict, not strict)
+
+
+def test_of_many_findings_of_one_rule_three_are_shown(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finds(monkeypatch, *[WARNING] * 9, ADVICE)
+
     ran = command("validate", "plan.yaml")
 
-    assert ran.status == 1
-    assert ran.out == (
-        "plan.yaml:3:7: warning no-test a has no test\n"
-        "  why  Files prove little.\n"
-        "  fix  Add a test.\n"
-        "plan.yaml: advice routing-missing no routing\n"
-        "  why  Someone else acts.\n"
-        "  fix  Add it.\n"
-        "1 warning, 1 advice\n"
-    )
+    assert ran.out.count(": warning no-test") == 3
+    assert "and 6 more of no-test; all: --select no-test\n" in ran.out
+    assert ran.out.endswith("ready: 9 warnings, 1 advice\n")
+    assert command("validate", "plan.yaml", "--select", "no-test").out.count(": warning no-test") == 9
 
 
 @pytest.mark.parametrize(
@@ -68,19 +91,19 @@ def test_each_finding_tells_where_why_and_what_to_do(command: Command) -> None:
     ],
 )
 def test_rules_are_left_out_or_asked_alone(
-    command: Command, words: tuple[str, ...], rules: list[str]
+    command: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], rules: list[str]
 ) -> None:
+    finds(monkeypatch, WARNING, ADVICE)
+
     ran = command("validate", "plan.yaml", "--json", *words)
 
     assert [finding["rule"] for finding in ran.json["findings"]] == rules
-    assert ran.json["ready"] == (not rules)
-    assert ran.status == (1 if rules else 0)
 
 
-def test_a_plan_without_findings_is_ready(command: Command) -> None:
-    ran = command("validate", "plan.yaml", "--ignore", "no-test,routing-missing")
+def test_a_plan_without_findings_is_ready(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    finds(monkeypatch)
 
-    assert (ran.status, ran.out) == (0, "ready: nothing to find fault with\n")
+    assert command("validate", "plan.yaml").out == "ready: no findings\n"
 
 
 def test_an_unknown_rule_is_answered_with_the_nearest(command: Command) -> None:

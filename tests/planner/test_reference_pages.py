@@ -9,9 +9,9 @@ import pytest
 
 from planner.cli.glossary import load_glossary, meanings
 from planner.engine import ENGINE_RULES
+from planner.lint import LINT_RULES
 from planner.model.taxonomy import Category
 from planner.revise.strategies import REVISION_RULES
-from planner.rules.validation import VALIDATION_RULES
 from tools import reference_pages
 from tools.key_tables import KeyTables, cell, rows
 
@@ -55,7 +55,7 @@ def test_a_key_without_a_meaning_is_named() -> None:
 def test_every_rule_stands_in_a_table() -> None:
     named = set(re.findall(r"^\| `([^`]+)`", PAGES["rules.md"], re.MULTILINE))
 
-    assert named == {*ENGINE_RULES, *REVISION_RULES, *VALIDATION_RULES}
+    assert named == {*ENGINE_RULES, *REVISION_RULES, *LINT_RULES}
 
 
 def test_every_rule_of_the_diagnosis_has_its_section_or_stands_in_that_of_its_base() -> None:

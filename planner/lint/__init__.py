@@ -1,0 +1,43 @@
+"""The planner's checklist: what is wrong, doubtful or improvable about a plan that can be loaded.
+
+The rules are pure: what they ask of the project is answered by a :class:`.project.Project`.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import tomllib
+from typing import TYPE_CHECKING, NamedTuple
+
+from planner.lint import criteria, size, todos
+from planner.lint.facts import Facts, Finding
+from planner.lint.project import Kind, Project
+from planner.model.findings import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["LINT_RULES", "Facts", "Finding", "Kind", "LintRule", "Project", "check"]
+
+
+class LintRule(NamedTuple):
+    """One row of ``rules.toml``."""
+
+    severity: Severity
+    why: str
+    """One sentence."""
+    fix: str
+    """What helps in general; a finding may say it for its own place."""
+
+
+_TABLE = tomllib.loads((pkgutil.get_data(__name__, "rules.toml") or b"").decode())
+
+LINT_RULES: Mapping[str, LintRule] = {
+    name: LintRule(Severity(row["weighs"]), row["why"], row["fix"]) for name, row in _TABLE.items()
+}
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Yield all findings, group by group."""
+    for group in (todos, criteria, size):
+        yield from group.check(facts)

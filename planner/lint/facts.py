@@ -1,0 +1,182 @@
+"""What every rule is given: the plan, its criteria, and what the project answers."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+
+from planner.lint.project import Kind
+from planner.lint.selection import Selector
+from planner.model.plan import CommandSpec, Todo
+from planner.model.taxonomy import Role
+from planner.rules.dependencies import dependency_order
+from planner.text.glob_patterns import is_glob, matches, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Mapping
+
+    from planner.lint.project import Project
+    from planner.model.plan import Plan
+    from planner.model.qualification import Qualification
+    from planner.rules.criteria import Criterion
+
+_T = TypeVar("_T")
+
+Loc: TypeAlias = tuple[str | int, ...]
+"""A place in the plan by the names of the model: ``("items", 2, "title")``."""
+
+
+class Finding(NamedTuple):
+    """One finding, before its severity and its position are looked up."""
+
+    rule: str
+    loc: Loc
+    todo_id: str | None
+    message: str
+    fix: str = ""
+    """What to do here; without it, what the table of rules says."""
+
+
+class Facts:
+    """The plan and the project, and what several rules work out of them."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        criteria: Mapping[str, tuple[Criterion, ...]],
+        project: Project,
+        *,
+        today: str | None = None,
+        qualification: Qualification | None = None,
+        qualified_prefix: str = "",
+    ) -> None:
+        """Dates are judged against ``today`` (``YYYY-MM-DD``) and nothing else; ``qualified_prefix`` stands
+        before the ids of the plan's todos in the qualification.
+        """
+        self.plan = plan
+        self.criteria = criteria
+        self.project = project
+        self.today = today
+        self.qualification = qualification
+        self.qualified_prefix = qualified_prefix
+        self.selector = Selector(project)
+        self._known: dict[Hashable, Any] = {}
+        self.by_id = {todo.id: todo for todo in plan.items}
+        self.todos = tuple(enumerate(plan.items))
+        # A branch borrows its criteria, and lives only for a while.
+        self.primaries = tuple((index, todo) for index, todo in self.todos if not is_branch(todo))
+
+    def once(self, key: Hashable, work_out: Callable[[], _T]) -> _T:
+        """Return what was worked out for a key before, or work it out now."""
+        if key not in self._known:
+            self._known[key] = work_out()
+        return self._known[key]
+
+    @cached_property
+    def _before(self) -> tuple[dict[str, int], dict[str, int]]:
+        """By todo, a bit of its own and the bits of all that it waits for: a closure in 2,000 integers."""
+        bit: dict[str, int] = {}
+        before: dict[str, int] = {}
+        for todo in dependency_order(self.plan.items):
+            known = [each for each in todo.dependencies if each in bit]
+            before[todo.id] = 0
+            for dependency in known:
+                before[todo.id] |= before[dependency] | bit[dependency]
+            bit[todo.id] = 1 << len(bit)
+        return bit, before
+
+    def waits_for(self, todo_id: str, other: str) -> bool:
+        """Return whether a todo depends on another, directly or not."""
+        bit, before = self._before
+        return bool(before.get(todo_id, 0) & bit.get(other, 0))
+
+    @cached_property
+    def _makers(self) -> tuple[Mapping[str, list[str]], tuple[tuple[str, str], ...]]:
+        """By file, and by folder that holds one, the todos that make it; and the globs with their todos."""
+        makers: dict[str, list[str]] = {}
+        globs: list[tuple[str, str]] = []
+        for todo in self.plan.items:
+            for path in made_by(todo):
+                if is_glob(path):
+                    globs.append((path, todo.id))
+                while path and todo.id not in makers.setdefault(path, []):
+                    makers[path].append(todo.id)
+                    path = path.rpartition("/")[0]
+        return makers, tuple(globs)
+
+    def makers_of(self, path: str) -> list[str]:
+        """Return the todos that make a file, or a file of that folder."""
+        makers, globs = self._makers
+        return makers.get(path) or [owner for pattern, owner in globs if matches(path, pattern)]
+
+    def comes_first(self, todo: Todo, maker: str) -> bool:
+        """Return whether what ``maker`` makes is there when the todo is judged."""
+        return maker == todo.id or self.waits_for(todo.id, maker) or maker == todo.parent_id
+
+    def is_made(self, todo: Todo, path: str) -> bool:
+        """Return whether the todo makes a file, or one that comes before it does."""
+        return any(self.comes_first(todo, maker) for maker in self.makers_of(path))
+
+    @cached_property
+    def file_above(self) -> str | None:
+        """A file of the plan that lies below a folder above the root, where none lies below the root."""
+        named: dict[str, None] = {}
+        for todo in self.plan.items:
+            named.update(dict.fromkeys((*made_by(todo), todo.contract_path or "")))
+            for criterion in self.criteria.get(todo.id, ()):
+                for name in ("fixture", "json_schema"):
+                    named[getattr(criterion.spec, name, None) or ""] = None
+                if criterion.command is not None:
+                    pytest = criterion.command.pytest
+                    words = pytest.selections if pytest else criterion.command.argv[1:]
+                    files = (word.partition("::")[0] for word in words)
+                    named.update(dict.fromkeys(file for file in files if file.endswith(".py")))
+        paths = [plain(path) for path in named if path and not is_glob(path)]
+        if any(self.project.kind(path) is not Kind.MISSING for path in paths):
+            return None
+        return next((path for path in paths if self.project.parent_holding(path)), None)
+
+    def lies_above(self, path: str) -> bool:
+        """Return whether a file is only missing because the root is not the folder that was meant."""
+        return self.file_above is not None and self.project.parent_holding(path) is not None
+
+
+def is_branch(todo: Todo) -> bool:
+    """Return whether a todo repairs another one."""
+    return todo.parent_id is not None or todo.is_temporary
+
+
+def made_by(todo: Todo) -> Iterator[str]:
+    """Yield the files that a todo makes, as far as it says so."""
+    for artifact in todo.acceptance_criteria.expected_artifacts:
+        yield plain(artifact.path)
+    if todo.contract_path is not None and todo.agent_role is Role.ARCHITECT:
+        yield plain(todo.contract_path)
+
+
+def criterion_loc(index: int, criterion_id: str) -> Loc:
+    """Return where in the plan a criterion of the todo at an index stands."""
+    name, _, number = criterion_id.removesuffix("]").partition("[")
+    if name == "convention":
+        return ("items", index)
+    if name in ("tests", "expected_artifacts", "metrics", "manual"):
+        last = {"tests": ("cmd",), "expected_artifacts": ("path",)}.get(name, ())
+        return ("items", index, "acceptance_criteria", name, int(number), *last)
+    return ("items", index, name)
+
+
+def command_spec(criterion: Criterion) -> CommandSpec | None:
+    """Return what the plan says of a command; ``None`` for other criteria."""
+    return criterion.spec if isinstance(criterion.spec, CommandSpec) else None
+
+
+def listed(words: Iterator[str] | list[str] | tuple[str, ...], most: int = 5) -> str:
+    """Return ``a, b and 3 more``."""
+    words = list(words)
+    shown = ", ".join(words[:most])
+    return shown if len(words) <= most else f"{shown} and {len(words) - most} more"
+
+
+def shown_seconds(seconds: float) -> str:
+    """Return ``90 s``, ``2 h``."""
+    return f"{seconds / 3600:g} h" if seconds >= 7200 and seconds % 3600 == 0 else f"{seconds:g} s"

@@ -1,0 +1,44 @@
+"""What the rules ask of the project that a plan speaks of. Who answers looks at files; the rules do not."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Protocol
+
+
+class Kind(StrEnum):
+    """What lies at a path."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    MISSING = "missing"
+    OUTSIDE = "outside"
+    """A symbolic link leads out of the root; or it is a pipe, a socket, a device."""
+
+
+class Project(Protocol):
+    """The files of one root. Paths are relative to it, with ``/``."""
+
+    def kind(self, path: str) -> Kind: ...
+
+    def text(self, path: str) -> str | None:
+        """Return the text of a file, or ``None`` where it is none, or too large to be read."""
+        ...
+
+    def files(self, folder: str) -> tuple[tuple[str, ...], bool]:
+        """Return the Python files of a folder and below, and whether these are all."""
+        ...
+
+    def glob_holds(self, pattern: str) -> bool: ...
+
+    def near(self, path: str) -> str | None:
+        """Return an existing path that looks like a missing one."""
+        ...
+
+    def parent_holding(self, path: str) -> str | None:
+        """Return the folder above the root, as ``..``, below which a path exists that the root lacks."""
+        ...
+
+    def is_installed(self, module: str) -> bool:
+        """Return whether a top-level module can be imported from outside of the root."""
+        ...

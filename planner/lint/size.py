@@ -1,0 +1,162 @@
+"""Todos small enough to be done and repaired, and plans flat only as long as they are small."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from planner.lint.facts import Finding, command_spec, listed, shown_seconds
+from planner.rules.dependencies import dependency_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from planner.lint.facts import Facts
+    from planner.model.plan import Todo
+    from planner.rules.criteria import Criterion
+
+MOST_CRITERIA = 8
+MOST_DOMAINS = 2
+"""Top folders of the product that one todo may make files in."""
+MOST_SECONDS = 3600.0
+"""How long the criteria of one todo may take together, as far as the plan says their limits."""
+MANY_TODOS = 15
+"""More todos than this on one level are hard to follow."""
+FEW_TODOS = 6
+"""Plans with fewer todos stay flat, whatever they are about."""
+PHASE_TODOS = 9
+"""A phase has no more todos than this."""
+
+_SIDE_FOLDERS = (
+    "tests test fixtures fixture contracts contract docs doc data out output build src lib diagnostics "
+    "schemas reports artifacts"
+)
+_KINDS = (
+    "test tests impl implementation integration design docs doc review setup spec contract api ui cli "
+    "build deploy check refactor fix"
+)
+_PHASE = re.compile(r"\s*(phase|stage|milestone|part|sprint)\s+(\d{1,3}|[ivx]{1,5})\b", re.IGNORECASE)
+_NUMBERED = re.compile(r"[a-z]{0,6}\d+", re.IGNORECASE)
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Yield what is too large."""
+    for index, todo in facts.primaries:
+        criteria = facts.criteria.get(todo.id, ())
+        reasons = list(_reasons(todo, criteria))
+        if reasons:
+            half = listed([each.id for each in criteria[: len(criteria) // 2]], 10)
+            message = f"'{todo.id}' {' and '.join(reasons)}"
+            fix = (
+                f"split it by what its criteria are about: a todo with {half} first, then '{todo.id}' with "
+                "the rest, depending on it"
+            )
+            yield Finding("todo-too-large", ("items", index), todo.id, message, fix)
+    reason, phases = divide([todo for _, todo in facts.primaries if not todo.has_sub_plan])
+    if reason:
+        shown = [f"{title} ({listed(ids, 10)})" for title, ids in phases]
+        many = f"; and {len(shown) - 8} more" if len(shown) > 8 else ""
+        fix = f"make {len(phases)} parent todos with a sub_plan each: {'; '.join(shown[:8])}{many}"
+        yield Finding("hierarchy-suggested", ("items",), None, reason, fix)
+
+
+def _reasons(todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[str]:
+    if len(criteria) > MOST_CRITERIA:
+        yield f"has {len(criteria)} criteria, more than {MOST_CRITERIA}"
+    made = (_domain_of(each.path) for each in todo.acceptance_criteria.expected_artifacts)
+    domains = dict.fromkeys(each for each in made if each is not None)
+    if len(domains) > MOST_DOMAINS:
+        yield f"makes files in {len(domains)} parts of the product: {listed(list(domains))}"
+    specs = [spec for each in criteria if (spec := command_spec(each)) is not None]
+    limits = [spec.timeout_seconds for spec in specs if "timeout_seconds" in spec.model_fields_set]
+    if len(limits) > 1 and max(limits) <= MOST_SECONDS < sum(limits):
+        yield f"has checks that may take {shown_seconds(sum(limits))} together"
+
+
+def divide(todos: list[Todo]) -> tuple[str, list[tuple[str, list[str]]]]:
+    """Return why a flat plan should be divided, empty where it need not be, and into which phases.
+
+    It is divided when it has more than :data:`MANY_TODOS` todos, when its titles name phases, or when its
+    ids or files show several domains that have little to do with each other.
+    """
+    if len(todos) < FEW_TODOS:
+        return "", []
+    many = (
+        f"{len(todos)} todos stand on one level, more than {MANY_TODOS}" if len(todos) > MANY_TODOS else ""
+    )
+    for groups, reason in (
+        (_by_title(todos), "the titles name {} phases"),
+        (_by_domain(todos, _prefix), "the ids fall into {} groups of the same beginning"),
+        (_by_domain(todos, _domain), "the todos span {} domains"),
+    ):
+        if groups:
+            why = f"{reason.format(len(groups))}: {listed(list(groups), 8)}"
+            return f"{many}; {why}" if many else why, list(_phases(groups))
+    depth: dict[str, int] = {}
+    for todo in dependency_order(todos):
+        depth[todo.id] = 1 + max((depth[each] for each in todo.dependencies if each in depth), default=-1)
+    return many, list(_phases({"Phase": sorted(todos, key=lambda todo: depth[todo.id])})) if many else []
+
+
+def _by_title(todos: list[Todo]) -> dict[str, list[Todo]]:
+    """By ``Phase 2: Buffer Management``, where two phases are named at least and most todos name one."""
+    groups: dict[str, list[Todo]] = {}
+    last = "Preparation"
+    for todo in todos:
+        # What stands between two todos of a phase belongs to it.
+        found = _PHASE.match(todo.title)
+        last = f"{found[1].capitalize()} {found[2].upper()}" if found else last
+        groups.setdefault(last, []).append(todo)
+    named = sum(_PHASE.match(todo.title) is not None for todo in todos)
+    return groups if len(groups.keys() - {"Preparation"}) > 1 and named * 2 >= len(todos) else {}
+
+
+def _by_domain(todos: list[Todo], name_of: Callable[[Todo], str | None]) -> dict[str, list[Todo]]:
+    """By what most todos share with others, where dependencies mostly stay within a group."""
+    names = {todo.id: name_of(todo) for todo in todos}
+    shared = {name for name, count in Counter(names.values()).items() if name and count > 1}
+    covered = sum(names[todo.id] in shared for todo in todos)
+    edges = [(names[todo.id], names[each]) for todo in todos for each in todo.dependencies if each in names]
+    within = sum(one == other for one, other in edges)
+    if len(shared) < 3 or covered * 4 < len(todos) * 3 or within * 2 < len(edges):
+        return {}
+    groups: dict[str, list[Todo]] = {}
+    for todo in todos:
+        name = names[todo.id]
+        groups.setdefault(name if name in shared and name else "Rest", []).append(todo)
+    return groups
+
+
+def _prefix(todo: Todo) -> str | None:
+    """Return the first word of an id: ``buffer`` of ``buffer-impl`` and of ``t3_buffer_tests``."""
+    parts = [part for part in re.split(r"[-_.]+", todo.id) if part]
+    while len(parts) > 1 and _NUMBERED.fullmatch(parts[0]):
+        parts = parts[1:]
+    return None if len(parts) < 2 or parts[0].lower() in _KINDS.split() else parts[0].lower()
+
+
+def _domain(todo: Todo) -> str | None:
+    """Return the top folder that most of a todo's files lie in."""
+    paths = [artifact.path for artifact in todo.acceptance_criteria.expected_artifacts]
+    paths += [pattern.removeprefix("!") for pattern in todo.allowed_files or ()]
+    counted = Counter(name for path in paths if (name := _domain_of(path)) is not None)
+    return counted.most_common(1)[0][0] if counted else None
+
+
+def _domain_of(path: str) -> str | None:
+    """Return the top folder of a path, if it stands for a part of the product."""
+    folders = (part for part in path.split("/")[:-1] if part not in ("", ".", ".."))
+    return next(
+        (each for each in folders if each not in _SIDE_FOLDERS.split() and not set("*?[") & set(each)), None
+    )
+
+
+def _phases(groups: dict[str, list[Todo]]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the groups, the large ones in parts of equal size."""
+    for name, group in groups.items():
+        count = -(-len(group) // PHASE_TODOS)
+        size = -(-len(group) // count)
+        for at in range(count):
+            title = name if count == 1 else f"{name} {at + 1}"
+            yield title, [todo.id for todo in group[at * size : (at + 1) * size]]

@@ -1,0 +1,477 @@
+"""Rules about what a plan says of its todos: policy, order, limits, files, and what qualification found."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from posixpath import normpath
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from planner.catalog.templates import TEMPLATES
+from planner.lint.facts import (
+    Finding,
+    command_spec,
+    criterion_loc,
+    is_branch,
+    listed,
+    made_by,
+    shown_seconds,
+)
+from planner.lint.project import Kind
+from planner.model.contract import Contract
+from planner.model.plan import ArtifactSpec, RiskLevel, TodoStatus
+from planner.model.taxonomy import Role
+from planner.model.verdicts import CheckKind
+from planner.rules.criteria import STAY_GREEN
+from planner.text.glob_patterns import EVERYTHING, allowed, is_glob, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from planner.catalog.templates import Template, TemplateStep
+    from planner.lint.facts import Facts, Loc
+    from planner.model.plan import Policy, Todo
+    from planner.rules.criteria import Criterion
+
+LONGEST_SECONDS = 3600.0
+SHORTEST_SECONDS = 1.0
+MOST_RETRIES = 10
+TEMPLATE_KEY = "x-template"
+
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Yield what is wrong with the todos and with the policy."""
+    yield from _policy(facts)
+    yield from _template(facts)
+    yield from _root(facts)
+    yield from _routing(facts)
+    yield from _qualified(facts)
+    for index, todo in facts.todos:
+        criteria = facts.criteria.get(todo.id, ())
+        if todo.parent_id is not None:
+            yield from _branch(facts, index, todo, todo.parent_id)
+        yield from _limits(facts, index, todo, criteria)
+        if not is_branch(todo):
+            yield from _references(facts, index, todo, criteria)
+            yield from _risk(index, todo)
+        yield from _reach(facts, index, todo, criteria)
+
+
+# -- the plan as a whole -------------------------------------------------------------------------------
+
+_COUNTED = ("consecutive_failures", "identical_failures", "flaky_streak", "file_growth")
+_DOUBTS: tuple[tuple[str, Loc, Callable[[Policy], bool], str], ...] = (
+    (
+        "safety-off",
+        ("halt", "security"),
+        lambda policy: policy.halt.security == "ask",
+        "halt.security: ask lets a person wave through a violation of the sandbox, of hygiene or of the "
+        "allowed files",
+    ),
+    (
+        "safety-off",
+        ("halt",),
+        lambda policy: all(getattr(policy.halt, name) is None for name in _COUNTED),
+        f"all halt conditions that count are null ({', '.join(_COUNTED)}): vain repairs go on and on",
+    ),
+    (
+        "policy-contradiction",
+        ("require_planner_approval",),
+        lambda policy: policy.require_planner_approval is True and policy.auto_approve_branches,
+        "require_planner_approval always asks, auto_approve_branches answers where nobody can be asked",
+    ),
+    (
+        "policy-contradiction",
+        ("require_planner_approval",),
+        lambda policy: (
+            policy.require_planner_approval is True
+            and policy.auto_fix_mode
+            and "auto_fix_mode" in policy.model_fields_set
+        ),
+        "require_planner_approval always asks, auto_fix_mode acts without asking",
+    ),
+    (
+        "policy-contradiction",
+        ("require_planner_approval",),
+        lambda policy: (
+            policy.require_planner_approval is False
+            and not policy.auto_fix_mode
+            and "auto_fix_mode" in policy.model_fields_set
+            and not policy.auto_approve_branches
+        ),
+        "require_planner_approval: false says not to ask, auto_fix_mode: false to ask before each branch",
+    ),
+    *(
+        (
+            "policy-contradiction",
+            (key,),
+            lambda policy, key=key: policy.auto_fix_mode and getattr(policy, key) == 0,
+            f"auto_fix_mode makes branches, {key}: 0 lets none of them be worked on",
+        )
+        for key in ("max_branch_depth", "max_debug_attempts", "max_concurrent_branches")
+    ),
+)
+
+
+def _policy(facts: Facts) -> Iterator[Finding]:
+    policy = facts.plan.metadata
+    for rule, loc, holds, message in _DOUBTS:
+        if holds(policy):
+            yield Finding(rule, ("metadata", *loc), None, message)
+    wall, most = policy.budget.wall_seconds, policy.max_todo_seconds
+    if wall is not None and most is not None and most > wall:
+        at = ("metadata", "max_todo_seconds")
+        message = (
+            f"one todo may take {shown_seconds(most)}, the whole plan only {shown_seconds(wall)} "
+            "(budget.wall_seconds)"
+        )
+        yield Finding("policy-contradiction", at, None, message)
+    for index, entry in enumerate(policy.flaky_retry.quarantine):
+        # Dates that are written as YYYY-MM-DD are in order as texts.
+        if facts.today is not None and entry.expires < facts.today:
+            at = ("metadata", "flaky_retry", "quarantine", index, "expires")
+            message = f"the quarantine of {entry.nodeid} ended on {entry.expires} ({entry.ticket})"
+            yield Finding("quarantine-expired", at, None, message)
+
+
+def _template(facts: Facts) -> Iterator[Finding]:
+    for loc, extensions in (((), facts.plan.extensions), (("metadata",), facts.plan.metadata.extensions)):
+        if TEMPLATE_KEY not in extensions:
+            continue
+        loc, name = (*loc, TEMPLATE_KEY), str(extensions[TEMPLATE_KEY])[:100]
+        template = TEMPLATES.get(name)
+        if template is not None:
+            yield from _steps(facts, template, loc)
+            return
+        near = get_close_matches(name, TEMPLATES, n=1)
+        fix = (f"did you mean {near[0]}? " if near else "") + f"known templates: {', '.join(TEMPLATES)}"
+        yield Finding("template-mismatch", loc, None, f"there is no template '{name}'", fix)
+
+
+def _steps(facts: Facts, template: Template, loc: Loc) -> Iterator[Finding]:
+    steps: dict[str, list[tuple[int, Todo]]] = {step.name: [] for step in template.steps}
+    for index, todo in facts.primaries:
+        step = step_of(todo, template)
+        if step is not None:
+            steps[step.name].append((index, todo))
+    before: list[tuple[int, Todo]] = []
+    for step in template.steps:
+        found = steps[step.name]
+        if not found:
+            place = f" after '{before[-1][1].id}', which it depends on" if before else " as the first todo"
+            message = f"the template {template.name} has the step '{step.name}', the plan has no such todo"
+            fix = f"add a todo '{step.title}' ({step.roles[0].value}, proved by '{step.criterion}'){place}"
+            yield Finding("template-mismatch", loc, None, message, fix)
+            continue
+        for index, todo in found if before else ():
+            wrong = index < before[0][0] or not any(facts.waits_for(todo.id, each.id) for _, each in before)
+            if wrong:
+                last = before[-1][1].id
+                message = (
+                    f"'{todo.id}' ({step.name}) does not stand behind '{last}', or does not depend on it"
+                )
+                fix = f"put '{todo.id}' behind '{last}', and that among its dependencies"
+                yield Finding("template-mismatch", ("items", index), todo.id, message, fix)
+        before = found
+
+
+def step_of(todo: Todo, template: Template) -> TemplateStep | None:
+    """Return which step a todo is, by the words of its title, then of its id; ``None`` for several."""
+    for text in (todo.title, todo.id.replace("_", " ")):
+        words = _WORD.findall(text.lower())
+        hits = [
+            sum(any(word.startswith(start) for start in step.words) for word in words)
+            for step in template.steps
+        ]
+        if max(hits) and hits.count(max(hits)) == 1:
+            return template.steps[hits.index(max(hits))]
+    return None
+
+
+def _root(facts: Facts) -> Iterator[Finding]:
+    path = facts.file_above
+    above = facts.project.parent_holding(path) if path is not None else None
+    if above is not None:
+        message = f"{path} does not exist below the root '{facts.plan.root}', but in {above} of it"
+        fix = f"write root: {normpath(f'{facts.plan.root}/{above}')}"
+        yield Finding("root-doubtful", ("root",), None, message, fix)
+
+
+def _routing(facts: Facts) -> Iterator[Finding]:
+    """The default roles are a routing as well: only a plan that routes here and not there is in doubt."""
+    tested = [
+        (index, todo)
+        for index, todo in facts.primaries
+        if not todo.has_sub_plan
+        and any(
+            each.kind in (CheckKind.TEST, CheckKind.COMMAND) for each in facts.criteria.get(todo.id, ())
+        )
+    ]
+    without = [(index, todo) for index, todo in tested if not todo.failure_routing]
+    if without and len(without) * 2 <= len(tested):
+        shown = listed([f"'{todo.id}'" for _, todo in without])
+        message = (
+            f"{len(tested) - len(without)} of {len(tested)} todos have failure_routing; without: {shown}"
+        )
+        yield Finding("routing-missing", ("items", without[0][0]), None, message)
+
+
+def _qualified(facts: Facts) -> Iterator[Finding]:
+    document = facts.qualification
+    if document is None:
+        return
+    known = {(each.todo_id, each.check_id, each.cmd) for each in document.checks}
+    bad = {(each.todo_id, each.check_id, each.cmd): each for each in document.bad_checks}
+    for index, todo in facts.todos:
+        name = facts.qualified_prefix + todo.id
+        for criterion in facts.criteria.get(todo.id, ()):
+            spec = command_spec(criterion)
+            key = (name, criterion.id, None if spec is None else spec.cmd)
+            loc = criterion_loc(index, criterion.id)
+            what = f"{criterion.id} of '{todo.id}'"
+            if key in bad:
+                found = bad[key]
+                message = f"{what} is {found.quality}: {found.because}"
+                yield Finding(f"check-{found.quality}", loc, todo.id, message, found.remedy or "")
+            elif (
+                key not in known
+                and name not in document.skipped
+                and todo.status is not TodoStatus.CLAIMED
+                and criterion.kind is not CheckKind.MANUAL
+                and criterion.id != STAY_GREEN
+            ):
+                message = f"the qualification does not know {what} as it is now"
+                yield Finding("check-unqualified", loc, todo.id, message)
+
+
+# -- one todo ------------------------------------------------------------------------------------------
+
+
+def _branch(facts: Facts, index: int, todo: Todo, parent_id: str) -> Iterator[Finding]:
+    parent = facts.by_id.get(parent_id)
+    chain = [todo.id]
+    at: Todo | None = todo
+    while at is not None and at.via is not None and at.via not in chain:
+        chain.append(at.via)
+        at = facts.by_id.get(at.via)
+    circle = at is not None and at.via is not None
+    via = facts.by_id.get(todo.via) if todo.via is not None else None
+    most = facts.plan.metadata.max_branch_depth
+    depth = max(todo.branch_depth or 0, 0 if circle else len(chain))
+    primary = parent is None or parent.parent_id is None or parent_id == todo.id
+    waits = facts.waits_for(todo.id, parent_id)
+    strange = todo.via is not None and (via is None or via.parent_id != parent_id)
+    shown = " -> ".join([*chain, (at and at.via) or ""])
+    problems = (
+        (parent is None, "parent_id", f"there is no todo '{parent_id}' that '{todo.id}' could repair"),
+        (parent_id == todo.id, "parent_id", f"'{todo.id}' is its own parent"),
+        (
+            not primary,
+            "parent_id",
+            f"'{parent_id}' is itself a branch: name its primary todo, and it as via",
+        ),
+        (waits, "dependencies", f"'{todo.id}' repairs '{parent_id}' and yet waits for it"),
+        (strange, "via", f"'{todo.via}' is no branch of '{parent_id}'"),
+        (circle, "via", f"the branches form a circle: {shown}"),
+        (depth > most, "branch_depth", f"'{todo.id}' lies {depth} deep, max_branch_depth is {most}"),
+    )
+    for holds, key, message in problems:
+        if holds:
+            yield Finding("branch-invalid", ("items", index, key), todo.id, message)
+
+
+def _limits(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[Finding]:
+    total = 0.0
+    for criterion in criteria:
+        spec = command_spec(criterion)
+        if spec is None or criterion.command is None:
+            continue
+        seconds = spec.timeout_seconds
+        total += seconds
+        problem = None
+        if seconds > LONGEST_SECONDS:
+            problem = f"may take {shown_seconds(seconds)}"
+        elif seconds < SHORTEST_SECONDS and criterion.command.pytest is not None:
+            problem = f"has {shown_seconds(seconds)}, less than pytest needs to start"
+        elif todo.timeout_seconds is not None and seconds > todo.timeout_seconds:
+            whole = shown_seconds(todo.timeout_seconds)
+            problem = f"may take {shown_seconds(seconds)}, a whole turn of work on '{todo.id}' only {whole}"
+        if problem is not None and "timeout_seconds" in spec.model_fields_set:
+            loc = (*criterion_loc(index, criterion.id)[:-1], "timeout_seconds")
+            message = f"{criterion.id} of '{todo.id}' {problem}"
+            yield Finding("timeout-unreasonable", loc, todo.id, message)
+    most = facts.plan.metadata.max_todo_seconds
+    for key, what, seconds in (
+        ("timeout_seconds", "one turn of work on", todo.timeout_seconds or 0.0),
+        ("acceptance_criteria", "the criteria of", total),
+    ):
+        if most is not None and seconds > most:
+            message = (
+                f"{what} '{todo.id}' may take {shown_seconds(seconds)}, the plan allows a todo "
+                f"{shown_seconds(most)} (max_todo_seconds)"
+            )
+            yield Finding("todo-seconds-exceeded", ("items", index, key), todo.id, message)
+    named = "max_retries" in todo.model_fields_set and not is_branch(todo) and not todo.has_sub_plan
+    if named and not 0 < todo.max_retries <= MOST_RETRIES:
+        message = (
+            f"'{todo.id}' may be retried {todo.max_retries} times before a branch is made"
+            if todo.max_retries
+            else f"'{todo.id}' has no retries, so its first failure makes a branch"
+        )
+        yield Finding("retries-unreasonable", ("items", index, "max_retries"), todo.id, message)
+
+
+# -- files ---------------------------------------------------------------------------------------------
+
+
+def _references(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[Finding]:
+    """Contracts, fixtures and schemas exist, can be read, or are made in time."""
+    named: dict[tuple[str, str], Loc] = {}
+    if todo.contract_path is not None:
+        named["contract", plain(todo.contract_path)] = ("items", index, "contract_path")
+    for criterion in criteria:
+        loc = criterion_loc(index, criterion.id)[:-1]
+        spec = command_spec(criterion)
+        if spec is not None and spec.fixture is not None:
+            named.setdefault(("fixture", plain(spec.fixture)), (*loc, "fixture"))
+        if isinstance(criterion.spec, ArtifactSpec) and criterion.spec.json_schema is not None:
+            named.setdefault(("schema", plain(criterion.spec.json_schema)), (*loc, "json_schema"))
+    for (noun, path), loc in named.items():
+        if facts.project.kind(path) is Kind.FILE:
+            problem = _contract_problem(facts.project.text(path)) if noun == "contract" else None
+            if problem is not None:
+                yield Finding(
+                    "contract-invalid", loc, todo.id, f"the contract {path} cannot be used: {problem}"
+                )
+        elif not facts.lies_above(path):
+            yield from _missing_reference(facts, todo, noun, path, loc)
+
+
+def _missing_reference(facts: Facts, todo: Todo, noun: str, path: str, loc: Loc) -> Iterator[Finding]:
+    makers = facts.makers_of(path)
+    # The steps of a repair come first: the todo under repair waits for its branch, the branch for the step.
+    if any(facts.comes_first(todo, each) or is_branch(facts.by_id[each]) for each in makers):
+        return
+    if makers:
+        message = f"the {noun} {path} does not exist; '{makers[0]}' makes it, and '{todo.id}' does not wait"
+        fix = f"add '{makers[0]}' to the dependencies of '{todo.id}'"
+        yield Finding("dependency-missing", loc, todo.id, message, fix)
+        return
+    near = facts.project.near(path)
+    fix = f"add the file, or list {path} among the expected_artifacts of '{todo.id}' or of a todo before it"
+    if noun == "contract":
+        others = (facts.by_id.get(each) for each in todo.dependencies)
+        architect = next(
+            (each for each in others if each is not None and each.agent_role is Role.ARCHITECT), None
+        )
+        who = (
+            f"of the architect's '{architect.id}'"
+            if architect
+            else f"of an architect's todo before '{todo.id}'"
+        )
+        fix = f"list {path} among the expected_artifacts {who}"
+    message = f"the {noun} {path} does not exist, and no todo says that it makes it"
+    fix = f"did you mean {near}? else {fix}" if near else fix
+    yield Finding(f"{noun}-missing", loc, todo.id, message, fix)
+
+
+def _contract_problem(text: str | None) -> str | None:
+    if text is None:
+        return "it cannot be read as text, or is too large"
+    try:
+        contract = Contract.model_validate_json(text)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=False, include_context=False)[:3]
+        said = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}".removeprefix(": ") for each in details)
+        return "; ".join(said)[:400]
+    return "it promises nothing" if contract.is_empty else None
+
+
+def _reach(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[Finding]:
+    protected = facts.plan.metadata.protected_files
+    patterns = todo.allowed_files
+    if not protected and patterns is None:
+        return
+    for loc, noun, path in _owed(facts, index, todo):
+        others = [each for each in facts.makers_of(path) if each != todo.id]
+        if noun != "target_file" and any(facts.waits_for(todo.id, each) for each in others):
+            continue
+        exists = (
+            facts.project.glob_holds(path)
+            if is_glob(path)
+            else facts.project.kind(path) is not Kind.MISSING
+        )
+        guard = next((each for each in protected if allowed(path, (each,))), None)
+        if guard is not None and (noun == "target_file" or not exists):
+            message = f"the {noun} {path} is protected by '{guard}'"
+            fix = f"take {path} out of protected_files until it is made, or out of '{todo.id}'"
+            yield Finding("outside-allowed-files", loc, todo.id, message, fix)
+        # A glob is granted by a pattern that matches its text: a star matches a star.
+        if patterns is not None and not allowed(path, patterns):
+            message = (
+                f"the {noun} {path} is none of the allowed_files of '{todo.id}': "
+                f"{listed(patterns) or 'it may touch nothing'}"
+            )
+            fix = f"add \"{path}\" to the allowed_files of '{todo.id}', or leave {path} to another todo"
+            yield Finding("outside-allowed-files", loc, todo.id, message, fix)
+    if patterns is not None and todo.agent_role is not Role.TESTER and not todo.has_sub_plan:
+        yield from _judges(facts, index, todo, patterns, criteria)
+
+
+def _owed(facts: Facts, index: int, todo: Todo) -> Iterator[tuple[Loc, str, str]]:
+    """Yield the files that the work has to make or change: place, what it is, path."""
+    for position, artifact in enumerate(todo.acceptance_criteria.expected_artifacts):
+        path = plain(artifact.path)
+        # The failure report that a branch names is written by the verifier, not by the work.
+        if not (is_branch(todo) and path.startswith("diagnostics/")):
+            loc = ("items", index, "acceptance_criteria", "expected_artifacts", position, "path")
+            yield loc, "expected artifact", path
+    task = todo.controller_task_spec
+    if task is not None and task.target_file is not None:
+        loc = ("items", index, "controller_task_spec", "target_file")
+        yield loc, "target_file", plain(task.target_file)
+    if todo.contract_path is not None and todo.agent_role is Role.ARCHITECT:
+        path = plain(todo.contract_path)
+        if facts.project.kind(path) is Kind.MISSING and facts.makers_of(path) == [todo.id]:
+            yield ("items", index, "contract_path"), "contract", path
+
+
+def _judges(
+    facts: Facts, index: int, todo: Todo, patterns: tuple[str, ...], criteria: tuple[Criterion, ...]
+) -> Iterator[Finding]:
+    """What judges a todo must not be its to change; who writes tests is judged by others."""
+    judges: dict[str, None] = {}
+    for criterion in criteria:
+        spec = command_spec(criterion)
+        if spec is not None and spec.fixture is not None:
+            judges[plain(spec.fixture)] = None
+        if criterion.command is not None and criterion.command.pytest is not None:
+            selected = facts.selector.of(criterion.command.pytest)
+            judges.update(dict.fromkeys((*selected.files[:1_000], *selected.missing_files)))
+    own = set(made_by(todo))
+    granted = [path for path in judges if path not in own and allowed(path, patterns)]
+    if granted:
+        position = next(at for at, each in enumerate(patterns) if allowed(granted[0], (each,)))
+        pattern = patterns[position]
+        top = granted[0].partition("/")[0]
+        narrow = pattern.startswith(f"{top}/") or pattern in (top, granted[0])
+        fix = f'remove "{pattern}"' if narrow else f'add "!{top}{"/**" if "/" in granted[0] else ""}"'
+        at = ("items", index, "allowed_files", position)
+        message = f"'{pattern}' lets '{todo.id}' change what judges it: {listed(granted, 3)}"
+        fix = f"{fix}, or list the file among its expected_artifacts if writing it is the work"
+        yield Finding("judge-in-reach", at, todo.id, message, fix)
+
+
+def _risk(index: int, todo: Todo) -> Iterator[Finding]:
+    patterns = todo.allowed_files
+    wide = patterns is None or any(each in EVERYTHING for each in patterns)
+    if todo.risk_level is RiskLevel.HIGH and wide:
+        needed = ", ".join(f'"{path}"' for path in list(made_by(todo))[:5]) or '"src/part/**"'
+        at = ("items", index, "risk_level" if patterns is None else "allowed_files")
+        message = f"'{todo.id}' has risk_level HIGH and may touch any file"
+        fix = f"write allowed_files: [{needed}]"
+        yield Finding("risk-wide", at, todo.id, message, fix)

@@ -1,0 +1,52 @@
+"""Small projects on disk with a plan, and what the lint finds in them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from planner.model.findings import PlanFinding
+from planner.planfile.validation import validate_plan
+
+GOOD_TEST = "from product import answer\n\n\ndef test_answer():\n    assert answer() == 42\n"
+"""A test file without fault."""
+
+
+def todo(todo_id: str = "a", *cmds: str, **keys: Any) -> dict[str, Any]:
+    """A todo without fault, unless its keys have some."""
+    made: dict[str, Any] = {"id": todo_id, "title": todo_id}
+    criteria = dict(keys.pop("criteria", {}))
+    if cmds:
+        criteria["tests"] = [{"cmd": cmd, **keys.pop("spec", {})} for cmd in cmds]
+    if criteria:
+        made["acceptance_criteria"] = criteria
+    return {**made, **keys}
+
+
+def findings(
+    folder: Path,
+    *todos: dict[str, Any],
+    files: dict[str, str | bytes] | None = None,
+    today: str | None = None,
+    **plan: Any,
+) -> tuple[PlanFinding, ...]:
+    """What is found in a plan of these todos, in a project of these files."""
+    for name, text in (files or {}).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    path = folder / "plan.json"
+    path.write_text(json.dumps({"todo_list_id": "p", **plan, "items": list(todos)}))
+    return validate_plan(path, boundary=folder, shown="plan.json", today=today)
+
+
+def rules(*args: Any, **keys: Any) -> list[str]:
+    """The ids of the rules that complain."""
+    return [finding.rule for finding in findings(*args, **keys)]
+
+
+def only(rule: str, *args: Any, **keys: Any) -> PlanFinding:
+    """The one finding of a rule."""
+    (found,) = [finding for finding in findings(*args, **keys) if finding.rule == rule]
+    return found

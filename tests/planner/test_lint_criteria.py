@@ -1,0 +1,444 @@
+"""The lint on what judges a todo: tests exist, can fail, and give the same answer twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lint_samples import GOOD_TEST, findings, only, rules, todo
+
+from planner.lint.criteria import satisfiable
+from planner.model.plan import MetricSpec, Operator
+
+FILES = {"tests/test_a.py": GOOD_TEST, "product.py": "def answer():\n    return 42\n"}
+
+
+def judge(
+    folder: Path, *todos: dict[str, Any], files: dict[str, Any] | None = None, **plan: Any
+) -> list[str]:
+    return rules(folder, *todos, files={**FILES, **(files or {})}, **plan)
+
+
+def of_source(folder: Path, source: str, **keys: Any) -> list[str]:
+    return judge(folder, todo("a", "pytest t.py", **keys), files={"t.py": source})
+
+
+# -- there are tests -----------------------------------------------------------------------------------
+
+
+def test_a_todo_with_a_good_test_has_no_findings(tmp_path: Path) -> None:
+    assert judge(tmp_path, todo("a", "pytest tests/test_a.py::test_answer -q")) == []
+
+
+@pytest.mark.parametrize(
+    "criteria",
+    [{"expected_artifacts": ["product.py"]}, {"manual": [{"question": "Does it look right?"}]}],
+)
+def test_a_todo_that_only_files_or_people_judge_is_found(tmp_path: Path, criteria: Any) -> None:
+    found = only("no-test", tmp_path, todo("a", criteria=criteria), files=FILES)
+    assert (found.severity, found.place) == ("warning", "items[0].acceptance_criteria")
+    assert judge(tmp_path, todo("a", criteria=criteria, requires_testing=False)) == []
+
+
+def test_an_assumed_test_is_told_with_the_places_that_were_looked_at(tmp_path: Path) -> None:
+    found = only("test-assumed", tmp_path, todo("buffer-impl"))
+    assert "tests/test_buffer_impl.py, the target test-buffer-impl of a Makefile" in found.message
+    assert found.fix.startswith("write tests/test_buffer_impl.py")
+    assert judge(tmp_path, todo("a")) == [], "a convention has found it"
+
+
+def test_a_test_file_with_the_name_of_another_is_a_slip(tmp_path: Path) -> None:
+    found = only("test-missing", tmp_path, todo("a", "pytest tests/test_aa.py"), files=FILES)
+    assert found.fix.startswith("did you mean tests/test_a.py?")
+    assert found.place == "items[0].acceptance_criteria.tests[0].cmd"
+
+
+def test_tests_that_are_still_to_be_written_are_told_once(tmp_path: Path) -> None:
+    found = findings(
+        tmp_path, todo("a", "pytest tests/test_new.py"), todo("b", "pytest tests/other_test.py")
+    )
+    assert [(each.rule, each.severity) for each in found] == [("tests-unwritten", "advice")]
+    assert "tests/test_new.py ('a'), tests/other_test.py ('b')" in found[0].message
+    assert "fixture: fixtures/new_cases.json" in found[0].fix
+
+
+@pytest.mark.parametrize("keys", [{"allowed_files": ["src/**"]}, {"status": "claimed"}])
+def test_tests_that_a_todo_may_not_write_or_should_have_written_are_missing(
+    tmp_path: Path, keys: dict[str, Any]
+) -> None:
+    assert judge(tmp_path, todo("a", "pytest tests/else.py", **keys)) == ["test-missing"]
+
+
+def test_a_test_file_may_be_an_artifact_here_or_before(tmp_path: Path) -> None:
+    writes = {"expected_artifacts": ["tests/test_new.py"]}
+    assert judge(tmp_path, todo("a", "pytest tests/test_new.py", criteria=writes)) == []
+    first = todo("t", "pytest tests/test_a.py", criteria={"expected_artifacts": ["tests/test_n*.py"]})
+    middle = todo("m", "pytest tests/test_a.py::test_answer", dependencies=["t"])
+    last = todo("a", "pytest tests/test_new.py", dependencies=["m"])
+    assert judge(tmp_path, first, middle, last) == []
+    found = only("dependency-missing", tmp_path, first, {**last, "dependencies": []}, files=FILES)
+    assert found.fix == "add 't' to the dependencies of 'a'"
+
+
+def test_a_test_that_is_not_in_its_file_is_found_with_the_one_that_was_meant(tmp_path: Path) -> None:
+    found = only("test-missing", tmp_path, todo("a", "pytest tests/test_a.py::test_answr"), files=FILES)
+    assert "tests/test_a.py::test_answer" in found.fix
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from shared import *\n",
+        "from shared import TestBase\n",
+        "class TestA(Base):\n    pass\n",
+        "def pytest_generate_tests(metafunc):\n    pass\n",
+        "globals()['test_b'] = print\n",
+        "TestMachine = Machine.TestCase\n",
+        "class TestB:\n    class TestC(Other):\n        pass\n",
+        b"# caf\xe9\n",
+        "x = 1\n" * 200_000,
+    ],
+)
+def test_nothing_is_missed_where_reading_may_not_see_all_tests(tmp_path: Path, source: str | bytes) -> None:
+    files = {"tests/test_a.py": source}
+    assert judge(tmp_path, todo("a", "pytest tests/test_a.py::TestA::test_b"), files=files) == []
+
+
+@pytest.mark.parametrize("name", ["TestA", "TestA::test_b[1-2]", "TestU::test_c", "test_d"])
+def test_classes_methods_and_parameters_are_found(tmp_path: Path, name: str) -> None:
+    source = (
+        "import unittest\nfrom product import answer\n"
+        "class TestA:\n    def test_b(self, x):\n        assert answer(x)\n"
+        "class TestU(unittest.TestCase):\n    def test_c(self):\n        self.assertTrue(answer())\n"
+        "if True:\n    async def test_d():\n        assert answer()\n"
+    )
+    assert (
+        judge(tmp_path, todo("a", f"pytest 'tests/test_b.py::{name}'"), files={"tests/test_b.py": source})
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "pyproject.toml",
+            '[tool.pytest.ini_options]\ntestpaths = ["docs"]\npython_files = "check_*.py"\n',
+        ),
+        ("pytest.toml", '[pytest]\ntestpaths = ["docs"]\npython_files = ["check_*.py"]\n'),
+        ("tox.ini", "[pytest]\ntestpaths = docs\npython_files = check_*.py\n"),
+        ("setup.cfg", "[tool:pytest]\ntestpaths =\n    docs\npython_files = check_*.py\n"),
+    ],
+)
+def test_the_settings_say_what_a_bare_pytest_selects(tmp_path: Path, name: str, text: str) -> None:
+    found = only(
+        "nothing-selected", tmp_path, todo("a", "pytest"), files={name: text, "docs/test_a.py": ""}
+    )
+    assert found.message == "docs holds no tests"
+    assert judge(tmp_path, todo("a", "pytest"), files={"docs/check_a.py": GOOD_TEST}) == []
+
+
+@pytest.mark.parametrize("text", ["[pytest", "[tool.x]\n", "= 3", "[tool]\npytest = 3\n"])
+def test_settings_that_cannot_be_read_are_no_settings(tmp_path: Path, text: str) -> None:
+    assert judge(tmp_path, todo("a", "pytest"), files={"pyproject.toml": text, "tox.ini": text}) == []
+
+
+def test_a_test_file_that_cannot_be_parsed_is_an_error_with_its_line(tmp_path: Path) -> None:
+    files = {"t.py": "\ndef test_a(:\n  pass\n"}
+    found = only("unreadable-test", tmp_path, todo("a", "pytest t.py"), files=files)
+    assert (found.severity, found.message.startswith("t.py:2: it cannot be parsed")) == ("error", True)
+
+
+# -- they can fail -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["--collect-only", "--co", "--version", "-h", "--fixtures"])
+def test_a_pytest_command_that_runs_no_test_is_found(tmp_path: Path, option: str) -> None:
+    found = only("command-hollow", tmp_path, todo("a", f"pytest tests/test_a.py {option}"), files=FILES)
+    assert (found.severity, found.fix) == ("error", f"leave {option} out")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def helper():\n    pass\n",
+        "class TestA:\n    def __init__(self):\n        pass\n    def test_b(self):\n        assert p()\n",
+        "class TestA:\n    __test__ = False\n    def test_b(self):\n        assert product()\n",
+        "import pytest\n@pytest.fixture\ndef test_data():\n    return product()\n",
+    ],
+)
+def test_a_file_without_tests_is_found(tmp_path: Path, source: str) -> None:
+    assert of_source(tmp_path, source) == ["nothing-selected"]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("pass", ["criterion-hollow"]),
+        ("'''Only words.'''", ["criterion-hollow"]),
+        ("print('fine')", ["criterion-hollow"]),
+        ("assert True", ["criterion-hollow"]),
+        ("x = 1\n    assert x == 1", ["criterion-hollow"]),
+        ("product.run()", ["no-assertion"]),
+        ("assert (product.run(), 'always true')", ["no-assertion"]),
+        ("assert False", []),
+        ("assert product.run()", []),
+        ("check(product.run())", []),
+        ("with pytest.raises(ValueError):\n        product.run()", []),
+        ("import product.works", ["no-assertion"]),
+        ("if not product.run():\n        raise ValueError", []),
+    ],
+)
+def test_a_test_must_be_able_to_fail_by_what_the_product_does(
+    tmp_path: Path, body: str, expected: list[str]
+) -> None:
+    assert of_source(tmp_path, f"import product, pytest\n\ndef test_a():\n    {body}\n") == expected
+
+
+def test_one_test_that_proves_something_is_enough(tmp_path: Path) -> None:
+    assert of_source(tmp_path, "def test_a():\n    pass\n" + GOOD_TEST) == []
+    hollow = {"t.py": "def test_a():\n    pass\n" + GOOD_TEST}
+    assert judge(tmp_path, todo("a", "pytest t.py::test_a"), files=hollow) == ["criterion-hollow"]
+
+
+def test_a_fixture_may_prove_what_the_body_does_not(tmp_path: Path) -> None:
+    assert of_source(tmp_path, "def test_a(started_server):\n    pass\n") == []
+
+
+@pytest.mark.parametrize(
+    ("marks", "expected"),
+    [
+        ("@pytest.mark.skip", True),
+        ("@pytest.mark.xfail(reason='later')", True),
+        ("@unittest.expectedFailure", True),
+        ("@pytest.mark.skipif(True, reason='x')", True),
+        ("@pytest.mark.skipif(sys.platform == 'win32', reason='x')", False),
+        ("@pytest.mark.xfail(raises=ValueError)", False),
+        ("@pytest.mark.slow", False),
+    ],
+)
+def test_tests_that_never_count_are_found(tmp_path: Path, marks: str, expected: bool) -> None:
+    source = f"import pytest, sys, unittest\n\n{marks}\ndef test_a():\n    assert product()\n"
+    assert of_source(tmp_path, source) == ["tests-skipped"] * expected
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import pytest\npytestmark = pytest.mark.skip\ndef test_a():\n    assert product()\n",
+        "import pytest\npytest.skip('x', allow_module_level=True)\ndef test_a():\n    assert product()\n",
+        "import pytest\ndef test_a():\n    pytest.skip('x')\n    assert product()\n",
+        "import pytest\n@pytest.mark.skip\nclass TestA:\n    def test_a(self):\n        assert product()\n",
+    ],
+)
+def test_skips_of_modules_classes_and_bodies_are_seen(tmp_path: Path, source: str) -> None:
+    assert of_source(tmp_path, source) == ["tests-skipped"]
+
+
+@pytest.mark.parametrize(
+    ("cmd", "files", "expected"),
+    [
+        ("make check", {"Makefile": "check:\n\tpytest\n"}, []),
+        ("make check", {"Makefile": "check: ; @true\n"}, ["command-hollow"]),
+        ("make check", {"Makefile": ".PHONY: check\ncheck:\n\t@echo ok\n\nX := 1\n"}, ["command-hollow"]),
+        ("make check", {"Makefile": "check: test\ntest:\n\tpytest\n"}, []),
+        ("make check", {"Makefile": "test:\n\tpytest\n"}, ["target-missing"]),
+        ("make check", {"Makefile": "include other.mk\n"}, []),
+        ("npm test", {"package.json": '{"scripts": {"test": "jest"}}'}, []),
+        ("npm test", {"package.json": '{"scripts": {"test": "echo ok"}}'}, ["command-hollow"]),
+        ("npm run lint", {"package.json": '{"scripts": {"test": "jest"}}'}, ["target-missing"]),
+        ("npm test", {"package.json": "["}, []),
+        ("python check.py", {"check.py": "import product\nproduct.run()\n"}, []),
+        ("python chek.py", {"check.py": "import product\n"}, ["target-missing"]),
+    ],
+)
+def test_other_commands_do_something(
+    tmp_path: Path, cmd: str, files: dict[str, Any], expected: list[str]
+) -> None:
+    assert judge(tmp_path, todo("a", cmd), files=files) == expected
+
+
+def test_the_same_check_twice_is_found(tmp_path: Path) -> None:
+    twice = todo("a", "pytest tests/test_a.py", "pytest tests/test_a.py -q")
+    assert only("criterion-repeated", tmp_path, twice, files=FILES).place.startswith("items[0]")
+    assert judge(tmp_path, todo("a", "pytest tests/test_a.py", "pytest tests/test_a.py::test_answer")) == []
+
+
+# -- metrics -------------------------------------------------------------------------------------------
+
+RECORDS = "def test_a(planverify):\n    planverify.metric('speed', product())\n    assert product()\n"
+
+
+def metrics(*comparisons: str) -> dict[str, Any]:
+    rows = [each.split() for each in comparisons]
+    return {"metrics": [{"name": n, "operator": o, "value": float(v)} for n, o, v in rows]}
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "contrary"),
+    [
+        (("speed > 5", "speed < 3"), True),
+        (("speed > 5", "speed < 5"), True),
+        (("speed >= 5", "speed <= 5"), False),
+        (("speed >= 5", "speed <= 5", "speed != 5"), True),
+        (("speed == 1", "speed == 2"), True),
+        (("speed > 3", "speed < 3.1"), False),
+        (("speed > 3", "speed != 4", "speed > 1"), False),
+        (("speed > 5", "speeds < 3"), False),
+    ],
+)
+def test_comparisons_that_no_number_satisfies_are_found(
+    tmp_path: Path, comparisons: tuple[str, ...], contrary: bool
+) -> None:
+    plan = todo("a", "pytest t.py", criteria=metrics(*comparisons))
+    found = judge(tmp_path, plan, files={"t.py": RECORDS + "    # speeds\n"})
+    assert found == ["metric-unsatisfiable"] * contrary
+
+
+def test_the_contrary_pair_is_named_and_other_todos_are_others(tmp_path: Path) -> None:
+    plan = todo("a", "pytest t.py", criteria=metrics("speed != 1", "speed > 5", "speed < 3"))
+    found = only("metric-unsatisfiable", tmp_path, plan, files={"t.py": RECORDS})
+    assert (found.severity, found.message) == ("error", "no number satisfies speed > 5 and speed < 3")
+    assert found.place.startswith("items[0].acceptance_criteria.metrics[2]")
+    both = [todo(n, "pytest t.py", criteria=metrics(f"speed {c}")) for n, c in (("a", "> 5"), ("b", "< 3"))]
+    assert judge(tmp_path, *both) == []
+
+
+_COMPARISONS = st.tuples(st.sampled_from(list(Operator)), st.integers(-3, 3))
+
+
+@given(st.lists(_COMPARISONS, min_size=1, max_size=5), st.integers(-40, 40).map(lambda tenths: tenths / 10))
+def test_comparisons_that_some_number_satisfies_are_never_found(
+    comparisons: list[tuple[Operator, int]], number: float
+) -> None:
+    specs = [MetricSpec(name="n", operator=each, value=value) for each, value in comparisons]
+    holds = all(eval(f"{number} {each} {value}") for each, value in comparisons)
+    assert satisfiable(specs) or not holds
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"t.py": GOOD_TEST}, ["metric-unrecorded"]),
+        ({"t.py": RECORDS}, []),
+        ({"t.py": GOOD_TEST, "conftest.py": "NAME = 'speed'\n"}, []),
+        ({"t.py": "from helper import measure\n" + GOOD_TEST, "helper.py": "NAME = 'speed'\n"}, []),
+        ({"t.py": GOOD_TEST + "def test_b(planverify):\n    planverify.metric(NAME, 1)\n"}, []),
+        ({"t.py": b"# caf\xe9\n"}, []),
+    ],
+)
+def test_a_metric_that_no_source_names_is_recorded_by_nothing(
+    tmp_path: Path, files: dict[str, Any], expected: list[str]
+) -> None:
+    plan = todo("a", "pytest t.py", criteria=metrics("speed > 1"))
+    assert judge(tmp_path, plan, files=files) == expected
+
+
+# -- imports -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "allowed", "expected"),
+    [
+        ("from shop.tax import rate", ["docs/**"], True),
+        ("import shop.tax", ["docs/**"], True),
+        ("from shop.tax import rate", ["shop/**"], False),
+        ("from shop.tax import rate", ["shop/tax.py"], False),
+        ("from shop.tax import rate", None, False),
+        ("from shop.prices import price", ["docs/**"], False),
+        ("from shop import prices", ["docs/**"], False),
+        ("import nowhere_to_be_found", ["docs/**"], True),
+        ("import json.tool, os", ["docs/**"], False),
+        ("import pytest", ["docs/**"], False),
+        ("import pandaz", ["docs/**"], False),
+        ("import helper", ["docs/**"], False),
+        ("try:\n    import shop.tax\nexcept ImportError:\n    pass", ["docs/**"], False),
+    ],
+)
+def test_a_test_that_imports_what_nobody_may_write_is_an_error(
+    tmp_path: Path, line: str, allowed: list[str] | None, expected: bool
+) -> None:
+    files = {
+        "shop/__init__.py": "",
+        "shop/prices.py": "",
+        "tests/helper.py": "",
+        "tests/test_b.py": f"{line}\n{GOOD_TEST}",
+        "pyproject.toml": '[project]\ndependencies = ["pandaz>=1"]\n',
+    }
+    plan = todo("a", "pytest tests/test_b.py", **({"allowed_files": allowed} if allowed else {}))
+    found = findings(tmp_path, plan, files={**FILES, **files})
+    assert [each.rule for each in found] == ["import-unreachable"] * expected
+    assert all(each.severity == "error" and "tests/test_b.py:1" in each.message for each in found)
+
+
+def test_a_todo_before_may_make_what_a_test_imports(tmp_path: Path) -> None:
+    files = {"tests/test_b.py": f"from shop.tax import rate\n{GOOD_TEST}", "shop/__init__.py": ""}
+    first = todo("f", "pytest tests/test_a.py", criteria={"expected_artifacts": ["shop/tax.py"]})
+    last = todo("a", "pytest tests/test_b.py", allowed_files=["docs/**"], dependencies=["f"])
+    assert judge(tmp_path, first, last, files=files) == []
+
+
+# -- the same answer twice -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("random.randint(1, 6)", "unseeded-random"),
+        ("np.random.rand(3)", "unseeded-random"),
+        ("random.Random().random()", "unseeded-random"),
+        ("random.Random(7).random()", None),
+        ("np.random.default_rng(7).random()", None),
+        ("datetime.now()", "wall-clock"),
+        ("time.time()", "wall-clock"),
+        ("urllib.request.urlopen('http://example.com')", "network-access"),
+        ("requests.get('http://localhost:80')", None),
+        ("product.random()", None),
+    ],
+)
+def test_chance_clock_and_network_in_a_test_are_found(
+    tmp_path: Path, call: str, expected: str | None
+) -> None:
+    source = (
+        "import random, requests, time, urllib.request\nimport numpy as np\nimport product\n"
+        f"from datetime import datetime\n\ndef test_a():\n    assert product.run({call})\n"
+    )
+    assert of_source(tmp_path, source) == ([expected] if expected else [])
+    spec = {"fixture": "product.py"}
+    assert of_source(tmp_path, source, spec=spec) == [], "a fixture is named: the data is repeatable"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import random\nrandom.seed(7)\ndef test_a():\n    assert random.random() < 2\n",
+        "import random\ndef test_a(random):\n    assert random.random() < 2\n",
+        "import time\ndef test_a(monkeypatch):\n    assert time.time()\n",
+        "import time\nfrom freezegun import freeze_time\n@freeze_time('2026-01-01')\ndef test_a():\n"
+        "    assert time.time()\n",
+    ],
+)
+def test_a_test_that_keeps_chance_and_clock_out_is_fine(tmp_path: Path, source: str) -> None:
+    assert of_source(tmp_path, source) == []
+
+
+def test_a_conftest_may_keep_chance_out(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "import random\n\ndef pytest_runtest_setup():\n    random.seed(1)\n"
+    )
+    assert of_source(tmp_path, "import random\ndef test_a():\n    assert random.random() < 2\n") == []
+
+
+def test_options_that_depend_on_the_last_run_are_found(tmp_path: Path) -> None:
+    assert judge(tmp_path, todo("a", "pytest tests/test_a.py --lf")) == ["depends-on-last-run"]
+
+
+def test_data_that_a_todo_makes_for_its_tests_is_named_by_one(tmp_path: Path) -> None:
+    makes = {"expected_artifacts": ["fixtures/rsi.json"]}
+    found = only("fixture-hint", tmp_path, todo("a", "pytest tests/test_a.py", criteria=makes), files=FILES)
+    assert found.fix == "add fixture: fixtures/rsi.json to the test that uses it"
+    named = todo("a", "pytest tests/test_a.py", criteria=makes, spec={"fixture": "fixtures/rsi.json"})
+    assert judge(tmp_path, named) == []

@@ -1,0 +1,455 @@
+"""The lint on what a plan says of its todos: policy, routing, limits, order, files, size."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lint_samples import GOOD_TEST, findings, only, rules, todo
+
+from planner.lint.size import PHASE_TODOS, divide
+from planner.model.plan import AcceptanceCriteria, Todo
+
+CONTRACT = json.dumps({"contract_version": 1, "module": "m", "functions": [{"name": "f"}]})
+FILES: dict[str, Any] = {
+    "t.py": GOOD_TEST,
+    "u.py": GOOD_TEST,
+    "c.json": CONTRACT,
+    "src/a.py": "x = 1\n",
+    "data.json": "1",
+    "product.py": "",
+}
+
+
+def own(name: str = "a", **keys: Any) -> dict[str, Any]:
+    return todo(name, "pytest t.py", **keys)
+
+
+def judge(
+    folder: Path, *todos: dict[str, Any], files: dict[str, Any] | None = None, **plan: Any
+) -> list[str]:
+    return rules(folder, *todos, files={**FILES, **(files or {})}, **plan)
+
+
+# -- routing, limits, retries, policy ------------------------------------------------------------------
+
+
+def test_the_default_routing_is_a_routing(tmp_path: Path) -> None:
+    assert judge(tmp_path, own("a"), own("b")) == []
+
+
+def test_todos_that_alone_lack_a_routing_are_told_once_a_plan(tmp_path: Path) -> None:
+    routed = [own(name, failure_routing={"implementation_bug": "coder"}) for name in "abcd"]
+    found = findings(tmp_path, *routed, own("e"), own("f"), files=FILES)
+    assert [(each.rule, each.severity) for each in found] == [("routing-missing", "advice")]
+    assert found[0].message == "4 of 6 todos have failure_routing; without: 'e', 'f'"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "keys", "expected"),
+    [
+        (3601, {}, True),
+        (3600, {}, False),
+        (0.5, {}, True),
+        (20, {}, False),
+        (90, {"timeout_seconds": 60}, True),
+        (60, {"timeout_seconds": 60}, False),
+    ],
+)
+def test_time_limits_are_reasonable(
+    tmp_path: Path, seconds: float, keys: dict[str, Any], expected: bool
+) -> None:
+    found = judge(tmp_path, own(spec={"timeout_seconds": seconds}, **keys))
+    assert found == ["timeout-unreasonable"] * expected
+
+
+def test_limits_that_the_plan_does_not_state_or_of_a_linter_are_not_judged(tmp_path: Path) -> None:
+    assert judge(tmp_path, own(timeout_seconds=60)) == []
+    assert judge(tmp_path, todo("a", "ruff check .", spec={"timeout_seconds": 0.5})) == []
+
+
+def test_a_todo_that_asks_for_more_than_the_plan_allows_is_an_error(tmp_path: Path) -> None:
+    plan = {"metadata": {"max_todo_seconds": 100}}
+    assert judge(tmp_path, own(timeout_seconds=101, spec={"timeout_seconds": 50}), **plan) == [
+        "todo-seconds-exceeded"
+    ]
+    assert judge(tmp_path, own(timeout_seconds=100, spec={"timeout_seconds": 50}), **plan) == []
+    two = todo("a", "pytest t.py", "pytest u.py", spec={"timeout_seconds": 60})
+    two["acceptance_criteria"]["tests"][1]["timeout_seconds"] = 70
+    assert "130 s" in only("todo-seconds-exceeded", tmp_path, two, files=FILES, **plan).message
+
+
+@pytest.mark.parametrize(("retries", "found"), [(0, 1), (1, 0), (10, 0), (11, 1)])
+def test_retries_are_set_and_few(tmp_path: Path, retries: int, found: int) -> None:
+    assert judge(tmp_path, own(max_retries=retries)) == ["retries-unreasonable"] * found
+
+
+@pytest.mark.parametrize(
+    ("plan", "expected"),
+    [
+        ({"require_planner_approval": True, "auto_approve_branches": True}, 1),
+        ({"require_planner_approval": True, "auto_fix_mode": True}, 1),
+        ({"require_planner_approval": False, "auto_fix_mode": False}, 1),
+        ({"auto_fix_mode": True, "max_branch_depth": 0}, 1),
+        ({"auto_fix_mode": True, "max_debug_attempts": 0}, 1),
+        ({"budget": {"wall_seconds": 60}, "max_todo_seconds": 900}, 1),
+        ({"require_planner_approval": True}, 0),
+        ({"auto_fix_mode": True, "auto_approve_branches": True}, 0),
+        ({"budget": {"wall_seconds": 900}, "max_todo_seconds": 900}, 0),
+    ],
+)
+def test_settings_that_say_the_opposite_are_found(
+    tmp_path: Path, plan: dict[str, Any], expected: int
+) -> None:
+    assert judge(tmp_path, own(), metadata=plan) == ["policy-contradiction"] * expected
+
+
+COUNTED = ("consecutive_failures", "identical_failures", "flaky_streak", "file_growth")
+
+
+@pytest.mark.parametrize(
+    ("halt", "places"),
+    [
+        ({"security": "halt", "budget": "ask"}, []),
+        ({"security": "ask"}, ["metadata.halt.security"]),
+        (dict.fromkeys(COUNTED), ["metadata.halt"]),
+        ({**dict.fromkeys(COUNTED), "file_growth": 0}, []),
+    ],
+)
+def test_a_plan_that_gives_up_what_stops_it_is_warned(
+    tmp_path: Path, halt: dict[str, Any], places: list[str]
+) -> None:
+    found = findings(tmp_path, own(), files=FILES, metadata={"halt": halt})
+    assert [(each.rule, each.place) for each in found] == [("safety-off", place) for place in places]
+
+
+def test_a_quarantine_is_judged_against_the_given_day_only(tmp_path: Path) -> None:
+    entry = {"nodeid": "t.py::test_x", "owner": "ann", "ticket": "T-1", "expires": "2026-01-31"}
+    plan = {"metadata": {"flaky_retry": {"quarantine": [entry]}}}
+    for today, expected in ((None, []), ("2026-01-31", []), ("2026-02-01", ["quarantine-expired"])):
+        assert judge(tmp_path, own(), today=today, **plan) == expected
+
+
+# -- branches and templates ----------------------------------------------------------------------------
+
+
+def branch(name: str, parent: str, **keys: Any) -> dict[str, Any]:
+    return own(name, parent_id=parent, is_temporary=True, **keys)
+
+
+@pytest.mark.parametrize(
+    ("branches", "said"),
+    [
+        ([branch("x", "nobody")], "there is no todo 'nobody'"),
+        ([branch("x", "x")], "is its own parent"),
+        ([branch("a1", "a"), branch("a2", "a1")], "'a1' is itself a branch"),
+        ([branch("a1", "a", via="nobody")], "'nobody' is no branch of 'a'"),
+        ([branch("a1", "a", via="a")], "'a' is no branch of 'a'"),
+        ([branch("a1", "a", via="a2"), branch("a2", "a", via="a1")], "a1 -> a2 -> a1"),
+        ([branch("a1", "a", branch_depth=3)], "lies 3 deep, max_branch_depth is 2"),
+        (
+            [branch("a1", "a"), branch("a2", "a", via="a1"), branch("a3", "a", via="a2")],
+            "lies 3 deep, max_branch_depth is 2",
+        ),
+        ([branch("a1", "a", dependencies=["a"])], "'a1' repairs 'a' and yet waits for it"),
+        ([own("b", dependencies=["a"]), branch("a1", "a", dependencies=["b"])], "yet waits for it"),
+        ([branch("a1", "a", branch_depth=1), branch("a2", "a", via="a1", branch_depth=2)], None),
+    ],
+)
+def test_a_branch_repairs_a_primary_todo(
+    tmp_path: Path, branches: list[dict[str, Any]], said: str | None
+) -> None:
+    found = [each for each in findings(tmp_path, own(), *branches, files=FILES) if each.severity == "error"]
+    assert {each.rule for each in found} == ({"branch-invalid"} if said else set())
+    assert said is None or any(said in each.message for each in found)
+
+
+@given(st.lists(st.sets(st.integers(0, 11)), min_size=1, max_size=12))
+def test_waiting_agrees_with_a_walk_over_the_graph(edges: list[set[int]]) -> None:
+    from planner.lint import Facts
+    from planner.model.plan import Plan
+
+    needs = {f"t{at}": tuple(f"t{o}" for o in others if o < at) for at, others in enumerate(edges)}
+    items = tuple(Todo(id=name, title="T", dependencies=before) for name, before in needs.items())
+    facts = Facts(Plan(todo_list_id="p", items=items), {}, None)  # pyright: ignore[reportArgumentType]
+
+    def walk(name: str) -> set[str]:
+        return {each for other in needs[name] for each in (other, *walk(other))}
+
+    for one in needs:
+        assert {other for other in needs if facts.waits_for(one, other)} == walk(one)
+
+
+STEPS = ("data_loading", "indicators", "entry", "exit")
+
+
+def strategy(*names: str, chained: bool = True) -> list[dict[str, Any]]:
+    return [
+        own(name, title=name.replace("_", " "), dependencies=[names[at - 1]] if at and chained else [])
+        for at, name in enumerate(names)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("todos", "said"),
+    [
+        (strategy(*STEPS), []),
+        (strategy(*STEPS[:3]), ["the step 'exit conditions'"]),
+        (strategy(*STEPS, chained=False), ["does not stand behind"] * 3),
+        (strategy("indicators", "data_loading", "entry", "exit"), ["does not stand behind"] * 2),
+    ],
+)
+def test_the_steps_of_a_named_template_are_there_in_order(
+    tmp_path: Path, todos: list[dict[str, Any]], said: list[str]
+) -> None:
+    found = findings(tmp_path, *todos, files=FILES, **{"x-template": "strategy"})
+    assert all(each.rule == "template-mismatch" for each in found)
+    assert all(text in each.message for text, each in zip(said, found, strict=False))
+    assert bool(found) is bool(said)
+
+
+def test_an_unknown_template_is_answered_with_the_known_ones(tmp_path: Path) -> None:
+    found = only("template-mismatch", tmp_path, own(), files=FILES, metadata={"x-template": "stratgy"})
+    assert found.fix == "did you mean strategy? known templates: strategy"
+
+
+# -- files ---------------------------------------------------------------------------------------------
+
+
+def test_a_contract_is_there_or_made_by_an_architect_before(tmp_path: Path) -> None:
+    assert judge(tmp_path, own(contract_path="c.json")) == []
+    found = only("contract-missing", tmp_path, own(contract_path="cc.json"), files=FILES)
+    assert (found.severity, found.place) == ("error", "items[0].contract_path")
+    assert found.fix.startswith("did you mean c.json?")
+    assert judge(tmp_path, own(contract_path="new.json", agent_role="architect")) == []
+    architect = todo("b", "pytest u.py", agent_role="architect", contract_path="new.json")
+    assert judge(tmp_path, architect, own(contract_path="new.json", dependencies=["b"])) == []
+    assert judge(tmp_path, architect, own(contract_path="new.json")) == ["dependency-missing"]
+    idle = todo("b", "pytest u.py", agent_role="architect")
+    asked = only(
+        "contract-missing", tmp_path, idle, own(contract_path="n.json", dependencies=["b"]), files=FILES
+    )
+    assert "the architect's 'b'" in asked.fix
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"contract_version": 2, "module": "m"}',
+        '{"contract_version": 1, "module": "m", "functoins": []}',
+        '{"contract_version": 1, "module": "m"}',
+        "[" * 100_000,
+        b"\xff\xfe",
+        b"\0",
+    ],
+)
+def test_a_contract_that_cannot_be_used_is_an_error(tmp_path: Path, text: str | bytes) -> None:
+    assert judge(tmp_path, own(contract_path="x.json"), files={"x.json": text}) == ["contract-invalid"]
+
+
+def test_fixtures_and_schemas_exist_or_are_made_before(tmp_path: Path) -> None:
+    found = only("fixture-missing", tmp_path, own(spec={"fixture": "fixtures/x.json"}), files=FILES)
+    assert (found.severity, found.place) == ("error", "items[0].acceptance_criteria.tests[0].fixture")
+    makes = {"expected_artifacts": ["fixtures/x.json"]}
+    assert judge(tmp_path, own(spec={"fixture": "fixtures/x.json"}, criteria=makes)) == []
+    first = todo("b", "pytest u.py", criteria=makes, spec={"fixture": "data.json"})
+    late = own(spec={"fixture": "fixtures/x.json"})
+    assert judge(tmp_path, first, {**late, "dependencies": ["b"]}) == []
+    assert judge(tmp_path, first, late) == ["dependency-missing"]
+    out = {"expected_artifacts": [{"path": "out.json", "schema": "no.json"}]}
+    assert judge(tmp_path, own(criteria=out)) == ["schema-missing"]
+
+
+def test_what_a_todo_owes_is_among_its_allowed_files(tmp_path: Path) -> None:
+    makes = {"expected_artifacts": ["src/a.py", "out/x.json", "gen/*.json"]}
+    found = findings(tmp_path, own(criteria=makes, allowed_files=["src/**"]), files=FILES)
+    assert [each.rule for each in found] == ["outside-allowed-files"] * 2
+    assert '"out/x.json"' in found[0].fix
+    assert judge(tmp_path, own(criteria=makes, allowed_files=["src/**", "out", "gen/**"])) == []
+    first = todo("b", "pytest u.py", criteria={"expected_artifacts": ["out/x.json"]})
+    second = own(criteria=makes, allowed_files=["src/**", "gen/**"], dependencies=["b"])
+    assert judge(tmp_path, first, second) == [], "it is made before"
+
+
+@pytest.mark.parametrize(
+    ("keys", "protected", "expected"),
+    [
+        ({"controller_task_spec": {"type": "PATCH", "target_file": "src/a.py"}}, [], 0),
+        ({"controller_task_spec": {"type": "PATCH", "target_file": "lib/a.py"}}, [], 1),
+        ({"controller_task_spec": {"type": "PATCH", "target_file": "src/a.py"}}, ["src/**"], 1),
+        ({"contract_path": "contracts/n.json", "agent_role": "architect"}, [], 1),
+        ({"criteria": {"expected_artifacts": ["src/new.py"]}}, ["src/**"], 1),
+        ({"criteria": {"expected_artifacts": ["src/a.py"]}}, ["src/**"], 0),
+    ],
+)
+def test_targets_and_contracts_are_in_reach_and_not_protected(
+    tmp_path: Path, keys: dict[str, Any], protected: list[str], expected: int
+) -> None:
+    plan = {"metadata": {"protected_files": protected}}
+    assert (
+        judge(tmp_path, own(allowed_files=["src/**"], **keys), **plan)
+        == ["outside-allowed-files"] * expected
+    )
+
+
+def test_the_report_that_a_branch_names_is_not_its_to_write(tmp_path: Path) -> None:
+    makes = {"expected_artifacts": ["diagnostics/a_failure_report.json"]}
+    branched = branch("a1", "a", criteria=makes, allowed_files=["src/**"])
+    assert judge(tmp_path, own(allowed_files=["src/**"]), branched) == []
+
+
+def test_the_judging_tests_are_out_of_reach(tmp_path: Path) -> None:
+    found = only("judge-in-reach", tmp_path, own(allowed_files=["src/**", "*.py"]), files=FILES)
+    assert found.place == "items[0].allowed_files[1]"
+    assert judge(tmp_path, own(allowed_files=["**", "!t.py"])) == []
+    assert judge(tmp_path, own(allowed_files=["**"], agent_role="tester")) == []
+    assert judge(tmp_path, own(allowed_files=["**"], criteria={"expected_artifacts": ["t.py"]})) == []
+    data = own(allowed_files=["data.json"], spec={"fixture": "data.json"})
+    assert judge(tmp_path, data) == ["judge-in-reach"]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "expected"), [(["**"], 1), (["**/*"], 1), (None, 1), (["src/a.py"], 0)]
+)
+def test_high_risk_grants_few_files(tmp_path: Path, allowed: list[str] | None, expected: int) -> None:
+    keys = {"agent_role": "tester", "risk_level": "HIGH", "criteria": {"expected_artifacts": ["src/a.py"]}}
+    plan = own(**keys, **({"allowed_files": allowed} if allowed else {}))
+    assert judge(tmp_path, plan) == ["risk-wide"] * expected
+    assert judge(tmp_path, {**plan, "risk_level": "LOW"}) == []
+
+
+@pytest.mark.parametrize("root", [None, "inner"])
+def test_a_plan_in_a_folder_of_its_own_is_told_its_root(tmp_path: Path, root: str | None) -> None:
+    """A plan in plans/ whose files lie beside that folder lacks ``root: ..``."""
+    plans = tmp_path / "plans"
+    (tmp_path / "slugify").mkdir()
+    (plans / "inner").mkdir(parents=True)
+    (tmp_path / "slugify" / "slugify.py").touch()
+    (tmp_path / "t.py").write_text(GOOD_TEST)
+    plan = own(criteria={"expected_artifacts": ["slugify/slugify.py"]})
+    found = findings(plans, plan, **({"root": root} if root else {}))
+    assert [(each.rule, each.fix) for each in found] == [("root-doubtful", "write root: ..")]
+    assert "slugify/slugify.py does not exist below the root" in found[0].message
+
+
+def test_a_file_that_lies_above_says_nothing_where_others_lie_below(tmp_path: Path) -> None:
+    (tmp_path / "notes.json").touch()
+    package = tmp_path / "package"
+    package.mkdir()
+    assert judge(package, own(spec={"fixture": "notes.json"})) == ["fixture-missing"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links and pipes")
+def test_links_out_of_the_root_and_pipes_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret.py").write_text("this is no Python, as reading it would tell\n")
+    root = tmp_path / "root"
+    (root / "tests").mkdir(parents=True)
+    (root / "tests" / "conftest.py").symlink_to(tmp_path / "secret.py")
+    (root / "tests" / "test_link.py").symlink_to(tmp_path / "secret.py")
+    os.mkfifo(root / "pipe.json")
+    assert rules(root, todo("a", "pytest tests"), files={"tests/test_a.py": GOOD_TEST}) == []
+    assert "contract-missing" in rules(root, todo("a", "pytest tests", contract_path="pipe.json"))
+
+
+# -- size ----------------------------------------------------------------------------------------------
+
+
+def test_a_todo_with_much_to_do_is_split(tmp_path: Path) -> None:
+    many = own(criteria={"expected_artifacts": [f"src/{at}.py" for at in range(8)]})
+    assert "has 9 criteria, more than 8" in only("todo-too-large", tmp_path, many, files=FILES).message
+    wide = own(criteria={"expected_artifacts": ["billing/a.py", "shipping/b.py", "src/catalogue/c.py"]})
+    found = only("todo-too-large", tmp_path, wide, files=FILES)
+    assert "3 parts of the product: billing, shipping, catalogue" in found.message
+    slow = todo("a", "pytest t.py", "pytest u.py", spec={"timeout_seconds": 3000})
+    slow["acceptance_criteria"]["tests"][1]["timeout_seconds"] = 3000
+    assert judge(tmp_path, slow) == ["todo-too-large"]
+    assert judge(tmp_path, own(criteria={"expected_artifacts": ["src/a.py", "docs/b.md"]})) == []
+
+
+def make(*names: str, chained: bool = False) -> list[Todo]:
+    return [
+        Todo(id=name, title=name, dependencies=(names[at - 1],) if at and chained else ())
+        for at, name in enumerate(names)
+    ]
+
+
+def phases(todos: list[Todo]) -> dict[str, list[str]]:
+    return dict(divide(todos)[1])
+
+
+def test_small_plans_and_single_features_stay_flat() -> None:
+    assert divide(make("data", "indicators", "entry", "exit")) == ("", [])
+    assert divide(make(*(f"step{at}" for at in range(15)), chained=True)) == ("", [])
+
+
+def test_the_vi_editor_is_divided_as_its_ids_say(tmp_path: Path) -> None:
+    parts = ("buffer", "navigation", "editing", "search", "display", "files", "undo", "command")
+    names = ["design-architecture", "create-test-framework"]
+    names += [f"{part}-{kind}" for part in parts for kind in ("tests", "impl", "integration")]
+    names += ["write-docs", "final-review", "release"]
+    reason, found = divide(make(*names))
+    assert reason.startswith("29 todos stand on one level, more than 15; the ids fall into")
+    assert ("buffer", ["buffer-tests", "buffer-impl", "buffer-integration"]) in found
+    written = only("hierarchy-suggested", tmp_path, *(todo(n, requires_testing=False) for n in names))
+    assert "buffer (buffer-tests, buffer-impl, buffer-integration)" in written.fix
+
+
+def test_phases_in_titles_are_taken_even_in_a_plan_of_few_todos() -> None:
+    titles = ["Set up", "Stage I - Load", "Tests", "Stage I - Clean", "Stage II - Model", "Stage II - Fit"]
+    assert phases([Todo(id=f"t{at}", title=title) for at, title in enumerate(titles)]) == {
+        "Preparation": ["t0"],
+        "Stage I": ["t1", "t2", "t3"],
+        "Stage II": ["t4", "t5"],
+    }
+
+
+@pytest.mark.parametrize(("within", "divided"), [(True, True), (False, False)])
+def test_domains_are_phases_where_they_have_little_to_do_with_each_other(
+    within: bool, divided: bool
+) -> None:
+    folders = ["billing", "billing", "shipping", "shipping", "search", "search"]
+    todos = [
+        Todo(
+            id=f"w{at}",
+            title=f"w{at}",
+            dependencies=(f"w{at - 1}",) if at % 2 == within and at else (),
+            acceptance_criteria=AcceptanceCriteria.model_validate(
+                {"expected_artifacts": [f"{folder}/m{at}.py"]}
+            ),
+        )
+        for at, folder in enumerate(folders)
+    ]
+    assert (set(phases(todos)) == {"billing", "shipping", "search"}) is divided
+
+
+def test_many_todos_that_nothing_divides_are_cut_in_the_order_of_work() -> None:
+    found = phases(list(reversed(make(*(f"s{at}" for at in range(20)), chained=True))))
+    assert list(found) == ["Phase 1", "Phase 2", "Phase 3"]
+    assert found["Phase 1"] == [f"s{at}" for at in range(7)]
+
+
+_NAMES = st.text("abct-_.12", min_size=1, max_size=6).filter(lambda name: name.strip("-_.") != "")
+
+
+@given(
+    st.lists(
+        st.tuples(_NAMES, st.sampled_from(["x", "Phase 1: A", "Phase 2", "m/x"])),
+        unique_by=lambda n: n[0],
+        max_size=40,
+    )
+)
+def test_every_todo_is_in_one_phase_and_no_phase_is_large(named: list[tuple[str, str]]) -> None:
+    todos = [Todo(id=name, title=title) for name, title in named]
+    reason, found = divide(todos)
+    assert bool(reason) is bool(found)
+    assert reason or len(todos) <= 15
+    if found:
+        assert sorted(each for _, ids in found for each in ids) == sorted(name for name, _ in named)
+        assert all(0 < len(ids) <= PHASE_TODOS for _, ids in found)

@@ -1,0 +1,185 @@
+"""What a check is worth follows from what it said before the work, and on a broken tree."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.outcome import Check, CheckKind, Failure, Outcome, TestOutcome, TestResult, Verdict
+from planner.model.plan import Todo
+from planner.model.qualification import Qualification, QualifiedCheck, Quality
+from planner.model.taxonomy import Category, Owner
+from planner.rules.criteria import criteria_of
+from pytest_planverify.qualification import Answer, answer_of, is_qualified, worth_of
+
+
+def answer(
+    word: str, category: Category = Category.TEST_REGRESSION, owner: Owner = Owner.PRODUCT
+) -> Answer:
+    verdict = {"red": Verdict.FAILED, "green": Verdict.PASSED}.get(word) or Verdict(word)
+    failure = Failure(
+        category=category, owner=owner, stack_trace_head="assert 1 == 2\nmore", suggestion="do"
+    )
+    return Answer(verdict=verdict, failure=failure if verdict.is_red else None)
+
+
+R, G = "red", "green"
+
+
+@pytest.mark.parametrize(
+    ("as_is", "broken", "quality"),
+    [
+        ([R, R, R], None, Quality.RED_OK),
+        ([R], R, Quality.RED_OK),
+        ([R], G, Quality.VACUOUS),
+        ([G, G], None, Quality.VACUOUS),
+        ([G], G, Quality.VACUOUS),
+        ([G], R, Quality.RED_OK),
+        ([G], "flaky", Quality.RED_OK),
+        ([G], "inconclusive", Quality.UNRUNNABLE),
+        ([G, R], None, Quality.UNSTABLE),
+        ([R, G, G], R, Quality.UNSTABLE),
+        (["flaky", R], None, Quality.UNSTABLE),
+        ([R, "inconclusive"], None, Quality.UNRUNNABLE),
+        (["not_run"], None, Quality.UNRUNNABLE),
+        ([], None, Quality.UNRUNNABLE),
+    ],
+)
+def test_a_check_is_worth_what_its_answers_say(as_is: list[str], broken: str | None, quality: Quality):
+    worth = worth_of([answer(each) for each in as_is], None if broken is None else answer(broken))
+
+    assert worth.quality is quality
+    assert (worth.remedy is None) == (quality is Quality.RED_OK)
+
+
+@pytest.mark.parametrize(
+    ("category", "owner", "quality"),
+    [
+        (Category.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, Quality.UNRUNNABLE),
+        (Category.HARNESS_ERROR, Owner.HARNESS, Quality.UNRUNNABLE),
+        (Category.IMPORT_ERROR, Owner.ENVIRONMENT, Quality.UNRUNNABLE),
+        (Category.IMPORT_ERROR, Owner.PRODUCT, Quality.RED_OK),
+        (Category.TEST_NOT_FOUND, Owner.PLAN, Quality.UNRUNNABLE),
+        (Category.TEST_TIMEOUT, Owner.PRODUCT, Quality.RED_OK),
+    ],
+)
+def test_a_red_for_a_reason_that_is_not_the_works_is_no_good_check(
+    category: Category, owner: Owner, quality: Quality
+):
+    assert worth_of([answer(R, category, owner)]).quality is quality
+
+
+def test_tests_that_a_todo_is_still_to_write_may_be_missing():
+    missing = answer(R, Category.TEST_NOT_FOUND, Owner.PLAN)
+
+    assert worth_of([missing], to_be_written=True).quality is Quality.RED_OK
+
+
+def test_a_control_that_does_not_apply_is_a_fault_only_where_there_is_a_feature_to_break():
+    assert worth_of([answer(G)], control_fault="no").quality is Quality.UNRUNNABLE
+    assert worth_of([answer(R)], control_fault="no").quality is Quality.RED_OK
+
+
+def test_the_reason_quotes_the_first_line_of_the_failure():
+    assert worth_of([answer(R)]).because == "it is red before the work: assert 1 == 2"
+
+
+@given(
+    st.lists(st.sampled_from([*Verdict]), max_size=4),
+    st.none() | st.sampled_from([*Verdict]),
+    st.none() | st.just("no"),
+    st.booleans(),
+)
+def test_no_check_is_good_that_was_never_red(
+    verdicts: list[Verdict], broken: Verdict | None, fault: str | None, to_be_written: bool
+):
+    worth = worth_of(
+        [Answer(verdict=each) for each in verdicts],
+        None if broken is None else Answer(verdict=broken),
+        control_fault=fault,
+        to_be_written=to_be_written,
+    )
+
+    if worth.quality is Quality.RED_OK:
+        assert Verdict.FAILED in verdicts or (broken is not None and broken.is_red)
+    assert worth.because
+
+
+def test_the_failure_of_a_check_is_its_own_or_one_that_its_tests_share():
+    own = Failure(category=Category.LINT_ERROR, check_id="tests[0]")
+    shared = Failure(category=Category.TYPE_ERROR, check_id="other", tests=("t.py::a",))
+    red = TestResult(nodeid="t.py::a", outcome=TestOutcome.FAILED)
+    first = Check(id="tests[0]", kind=CheckKind.TEST, verdict=Verdict.FAILED)
+    second = Check(id="tests[1]", kind=CheckKind.TEST, verdict=Verdict.FAILED, tests=(red,))
+    third = Check(id="tests[2]", kind=CheckKind.TEST, verdict=Verdict.FAILED)
+    outcome = Outcome(
+        todo_id="a",
+        success=False,
+        tests_passed=False,
+        checks=(first, second, third),
+        failures=(own, shared),
+    )
+
+    assert [answer_of(outcome, check).failure for check in outcome.checks] == [own, shared, None]
+
+
+def test_questions_to_people_and_what_must_stay_green_are_not_qualified():
+    todo = Todo.model_validate(
+        {
+            "id": "a",
+            "title": "a",
+            "test_file": "tests/test_a.py",
+            "must_turn_green": ["tests/test_a.py::new"],
+            "must_stay_green": "all",
+            "acceptance_criteria": {"manual": [{"question": "?"}], "expected_artifacts": ["x"]},
+        }
+    )
+
+    assert [each.id for each in criteria_of(todo) if is_qualified(each)] == [
+        "test_file",
+        "must_turn_green",
+        "expected_artifacts[0]",
+    ]
+
+
+def qualified(check_id: str, quality: Quality, kind: CheckKind, *, control: str | None = None):  # type: ignore[no-untyped-def]
+    return QualifiedCheck(
+        todo_id="a", check_id=check_id, kind=kind, quality=quality, because="b", control=control
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "bad"),
+    [
+        ((Quality.RED_OK, CheckKind.TEST), (Quality.VACUOUS, CheckKind.COMMAND), []),
+        ((Quality.VACUOUS, CheckKind.TEST), (Quality.VACUOUS, CheckKind.COMMAND), ["0", "1"]),
+        ((Quality.RED_OK, CheckKind.TEST), (Quality.VACUOUS, CheckKind.TEST), ["1"]),
+        ((Quality.RED_OK, CheckKind.TEST), (Quality.UNRUNNABLE, CheckKind.COMMAND), ["1"]),
+        ((Quality.UNSTABLE, CheckKind.TEST), (Quality.RED_OK, CheckKind.TEST), ["0"]),
+    ],
+)
+def test_a_linter_that_is_green_already_is_no_bad_check_beside_a_good_one(
+    first: tuple[Quality, CheckKind], second: tuple[Quality, CheckKind], bad: list[str]
+):
+    document = Qualification(
+        plan="p",
+        plan_digest="d",
+        made_at="2026-01-01T00:00:00Z",
+        python="3",
+        pytest="9",
+        runs=1,
+        checks=(qualified("0", *first), qualified("1", *second)),
+    )
+
+    assert [check.check_id for check in document.bad_checks] == bad
+
+
+def test_a_linter_that_its_own_control_does_not_turn_red_is_bad():
+    good = qualified("0", Quality.RED_OK, CheckKind.TEST)
+    lint = qualified("1", Quality.VACUOUS, CheckKind.COMMAND, control="c.patch")
+    document = Qualification(
+        plan="p", plan_digest="d", made_at="x", python="3", pytest="9", runs=1, checks=(good, lint)
+    )
+
+    assert document.bad_checks == (lint,)
