@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from planner.edges.latest_outcomes import latest_outcomes
+from planner.edges.latest_outcomes import find_outcomes
 from planner.edges.run_history import blocked_since
-from planner.errors import NoOutcomesError, PlannerError
+from planner.errors import OutcomeFileError, PlannerError
 from planner.model.outcome import OutcomeDocument, RunInfo, Summary
 from planner.planfile.tree import load_tree
 from planner.rules.board import Board, lay_out
@@ -63,10 +63,13 @@ def load_view(path: Path, outcomes: Path | None) -> PlanView:
     subs = {name: sub.loaded for name, sub in tree.sub_plans().items()}
     document = NOTHING_RUN
     try:
-        found = latest_outcomes(loaded, outcomes, subs)
-        document = found.document
-        remarks.extend([found.stale] if found.stale else [])
-    except NoOutcomesError as error:
+        found = find_outcomes(loaded, outcomes, subs)
+        if found.document is None:
+            remarks.append(f"the plan was not verified yet; run first: {found.verify}")
+        else:
+            document = found.document
+        remarks.extend([found.plan_change] if found.plan_change else [])
+    except OutcomeFileError as error:
         if outcomes is not None:
             raise
         remarks.append(str(error))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from planner.cli.ending import UsageMistake
 from planner.cli.narrowing import narrowed
 from planner.edges.failure_contexts import gather
-from planner.edges.latest_outcomes import fresh_outcomes
+from planner.edges.latest_outcomes import find_outcomes
 from planner.edges.project.tools import configured_tools
 from planner.edges.run_history import blocked_since
 from planner.planfile.tree import load_tree
@@ -86,4 +86,4 @@ def load_question(plan: Path, outcomes: Path | None) -> Question:
     """Load what decisions rest on. Outcomes must be there, and of this plan as it is now."""
     tree = load_tree(plan).load_all()
     subs = {name: sub.loaded for name, sub in tree.sub_plans().items()}
-    return Question(tree=tree, document=fresh_outcomes(tree.loaded, outcomes, subs).document)
+    return Question(tree=tree, document=find_outcomes(tree.loaded, outcomes, subs).current())
