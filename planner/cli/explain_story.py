@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from planner.cli.arguments import plan_or_usual
 from planner.cli.ending import Status, UsageMistake, complain
-from planner.edges.offering import PLAN_ENDINGS
 from planner.edges.told_runs import is_log, run_of_log, run_of_store
 from planner.errors import LogError
 from planner.model.events import PlanSubmitted
+from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.loader import collector_paused, shown_path
 from planner.rules.reviewing import Reviewing, judge
 from planner.rules.telling import run_stands, tell, todo_stands

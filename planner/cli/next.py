@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.app import command_app
-from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, TodoOption, plan_or_usual
+from planner.cli.arguments import JsonOption, OutcomesOption, TodoOption, TodosArgument, choose_plan
 from planner.cli.ending import Status, UsageMistake, ends
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ or has it; pytest --planverify FILE verifies it at once.
 @app.command(epilog=EPILOG)
 @ends
 def next_(
-    plan: PlanArgument = None,
+    plan: TodosArgument = None,
     outcomes: OutcomesOption = None,
     as_json: JsonOption = False,
     output: Annotated[
@@ -77,10 +77,12 @@ def next_(
         return show_outstanding(log, todo, as_json=as_json)
     from planner.cli.question import load_question
 
-    plan = plan_or_usual(plan)
+    choice = choose_plan(plan)
+    plan = choice.path
+    todo_ids = (*(choice.todo_ids or ()), *([] if todo is None else [todo]))
     asked = load_question(plan, outcomes)
     approved = tuple(dict.fromkeys(approve or ()))
-    decisions = asked.decide(approved, todo)
+    decisions = asked.decide(approved, todo_ids)
     refuse_unknown(approved, decisions)
     revision = None
     if output is not None:

@@ -31,15 +31,19 @@ class Question:
     tree: PlanTree
     document: OutcomeDocument
 
-    def decide(self, approved: Sequence[str], todo_id: str | None) -> Decisions:
-        """Decide about the plan, or only about what concerns one todo."""
+    def decide(self, approved: Sequence[str], todo_ids: Sequence[str] = ()) -> Decisions:
+        """Decide about the plan, or only about what concerns some todos."""
         loaded = self.tree.loaded
         subs = {name: sub.loaded.plan for name, sub in self.tree.sub_plans().items()}
-        if todo_id is not None:
+        for todo_id in todo_ids:
             self._known(todo_id)
         explained = todos_to_explain(loaded.plan, self.document, subs)
-        if todo_id is not None:
-            explained = tuple(name for name in explained if todo_id == name or self._repairs(todo_id, name))
+        if todo_ids:
+            explained = tuple(
+                name
+                for name in explained
+                if any(todo_id == name or self._repairs(todo_id, name) for todo_id in todo_ids)
+            )
         decisions = decide(
             loaded.plan,
             self.document,
@@ -49,7 +53,7 @@ class Question:
             tools=configured_tools(loaded.root),
             since=blocked_since(loaded.root, loaded.plan.todo_list_id),
         )
-        return decisions if todo_id is None else narrowed(decisions, todo_id)
+        return narrowed(decisions, todo_ids) if todo_ids else decisions
 
     def _contexts(self, todo_ids: Sequence[str]) -> dict[str, FailureContext]:
         """What could be read about the todos; the files of each lie below the root of its own plan."""
@@ -78,7 +82,7 @@ class Question:
 
             names = [each.id for each in self.tree.walk()]
             raise UsageMistake(
-                f"--todo {todo_id}: there is no such todo; {nearest(todo_id, names, 'the todos are')}"
+                f"there is no todo '{todo_id}' in the plan; {nearest(todo_id, names, 'the todos are')}"
             ) from None
 
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planner.cli.app import command_app
-from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, plan_or_usual
+from planner.cli.arguments import JsonOption, OutcomesOption, TodosArgument, choose_plan
 from planner.cli.completing import complete_todo
 from planner.cli.ending import Status, UsageMistake, ends
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planner.cli.loading import PlanView
     from planner.rules.progress import Node, StatusTree
 
@@ -25,7 +27,7 @@ app = command_app()
 )
 @ends
 def status(
-    plan: PlanArgument = None,
+    plan: TodosArgument = None,
     todo: Annotated[
         str | None,
         typer.Argument(
@@ -44,15 +46,17 @@ def status(
     from planner.cli.loading import load_view
     from planner.rules.progress import status_tree
 
-    view = load_view(plan_or_usual(plan), outcomes)
+    choice = choose_plan(plan)
+    view = load_view(choice.path, outcomes)
     tree = status_tree(view.loaded.plan, view.board, view.since)
-    node = None if todo is None else _named(tree, todo)
+    names = choice.todo_ids or ()
+    nodes = [_named(tree, each) for each in (*names, *([] if todo is None else [todo]))]
     if as_json:
-        _show_json(view, tree, node, depth)
+        _show_json(view, tree, nodes, depth)
     else:
         from planner.cli.status_screen import show_status
 
-        show_status(view, tree, node, depth)
+        show_status(view, tree, nodes, depth)
     return Status.OK
 
 
@@ -71,10 +75,10 @@ def _named(tree: StatusTree, todo_id: str) -> Node:
     return node
 
 
-def _show_json(view: PlanView, tree: StatusTree, node: Node | None, depth: int | None) -> None:
+def _show_json(view: PlanView, tree: StatusTree, named: Sequence[Node], depth: int | None) -> None:
     from planner.cli.screen import write
 
-    nodes = tree.nodes if node is None else (node,)
+    nodes = named or tree.nodes
     document = {
         "plan": {
             "todo_list_id": view.loaded.plan.todo_list_id,

@@ -37,17 +37,19 @@ class _Row(NamedTuple):
     text: str
 
 
-def show_status(view: PlanView, tree: StatusTree, node: Node | None, depth: int | None) -> None:
-    """Write the tree of the plan, or of one todo with all that is known of it."""
+def show_status(view: PlanView, tree: StatusTree, named: Sequence[Node], depth: int | None) -> None:
+    """Write the tree of the plan, or the todos that are named with all that is known of them."""
     screen = Screen()
     for remark in view.remarks:
         screen.remark(remark)
-    if node is None:
+    if not named:
         _head(screen, view, tree)
         _tree(screen, tree.nodes, depth)
         _totals(screen, tree)
         _fix_first(screen, view.document.causes)
-    else:
+    for position, node in enumerate(named):
+        if position:
+            screen.line()
         show_todo(screen, view, node)
         _tree(screen, (*node.branches, *node.children), depth)
     screen.show()

@@ -152,7 +152,7 @@ def test_about_an_unknown_todo_the_nearest_is_named(red: Command) -> None:
     ran = red("next", "plan.yaml", "--todo", "bb")
 
     assert (ran.status, ran.out) == (2, "")
-    assert ran.err == "planner: --todo bb: there is no such todo; did you mean 'b'?\n"
+    assert ran.err == "planner: there is no todo 'bb' in the plan; did you mean 'b'?\n"
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_a_damaged_outcome_file_is_decided_or_refused(
     (folder / "outcomes.json").write_text(json.dumps(damaged))
     refused = ""
     try:
-        decisions = load_question(folder / "plan.yaml", folder / "outcomes.json").decide((), None)
+        decisions = load_question(folder / "plan.yaml", folder / "outcomes.json").decide(())
     except PlannerError as error:
         refused = str(error)
     if refused:
