@@ -20,6 +20,7 @@ class Entry(NamedTuple):
 
 
 COMMANDS: dict[str, Entry] = {
+    "init": Entry("planner.cli.init", "Make a first plan: of this repository, or of a Markdown list."),
     "next": Entry("planner.cli.next", "What comes next: repairs, ready todos, what waits for a person."),
     "validate": Entry("planner.cli.validate", "Is the plan fit to be worked on?"),
     "status": Entry("planner.cli.status", "The tree of todos with states and progress."),

@@ -34,14 +34,16 @@ def complete_plan(ctx: Any, incomplete: str) -> list[str]:
 
 def complete_todo(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
     """Return the ids of the todos of the plan that was named or is meant, with their titles."""
-    from planner.cli.arguments import usual_plan
+    from pathlib import Path
+
     from planner.errors import PlannerError
+    from planner.planfile.discovery import find_plans
     from planner.planfile.tree import load_flat
     from planner.text.sanitizing import clean
 
     path = _named_plan(ctx)
     if path is None and (ctx is None or ctx.params.get("plan") is None):
-        path = usual_plan()
+        path = next((each.path for each in find_plans(Path.cwd())), None)
     if path is None:
         return []
     try:

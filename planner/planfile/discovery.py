@@ -10,7 +10,7 @@ import configparser
 import os
 import shlex
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -46,8 +46,13 @@ class ProjectRoot:
 
     folder: Path
     ini: Path | None = None
-    plans: tuple[str, ...] = ()
-    """Of the ini file's ``planverify_plan``, relative to its folder."""
+    settings: Mapping[str, object] = field(default_factory=dict[str, object])
+    """What the ini file says to pytest."""
+
+    @property
+    def plans(self) -> tuple[str, ...]:
+        """Those of the ini file's ``planverify_plan``, relative to its folder."""
+        return _words(self.settings.get(INI_KEY))
 
 
 def parse_choice(word: str, base: Path) -> PlanChoice:
@@ -101,7 +106,7 @@ def project_root(directory: Path, start: Path | None = None) -> ProjectRoot:
                 first_pyproject = path
             section = read(text)
             if section is not None:
-                return ProjectRoot(folder=folder, ini=path, plans=_words(section.get(INI_KEY)))
+                return ProjectRoot(folder=folder, ini=path, settings=section)
     if first_pyproject is not None:
         return ProjectRoot(folder=first_pyproject.parent, ini=first_pyproject)
     for folder in (start, *start.parents):
