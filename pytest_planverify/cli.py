@@ -112,7 +112,14 @@ class Program(TyperGroup):
                     formatter.write(f"  {name:<{width}}  {there[name].help}\n")
 
 
-app = planner_app.command_app(cls=Program, no_args_is_help=True, epilog=EPILOG)
+app = typer.Typer(
+    cls=Program,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def main() -> None:
