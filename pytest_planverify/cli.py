@@ -1,41 +1,42 @@
-"""The command ``planverify``: what is done about a plan beside the runs of ``pytest --planverify``."""
+"""The command ``planverify``, the one program for people: it verifies plans, and decides what comes next.
+
+``planverify verify`` runs ``pytest --planverify`` in a process of its own. The commands of ``planner`` are
+here by the same names and the same functions.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path  # noqa: TC003  # Typer reads the annotations of commands when they run
 from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
 
-from pytest_planverify.command_words import (
-    PlanArgument,
-    command_app,
-    complete_todo,
-    ends,
-    guarded,
-    plan_or_usual,
-)
+from planner.cli import app as planner_app
+from planner.cli.arguments import PlanArgument, nearest, plan_or_usual
+from planner.cli.completing import complete_todo
+from planner.cli.ending import call_program, ends, guarded
+from planner.planfile.discovery import PLAN_ENDINGS, SEPARATOR
 
 EPILOG = """\
 \b
-Exit status
-   0  done
-   1  nothing to do, or findings
-   2  wrong usage of a command
-   3  a fault of planverify itself
-   4  a file that cannot be read, or a plan that cannot be verified
- 130  interrupted
-recover and qualify end with the statuses of pytest --planverify where they judge.
+planverify COMMAND --help says more about a command.
+Exit status: that of pytest --planverify where something is verified; 0 done or found,
+1 findings, 2 wrong usage, 3 a fault of planverify, 4 a file that cannot be read, 130 interrupted.
 
-Start with: planverify baseline plan.yaml; pytest --planverify plan.yaml
+Start with: planverify init; planverify verify; planverify next
 """
 
 
 class Entry(NamedTuple):
-    """Where a command is, and what it is for."""
+    """Where a command of this package is, and what it is for."""
 
     module: str
     help: str
@@ -44,51 +45,110 @@ class Entry(NamedTuple):
 
 
 COMMANDS: dict[str, Entry] = {
+    "verify": Entry("", "Run the criteria of a plan: pytest --planverify. Also: planverify PLAN."),
     "baseline": Entry(
         "pytest_planverify.baseline.command",
-        "Record what holds now; bless changes of what judges.",
-        is_group=True,
-    ),
-    "corpus": Entry(
-        "pytest_planverify.corpus.command",
-        "How well failures are diagnosed, on a labelled corpus of real ones.",
+        "Record what holds before the work; accept changes of tests.",
         is_group=True,
     ),
     "qualify": Entry("pytest_planverify.qualification", "Check the checks: are they red before the work?"),
     "recover": Entry("pytest_planverify.recovery", "Render the outcomes of a run that was killed."),
 }
-"""A command is there where its module is."""
+"""The commands that are not of ``planner``."""
+
+GROUPS = {
+    "Every day": ("init", "verify", "next", "status", "answer"),
+    "Decide": ("approve", "reject", "modify", "undo", "waves"),
+    "Look closer": ("explain", "validate", "which", "history", "metrics"),
+    "Prove the checks": ("baseline", "qualify", "recover"),
+    "Programs": ("step", "replay", "schema", "contract"),
+}
+"""In which order the commands are shown; those that are in no group come last."""
 
 
-class LazyGroup(TyperGroup):
+class Program(TyperGroup):
     """A group that knows the names and purposes of its commands without importing them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names, in the order in which they are shown."""
-        return [name for name, entry in COMMANDS.items() if find_spec(entry.module) is not None]
+        """Return the names, in the order in which they are shown."""
+        there = {**COMMANDS, **planner_app.COMMANDS}
+        grouped = [name for names in GROUPS.values() for name in names if name in there]
+        return [*grouped, *(name for name in there if name not in grouped)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import the command of that name."""
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        if COMMANDS[cmd_name].is_group:
-            command = typer.main.get_command(import_module(COMMANDS[cmd_name].module).app)
-            command.name, command.short_help = cmd_name, COMMANDS[cmd_name].help
-            return command
-        return super().get_command(ctx, cmd_name)
+        entry = COMMANDS.get(cmd_name) or planner_app.COMMANDS.get(cmd_name)
+        if cmd_name in self.commands or entry is None:
+            return self.commands.get(cmd_name)
+        command = typer.main.get_command(import_module(entry.module).app)
+        command.name, command.short_help = cmd_name, entry.help
+        if cmd_name in planner_app.COMMANDS:
+            _call_planverify(command)
+        self.commands[cmd_name] = command
+        return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that the first word names; a plan in its place is verified."""
+        names = self.list_commands(ctx)
+        if args and args[0] not in names and not args[0].startswith("-"):
+            if not _is_plan(args[0]):
+                hint = nearest(args[0], names, "the commands are")
+                ctx.fail(f"there is no command and no plan '{args[0]}'; {hint}")
+            args = ["verify", *args]
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands, from the table."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name].help) for name in self.list_commands(ctx)])
+        """Write the list of commands by groups, a line each."""
+        there = {**COMMANDS, **planner_app.COMMANDS}
+        names = self.list_commands(ctx)
+        grouped = {name for each in GROUPS.values() for name in each}
+        groups = {**GROUPS, "More": tuple(name for name in names if name not in grouped)}
+        width = max(map(len, names))
+        for title, members in groups.items():
+            known = [name for name in members if name in there]
+            if known:
+                formatter.write(f"\n{title}:\n")
+                for name in known:
+                    formatter.write(f"  {name:<{width}}  {there[name].help}\n")
 
 
-app = command_app(cls=LazyGroup, no_args_is_help=True, epilog=EPILOG)
+app = typer.Typer(
+    cls=Program,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def main() -> None:
     """Run the command with the words of the command line; ends the process."""
+    call_program("planverify")
+    with suppress(ValueError):  # only the main thread may
+        signal.signal(signal.SIGTERM, _interrupt)
     guarded(lambda: app(prog_name="planverify"))
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _is_plan(word: str) -> bool:
+    """Return whether a word in the place of a command names a plan, there or not."""
+    return word.partition(SEPARATOR)[0].endswith(PLAN_ENDINGS)
+
+
+def _call_planverify(command: Any) -> None:
+    """Have the help of a command of ``planner`` speak of ``planverify``, as it was called so."""
+    pattern = re.compile(rf"\bplanner (?=(?:{'|'.join(planner_app.COMMANDS)})\b)")
+    for holder in (command, *getattr(command, "commands", {}).values()):
+        for text in ("help", "epilog"):
+            if getattr(holder, text, None):
+                setattr(holder, text, pattern.sub("planverify ", getattr(holder, text)))
+        for parameter in holder.params:
+            if getattr(parameter, "help", None):
+                parameter.help = pattern.sub("planverify ", parameter.help)
 
 
 def _show_version(asked: bool) -> None:
@@ -105,7 +165,44 @@ def planverify(
         False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
     ),
 ) -> None:
-    """What is done about a plan beside verifying it, which is: pytest --planverify PLAN."""
+    """Proves that the todos of a plan are done, and says what comes next."""
+
+
+@app.command(
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
+    epilog="Exit status: that of pytest --planverify. 0 accepted, 1 a criterion failed, 4 an invalid plan.",
+)
+@ends
+def verify(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PLAN[::TODO,...]] [OPTIONS OF PYTEST]",
+            help="Plans, todos of them, and any option that pytest --planverify takes.",
+        ),
+    ] = None,
+) -> int:
+    """Run the criteria of a plan, in pytest --planverify, and write its outcomes.
+
+    Without a plan the one of the ini file or of a usual name is verified: planverify.yaml, plan.yaml or
+    todo.yaml. All options of pytest work: planverify verify plan.yaml -x -n 4 --planverify-scope claimed.
+    """
+    command = [sys.executable, "-m", "pytest", "--planverify", *(words or ())]
+    if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):  # then nothing else loads this plugin
+        command += ["-p", "pytest_planverify.plugin"]
+    process = subprocess.Popen(command)
+
+    def pass_on(number: int, frame: object) -> None:
+        process.send_signal(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, pass_on)
+    status = process.wait()
+    return status if status >= 0 else _ENDED_BY_SIGNAL - status
+
+
+_ENDED_BY_SIGNAL = 128
+"""What shells add to the number of the signal."""
 
 
 @app.command(
@@ -132,8 +229,7 @@ def qualify(
         typer.Option(
             "--output",
             metavar="PATH",
-            help="Where the file goes. Default: qualification.json in the plan's folder."
-            " below .planverify.",
+            help="Where the file goes. Default: qualification.json in the plan's folder below .planverify.",
         ),
     ] = None,
 ) -> int:

@@ -21,8 +21,9 @@ from pytest_planverify.command_line import CommandLine
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from planner.planfile.discovery import PlanChoice
+
 Scope = Literal["claimed", "ready", "all"]
-DEFAULT_PLANS = ("planverify.yaml", "plan.yaml", "todo.yaml")
 DEFAULT_CONFIRMATIONS = 4
 DEFAULT_CONFIRMATION_SECONDS = 900.0
 MAX_CONFIRMATIONS = 1000
@@ -315,18 +316,18 @@ def _display_args(words: Sequence[object]) -> list[str]:
 def _plans(words: Sequence[str], config: pytest.Config) -> tuple[PlanArgument, ...]:
     directory = config.invocation_params.dir
     if words:
-        return tuple(each for word in words for each in _plan_arguments(word, directory, config))
-    from_ini = config.getini("planverify_plan")
-    if from_ini:
-        base = config.inipath.parent if config.inipath else config.rootpath
-        return tuple(each for word in from_ini for each in _plan_arguments(word, base, config))
-    for base in dict.fromkeys((directory, config.rootpath)):
-        for name in DEFAULT_PLANS:
-            if (base / name).is_file():
-                return tuple(_plan_arguments(name, base, config))
+        from planner.planfile.discovery import parse_choice
+
+        chosen = (parse_choice(word, directory) for word in words)
+        return tuple(each for choice in chosen for each in _plan_arguments(choice, config))
+    from planner.planfile.discovery import PLAN_NAMES, usual_plans
+
+    found = usual_plans(directory, config.rootpath, config.getini("planverify_plan"), config.inipath)
+    if found:
+        return tuple(each for choice in found for each in _plan_arguments(choice, config))
     raise pytest.UsageError(
         "--planverify: there is no plan to verify; name one (pytest --planverify plan.yaml), set "
-        f"planverify_plan in the ini file, or write {' or '.join(DEFAULT_PLANS)} in {config.rootpath}"
+        f"planverify_plan in the ini file, or write {' or '.join(PLAN_NAMES)} in {config.rootpath}"
     )
 
 
@@ -343,20 +344,13 @@ def _expression(option: str, text: str | None) -> str | None:
     return text
 
 
-def _plan_arguments(word: str, base: Path, config: pytest.Config) -> Iterator[PlanArgument]:
-    """Yield the plan, or each of its todos that are named after ``::``, apart by commas."""
-    text, separator, names = word.partition("::")
-    path = Path(os.path.abspath(base / text))
-    directory = config.invocation_params.dir
+def _plan_arguments(choice: PlanChoice, config: pytest.Config) -> Iterator[PlanArgument]:
+    """Yield the plan, or each of its todos that are named."""
+    from planner.planfile.discovery import plan_boundary
     from planner.text.sanitizing import without_surrogates
 
-    shown = without_surrogates(os.path.relpath(path, directory))
-    boundary = _boundary(path, config.rootpath, directory)
-    for todo_id in names.split(",") if separator else (None,):
-        yield PlanArgument(path, shown, todo_id, boundary)
-
-
-def _boundary(plan: Path, rootdir: Path, directory: Path) -> Path:
-    """The widest of pytest's rootdir, the current folder and the plan's own that holds the plan."""
-    around = [folder for folder in (rootdir, directory, plan.parent) if folder in plan.parents]
-    return min(around, key=lambda folder: len(folder.parts))
+    directory = config.invocation_params.dir
+    shown = without_surrogates(os.path.relpath(choice.path, directory))
+    boundary = plan_boundary(choice.path, directory, config.rootpath)
+    for todo_id in choice.todo_ids or (None,):
+        yield PlanArgument(choice.path, shown, todo_id, boundary)

@@ -128,11 +128,12 @@ def qualify(
 
 def qualify_command(plan: Path, *, runs: int, todo_ids: Sequence[str], output: Path | None) -> int:
     """Qualify a plan for the command line: print what each check is worth, and write the file."""
-    from pytest_planverify.command_words import Status, UsageMistake, complain, flat_plan, say
+    from planner.cli.ending import Status, UsageMistake, complain, say
+    from planner.planfile.tree import load_flat
 
     if not 1 <= runs <= MOST_RUNS:
         raise UsageMistake(f"--runs {runs}: it is no number from 1 to {MOST_RUNS}")
-    flat = flat_plan(plan)
+    flat = load_flat(plan)
     known = {todo.id for todo in flat.loaded.plan.items}
     for todo_id in todo_ids:
         if todo_id not in known:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from planner.edges.outcome_file import write_outcomes
 from planner.errors import PlannerError
 from planner.model.outcome import OutcomeDocument, RunInfo
+from planner.planfile.discovery import plan_boundary
 from planner.planfile.file_writer import STANDARD_OUTPUT, screen_apart
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.tree import FlatPlan, load_tree
@@ -63,7 +64,7 @@ def recover(plan: Path, *, run_id: str | None = None) -> Recovered:
     Raises :class:`planner.errors.PlannerError` where the plan cannot be loaded, where there is no such run,
     and where the plan is no longer the one whose criteria the run had begun to judge.
     """
-    boundary = _boundary(plan)
+    boundary = plan_boundary(plan)
     loaded = load_tree(plan, boundary=boundary).loaded
     runs = list(past_runs(loaded.root, loaded.plan.todo_list_id))
     run = _chosen(runs, run_id, plan, loaded)
@@ -122,15 +123,6 @@ def _recover(plan: Path, run: str | None, outcomes: Path | None) -> int:
         outcomes_path="standard output" if target == STANDARD_OUTPUT else os.path.relpath(target),
     )
     return found.document.run.exit_status
-
-
-def _boundary(plan: Path) -> Path:
-    """The widest of the current folder, the plan's own and the project's that holds the plan."""
-    plan = Path(os.path.abspath(plan))
-    around = [each for each in (Path.cwd(), plan.parent) if each in plan.parents]
-    tops = ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", ".git")
-    around += [each for each in plan.parents if any((each / name).exists() for name in tops)][:1]
-    return min(around, key=lambda folder: len(folder.parts))
 
 
 def _chosen(runs: Sequence[PastRun], run_id: str | None, path: Path, loaded: LoadedPlan) -> PastRun:

@@ -20,6 +20,7 @@ class Entry(NamedTuple):
 
 
 COMMANDS: dict[str, Entry] = {
+    "init": Entry("planner.cli.init", "Make a first plan: of this repository, or of a Markdown list."),
     "next": Entry("planner.cli.next", "What comes next: repairs, ready todos, what waits for a person."),
     "answer": Entry("planner.cli.answer:answer_app", "Answer a question about a todo."),
     "approve": Entry("planner.cli.answer:approve_app", "Approve a branch, an edit or a start."),

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import difflib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from planner.cli.completing import complete_plan, complete_todo
-from planner.cli.ending import UsageMistake
+from planner.cli.ending import UsageMistake, program
+from planner.planfile.discovery import PLAN_NAMES, SEPARATOR, PlanChoice, find_plans, parse_choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _MAX_NAMED = 12
 
-USUAL_NAMES = ("planverify.yaml", "plan.yaml", "todo.yaml")
-"""The plan that is meant where none is named, the first that is there."""
-
 PlanArgument = Annotated[
     Path | None,
     typer.Argument(
         metavar="PLAN",
-        help="The plan file. Default: planverify.yaml, plan.yaml or todo.yaml here.",
+        help="The plan file. Default: the one that pytest --planverify verifies here.",
         autocompletion=complete_plan,
     ),
 ]
+TodosArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="PLAN[::TODO,...]",
+        help="The plan, or some of its todos. Default: the one that pytest --planverify verifies here.",
+        autocompletion=complete_plan,
+    ),
+]
+"""A plan of which some todos may be named."""
+
 OutcomesOption = Annotated[
     Path | None,
     typer.Option(
@@ -44,19 +53,44 @@ TodoOption = Annotated[
 ]
 
 
-def plan_or_usual(plan: Path | None) -> Path:
-    """The plan that was named, else the usual one here. Raises ``UsageMistake`` where there is none."""
-    usual = plan or usual_plan()
-    if usual is None:
+def choose_plan(plan: Path | None) -> PlanChoice:
+    """Return the plan and todos that were named, else the plan that pytest would verify here.
+
+    Its path is as a person in the current folder would write it. Raises ``UsageMistake`` where there is
+    none, or where the ini file names several.
+    """
+    here = Path.cwd()
+    if plan is not None:
+        named = parse_choice(str(plan), here)
+        if named.todo_ids is None:
+            return PlanChoice(path=plan)
+        return PlanChoice(path=Path(str(plan).partition(SEPARATOR)[0]), todo_ids=named.todo_ids)
+    found = find_plans(here)
+    if not found:
         raise UsageMistake(
-            f"there is no {', '.join(USUAL_NAMES[:-1])} or {USUAL_NAMES[-1]} here; name the plan"
+            f"there is no {', '.join(PLAN_NAMES[:-1])} or {PLAN_NAMES[-1]} here; name the plan, or make "
+            f"one: {program()} init"
         )
-    return usual
+    paths = [Path(os.path.relpath(each.path)) for each in found]
+    if len(set(paths)) > 1:
+        raise UsageMistake(f"the ini file names {len(paths)} plans, {', '.join(map(str, paths))}; name one")
+    return PlanChoice(path=paths[0], todo_ids=found[0].todo_ids)
+
+
+def plan_or_usual(plan: Path | None) -> Path:
+    """Return the plan that was named, else that of :func:`choose_plan`. Raises ``UsageMistake``."""
+    choice = choose_plan(plan)
+    if plan is not None and choice.todo_ids is not None:
+        raise UsageMistake(f"{plan}: this is about a whole plan; name {choice.path}")
+    return choice.path
 
 
 def usual_plan() -> Path | None:
-    """The plan that is meant where none is named, if it is there."""
-    return next((Path(name) for name in USUAL_NAMES if Path(name).is_file()), None)
+    """Return the plan that is meant where none is named, if it is there."""
+    try:
+        return choose_plan(None).path
+    except UsageMistake:
+        return None
 
 
 def nearest(word: str, known: Iterable[str], listing: str) -> str:

@@ -2,38 +2,61 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+MOST_OFFERED = 500
+
 
 def complete_plan(ctx: Any, incomplete: str) -> list[str]:
-    """Folders, and files that may be plans."""
-    from planner.edges.offering import plan_files
+    """Return folders, and files that may be plans, whose paths begin like that."""
+    from planner.planfile.discovery import PLAN_ENDINGS
 
-    return plan_files(incomplete)
+    folder, _, start = incomplete.rpartition("/")
+    below = f"{folder}/" if folder or incomplete.startswith("/") else ""
+    offered: list[str] = []
+    try:
+        with os.scandir(below or ".") as entries:
+            for entry in sorted(entries, key=lambda each: each.name):
+                if not entry.name.startswith(start) or (entry.name.startswith(".") and not start):
+                    continue
+                if entry.is_dir():
+                    offered.append(f"{below}{entry.name}/")
+                elif entry.name.endswith(PLAN_ENDINGS):
+                    offered.append(f"{below}{entry.name}")
+    except OSError:
+        return []
+    return offered[:MOST_OFFERED]
 
 
 def complete_todo(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
-    """The ids of the todos of the plan that was already named, with their titles."""
+    """Return the ids of the todos of the plan that was named or is meant, with their titles."""
+    from pathlib import Path
+
+    from planner.errors import PlannerError
+    from planner.planfile.discovery import find_plans
+    from planner.planfile.tree import load_flat
+    from planner.text.sanitizing import clean
+
     path = _named_plan(ctx)
+    if path is None and (ctx is None or ctx.params.get("plan") is None):
+        path = next((each.path for each in find_plans(Path.cwd())), None)
     if path is None:
         return []
-    from planner.edges.offering import todo_ids
-    from planner.errors import PlannerError
-    from planner.planfile.loader import load_plan
-
     try:
-        return todo_ids(load_plan(path).plan.items, incomplete)
+        todos = load_flat(path).loaded.plan.items
     except (PlannerError, OSError):
         return []
+    found = [(todo.id, clean(todo.title, limit=80)) for todo in todos if todo.id.startswith(incomplete)]
+    return found[:MOST_OFFERED]
 
 
 def complete_word(ctx: Any, incomplete: str) -> list[str]:
     """Everything that ``planner explain`` knows by name, and the todos of a plan that was named."""
     from planner.cli.glossary import load_glossary
-    from planner.edges.offering import MOST_OFFERED
 
     folded = incomplete.casefold()
     words = [word for word in load_glossary().words() if word.casefold().startswith(folded)]
@@ -41,12 +64,12 @@ def complete_word(ctx: Any, incomplete: str) -> list[str]:
 
 
 def _named_plan(ctx: Any) -> Path | None:
-    """The plan among the words before the one that is being completed."""
+    """Return the plan among the words before the one that is being completed."""
     from pathlib import Path
 
-    from planner.edges.offering import PLAN_ENDINGS
+    from planner.planfile.discovery import PLAN_ENDINGS
 
-    named = ctx.params.get("plan")
+    named = None if ctx is None else ctx.params.get("plan")
     for word in (named, *_typed()) if named is not None else _typed():
         path = Path(word)
         if path.suffix in PLAN_ENDINGS and path.is_file():
@@ -55,8 +78,7 @@ def _named_plan(ctx: Any) -> Path | None:
 
 
 def _typed() -> list[str]:
-    """The words of the line as the shell tells them: an option without its value hides them from Typer."""
-    import os
+    """Return the words of the line as the shell tells them: Typer hides them after an unfinished option."""
     import shlex
 
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""

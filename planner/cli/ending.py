@@ -21,6 +21,19 @@ TRACEBACK = "PLANNER_TRACEBACK"
 """An environment variable: set, a fault of this program shows where it happened."""
 
 
+_program = ["planner"]
+
+
+def program() -> str:
+    """Return what the command was called: ``planner``, or ``planverify``, which has the same commands."""
+    return _program[0]
+
+
+def call_program(name: str) -> None:
+    """Have messages speak of the command by that name."""
+    _program[0] = name
+
+
 class Status(IntEnum):
     """The exit statuses of all commands, in the numbers that ``pytest --planverify`` uses."""
 
@@ -110,8 +123,8 @@ def _status_of(error: Exception) -> int:
         raise error
     where = _place(error)
     complain(
-        f"this is a fault of planner itself, not of your input: {type(error).__name__}: {error} ({where}); "
-        f"please report it with the files (set {TRACEBACK}=1 to see all of it)"
+        f"this is a fault of {program()} itself, not of your input: {type(error).__name__}: {error} "
+        f"({where}); please report it with the files (set {TRACEBACK}=1 to see all of it)"
     )
     return Status.INTERNAL_ERROR
 
@@ -126,6 +139,12 @@ def _place(error: Exception) -> str:
     return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
 
 
+def say(text: str = "") -> None:
+    """Write one line on standard output; what its encoding lacks is written as an escape."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    sys.stdout.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
+
+
 def complain(text: str, *, many: bool = False) -> None:
     """Tell it on standard error: one line, or as many as the text has."""
     from planner.text.sanitizing import clean
@@ -133,7 +152,7 @@ def complain(text: str, *, many: bool = False) -> None:
     cleaned = clean(text, limit=20_000)
     shown = cleaned if many else " ".join(cleaned.split())
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
-    line = f"planner: {shown}\n".encode(encoding, "backslashreplace").decode(encoding)
+    line = f"{program()}: {shown}\n".encode(encoding, "backslashreplace").decode(encoding)
     try:
         sys.stderr.write(line)
         sys.stderr.flush()

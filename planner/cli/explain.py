@@ -202,8 +202,8 @@ def _wanted_run(
 
     ``word`` is a plan or a log where there is such a file; else, where options name a run, a todo of it.
     """
-    from planner.edges.offering import PLAN_ENDINGS
     from planner.edges.told_runs import is_log
+    from planner.planfile.discovery import PLAN_ENDINGS
 
     if review and todo is not None:
         raise UsageMistake("--review is of a whole run; leave the todo out")

@@ -12,10 +12,10 @@ from planner.cli.app import command_app
 from planner.cli.arguments import (
     JsonOption,
     OutcomesOption,
-    PlanArgument,
     TodoOption,
+    TodosArgument,
+    choose_plan,
     nearest,
-    plan_or_usual,
 )
 from planner.cli.ending import Status, UsageMistake, complain, ends
 
@@ -49,7 +49,7 @@ _LONG = frozenset(("brief", "bounds", "branch", "edits", "failure", "facts", "pl
 @app.command(epilog=EPILOG)
 @ends
 def next_(
-    plan: PlanArgument = None,
+    plan: TodosArgument = None,
     outcomes: OutcomesOption = None,
     as_json: JsonOption = False,
     full: Annotated[
@@ -82,12 +82,14 @@ def next_(
 
     if output is not None and in_place:
         raise UsageMistake("--output and --in-place exclude each other; name one of them")
-    plan = plan_or_usual(plan)
+    choice = choose_plan(plan)
+    plan = choice.path
     run = open_run(plan, outcomes, log)
-    todo = None if todo is None else known_todo(run.state, todo, "--todo")
+    named = {known_todo(run.state, each, "::") for each in choice.todo_ids or ()}
+    named |= set() if todo is None else {known_todo(run.state, todo, "--todo")}
     if brief is not None:
         return _print_brief(run, brief)
-    actions = [each for each in run.outstanding() if todo is None or _concerns(each, todo, run.state)]
+    actions = [each for each in run.outstanding() if not named or _concerns(each, named, run.state)]
     written = _write_revision(run, output, in_place=in_place)
     if as_json:
         _print_json(run, actions, full=full)
@@ -124,14 +126,11 @@ def known_todo(state: State, name: str, where: str) -> str:
     )
 
 
-def _concerns(action: Action, todo_id: str, state: State) -> bool:
-    """Return whether an action is about a todo, or about a branch of it."""
-    names = getattr(action, "todo_ids", None) or (getattr(action, "todo_id", None),)
-    return any(
-        name is not None
-        and (name == todo_id or (name in state.records and state.records[name].parent_id == todo_id))
-        for name in names
-    )
+def _concerns(action: Action, named: set[str], state: State) -> bool:
+    """Return whether an action is about one of some todos, or about a branch of one."""
+    concerned = set(getattr(action, "todo_ids", ())) | {getattr(action, "todo_id", None)}
+    records = (state.records.get(name or "") for name in concerned)
+    return not named.isdisjoint(concerned) or any(each and each.parent_id in named for each in records)
 
 
 def _print_brief(run: PlanRun, name: str) -> int:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planner.cli.app import command_app
-from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, plan_or_usual
+from planner.cli.arguments import JsonOption, OutcomesOption, TodosArgument, choose_plan
 from planner.cli.completing import complete_todo
 from planner.cli.ending import Status, UsageMistake, ends
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planner.edges.plan_run import PlanRun
     from planner.engine.progress import Node, StatusTree
 
@@ -26,7 +28,7 @@ app = command_app()
 )
 @ends
 def status(
-    plan: PlanArgument = None,
+    plan: TodosArgument = None,
     todo: Annotated[
         str | None,
         typer.Argument(
@@ -50,15 +52,17 @@ def status(
     from planner.edges.run_history import blocked_since
     from planner.engine.progress import status_tree
 
-    run = open_run(plan_or_usual(plan), outcomes, log)
+    choice = choose_plan(plan)
+    run = open_run(choice.path, outcomes, log)
     tree = status_tree(run.state, blocked_since(run.tree.loaded.root, run.state.plan_id))
-    node = None if todo is None else _named(tree, todo)
+    names = choice.todo_ids or ()
+    nodes = [_named(tree, each) for each in (*names, *([] if todo is None else [todo]))]
     if as_json:
-        _show_json(run, tree, node, depth)
+        _show_json(run, tree, nodes, depth)
     else:
         from planner.cli.status_screen import show_status
 
-        show_status(run, tree, node, depth)
+        show_status(run, tree, nodes, depth)
     return Status.OK
 
 
@@ -77,11 +81,11 @@ def _named(tree: StatusTree, todo_id: str) -> Node:
     return node
 
 
-def _show_json(run: PlanRun, tree: StatusTree, node: Node | None, depth: int | None) -> None:
+def _show_json(run: PlanRun, tree: StatusTree, named: Sequence[Node], depth: int | None) -> None:
     from planner.cli.next_screen import advice
     from planner.cli.screen import write
 
-    nodes = tree.nodes if node is None else (node,)
+    nodes = named or tree.nodes
     document = {
         "plan": {
             "todo_list_id": run.state.plan_id,

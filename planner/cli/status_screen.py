@@ -43,17 +43,19 @@ class _Row(NamedTuple):
     text: str
 
 
-def show_status(run: PlanRun, tree: StatusTree, node: Node | None, depth: int | None) -> None:
-    """Write the tree of the plan, or of one todo with all that is known of it."""
+def show_status(run: PlanRun, tree: StatusTree, named: Sequence[Node], depth: int | None) -> None:
+    """Write the tree of the plan, or the todos that are named with all that is known of them."""
     screen = Screen()
     for remark in (*advice(run).remarks, *run.remarks):
         screen.remark(remark)
-    if node is None:
+    if not named:
         _head(screen, run, tree)
         _tree(screen, tree.nodes, depth)
         _totals(screen, tree)
         _fix_first(screen, () if run.found.document is None else run.found.document.causes)
-    else:
+    for position, node in enumerate(named):
+        if position:
+            screen.line()
         show_todo(screen, run, node)
         _tree(screen, (*node.branches, *node.children), depth)
     screen.show()

@@ -30,17 +30,12 @@ _MAX_LINE = 400
 
 
 def read_outcomes(path: Path) -> OutcomeDocument:
-    """The outcomes of a run. Raises :class:`planner.errors.OutcomeFileError`, in one line."""
-    return _of_this_version(path, _read(path, OutcomeDocument))
-
-
-def read_outcome(path: Path) -> Outcome:
-    """One outcome that stands alone in a file. Raises :class:`planner.errors.OutcomeFileError`."""
-    return _read(path, Outcome)
+    """Return the outcomes of a run. Raises :class:`planner.errors.OutcomeFileError`, in one line."""
+    return _of_this_version(path, _validated(path, _parsed(path), OutcomeDocument))
 
 
 def read_any_outcomes(path: Path) -> OutcomeDocument | Outcome:
-    """The outcomes of a run, or the one that stands alone in the file."""
+    """Return the outcomes of a run, or the one that stands alone in the file."""
     held = _parsed(path)
     keys = cast("Held", held) if isinstance(held, dict) else {}
     if "outcomes" not in keys and not _OF_ONE.isdisjoint(keys):
@@ -54,7 +49,7 @@ def write_outcomes(document: OutcomeDocument, path: Path) -> None:
 
 
 def outcomes_text(document: OutcomeDocument) -> str:
-    """The text of an outcome file."""
+    """Return the text of an outcome file."""
     try:
         return document.model_dump_json(indent=2) + "\n"
     except ValueError:  # bytes of a path that the locale cannot decode, or half of a surrogate pair
@@ -70,10 +65,6 @@ def _of_this_version(path: Path, document: OutcomeDocument) -> OutcomeDocument:
             "this version reads; update pytest-planverify",
         )
     return document
-
-
-def _read(path: Path, model: type[_Model]) -> _Model:
-    return _validated(path, _parsed(path), model)
 
 
 def _validated(path: Path, held: Any, model: type[_Model]) -> _Model:

@@ -20,6 +20,7 @@ from planner.model.plan import Plan, Todo
 from planner.planfile.checks import Judgement, judge_plan, judge_todo
 from planner.planfile.confinement import Confinement, is_below, unusual_fault
 from planner.planfile.conventions import Conventions
+from planner.planfile.discovery import plan_boundary
 from planner.planfile.document import MAX_FAULTS, Document, Loc, compose
 from planner.planfile.faults import Fault, Refused, plan_file_error
 from planner.planfile.source import Source, decode, read_source
@@ -55,8 +56,8 @@ def load_plan(
 ) -> LoadedPlan:
     """Load a plan file. Raises :class:`planner.errors.PlanFileError` with every fault of the file.
 
-    The plan's ``root`` must lie in the folder of the file, or in ``boundary`` (the current directory).
-    ``tools_above`` are the tools of the plan that it is a sub-plan of.
+    The plan's ``root`` must lie in the folder of the file or in ``boundary``, where none is given in
+    :func:`.discovery.plan_boundary`. ``tools_above`` are the tools of the plan that it is a sub-plan of.
     """
     with collector_paused(), _faults_of(path):
         return _loaded(read_source(path), path, boundary, tools_above)[0]
@@ -162,7 +163,7 @@ def _loaded(
     document = _document_of(source, path)
     plan, sound = read_model(document, Plan)
     folder = Path(os.path.realpath(path.parent))
-    root = _root(plan, folder, Path.cwd() if boundary is None else boundary, document)
+    root = _root(plan, folder / path.name, boundary, document)
     judgement = _judged(plan, root, tools_above)
     _report(document, judgement.faults)
     faults = document.faults
@@ -197,14 +198,17 @@ def _report(document: Document, found: Iterable[tuple[Loc, str]]) -> None:
             document.add(place.node.at, place.path, problem)
 
 
-def _root(plan: Plan, folder: Path, boundary: Path, document: Document) -> Path | None:
+def _root(plan: Plan, path: Path, boundary: Path | None, document: Document) -> Path | None:
     """The folder that the plan's paths start from, or ``None`` after reporting what is wrong with it."""
+    folder = path.parent
     problem = unusual_fault(plan.root, "the plan file's folder")
     if problem is None:
         root = os.path.realpath(folder / plan.root)
-        allowed = [os.path.realpath(folder), os.path.realpath(boundary)]
-        if not any(is_below(root, each) for each in allowed):
-            problem = f"the root '{plan.root}' leaves {allowed[-1]}; name a folder inside it"
+        allowed = str(folder)
+        if not is_below(root, allowed):
+            allowed = os.path.realpath(boundary or plan_boundary(path))
+        if not is_below(root, allowed):
+            problem = f"the root '{plan.root}' leaves {allowed}; name a folder inside it"
         elif not Path(root).is_dir():
             problem = f"the root '{plan.root}' is no folder; name the one that the plan's paths start from"
         else:

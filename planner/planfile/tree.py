@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from planner.errors import PlanFileError, PlanTreeError
 from planner.model.plan import MAX_TODOS, Todo, TodoStatus
 from planner.planfile.confinement import is_below
+from planner.planfile.discovery import plan_boundary
 from planner.planfile.loader import LoadedPlan, faults_at, load_plan
 from planner.planfile.sub_plans import SubPlanFiles, Unfound
 
@@ -102,7 +103,7 @@ class PlanTree:
     @property
     def widest_boundary(self) -> Path:
         """Where the root of a sub-plan of this top plan may lie: below its own root, or in the boundary."""
-        return _widest(self.loaded.root, self.boundary)
+        return _widest(self.loaded.root, self.boundary or plan_boundary(self.loaded.path))
 
     def child(self, todo_id: str) -> PlanTree:
         """The sub-plan of one of this plan's parents.
@@ -277,10 +278,15 @@ def load_tree(path: Path, *, boundary: Path | None = None) -> PlanTree:
     """Load the top plan; its sub-plans are loaded when they are asked for.
 
     Raises :class:`planner.errors.PlanFileError` with every fault of the file. The root of a sub-plan must
-    lie in the folder of its file, below the top plan's root, or in ``boundary``, the current directory
-    where none is given.
+    lie in the folder of its file, below the top plan's root, or in ``boundary``, where none is given in
+    :func:`.discovery.plan_boundary`.
     """
     return PlanTree(load_plan(path, boundary=boundary), boundary)
+
+
+def load_flat(path: Path, *, boundary: Path | None = None) -> FlatPlan:
+    """Load a plan with all its sub-plans as one plan. Raises :class:`planner.errors.PlannerError`."""
+    return load_tree(path, boundary=boundary).load_all().flat()
 
 
 def _qualified(each: TreeTodo, parent: Todo | None) -> Todo:
@@ -334,9 +340,7 @@ def _is_same(one: Path, other: Path) -> bool:
         return False
 
 
-def _widest(root: Path, boundary: Path | None) -> Path:
+def _widest(root: Path, boundary: Path) -> Path:
     """The top plan's root or the boundary, whichever holds the other; the root where neither does."""
-    if boundary is None:
-        boundary = root.cwd()
     real = os.path.realpath(boundary)
     return boundary if is_below(str(root), real) else root

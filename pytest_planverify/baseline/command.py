@@ -10,21 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from planner.cli.app import command_app
+from planner.cli.arguments import PlanArgument, plan_or_usual
+from planner.cli.completing import complete_todo
+from planner.cli.ending import Status, UsageMistake, complain, ends, say
 from planner.model.kinds import Phase
 from planner.model.verdicts import CheckKind, TestOutcome, Verdict
+from planner.planfile.tree import load_flat
 from planner.text.sanitizing import clean
-from pytest_planverify.command_words import (
-    PlanArgument,
-    Status,
-    UsageMistake,
-    command_app,
-    complain,
-    complete_todo,
-    ends,
-    flat_plan,
-    plan_or_usual,
-    say,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -50,7 +43,6 @@ class _Group(TyperGroup):
 
 app = command_app(
     cls=_Group,
-    add_completion=False,
     help="What held before the work began. Without a command, record: planverify baseline plan.yaml",
     epilog="Exit status: 0 done, 1 nothing to accept or to show, 2 wrong usage, 4 a file cannot be read, "
     "or the plan cannot be verified.",
@@ -96,7 +88,7 @@ def record(
     if not 1 <= runs <= MOST_RUNS:
         raise UsageMistake(f"--runs {runs}: it is no number from 1 to {MOST_RUNS}")
     path = plan_or_usual(plan)
-    flat = flat_plan(path)
+    flat = load_flat(path)
     if revision is None:
         return _record_now(flat, force=force, reason=reason, runs=runs)
     if force or reason:
@@ -165,7 +157,7 @@ def _require_reason(force: bool, reason: str | None, earlier: Baseline | None) -
     if earlier is not None and not force:
         raise UsageMistake(
             f"there is a baseline of '{earlier.plan}' of {earlier.made_at}; what was changed since would "
-            "count as what was there before: bless a change of what judges with planverify baseline "
+            "count as what was there before: accept a change of what judges with planverify baseline "
             "accept, or replace all of it with --force --reason TEXT"
         )
 
@@ -179,7 +171,7 @@ def show(
     """Show what is known of the time before the work."""
     from pytest_planverify.baseline import load_baseline
 
-    flat = flat_plan(plan_or_usual(plan))
+    flat = load_flat(plan_or_usual(plan))
     kept = load_baseline(flat.loaded.root, flat.loaded.plan.todo_list_id)
     if kept is None:
         complain("there is no baseline of this plan; make one: planverify baseline PLAN")
@@ -246,7 +238,7 @@ def accept(
         typer.Option("--file", metavar="PATH", help="Accept only this file; may be given several times."),
     ] = None,
 ) -> int:
-    """Bless a legitimate change of what judges: tests, conftests, configuration, data, plans.
+    """Accept a legitimate change of what judges: tests, conftests, configuration, data, plans.
 
     Accepted are the files that judge and differ from the baseline, just as they are now; the next change
     of one of them needs to be accepted again.
@@ -255,7 +247,7 @@ def accept(
 
     if not (reason and reason.strip()):
         raise UsageMistake("accept: say why with --reason TEXT; it is kept in the baseline")
-    flat = flat_plan(plan_or_usual(plan))
+    flat = load_flat(plan_or_usual(plan))
     known = [each.id for each in flat.loaded.plan.items]
     if todo not in known:
         raise UsageMistake(f"accept: the plan has no todo '{todo}'; it has {_listed(known)}")

@@ -1,4 +1,4 @@
-"""``planverify corpus``: build it, diagnose it, and report how well that went."""
+"""``python -m pytest_planverify.corpus``: build the corpus, diagnose it, report how well that went."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pytest_planverify.command_words import Status, command_app, complain, ends, say
+from planner.cli.app import command_app
+from planner.cli.ending import Status, complain, ends, say
 from pytest_planverify.corpus.files import CorpusError
 from pytest_planverify.corpus.splitting import Part
 
@@ -26,7 +27,6 @@ BUILDER = Path("tests", "corpus", "build.py")
 USUAL_CORPUS = Path("fixtures", "corpus")
 
 app = command_app(
-    add_completion=False,
     no_args_is_help=True,
     help="The labelled corpus of real failures: build it, diagnose it, report how well that goes.",
     epilog="Exit status: 0 done, 2 wrong usage, 4 there is no corpus, or it cannot be read or built.",

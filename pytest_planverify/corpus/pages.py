@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_planverify.command_words import UsageMistake
+from planner.cli.ending import UsageMistake
 
 if TYPE_CHECKING:
     from pathlib import Path

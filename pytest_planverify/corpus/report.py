@@ -106,7 +106,10 @@ def report_on(
     failures = labelled(cases)
     if not failures:
         names = " and ".join(part.value for part in parts)
-        raise CorpusError(f"{corpus}: the part {names} holds no failure; build it: planverify corpus build")
+        raise CorpusError(
+            f"{corpus}: the part {names} holds no failure; build it: "
+            "python -m pytest_planverify.corpus build"
+        )
     judged, titles = _judged_by_all(corpus, failures)
     runs = [run for part in parts for run in read_runs(corpus, part)]
     controls = [case for case in cases if case.label is None]

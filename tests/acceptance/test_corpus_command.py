@@ -1,4 +1,4 @@
-"""``planverify corpus report`` as a person starts it: on a small corpus, in a process of its own."""
+"""The report on a corpus as a developer starts it: on a small corpus, in a process of its own."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ def test_the_report_tells_how_well_three_cases_are_diagnosed(tmp_path: Path) -> 
         folder = tmp_path / "fixtures" / "corpus" / part
         folder.mkdir(parents=True)
         (folder / "cases.jsonl").write_text("\n".join(lines) + "\n")
-    start = "from pytest_planverify.cli import main; main()"
-    command = [sys.executable, "-c", start, "corpus", "report", "--json", "figures.json"]
+    command = [sys.executable, "-m", "pytest_planverify.corpus", "report", "--json", "figures.json"]
     variables = os.environ | {"PYTHONPATH": str(CHECKOUT)}
     done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

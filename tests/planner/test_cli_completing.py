@@ -38,8 +38,8 @@ def test_the_todos_of_the_named_plan_are_offered_with_their_titles(command: Comm
     assert complete_todo(context, "bu") == [("buffer", "buffer"), ("build", "Build it")]
 
 
-@pytest.mark.parametrize("named", [None, "gone.yaml", "notes.txt"])
-def test_without_a_plan_that_loads_no_todos_are_offered(command: Command, named: str | None) -> None:
+@pytest.mark.parametrize("named", ["gone.yaml", "notes.txt"])
+def test_without_a_plan_that_loads_no_todos_are_offered(command: Command, named: str) -> None:
     assert complete_todo(SimpleNamespace(params={"plan": named}), "") == []
 
 

@@ -95,7 +95,10 @@ def test_without_a_plan_here_one_must_be_named(
     ran = command("which", "t.py::t")
 
     assert ran.status == 2
-    assert ran.err == ("planner: there is no planverify.yaml, plan.yaml or todo.yaml here; name the plan\n")
+    assert ran.err == (
+        "planner: there is no planverify.yaml, plan.yaml or todo.yaml here; name the plan, or make one: "
+        "planner init\n"
+    )
 
 
 def test_outcomes_that_are_named_must_be_of_the_plan(command: Command) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.edges.outcome_file import read_outcome, read_outcomes, write_outcomes
+from planner.edges.outcome_file import read_any_outcomes, read_outcomes, write_outcomes
 from planner.errors import OutcomeFileError
 from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Summary, TodoState, Verdict
 from planner.model.taxonomy import Category
@@ -41,7 +41,8 @@ DOCUMENT = OutcomeDocument(
 
 
 def test_the_controllers_outcome_loads_as_it_stands() -> None:
-    outcome = read_outcome(SEED)
+    outcome = read_any_outcomes(SEED)
+    assert isinstance(outcome, Outcome)
     assert (outcome.todo_id, outcome.success, outcome.tests_passed) == ("fix-test-001", False, False)
     assert (outcome.metrics.tokens_used, outcome.metrics.patch_cycles) == (1200, 2)
     assert outcome.failure_evidence is not None

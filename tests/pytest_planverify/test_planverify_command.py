@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+import re
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from planner.errors import BaselineError
-from pytest_planverify import cli, command_words
+from planner.cli.app import COMMANDS as PLANNER_COMMANDS
+from pytest_planverify import cli
 from pytest_planverify.cli import app
-from pytest_planverify.command_words import (
-    UsageMistake,
-    complete_plan,
-    complete_todo,
-    flat_plan,
-    guarded,
-    plan_or_usual,
-)
 
 PLAN = "todo_list_id: p\nitems:\n- {id: t_one, title: One, verify: pytest t.py}\n"
 
@@ -67,77 +58,29 @@ def test_an_unknown_command_is_refused() -> None:
     assert said("baseline", "accept")[0] == 2
 
 
-@pytest.mark.parametrize(
-    ("start", "offered"),
-    [
-        ("", ["plan.yaml", "sub/"]),
-        ("pl", ["plan.yaml"]),
-        ("sub/", ["sub/other.json"]),
-        (".h", [".hidden.yaml"]),
-        ("nowhere/", []),
-    ],
-)
-@pytest.mark.usefixtures("folder")
-def test_plans_are_offered(start: str, offered: list[str]) -> None:
-    assert complete_plan(None, start) == offered
+def test_one_program_has_the_commands_of_both_by_the_functions_of_the_planner() -> None:
+    status, text = said("--help")
+
+    assert status == 0
+    assert all(f"\n  {name} " in text for name in (*cli.COMMANDS, *PLANNER_COMMANDS))
+    assert "corpus" not in text
+    assert len(text.splitlines()) <= 50
+    status, text = said("next", "--help")
+    assert status == 0
+    assert re.match(r"Usage: \w+ next \[OPTIONS\]", text)
+    assert not re.search(r"\bplanner (next|step|explain)", text)
 
 
-def test_the_todos_of_the_plan_are_offered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["planverify"])
-    assert complete_todo(None, "t") == [("t_one", "One")]
-    assert complete_todo(None, "x") == []
-    (folder / "plan.yaml").write_text("broken")
-    assert complete_todo(None, "t") == []
-    (folder / "plan.yaml").unlink()
-    assert complete_todo(None, "t") == []
+def test_a_word_that_is_no_command_is_a_plan_or_refused_with_the_nearest() -> None:
+    status, text = said("statis")
 
-
-def test_the_usual_plan_is_meant_where_none_is_named(folder: Path) -> None:
-    assert plan_or_usual(None) == Path("plan.yaml")
-    assert plan_or_usual(Path("x.yaml")) == Path("x.yaml")
-    assert flat_plan(Path("plan.yaml")).loaded.root == folder
-    (folder / "plan.yaml").unlink()
-    with pytest.raises(UsageMistake, match=r"or todo\.yaml here; name the plan"):
-        plan_or_usual(None)
-
-
-def failing(error: BaseException) -> Callable[[], object]:
-    def run() -> object:
-        raise error
-
-    return run
-
-
-@pytest.mark.parametrize(
-    ("error", "status", "text"),
-    [
-        (UsageMistake("no such thing"), 2, "planverify: no such thing"),
-        (BaselineError("it is of another plan"), 4, "planverify: it is of another plan"),
-        (FileNotFoundError(2, "No such file", "x.yaml"), 4, "x.yaml: No such file; name a file"),
-        (ZeroDivisionError("oops"), 3, "a fault of planverify itself"),
-        (KeyboardInterrupt(), 130, "interrupted"),
-    ],
-)
-def test_every_error_is_one_line_and_a_status(
-    capsys: pytest.CaptureFixture[str], error: BaseException, status: int, text: str
-) -> None:
-    with pytest.raises(SystemExit) as leaving:
-        guarded(failing(error))
-    assert leaving.value.code == status
-    (line,) = capsys.readouterr().err.splitlines()
-    assert text in line
+    assert status == 2
+    assert "there is no command and no plan 'statis'; did you mean 'status'?" in text
 
 
 def test_a_request_to_terminate_ends_it_in_order() -> None:
     with pytest.raises(KeyboardInterrupt):
-        command_words._interrupt(15, None)
-
-
-def test_a_command_is_there_only_where_its_module_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = cli.Entry("pytest_planverify.no_such_module", "Nothing.")
-    monkeypatch.setitem(cli.COMMANDS, "recover", gone)
-    assert "Render the outcomes" not in said("--help")[1]
-    assert said("recover")[0] == 2
+        cli._interrupt(15, None)
 
 
 @pytest.mark.usefixtures("folder")

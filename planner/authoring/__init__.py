@@ -1,0 +1,1 @@
+"""Makes plans: a first one from a repository or from a Markdown list with check boxes."""

@@ -1,0 +1,191 @@
+"""Which plan is meant: named with or without todos, named by pytest's ini file, or lying in the root.
+
+The folder that pytest calls its rootdir is found by pytest's own rules, without pytest:
+https://docs.pytest.org/en/stable/reference/customize.html#finding-the-rootdir
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+import shlex
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+PLAN_NAMES = ("planverify.yaml", "plan.yaml", "todo.yaml")
+"""The plan that is meant where none is named, the first that is there."""
+
+PLAN_ENDINGS = (".yaml", ".yml", ".json")
+
+INI_KEY = "planverify_plan"
+
+SEPARATOR = "::"
+"""Between a plan and the ids of its todos, which are apart by commas: ``plan.yaml::a,b``."""
+
+Section = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanChoice:
+    """A plan that is meant, or some of its todos."""
+
+    path: Path
+    """Absolute, with what stands for a folder above worked out."""
+    todo_ids: tuple[str, ...] | None = None
+    """``None`` for the whole plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectRoot:
+    """Where pytest has its rootdir, and what the ini file says of plans."""
+
+    folder: Path
+    ini: Path | None = None
+    settings: Mapping[str, object] = field(default_factory=dict[str, object])
+    """What the ini file says to pytest."""
+
+    @property
+    def plans(self) -> tuple[str, ...]:
+        """Those of the ini file's ``planverify_plan``, relative to its folder."""
+        return _words(self.settings.get(INI_KEY))
+
+
+def parse_choice(word: str, base: Path) -> PlanChoice:
+    """Return what ``plan.yaml`` or ``plan.yaml::a,b`` means, relative to a folder."""
+    text, separator, names = word.partition(SEPARATOR)
+    path = Path(os.path.abspath(base / text))
+    return PlanChoice(path=path, todo_ids=tuple(names.split(",")) if separator else None)
+
+
+def find_plans(directory: Path) -> tuple[PlanChoice, ...]:
+    """Return the plans that ``pytest --planverify`` verifies in that folder when none is named."""
+    root = project_root(directory)
+    return usual_plans(directory, root.folder, root.plans, root.ini)
+
+
+def usual_plans(
+    directory: Path, rootdir: Path, ini_plans: Iterable[str], ini: Path | None
+) -> tuple[PlanChoice, ...]:
+    """Return the plans of the ini file, else the first of a usual name, here or in the rootdir."""
+    base = rootdir if ini is None else ini.parent
+    named = tuple(parse_choice(word, base) for word in ini_plans)
+    if named:
+        return named
+    places = (folder / name for folder in dict.fromkeys((directory, rootdir)) for name in PLAN_NAMES)
+    return tuple(PlanChoice(path=path) for path in places if path.is_file())[:1]
+
+
+def plan_boundary(plan: Path, directory: Path | None = None, rootdir: Path | None = None) -> Path:
+    """Return the folder that the plan's root may not leave.
+
+    That is the widest of pytest's rootdir, the current ``directory`` and the plan's own that holds it.
+    """
+    directory = directory or Path.cwd()
+    plan = Path(os.path.abspath(directory / plan))
+    rootdir = rootdir or project_root(directory, plan.parent).folder
+    around = [folder for folder in (rootdir, directory, plan.parent) if folder in plan.parents]
+    return min(around, key=lambda folder: len(folder.parts))
+
+
+def project_root(directory: Path, start: Path | None = None) -> ProjectRoot:
+    """Find the rootdir of a pytest that is started in a folder, with ``start`` as its only argument."""
+    start = start or directory
+    first_pyproject: Path | None = None
+    for folder in (start, *start.parents):
+        for name, read in _READERS.items():
+            path = folder / name
+            text = _text(path)
+            if text is None:
+                continue
+            if name == "pyproject.toml" and first_pyproject is None:
+                first_pyproject = path
+            section = read(text)
+            if section is not None:
+                return ProjectRoot(folder=folder, ini=path, settings=section)
+    if first_pyproject is not None:
+        return ProjectRoot(folder=first_pyproject.parent, ini=first_pyproject)
+    for folder in (start, *start.parents):
+        if (folder / "setup.py").is_file():
+            return ProjectRoot(folder=folder)
+    common = Path(os.path.commonpath((directory, start)))
+    return ProjectRoot(folder=start if common == common.parent else common)
+
+
+def _of_pytest_toml(text: str) -> Section:
+    return _table(text, "pytest") or {}
+
+
+def _of_pytest_ini(text: str) -> Section:
+    return _of_ini(text, "pytest") or {}
+
+
+def _of_pyproject(text: str) -> Section | None:
+    section = _table(text, "tool", "pytest")
+    if section is None:
+        return None
+    old = section.pop("ini_options", None)
+    return section or (cast("Section", old) if isinstance(old, dict) else None)
+
+
+def _of_tox_ini(text: str) -> Section | None:
+    return _of_ini(text, "pytest")
+
+
+def _of_setup_cfg(text: str) -> Section | None:
+    return _of_ini(text, "tool:pytest")
+
+
+_READERS = {
+    "pytest.toml": _of_pytest_toml,
+    ".pytest.toml": _of_pytest_toml,
+    "pytest.ini": _of_pytest_ini,
+    ".pytest.ini": _of_pytest_ini,
+    "pyproject.toml": _of_pyproject,
+    "tox.ini": _of_tox_ini,
+    "setup.cfg": _of_setup_cfg,
+}
+"""In the order in which pytest looks for them in a folder. The first four count even where empty."""
+
+
+def _of_ini(text: str, name: str) -> Section | None:
+    parser = configparser.ConfigParser(interpolation=None, strict=False, allow_no_value=True)
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return None
+    return dict(parser.items(name)) if parser.has_section(name) else None
+
+
+def _table(text: str, *keys: str) -> Section | None:
+    try:
+        value: Any = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return None
+    for key in keys:
+        if not isinstance(value, dict) or key not in value:
+            return None
+        value = cast("Mapping[str, Any]", value)[key]
+    return dict(cast("Section", value)) if isinstance(value, dict) else None
+
+
+def _words(value: object) -> tuple[str, ...]:
+    if isinstance(value, list):
+        return tuple(str(each) for each in cast("list[object]", value))
+    if not isinstance(value, str):
+        return ()
+    try:
+        return tuple(shlex.split(value))
+    except ValueError:
+        return tuple(value.split())
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
+    except OSError:
+        return None

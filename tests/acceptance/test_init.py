@@ -1,0 +1,107 @@
+"""``planverify init`` makes a first plan that validates and runs, and replaces no other."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from test_one_program import planverify
+
+FILES = {
+    "shop.py": "def x(): return 1\n",
+    "tests/test_shop.py": "from shop import x\n\n\ndef test_x():\n    assert x() == 1\n",
+    "tests/test_hollow.py": "def test_nothing():\n    assert True\n",
+    "pyproject.toml": "[project]\nname = 'my shop'\n\n[tool.ruff]\n",
+    "tox.ini": "[testenv]\ncommands =\n    python -m compileall -q shop.py\n    pytest {posargs}\n",
+}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def ran(*words: str, cwd: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
+    done = planverify(*words, cwd=cwd)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_the_first_plan_of_a_repository_validates_and_is_verified(shop: Path) -> None:
+    made = ran("init", cwd=shop)
+    text = (shop / "planverify.yaml").read_text()
+
+    assert "3 todos" in made.stdout
+    assert "todo_list_id: my-shop\n" in text
+    assert "verify: python -m pytest tests/test_shop.py" in text
+    assert "#   python -m pytest tests/test_hollow.py: no selected test proves anything" in text
+    assert ": error" not in planverify("validate", cwd=shop).stdout
+    assert "3 done" in ran("verify", cwd=shop).stdout
+    assert not (shop / "AGENTS.md").exists()
+
+
+def test_a_plan_that_is_there_is_replaced_only_by_force(shop: Path) -> None:
+    (shop / "plan.yaml").write_text("mine: true\n")
+
+    refused = ran("init", cwd=shop, status=2)
+
+    assert refused.stderr == (
+        "planverify: there is a plan already, plan.yaml; name another file with -o, or add --force\n"
+    )
+    assert not (shop / "planverify.yaml").exists()
+    ran("init", "-o", "plan.yaml", cwd=shop, status=2)
+    shown = ran("init", "-o", "-", cwd=shop)
+    assert shown.stdout.startswith("# Made by planverify init")
+    ran("init", "-o", "plan.yaml", "--force", cwd=shop)
+    assert "items:" in (shop / "plan.yaml").read_text()
+
+
+def test_a_plan_in_another_folder_has_the_root_of_the_repository(shop: Path) -> None:
+    (shop / "pytest.ini").write_text("[pytest]\n")
+    ran("init", "-o", "plans/first.yaml", cwd=shop)
+
+    assert "root: ..\n" in (shop / "plans/first.yaml").read_text()
+    ran("plans/first.yaml", "-q", cwd=shop)
+
+
+def test_a_list_with_check_boxes_becomes_a_plan_and_agents_are_told(shop: Path) -> None:
+    (shop / "TODO.md").write_text(
+        "# Shop\n\n- [x] Count: `python -m pytest tests/test_shop.py`\n- [ ] Sell\n  - [ ] Pack\n"
+    )
+    (shop / "AGENTS.md").write_text("Be kind.\n")
+
+    made = ran("init", "--from", "TODO.md", "--agents", cwd=shop)
+
+    assert "3 todos of TODO.md, 1 with a command" in made.stdout
+    assert "1 done" in ran("verify", cwd=shop).stdout
+    page = (shop / "AGENTS.md").read_text()
+    assert page.startswith("Be kind.\n\n<!-- planverify: begin -->")
+    assert "`planverify next`" in page
+    assert "says so already" in ran("init", "--agents", cwd=shop).stdout
+    assert (shop / "AGENTS.md").read_text() == page
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "text"),
+    [
+        (("init",), 1, "there are no tests here"),
+        (("init", "--from", "none.md"), 4, "none.md: No such file"),
+        (("init", "--from", "empty.md"), 1, "empty.md: it has no check boxes"),
+        (("init", "--from", "."), 4, "Is a directory"),
+    ],
+)
+def test_where_there_is_nothing_to_make_a_plan_of_one_line_says_why(
+    tmp_path: Path, words: tuple[str, ...], status: int, text: str
+) -> None:
+    (tmp_path / "empty.md").write_text("Nothing to do.\n")
+
+    refused = ran(*words, cwd=tmp_path, status=status)
+
+    assert text in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+    assert not (tmp_path / "planverify.yaml").exists()

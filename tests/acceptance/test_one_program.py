@@ -1,0 +1,137 @@
+"""``planverify`` verifies, and decides as ``planner`` does, from whatever folder it is called in."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from example_project import Example, todo
+from real_command import PLAIN_TERMINAL, run_pytest
+
+FILES = {
+    "test_it.py": "def test_it(): pass\n",
+    "test_red.py": "def test_red(): assert False\n",
+    "pytest.ini": "[pytest]\n",
+    "src/deep/module.py": "",
+}
+
+
+def planverify(
+    *words: str, cwd: Path, program: str = "pytest_planverify.cli"
+) -> subprocess.CompletedProcess[str]:
+    start = f"from {program} import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", start, *words],
+        cwd=cwd,
+        env={**os.environ, **PLAIN_TERMINAL},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def planner(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return planverify(*words, cwd=cwd, program="planner.cli")
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Example:
+    example = Example(tmp_path, FILES)
+    example.plan(
+        todo("draw", "pytest test_red.py"),
+        todo("paint", "pytest test_it.py", after=("draw",)),
+        todo("hang", "pytest test_it.py"),
+    )
+    return example
+
+
+def test_verify_passes_options_through_and_ends_with_the_status_of_pytest(
+    example: Example, tmp_path: Path
+) -> None:
+    assert planverify("verify", cwd=tmp_path).returncode == 1
+    green = planverify("plan.yaml::paint,hang", "-q", "--planverify-confirm", "0", cwd=tmp_path)
+    assert green.returncode == 0, green.stdout + green.stderr
+    refused = planverify("verify", "--planverify-scope=sometimes", cwd=tmp_path)
+    assert refused.returncode == 4
+    assert "--planverify-scope" in refused.stderr
+    assert planverify("plan.yaml::pant", cwd=tmp_path).returncode == 4
+
+
+def test_todos_after_the_plan_run_alone_and_are_shown_alone(example: Example, tmp_path: Path) -> None:
+    run = example.verify("plan.yaml::paint,hang")
+
+    assert run.exit_code == 0, str(run)
+    assert run.states == {"draw": "pending", "paint": "done", "hang": "done"}
+    assert example.verify().exit_code == 1
+    shown = planner("status", "plan.yaml::draw,hang", cwd=tmp_path).stdout
+    assert "draw" in shown
+    assert "hang" in shown
+    assert "Todo paint" not in shown
+    unknown = planner("status", "plan.yaml::darw", cwd=tmp_path)
+    assert (unknown.returncode, "did you mean 'draw'?" in unknown.stderr) == (2, True)
+    whole = planner("validate", "plan.yaml::draw", cwd=tmp_path)
+    assert (whole.returncode, "this is about a whole plan" in whole.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("ini", ["[pytest]\n", "[pytest]\nplanverify_plan = plans/mine.yaml\n"])
+def test_in_a_subfolder_the_planner_finds_the_plan_that_pytest_verifies(
+    example: Example, tmp_path: Path, ini: str
+) -> None:
+    example.write({"pytest.ini": ini})
+    example.plan(todo("draw", "pytest test_red.py"), path="plans/mine.yaml", root="..", todo_list_id="mine")
+    here = tmp_path / "src/deep"
+    assert run_pytest("--planverify", cwd=here).exit_code == 1
+
+    for words in (("status",), ("next",), ("waves",), ("validate",)):
+        ran = planner(*words, cwd=here)
+        assert ran.returncode in (0, 1, 11), ran.stderr
+        assert "not verified" not in ran.stdout
+    assert "✗ failed" in planner("status", cwd=here).stdout
+
+
+def test_several_plans_of_the_ini_file_are_named_to_choose_from(example: Example, tmp_path: Path) -> None:
+    example.write({"pytest.ini": "[pytest]\nplanverify_plan = a.yaml b.yaml\n"})
+
+    ran = planner("status", cwd=tmp_path)
+
+    assert ran.returncode == 2
+    assert ran.stderr == "planner: the ini file names 2 plans, a.yaml, b.yaml; name one\n"
+
+
+def test_commands_that_need_no_outcomes_do_without_those_of_another_plan(
+    example: Example, tmp_path: Path
+) -> None:
+    assert example.verify().exit_code == 1
+    example.plan(todo("other", "pytest test_it.py"), path="b.yaml", todo_list_id="b")
+    broken = tmp_path / ".planverify/plans/b/outcomes.json"
+    broken.parent.mkdir()
+    broken.write_bytes(example.outcome_file.read_bytes())
+
+    for command in ("waves", "status"):
+        ran = planner(command, "b.yaml", cwd=tmp_path)
+        assert ran.returncode == 0, ran.stderr
+        assert "other" in ran.stdout
+        assert "not of 'b'" in ran.stdout
+
+
+def test_a_request_to_stop_reaches_the_run(example: Example, tmp_path: Path) -> None:
+    example.write({"test_it.py": "import time\ndef test_it(): time.sleep(60)\n"})
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from pytest_planverify.cli import main; main()", "verify"],
+        cwd=tmp_path,
+        env={**os.environ, **PLAIN_TERMINAL},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".planverify/runs/*/w*.log")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(60) == 2

@@ -1,0 +1,243 @@
+"""A first plan is read from what a repository holds, or from a list, and can always be loaded."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.authoring.agents_page import BEGIN, END, with_section
+from planner.authoring.first_plan import plan_of_list, plan_of_repository
+from planner.authoring.markdown_list import read_list
+from planner.authoring.repository import read_repository
+from planner.model.plan import Plan, TodoStatus
+from planner.planfile.loader import load_plan_text
+
+TEST = "from shop import x\n\ndef test_it():\n    assert x() == 1\n"
+
+
+def written(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+
+
+def plan_of(folder: Path) -> Plan:
+    text, count = plan_of_repository(read_repository(folder))
+    plan = load_plan_text(text, folder / "planverify.yaml").plan
+    assert len(plan.items) == count
+    return plan
+
+
+def plan_from(text: str, folder: Path) -> Plan:
+    return load_plan_text(
+        plan_of_list(read_list(text), "shop", "TODO.md")[0], folder / "planverify.yaml"
+    ).plan
+
+
+def commands(plan: Plan) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for todo in plan.items:
+        criteria = todo.acceptance_criteria
+        found[todo.id] = (
+            [todo.verify] if isinstance(todo.verify, str) else [each.cmd for each in criteria.tests]
+        )
+    return found
+
+
+def install(monkeypatch: pytest.MonkeyPatch, place: str | None) -> None:
+    def which(name: str, path: str | None = None) -> str | None:
+        return place
+
+    monkeypatch.setattr("planner.authoring.repository.shutil.which", which)
+
+
+@pytest.fixture
+def tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, "there")
+
+
+def test_each_test_file_is_a_todo_where_there_are_few(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        {
+            "src/shop/__init__.py": "",
+            "tests/test_cart.py": TEST,
+            "tests/api/test_cart.py": TEST,
+            "tests/helpers.py": TEST,
+            "tests/test_empty.py": "X = 1\n",
+            "tests/data/test_template.py": TEST,
+            ".tox/py/test_other.py": TEST,
+        },
+    )
+
+    assert commands(plan_of(tmp_path)) == {
+        "api-cart": ["pytest tests/api/test_cart.py"],
+        "cart": ["pytest tests/test_cart.py"],
+    }
+
+
+def test_many_test_files_are_grouped_by_folder_and_selected_once(tmp_path: Path) -> None:
+    written(tmp_path, {f"tests/{part}/test_{n}.py": TEST for part in ("api", "db") for n in range(8)})
+    written(tmp_path, {"tests/test_top.py": TEST})
+
+    assert commands(plan_of(tmp_path)) == {
+        "tests": ["pytest tests/test_top.py"],
+        "api": ["pytest tests/api"],
+        "db": ["pytest tests/db"],
+    }
+
+
+def test_the_settings_of_pytest_say_where_tests_are(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        {
+            "pytest.ini": "[pytest]\ntestpaths = checks\npython_files = check_*.py\n",
+            "checks/check_it.py": TEST,
+            "other/check_it.py": TEST,
+        },
+    )
+
+    assert commands(plan_of(tmp_path)) == {"check_it": ["pytest checks/check_it.py"]}
+
+
+def test_pytest_is_started_as_a_module_where_only_that_finds_the_product(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path, {"shop.py": "def x(): return 1\n", "tests/test_shop.py": TEST})
+    assert commands(plan_of(tmp_path)) == {"shop": ["python -m pytest tests/test_shop.py"]}
+
+    written(tmp_path, {"conftest.py": ""})
+    assert commands(plan_of(tmp_path)) == {"shop": ["pytest tests/test_shop.py"]}
+
+
+@pytest.mark.usefixtures("tools")
+def test_checks_are_those_that_the_repository_runs_one_for_each_tool(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        {
+            "tests/test_it.py": TEST,
+            "tox.ini": """\
+                [testenv]
+                commands = pytest {posargs}
+                [testenv:lint]
+                commands =
+                    ruff check src {posargs:tests}
+                    ruff check --fix .
+                    - flake8
+                    python -c "print(1)"
+            """,
+            "noxfile.py": 'def types(session):\n    session.run("mypy", "src")\n    session.run(*words)\n',
+            ".github/workflows/ci.yml": """\
+                on: push
+                jobs:
+                  a:
+                    steps:
+                      - run: |
+                          pip install -e . && ruff format --check .
+                          echo ${{ secrets.X }}; pyright | tee out
+                      - {run: bandit -r src, working-directory: x}
+            """,
+            "Makefile": "lint:\n\t@pylint shop\ntest:\n\tpytest\n",
+            ".pre-commit-config.yaml": "repos: [{repo: x, hooks: [{id: black}, {id: mypy}, {id: odd}]}]\n",
+            "pyproject.toml": "[tool.ruff]\n[tool.pyright]\n",
+        },
+    )
+
+    found = commands(plan_of(tmp_path))
+
+    assert found == {
+        "it": ["pytest tests/test_it.py"],
+        "style": ["ruff check src", "ruff format --check .", "pylint shop", "black --check ."],
+        "types": ["mypy src", "pyright"],
+    }
+
+
+def test_a_check_whose_tool_is_not_installed_is_named_in_a_comment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, None)
+    written(tmp_path, {"tests/test_it.py": TEST, "pyproject.toml": "[tool.ruff]\n"})
+
+    text, count = plan_of_repository(read_repository(tmp_path))
+
+    assert count == 1
+    assert "#   ruff check .  (pyproject.toml)" in text
+
+
+@pytest.mark.usefixtures("tools")
+def test_without_tests_of_python_those_of_the_language_count(tmp_path: Path) -> None:
+    written(tmp_path, {"Cargo.toml": "[package]\n"})
+
+    assert commands(plan_of(tmp_path)) == {"tests": ["cargo test"]}
+
+
+def test_a_box_is_a_todo_claimed_where_it_is_checked_and_proved_by_the_command_in_it(
+    tmp_path: Path,
+) -> None:
+    page = """\
+    # Release
+
+    - [x] Write the **parser**: `pytest tests/test_parser.py`
+    - [ ] Prices
+      - [ ] net prices
+
+        ```console
+        $ pytest tests/test_net.py -q
+        rm -rf /
+        ```
+      - [ ] gross
+        - run `pytest tests/test_gross.py` after `gross()`
+    * [ ] Docs
+    - no box, `pytest tests/test_none.py`
+    """
+
+    plan = plan_from(textwrap.dedent(page), tmp_path)
+
+    assert plan.workflow_name == "Release"
+    assert commands(plan) == {
+        "write-the-parser": ["pytest tests/test_parser.py"],
+        "net-prices": ["pytest tests/test_net.py -q"],
+        "gross": ["pytest tests/test_gross.py"],
+        "prices": [],
+        "docs": [],
+    }
+    assert [todo.id for todo in plan.items if todo.status is TodoStatus.CLAIMED] == ["write-the-parser"]
+    assert plan.todo("prices").dependencies == ("net-prices", "gross")
+    assert not plan.todo("docs").requires_testing
+
+
+lines = st.lists(
+    st.tuples(
+        st.sampled_from(["- [ ] ", "  - [x] ", "    * [ ] ", "\t1. [ ] ", "# ", "```\n", "- ", ""]),
+        st.text(max_size=30)
+        | st.sampled_from(["`pytest x.py`", "yes", "2026-01-01", "007", "# x", "[a](b)"]),
+    ).map("".join),
+    max_size=12,
+)
+
+
+@given(lines)
+def test_whatever_a_list_holds_the_plan_of_it_loads(found: list[str]) -> None:
+    page = read_list("\n".join(["- [ ] first", *found]))
+    text, count = plan_of_list(page, "x", "TODO.md")
+
+    assert len(load_plan_text(text, Path("planverify.yaml")).plan.items) == count
+
+
+def test_the_section_for_agents_is_renewed_between_its_markers() -> None:
+    page = with_section("# Agents\n\nBe kind.\n", "plan.yaml")
+    renewed = with_section(page + "\nAfter.\n", "other.yaml")
+
+    assert page.startswith("# Agents\n\nBe kind.\n\n" + BEGIN)
+    assert renewed.count(BEGIN) == renewed.count(END) == 1
+    assert "`other.yaml`" in renewed
+    assert "plan.yaml" not in renewed.replace("other.yaml", "")
+    assert renewed.endswith(f"{END}\n\nAfter.\n")
+    assert with_section(page, "plan.yaml") == page
+    with pytest.raises(ValueError, match="without"):
+        with_section(f"x {END}", "plan.yaml")

@@ -1,0 +1,103 @@
+"""The planner finds the plan, and the rootdir, that pytest finds from the same folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from _pytest.config.findpaths import determine_setup
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from planner.planfile.discovery import PlanChoice, find_plans, parse_choice, plan_boundary, project_root
+
+FILES = {
+    "pytest.ini": ("", "[pytest]\nplanverify_plan = plans/a.yaml 'b c.yaml'\n"),
+    "pyproject.toml": (
+        "",
+        "[project]\nname = 'x'\n",
+        "[tool.pytest.ini_options]\nplanverify_plan = ['x.yaml::t1,t2']\n",
+        "[tool.pytest.ini_options]\n",
+    ),
+    "tox.ini": ("[tox]\n", "[pytest]\nplanverify_plan = t.yaml\n"),
+    "setup.cfg": ("[metadata]\nname = x\n", "[tool:pytest]\naddopts = -q\n"),
+    "setup.py": ("",),
+}
+FOLDERS = ("", "src", "src/deep")
+
+written = st.dictionaries(
+    st.sampled_from([(folder, name) for folder in FOLDERS for name in FILES]), st.integers(0, 3), max_size=4
+)
+
+
+@given(written, st.sampled_from(FOLDERS), st.sampled_from(FOLDERS))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+def test_the_rootdir_and_the_ini_file_are_those_of_pytest(
+    tmp_path_factory: pytest.TempPathFactory,
+    files: dict[tuple[str, str], int],
+    here: str,
+    argument: str,
+) -> None:
+    top = tmp_path_factory.mktemp("root")
+    (top / "src/deep").mkdir(parents=True)
+    for (folder, name), variant in files.items():
+        (top / folder / name).write_text(FILES[name][variant % len(FILES[name])])
+    plan = top / argument / "plan.yaml"
+    plan.write_text("")
+
+    rootdir, ini, section, *_ = determine_setup(
+        inifile=None,
+        override_ini=None,
+        args=[str(plan)],
+        rootdir_cmd_arg=None,
+        invocation_dir=top / here,
+    )
+    found = project_root(top / here, plan.parent)
+
+    assert (found.folder, found.ini) == (rootdir, ini)
+    assert bool(found.plans) == ("planverify_plan" in section)
+
+
+def test_a_plan_may_be_named_with_some_of_its_todos(tmp_path: Path) -> None:
+    assert parse_choice("../plan.yaml", tmp_path / "sub") == PlanChoice(path=tmp_path / "plan.yaml")
+    assert parse_choice("p.yaml::a,b/c", tmp_path).todo_ids == ("a", "b/c")
+
+
+def test_the_plans_of_the_ini_file_go_before_the_usual_names_and_these_before_the_rootdirs(
+    tmp_path: Path,
+) -> None:
+    sub = tmp_path / "sub"
+    sub.mkdir()
+    assert find_plans(sub) == ()
+
+    (tmp_path / "pytest.ini").write_text("")
+    for name in ("todo.yaml", "plan.yaml"):
+        (tmp_path / name).write_text("")
+        assert find_plans(sub) == (PlanChoice(path=tmp_path / name),)
+    (sub / "todo.yaml").write_text("")
+    assert find_plans(sub) == (PlanChoice(path=sub / "todo.yaml"),)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nplanverify_plan = 'a b.yaml' c.yaml::t\n")
+    assert find_plans(sub) == (
+        PlanChoice(path=tmp_path / "a b.yaml"),
+        PlanChoice(path=tmp_path / "c.yaml", todo_ids=("t",)),
+    )
+
+
+def test_a_root_may_lie_in_the_rootdir_of_the_plan_from_wherever_it_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "plans/deep").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "plans/deep")
+    plan = tmp_path / "plans/plan.yaml"
+    assert plan_boundary(plan) == tmp_path / "plans"
+
+    (tmp_path / "pytest.ini").write_text("")
+    assert plan_boundary(plan) == tmp_path
+    assert plan_boundary(Path("/nowhere/plan.yaml")) == Path("/nowhere")
+
+
+def test_broken_ini_files_are_none(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest\n")
+    (tmp_path / "tox.ini").write_text("no section\n")
+
+    assert project_root(tmp_path).ini == tmp_path / "pyproject.toml"
