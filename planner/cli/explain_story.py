@@ -12,22 +12,23 @@ from typing import TYPE_CHECKING
 from planner.cli.arguments import plan_or_usual
 from planner.cli.ending import Status, UsageMistake, complain
 from planner.edges.offering import PLAN_ENDINGS
-from planner.edges.told_runs import is_log, run_of_log, run_of_store
 from planner.errors import LogError
 from planner.model.events import PlanSubmitted
 from planner.planfile.loader import collector_paused, shown_path
 from planner.rules.reviewing import Reviewing, judge
 from planner.rules.telling import run_stands, tell, todo_stands
+from planner.store.recorded_run import run_of_log
+from planner.store.run_log import is_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from planner.cli.screen import Screen
-    from planner.edges.run_log import Taken
-    from planner.edges.told_runs import ToldRun
     from planner.planfile.loader import LoadedPlan
     from planner.rules.run_view import RunView
     from planner.rules.telling import Sentence
+    from planner.store.recorded_run import RecordedRun
+    from planner.store.run_log import Step
 
 _ROOM = 10
 """Columns of the time beside a sentence."""
@@ -105,13 +106,13 @@ def tell_story(screen: Screen, asked: Asked) -> int:
 
 def usual_story(plan: Path, run_id: str | None) -> Path | None:
     """The log of a run that no option names, where it is there."""
-    from planner.edges.usual_log import usual_log
+    from planner.store.run_log import latest_log
 
-    path = usual_log(_plan(plan), run_id)
+    path = latest_log(_plan(plan), run_id)
     return path if path.is_file() else None
 
 
-def _run(asked: Asked, held: ExitStack) -> ToldRun:
+def _run(asked: Asked, held: ExitStack) -> RecordedRun:
     if asked.store is not None:
         return _stored(asked, asked.store, held)
     if asked.log is not None:
@@ -128,24 +129,22 @@ def _run(asked: Asked, held: ExitStack) -> ToldRun:
     return run_of_log(usual)
 
 
-def _stored(asked: Asked, url: str, held: ExitStack) -> ToldRun:
+def _stored(asked: Asked, url: str, held: ExitStack) -> RecordedRun:
     """The run of that id; without one, the latest, of the plan where one is named."""
-    from planner.edges.store import Store
+    from planner.store.index import Index
 
-    store = held.enter_context(Store.open(url, create=False))
-    if asked.run_id is not None:
-        return run_of_store(store, asked.run_id)
+    index = held.enter_context(Index.open(url, create=False))
     plan_id = None if asked.path is None else _plan(asked.path).plan.todo_list_id
-    runs = store.runs(plan_id)
+    runs = index.logs(plan_id, asked.run_id)
     if not runs:
         of_plan = "" if plan_id is None else f" of the plan '{plan_id}'"
         raise LogError(
-            f"{store.name}: there is no run{of_plan}; planner history lists those that are there"
+            f"{index.name}: there is no run{of_plan}; planner history lists those that are there"
         )
-    return run_of_store(store, runs[0].run_id)
+    return run_of_log(runs[0])
 
 
-def _of_this_plan(asked: Asked, first: Taken) -> Iterator[str]:
+def _of_this_plan(asked: Asked, first: Step) -> Iterator[str]:
     """Refuse the run of another plan than the one that was named."""
     event = first.event
     assert isinstance(event, PlanSubmitted)  # a fold begins with it
@@ -168,7 +167,7 @@ def _plan(path: Path) -> LoadedPlan:
     return load_plan(path)
 
 
-def _story(screen: Screen, first: Taken, steps: Iterable[Taken], todo: str | None) -> int:
+def _story(screen: Screen, first: Step, steps: Iterable[Step], todo: str | None) -> int:
     since, run = first.after.now, first.after
     began = datetime.fromtimestamp(since, UTC)
     event = first.event
@@ -197,7 +196,7 @@ def _end(screen: Screen, run: RunView, todo: str | None) -> int:
     return Status.OK
 
 
-def _review(screen: Screen, steps: Iterable[Taken]) -> int:
+def _review(screen: Screen, steps: Iterable[Step]) -> int:
     reviewing, run = Reviewing(), None
     for event, actions, before, run in steps:
         reviewing.see(event, actions, before, run)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from planner.edges.metrics import RunMetrics
-    from planner.edges.run_log import Taken
-    from planner.edges.told_runs import ToldRun
+    from planner.store.recorded_run import RecordedRun
+    from planner.store.run_log import Step
 
 app = command_app()
 
@@ -75,7 +75,7 @@ def metrics(
 
 def _named(plan: Path | None, logs: list[Path], *, is_stored: bool) -> tuple[str | None, list[Path]]:
     """The id of the plan that is named, and the logs; a log may stand in the place of the plan."""
-    from planner.edges.told_runs import is_log
+    from planner.store.run_log import is_log
 
     if plan is not None and is_log(plan):
         return None, [plan, *logs]
@@ -83,27 +83,27 @@ def _named(plan: Path | None, logs: list[Path], *, is_stored: bool) -> tuple[str
         if not logs and not is_stored:
             raise UsageMistake("name a plan, the log of a run with --log, or a store with --store")
         return None, logs
-    from planner.edges.usual_log import usual_log
     from planner.planfile.loader import load_plan
+    from planner.store.run_log import latest_log
 
     loaded = load_plan(plan)
     if not logs and not is_stored:
-        logs = [usual_log(loaded, None)]
+        logs = [latest_log(loaded, None)]
     return loaded.plan.todo_list_id, logs
 
 
-def _runs(plan_id: str | None, logs: list[Path], url: str | None) -> Iterator[ToldRun]:
-    from planner.edges.told_runs import run_of_log, run_of_store
+def _runs(plan_id: str | None, logs: list[Path], url: str | None) -> Iterator[RecordedRun]:
+    from planner.store.recorded_run import run_of_log
 
     yield from map(run_of_log, logs)
     if url is not None:
-        from planner.edges.store import Store
+        from planner.store.index import Index
 
-        with Store.open(url, create=False) as store:
-            yield from (run_of_store(store, each.run_id) for each in store.runs(plan_id))
+        with Index.open(url, create=False) as index:
+            yield from map(run_of_log, index.logs(plan_id))
 
 
-def _count(counted: RunMetrics, run: ToldRun, plan_id: str | None) -> bool:
+def _count(counted: RunMetrics, run: RecordedRun, plan_id: str | None) -> bool:
     """Take in a run; one that cannot be read is told of on standard error, and leaves the others alone."""
     from planner.errors import PlannerError
     from planner.planfile.loader import collector_paused
@@ -122,7 +122,7 @@ def _count(counted: RunMetrics, run: ToldRun, plan_id: str | None) -> bool:
     return True
 
 
-def _of_plan(run: ToldRun, plan_id: str | None) -> Iterator[Taken]:
+def _of_plan(run: RecordedRun, plan_id: str | None) -> Iterator[Step]:
     """The steps of a run, of that plan where one was named."""
     from planner.errors import LogError
     from planner.model.events import PlanSubmitted

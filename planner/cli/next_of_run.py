@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from planner.cli.ending import Status, UsageMistake
-from planner.cli.replay_screen import action_in_words
+from planner.cli.replay import action_in_words
 from planner.cli.screen import Screen, counted, write
-from planner.edges.log_lines import action_text
-from planner.edges.replaying import Replay
 from planner.engine import step
 from planner.engine.transaction import LATEST
 from planner.model.actions import AskHuman, Implement, QuestionKind
 from planner.model.events import RunResumed
 from planner.model.life import PlanState, TodoLife
 from planner.model.taxonomy import Family, Role
+from planner.store.lines import action_text
+from planner.store.recorded_run import Replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

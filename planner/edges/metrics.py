@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-    from planner.edges.run_log import Taken
+    from planner.model.actions import Action
+    from planner.model.events import Event
     from planner.rules.run_view import RunView
 
 MOST_PLANS = 200
@@ -62,7 +63,7 @@ class RunMetrics(Collector):
         self._runs: set[tuple[str, str]] = set()
         self._unreadable = 0
 
-    def add(self, steps: Iterable[Taken]) -> bool:
+    def add(self, steps: Iterable[tuple[Event, Sequence[Action], RunView | None, RunView]]) -> bool:
         """Take in a run, once: ``False`` for one that was taken in already, from its log or from a store.
 
         Nothing is taken in of a run that cannot be read to its end. Raises what ``steps`` raises.

@@ -11,7 +11,7 @@ import pytest
 from real_planner import planner
 from stepping import FAILED, PASSED, event, shop, told
 
-from planner.edges.log_lines import GENESIS, digest_of
+from planner.store.chain import GENESIS, digest_of
 
 SAME = "7 events, 6 actions: the same, byte for byte\n"
 

@@ -14,7 +14,6 @@ from typing import Any
 import sqlalchemy
 from pydantic import TypeAdapter
 
-from planner.edges.log_lines import GENESIS, decode, encode
 from planner.edges.store import Rows, Store, project
 from planner.edges.store.rows import RunRow
 from planner.edges.store.tables import METADATA
@@ -25,6 +24,8 @@ from planner.model.events import ClockTicked, Event, PlanSubmitted
 from planner.model.life import TodoLife
 from planner.model.plan import Plan
 from planner.model.run_policy import RunPolicy
+from planner.store.chain import GENESIS
+from planner.store.lines import decode, encode
 
 _EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
 

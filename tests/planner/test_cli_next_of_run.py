@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from planner_command import Command
 
-from planner.edges.event_lines import read_event
-from planner.edges.run_session import RunSession, RunSettings
+from planner.store.lines import read_event
+from planner.store.session import RunSession, RunSettings
 
 PLAN = """
 todo_list_id: shop
@@ -145,7 +145,7 @@ def test_what_only_the_environment_keeps_from_going_on_has_a_status_of_its_own(
 
 
 def test_a_log_of_other_decisions_tells_nothing(planner: Command, tmp_path: Path) -> None:
-    from planner.edges.log_lines import GENESIS, digest_of
+    from planner.store.chain import GENESIS, digest_of
 
     plan, log = lived(tmp_path)
     first, second = log.read_text().splitlines()

@@ -11,17 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from planner.edges.log_lines import (
-    GENESIS,
-    action_text,
-    actions_text,
-    calls_for,
-    decode,
-    digest_of,
-    encode,
-    event_text,
-    parse_event,
-)
 from planner.errors import LogError
 from planner.model import events
 from planner.model.actions import Action, AskHuman, Brief, Implement, PublishPlan, QuestionKind, Verify
@@ -29,6 +18,16 @@ from planner.model.base import Value
 from planner.model.edits import AddContext, AddDependency
 from planner.model.plan import Plan, Todo
 from planner.model.taxonomy import Role
+from planner.store.chain import GENESIS, digest_of
+from planner.store.lines import (
+    action_text,
+    actions_text,
+    calls_for,
+    decode,
+    encode,
+    event_text,
+    parse_event,
+)
 
 AT = "2026-11-21T10:00:00Z"
 PLAN = {

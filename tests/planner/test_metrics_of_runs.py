@@ -14,19 +14,20 @@ from prometheus_client.parser import text_string_to_metric_families
 from run_stories import PAUSE, START, Kept, Story, todo, write_log
 
 from planner.edges import metrics as metrics_module
-from planner.edges.log_lines import GENESIS, encode
 from planner.edges.metrics import OTHER_PLANS, RunMetrics, exposition, label
-from planner.edges.told_runs import is_log, run_of_log, run_of_store
 from planner.errors import LogError
 from planner.model.events import Decision, RunResumed, StopRequested
 from planner.model.life import PlanState, TodoLife
 from planner.model.plan import Plan
 from planner.model.taxonomy import Category
+from planner.store.chain import GENESIS
+from planner.store.lines import encode
+from planner.store.recorded_run import is_log, run_of_log, run_of_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from planner.edges.run_log import Taken
+    from planner.store.run_log import Step
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -42,7 +43,7 @@ def samples(text: str) -> Samples:
     return found
 
 
-def of(*runs: Iterable[Taken]) -> Samples:
+def of(*runs: Iterable[Step]) -> Samples:
     counted = RunMetrics()
     for steps in runs:
         counted.add(steps)

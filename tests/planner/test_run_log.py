@@ -15,14 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.edges import run_log
-from planner.edges.log_lines import GENESIS, encode, parse_event
-from planner.edges.run_log import Entry, RunLog, Taken
 from planner.engine import State
 from planner.errors import LogError
 from planner.model.actions import Notify
 from planner.model.events import Event, PlanSubmitted
 from planner.model.plan import Plan, Todo
 from planner.model.taxonomy import Role
+from planner.store.chain import GENESIS
+from planner.store.lines import encode, parse_event
+from planner.store.run_log import Entry, RunLog, Step
 
 TICK = parse_event('{"event": "clock_ticked", "at": "2026-01-01T10:00:00Z"}')
 PLAN = Plan(todo_list_id="shop", items=(Todo(id="t1", title="One"),))
@@ -30,9 +31,9 @@ FIRST = PlanSubmitted(at=TICK.at, plan=PLAN, digest="sha256:1")
 STATE = cast(State, None)
 
 
-def taken(event: Event) -> Taken:
+def taken(event: Event) -> Step:
     action = Notify(rule="r", because="b", topic="t", to=Role.PLANNER, message="m")
-    return Taken(event, (action,), None, STATE)
+    return Step(event, (action,), None, STATE)
 
 
 def write(log: RunLog, *events: Event) -> list[Entry]:

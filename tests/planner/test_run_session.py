@@ -10,16 +10,14 @@ from typing import Any
 import pytest
 
 from planner.edges import run_completing, store_log
-from planner.edges.event_lines import MAX_EVENT_BYTES, read_event
-from planner.edges.log_lines import event_text
 from planner.edges.plan_folder import IGNORED, file_name
-from planner.edges.run_completing import EventCompleter
-from planner.edges.run_log import RunLog
-from planner.edges.run_session import RunSession, RunSettings
 from planner.edges.store import Store, StoreError
 from planner.errors import LogError, RefusedEvent
 from planner.model.events import PlanSubmitted, SubPlanLoaded, Verified
 from planner.planfile.tree import load_tree
+from planner.store.lines import MAX_EVENT_BYTES, event_text, read_event
+from planner.store.run_log import RunLog
+from planner.store.session import EventCompleter, RunSession, RunSettings
 
 START = datetime(2026, 1, 1, 10, 0, tzinfo=UTC)
 TEST = "from shop import price\ndef test_it(): assert price(1) == 2\n"
@@ -199,7 +197,7 @@ def test_a_log_that_this_version_would_not_take_in_is_refused(
     def refuses(*_: object) -> None:
         raise RefusedEvent("some-rule", "no", "go")
 
-    monkeypatch.setattr("planner.edges.run_session.advance", refuses)
+    monkeypatch.setattr("planner.store.session.advance", refuses)
     with pytest.raises(LogError, match="line 1 holds an event that this version refuses: no; go on"):
         desk.open()
 

@@ -41,7 +41,7 @@ from planner.rules.telling.sentences import listed, quoted, sentence
 from planner.rules.telling.standing import _PLANS, _SHORT, _TODOS
 
 if TYPE_CHECKING:
-    from planner.edges.run_log import Taken
+    from planner.store.run_log import Step
 
 TOLD_LIVES = frozenset((TodoLife.DONE, TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.HALTED))
 
@@ -77,7 +77,7 @@ def test_of_every_run_everything_is_told_that_happened_and_in_clean_lines() -> N
     assert steps > 1_000
 
 
-def _is_told_in_full(taken: Taken) -> None:
+def _is_told_in_full(taken: Step) -> None:
     told = tell(*taken)
     for each in told:
         assert each.text.isprintable(), each.text
@@ -103,7 +103,7 @@ def _is_told_in_full(taken: Taken) -> None:
             assert not family.isdisjoint(each.about), each.text
 
 
-def _stands(last: Taken) -> None:
+def _stands(last: Step) -> None:
     from planner.rules.telling import run_stands, todo_stands
 
     assert list(run_stands(last.after))
