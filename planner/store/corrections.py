@@ -6,6 +6,7 @@ A verification that learns from corrections imports this, and neither the engine
 from __future__ import annotations
 
 import json
+import stat
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -52,13 +53,11 @@ def read_corrections(path: Path, now: datetime, limit: int) -> tuple[Correction,
     Empty where there is no log yet. Raises :class:`planner.errors.LogError`.
     """
     try:
-        size = path.lstat().st_size
+        facts = path.lstat()
     except OSError:
         return ()
-    if size > MAX_BYTES:
-        raise log_error(
-            path, f"it is larger than {MAX_BYTES >> 20} MiB", "keep the newest lines in a new one"
-        )
+    if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_BYTES:
+        raise log_error(path, f"this is no file of at most {MAX_BYTES >> 20} MiB", "move it away")
     found = [
         each
         for each in corrections_of(path)

@@ -130,7 +130,7 @@ class Index:
         gone = [] if self._is_shared else [row[0] for name, row in known.items() if name not in files]
         if not stale and not gone:
             return remarks
-        # What the latest run has left for its plan may be kept with the run, too: it is read after all runs.
+        # What the latest run has left for its plan may be kept with its run, too: it is read last.
         latest = {name: each for name, each in files.items() if name.startswith(PLANS)}
         made = [(each, _rows(each, remarks)) for each in ({**stale, **latest}).values()]
         made.sort(key=lambda pair: pair[0].name in latest)
@@ -246,14 +246,18 @@ def _digest(path: Path) -> tuple[int, str] | None:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return None
-    with open(handle, "rb") as file:
+    try:
         facts = os.fstat(handle)
-        if not stat.S_ISREG(facts.st_mode) or not facts.st_size > 0:
+        size = facts.st_size
+        if not stat.S_ISREG(facts.st_mode) or not size:
             return None
-        if path.suffix == ".jsonl":
-            file.seek(max(facts.st_size - _TAIL_BYTES, 0))
-        held = file.read(_MAX_HASHED_BYTES)
-    return facts.st_size, hashlib.sha256(held).hexdigest()
+        start = max(size - _TAIL_BYTES, 0) if path.suffix == ".jsonl" else 0
+        held = os.pread(handle, min(size - start, _MAX_HASHED_BYTES), start)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+    return size, hashlib.sha256(held).hexdigest()
 
 
 def _rows(file: _File, remarks: list[str]) -> Rows | None:

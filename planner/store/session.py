@@ -89,6 +89,10 @@ class RunSession:
     def open(cls, settings: RunSettings) -> RunSession:
         """Load the plan, and fold what the log holds. Raises :class:`planner.errors.PlannerError`."""
         tree = load_tree(settings.plan)
+        if settings.store is not None:
+            from planner.store.index import Index
+
+            Index.open(settings.store).close()  # it is made, or refused before anything is told
         path = settings.log or log_to_continue(tree.loaded, settings.run_id)
         session = cls(tree, settings, RunLog.append_to(path))
         try:
@@ -113,6 +117,12 @@ class RunSession:
 
             with Index.open(self._settings.store) as index:
                 self._log.remarks += index.sync(self._tree.loaded.root, [self.log])
+
+    def __enter__(self) -> RunSession:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def tell(self, event: Event) -> tuple[Action, ...]:
         """Take an event in, and return what it calls for.

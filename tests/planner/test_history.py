@@ -1,0 +1,446 @@
+"""`planner history` in this process: what it shows of logs and outcomes, and where there are none."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from planner_command import Command
+from store_samples import START, Carried, Project, failure, shop, submitted, todo, verified
+
+from planner.cli.history_screen import duration
+from planner.model.past import Correction
+from planner.model.taxonomy import Category, Owner, Role
+from planner.store import questions
+from planner.store.corrections import CORRECTIONS, corrections_of
+
+
+@pytest.fixture
+def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    command = Command(tmp_path, monkeypatch, capsys)
+    command.plan(todo("tax"))
+    return command
+
+
+def repaired(planner: Command, run_id: str = "run-1", **metadata: Any) -> Carried:
+    """A run with a branch that has repaired `tax`, and of which `bill` waits for a person."""
+    run = Carried(Project(planner.folder), shop(**metadata), run_id)
+    run.tell("run_started")
+    for name in ("tax", "tax", "tax"):
+        run.worked(name, tokens=1200, new_files=["shop/tax.py"])
+        run.failed(name)
+    run.worked("tax_branch_01")
+    run.passed("tax_branch_01")
+    run.passed("tax")
+    run.worked("bill")
+    for _ in range(4):
+        run.failed("bill", "ENVIRONMENT_ERROR", "e1", failures=[])
+    return run
+
+
+def test_the_runs_of_a_plan_are_shown_with_their_branches(planner: Command) -> None:
+    repaired(planner)
+    Carried(Project(planner.folder), submitted("another plan"), "run-2")
+
+    shown = planner("history", "plan.yaml")
+
+    assert shown.status == 0
+    assert shown.out == (
+        "shop (plan.yaml): 1 run, 1 branch, a repair took 2 min on average, 1 run blocked\n"
+        "\n"
+        "run run-1  waits for a person  2026-11-21 10:00 UTC, 16 events\n"
+        "  waits for a person since 2026-11-21 10:15 UTC: see to what was not there, so that bill can be\n"
+        "  verified (something was not there: AssertionError: assert 110 == 119; it was verified 4 times)\n"
+        "  BRANCH         OUT OF  ROLE   ATTEMPTS  OUTCOME                   TOOK\n"
+        "  tax_branch_01  tax     coder  1         passed, its todo is done  2 min\n"
+        "\n"
+        "  FAILED             ROLE   FAILURES  TODOS  LAST\n"
+        "  ENVIRONMENT_ERROR  human  1         bill   2026-11-21 10:15 UTC\n"
+        "  TEST_REGRESSION    coder  1         tax    2026-11-21 10:07 UTC\n"
+    )
+    assert planner("history").out == shown.out, "the usual plan"
+    assert planner("history", "show", "plan.yaml", "--run", "run").out == shown.out
+    assert planner("history", "shop").out == shown.out.replace("shop (plan.yaml)", "shop"), (
+        "a plan by its id"
+    )
+    told = planner("history", "--json").json
+    assert (told["plan"], told["average_resolution_seconds"], told["blocked_runs"]) == (
+        "shop",
+        120,
+        ["run-1"],
+    )
+    (run,) = told["runs"]
+    assert (run["state"], run["events"], run["branches"][0]["resolution"]) == (
+        "awaiting_review",
+        16,
+        "parent_done",
+    )
+    assert run["questions"][0]["kind"] == "mend_environment"
+
+
+def test_of_many_runs_the_newest_are_shown(planner: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "_AT_ONCE", 4)
+    for place in range(12):
+        run = Carried(Project(planner.folder), shop(at=START + timedelta(hours=place)), f"run-{place:02}")
+        run.tell("stop_requested")
+    repaired(planner, "run-old")
+    lines = planner("history").out.splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("run")][:2] == ["run-11", "run-10"]
+    assert "and 3 older; one of them with --run ID, all with --json" in lines
+    told = planner("history", "--json").json["runs"]
+    assert [len(each["branches"]) for each in told] == [0] * 11 + [1, 0]
+
+
+def test_what_is_blocked_is_listed_for_all_plans(planner: Command) -> None:
+    run = Carried(Project(planner.folder), shop(), "run-1")
+    run.tell("run_started")
+    run.worked("tax")
+    run.failed("tax")
+    repaired(planner, "run-2").tell("stop_requested")
+
+    shown = planner("history", "blocked")
+
+    assert shown.out == (
+        "1 run blocked, the longest first\n"
+        "\n"
+        "shop (plan.yaml)\n"
+        "run run-1  under way  2026-11-21 10:00 UTC, 4 events\n"
+        "  blocked since 2026-11-21 10:03 UTC: bill, mail\n"
+    )
+    (told,) = planner("history", "blocked", "--json").json["blocked_runs"]
+    assert told["blocked"] == ["bill", "mail"]
+    shown = planner("history")
+    assert "run run-2  halted  2026-11-21 10:00 UTC to 2026-11-21 10:16 UTC" in shown.out
+
+
+def test_a_run_that_is_over_tells_what_was_blocked_and_no_time_since(planner: Command) -> None:
+    run = Carried(Project(planner.folder), shop(), "run-1")
+    run.tell("run_started")
+    run.worked("tax")
+    run.failed("tax")
+    run.tell("stop_requested")
+
+    shown = planner("history", "plan.yaml")
+
+    assert "run run-1  halted" in shown.out
+    assert "  blocked: bill, mail\n" in shown.out
+
+
+def test_many_blocked_todos_are_counted_and_the_first_are_named(planner: Command) -> None:
+    run = Carried(
+        Project(planner.folder),
+        shop(items=[todo("a"), *(todo(f"z{place:02}", "a") for place in range(30))]),
+    )
+    run.tell("run_started")
+    run.worked("a")
+    run.failed("a")
+    assert "z00, z01, z02, z03, z04, z05, z06, z07 and 22 more" in planner("history").out
+
+
+def test_what_repaired_a_failure_is_told_with_what_people_corrected(planner: Command) -> None:
+    repaired(planner)
+    corrected = planner(
+        "history", "correct", "a1b2", "--role", "ARCHITECT", "--category", "spec_mismatch", "--by", "ann",
+        "--because", "the contract says otherwise",
+    )  # fmt: skip
+    assert corrected.out == (
+        "remembered: a1b2c3d4e5f6 (TEST_REGRESSION) is for the architect and was SPEC_MISMATCH\n"
+    )
+    assert planner("history", "correct", "a1b2c3d4e5f6", "--role", "debugger").status == 0
+
+    shown = planner("history", "fixed", "a1b2c3d4e5f6")
+
+    assert shown.status == 0
+    head, *rest = shown.out.split("\n\n")
+    assert head == (
+        "a1b2c3d4e5f6  TEST_REGRESSION: the product does not do what a test asks of it\n"
+        "  AssertionError: assert 110 == 119\n"
+        "  seen in 3 verifications of tax, last 2026-11-21 10:07 UTC"
+    )
+    assert rest[0].split("\n")[0].split() == ["ROLE", "FIXED", "STRATEGY", "LAST"]
+    assert [line.split()[:4] for line in rest[0].split("\n")[1:]] == [
+        ["coder", "1", "of", "1"],
+        ["coder", "0", "of", "2"],
+    ]
+    assert "tax_branch_01" in rest[1]
+    assert "somebody corrected it" in rest[2]
+    assert "it is for the debugger" in rest[2]
+    assert "ann corrected it" in rest[3]
+    assert "the architect, and it was SPEC_MISMATCH: the contract" in " ".join(rest[3].split())
+    told = planner("history", "fixed", "a1b2c3d4e5f6", "--json").json
+    assert (told["known"], told["times"], told["repairs"][0]["fixed"]) == (True, 3, 1)
+    assert [each["role"] for each in told["corrections"]] == ["debugger", "architect"]
+
+
+def test_a_failure_that_nobody_has_repaired_is_told_so(planner: Command) -> None:
+    repaired(planner)
+    shown = planner("history", "fixed", "e1")
+    assert "Nobody has repaired it yet, as far as the logs tell." in shown.out
+    assert "ENVIRONMENT_ERROR: something that the work does not own was not there" in shown.out
+    unknown = planner("history", "fixed", "zz")
+    assert (unknown.status, unknown.out) == (
+        1,
+        "No run has seen a failure zz.\n  The latest that were seen: e1, a1b2c3d4e5f6\n",
+    )
+    assert planner("history", "fixed", "zz", "--json").json == {"signature": "zz", "known": False}
+
+
+def test_a_correction_of_what_the_store_has_not_seen_needs_what_it_was(planner: Command) -> None:
+    repaired(planner)
+    refused = planner("history", "correct", "zz", "--role", "coder")
+    assert refused.status == 2
+    assert refused.err == (
+        "planner: no run has seen a failure zz; those that were seen are e1, a1b2c3d4e5f6; "
+        "of one that nothing here has seen, tell with --was as what it was diagnosed\n"
+    )
+    assert planner("history", "correct", "zz", "--role", "coder", "--was", "lint_error").status == 0
+    shown = planner("history", "fixed", "zz")
+    assert shown.status == 0
+    assert shown.out.startswith("zz  LINT_ERROR: a linter complains\n\nNobody has repaired it yet")
+    (kept,) = Project(planner.folder).past("x", datetime.now(UTC), 5).corrections
+    assert kept.fingerprint.startswith("sha256:"), "that of the repository here"
+
+
+def test_the_artifact_log_tells_who_touched_what(planner: Command) -> None:
+    repaired(planner)
+    shown = planner("history", "artifacts", "plan.yaml", "--todo", "tax")
+    lines = shown.out.splitlines()
+    assert lines[:6] == [
+        "run run-1",
+        "  2026-11-21 10:02 UTC  tax  turn 1 (coder)  worked, 1200 tokens",
+        "      shop/prices.py",
+        "      shop/tax.py (new)",
+        "  2026-11-21 10:03 UTC  tax  turn 1 (coder)  verified, does not hold",
+        "      diff sha256:2",
+    ]
+    told = planner("history", "artifacts", "--json", "--run", "run-1").json
+    assert told["plan"] == "shop"
+    assert {each["todo_id"] for each in told["artifacts"]} == {"tax", "tax_branch_01", "bill"}
+    assert told["artifacts"][0]["new_files"] == ["shop/tax.py"]
+    refused = planner("history", "artifacts", "--todo", "taxx")
+    assert refused.err == (
+        "planner: --todo taxx: nothing is in the artifact log of such a todo; did you mean 'tax'?\n"
+    )
+
+
+def test_the_plan_that_served_a_goal_is_found_again(planner: Command) -> None:
+    run = Carried(Project(planner.folder), shop(items=[todo("tax")]), "good")
+    run.tell("run_started")
+    run.worked("tax")
+    run.passed("tax")
+    for place in range(11):
+        Carried(Project(planner.folder), shop(), f"run-{place}")
+    shown = planner("history", "cached", "  SHOP")
+    assert shown.status == 0
+    lines = shown.out.splitlines()
+    assert lines[0] == "12 plans for the goal 'shop', the best first"
+    assert lines[2].split()[3:] == ["completed", "elsewhere", "plan.yaml", "sha256:111111111111"]
+    assert lines[-3] == "  and 2 more; all with --json"
+    document = yaml.safe_load(planner("history", "cached", "shop", "--plan").out)
+    assert [each["id"] for each in document["items"]] == ["tax"]
+    told = planner("history", "cached", "shop", "--json").json
+    assert (told["plans"][0]["ended"], told["plans"][0]["here"]) == ("completed", False)
+    assert told["plans"][0]["document"] == document
+    unknown = planner("history", "cached", "sell")
+    assert (unknown.status, unknown.out.splitlines()[0]) == (
+        1,
+        "No plan that is known was made for the goal 'sell'.",
+    )
+    assert planner("history", "cached", "sell", "--plan").status == 1
+    assert planner("history", "cached", "shop", "--plan", "--json").status == 2
+    (planner.folder / "plan.yaml").write_text("no plan")
+    assert planner("history", "cached", "shop", "--json").json["plans"][0]["here"] is None
+    assert "elsewhere" not in planner("history", "cached", "shop").out
+
+
+def test_a_run_is_named_by_the_start_of_its_id(planner: Command) -> None:
+    repaired(planner)
+    repaired(planner, "run-2")
+    refused = planner("history", "show", "--run", "run")
+    assert (refused.status, refused.err) == (
+        2,
+        "planner: 'run': several runs begin so; did you mean 'run-2' or 'run-1'?\n",
+    )
+    refused = planner("history", "show", "--run", "x")
+    assert refused.err == "planner: 'x': there is no such run; the runs are run-2, run-1\n"
+
+
+def test_where_there_is_nothing_yet_the_way_to_something_is_shown(planner: Command) -> None:
+    for words, status, said in [
+        (("history",), 0, "shop (plan.yaml): no run of it is known"),
+        (("history", "artifacts"), 0, "shop (plan.yaml): no turn of work is known"),
+        (("history", "blocked"), 0, "No run is blocked."),
+        (("history", "fixed", "a1"), 1, "No run has seen a failure a1."),
+        (("history", "cached", "shop"), 1, "No plan that is known was made for the goal 'shop'."),
+    ]:
+        shown = planner(*words)
+        assert (shown.status, shown.out.splitlines()[0], shown.err) == (status, said, "")
+        assert planner(*words, "--json").status == status
+    assert "pytest --planverify PLAN" in planner("history").out
+    assert planner("history", "correct", "x", "--role", "coder").status == 2
+    assert not (planner.folder / ".planverify").exists(), "nothing is made by asking"
+
+
+def test_plain_verifications_are_history_too(planner: Command) -> None:
+    verified(
+        planner.folder, "20261121T100000-1", failure("a1b2c3d4e5f6"), failure("ffff", Category.LINT_ERROR)
+    )
+    verified(planner.folder, "20261121T110000-2", failure("a1b2c3d4e5f6"))
+    verified(planner.folder, "20261121T120000-3")
+
+    shown = planner("history")
+
+    assert shown.out == (
+        "shop (plan.yaml): 3 verifications\n"
+        "\n"
+        "  VERIFICATION       WHEN                  DONE    EXIT\n"
+        "  20261121T120000-3  2026-11-21 12:00 UTC  1 of 1  0\n"
+        "  20261121T110000-2  2026-11-21 11:00 UTC  0 of 1  1\n"
+        "  20261121T100000-1  2026-11-21 10:00 UTC  0 of 1  1\n"
+        "\n"
+        "  FAILED      ROLE   FAILURES  TODOS  LAST\n"
+        "  LINT_ERROR  coder  1         tax    2026-11-21 10:00 UTC\n"
+        "  TYPE_ERROR  coder  1         tax    2026-11-21 11:00 UTC\n"
+    )
+    told = planner("history", "--json").json
+    assert [each["run_id"] for each in told["verifications"]][-1] == "20261121T100000-1"
+    assert "seen in 2 verifications of tax" in planner("history", "fixed", "a1b2").out
+    assert planner("history", "--run", "20261121T11").out.count("20261121T1") == 1
+
+
+def test_a_database_of_a_team_takes_the_runs_of_several_checkouts(planner: Command) -> None:
+    repaired(planner)
+    verified(planner.folder, "r-1", failure("a1b2c3d4e5f6"))
+    assert planner("history", "--store", "team.db", "--import").out == planner("history").out
+    other = planner.folder / "other"
+    other.mkdir()
+    (other / "plan.yaml").write_bytes((planner.folder / "plan.yaml").read_bytes())
+    Carried(Project(other), shop(), "run-9").tell("run_started")
+
+    for _ in range(2):
+        shown = planner("history", str(other / "plan.yaml"), "--store", "team.db", "--import").out
+
+    assert "1 verification, 2 runs, 1 branch" in " ".join(shown.split())
+    assert planner("history", "shop", "--store", "team.db").out.count("run run-") == 2
+    assert "2 runs" not in planner("history").out
+    for words in (("--import",), ("--store", "team.db", "--rebuild"), ("--import", "--rebuild")):
+        assert planner("history", *words).status == 2
+
+
+def test_a_database_that_cannot_be_used_is_told_in_one_line(planner: Command) -> None:
+    (planner.folder / "text.db").write_text("no database at all")
+    for place, said in [
+        ("text.db", "text.db is no SQLite database"),
+        ("none.db", "none.db: there is no such index"),
+        (
+            "postgresql+nobody://ann:secret@host/x",
+            "postgresql+nobody://ann:***@host/x: there is no database",
+        ),
+    ]:
+        for words in (("show",), ("fixed", "a"), ("blocked",), ("artifacts",), ("cached", "x")):
+            refused = planner("history", *words, "--store", place)
+            assert (refused.status, refused.out) == (4, "")
+            assert refused.err.startswith(f"planner: {said}")
+            assert refused.err.count("\n") == 1
+
+
+def test_a_log_that_cannot_be_read_is_told_beside_the_others(planner: Command) -> None:
+    repaired(planner)
+    broken = repaired(planner, "run-2").path
+    broken.write_text(broken.read_text().replace("run_started", "run_resumed"))
+
+    shown = planner("history")
+
+    assert (shown.status, shown.out.count("run run-")) == (4, 1)
+    assert ".planverify/logs/run-2.jsonl: line 1 was changed, or the line before it" in shown.err
+    assert "restore the log from a copy" in shown.err
+    assert shown.err.count("\n") == 1
+
+
+def test_what_an_index_holds_cannot_break_the_screen(planner: Command) -> None:
+    repaired(planner).tell("stop_requested")
+    planner("history")
+    raw = sqlite3.connect(planner.folder / ".planverify" / "planverify.db")
+    raw.execute(
+        "UPDATE planverify_failures SET category = 'NEW_ONE', "
+        "head = char(27) || '[31mred' || char(10) || 'x'"
+    )
+    raw.execute("UPDATE planverify_runs SET state = 'asleep'")
+    raw.execute("UPDATE planverify_branches SET branch_id = 'a' || char(10) || 'b', outcome = 'failed'")
+    raw.commit()
+    raw.close()
+    shown = planner("history", "fixed", "a1b2c3d4e5f6")
+    assert "NEW_ONE: a category of another version" in shown.out
+    assert "\x1b" not in shown.out
+    assert "\n  red x\n" in shown.out
+    shown = planner("history")
+    assert "  a b " in shown.out
+    assert "failed, its todo is done" in shown.out
+    assert "run run-1  in a state of another version  2026-11-21" in shown.out
+
+
+FEATURES = ("kind:test", "side:test", "at:test_tax.test_rate")
+
+
+def corrections(planner: Command) -> list[Correction]:
+    return list(corrections_of(planner.folder / CORRECTIONS))
+
+
+def test_a_failure_of_a_plain_verification_is_corrected_with_its_features(planner: Command) -> None:
+    found = failure("a1b2c3d4e5f6", features=FEATURES, target_agent=Role.TESTER)
+    verified(planner.folder, "r-1", found, failure("ffff"))
+
+    done = planner(
+        "history", "correct", "a1b2", "--category", "spec_mismatch", "--owner", "test", "--by", "ann"
+    )
+
+    assert (done.status, done.err) == (0, "")
+    assert done.out == (
+        "remembered: a1b2c3d4e5f6 (TYPE_ERROR) is for the architect and was SPEC_MISMATCH of the test\n"
+    )
+    (kept,) = corrections(planner)
+    assert (kept.signature, kept.category, kept.features) == ("a1b2c3d4e5f6", Category.TYPE_ERROR, FEATURES)
+    assert (kept.right_category, kept.right_owner) == (Category.SPEC_MISMATCH, Owner.TEST)
+    assert (kept.role, kept.by) == (Role.ARCHITECT, "ann")
+    assert kept.fingerprint.startswith("sha256:")
+    planner("history", "correct", "a1b2", "--owner", "environment")
+    assert corrections(planner)[1].role is Role.TESTER, "who was to act on it stays"
+    planner("history", "correct", "ffff", "--category", "lint_error")
+    assert corrections(planner)[2].features == ()
+    shown = " ".join(planner("history", "fixed", "a1b2").out.split())
+    assert "it is for the tester, and it was of the environment" in shown
+    planner("history", "--rebuild")
+    assert " ".join(planner("history", "fixed", "a1b2").out.split()) == shown
+
+
+def test_who_corrects_nothing_or_nothing_that_is_known_is_told_what_to_say(planner: Command) -> None:
+    verified(planner.folder, "r-1", failure("ab1"), failure("ab2"))
+    done = planner("history", "correct", "ab1", "--by", "ann")
+    assert done.status == 2
+    assert done.err == (
+        "planner: a correction has to correct something: tell with --category what kind of failure it was, "
+        "with --owner whose it was, or with --role who should have acted\n"
+    )
+    assert planner("history", "correct", "ab", "--role", "coder").status == 2, "two begin so"
+    assert not (planner.folder / CORRECTIONS).exists()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.2, "under 1 s"),
+        (59.6, "1 min"),
+        (61, "1 min 1 s"),
+        (3600, "1 h"),
+        (3661, "1 h 1 min"),
+        (86_400 * 2 + 3_600 * 3 + 59, "2 d 3 h"),
+        (86_401, "1 d"),
+    ],
+)
+def test_spans_of_time_are_told_in_their_two_largest_units(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
