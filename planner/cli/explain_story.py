@@ -137,10 +137,9 @@ def _stored(asked: Asked, url: str, held: ExitStack) -> RecordedRun:
     plan_id = None if asked.path is None else _plan(asked.path).plan.todo_list_id
     runs = index.logs(plan_id, asked.run_id)
     if not runs:
-        of_plan = "" if plan_id is None else f" of the plan '{plan_id}'"
-        raise LogError(
-            f"{index.name}: there is no run{of_plan}; planner history lists those that are there"
-        )
+        which = "" if asked.run_id is None else f" '{asked.run_id}'"
+        which += "" if plan_id is None else f" of the plan '{plan_id}'"
+        raise LogError(f"{index.name}: there is no run{which}; planner history lists those that are there")
     return run_of_log(runs[0])
 
 

@@ -235,7 +235,7 @@ def test_runs_of_a_store_are_told_and_counted(run: Command) -> None:
     assert run("explain", "--store", "runs.db", "--run", "r1").status == 0
     ran = run("metrics", "--store", "runs.db")
     assert (ran.status, ran.err) == (0, "")
-    assert 'planverify_runs{plan="p1",state="ready"} 1.0' in ran.out
+    assert 'planverify_runs{plan="p1",state="executing"} 1.0' in ran.out
     assert 'plan="p1"' in run("metrics", "plan.yaml", "--store", "runs.db").out
 
     gone = run("explain", "--store", "runs.db", "--run", "r9")
