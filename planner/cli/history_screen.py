@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from planner.cli.screen import Screen, cells, counted, listed, moment, padded
 from planner.cli.words import CATEGORIES, STATE_STYLES, STATES
 from planner.model.taxonomy import Category
-from planner.store.run_rows import PASSED, RESOLUTIONS
+from planner.store.tables import PASSED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,16 @@ _DEEDS = {
     ("verification", True): "verified, holds",
     ("verification", False): "verified, does not hold",
 }
+_RESOLUTIONS: dict[str, str] = {
+    "parent_done": "its todo is done",
+    "failure_gone": "then its todo failed otherwise",
+    "parent_still_red": "its todo still failed",
+    "attempts_used_up": "its attempts were used up",
+    "lifetime_over": "its time was up",
+    "given_up": "a person gave it up",
+    "run_halted": "the run was halted",
+}
+"""What can come of a branch, in words."""
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _MOST_PLANS = 10
 _MOST_RUNS = 10
@@ -239,7 +249,7 @@ def _branches(screen: Screen, branches: Sequence[Found]) -> None:
 def _outcome(branch: Found) -> str:
     if branch["outcome"] is None:
         return "open"
-    came = RESOLUTIONS.get(branch["resolution"] or "", "")
+    came = _RESOLUTIONS.get(branch["resolution"] or "", "")
     said = "passed" if branch["outcome"] == PASSED else branch["outcome"]
     return f"{said}, {came}" if came else said
 

@@ -354,21 +354,12 @@ def _engine_for(url_or_path: str | Path, *, create: bool) -> tuple[str, Engine, 
 def _engine_for_url(name: str, url: URL) -> Engine:
     try:
         engine = create_engine(url, pool_pre_ping=True)
-    except NoSuchModuleError:
+    except (NoSuchModuleError, ImportError):
+        engine = None
+    if engine is None or engine.dialect.is_async:
         raise StoreError(
-            f"{name}: there is no database of the kind '{url.drivername}'; sqlite:///FILE and "
-            "postgresql://… are known, others where their dialect of SQLAlchemy is installed"
-        ) from None
-    except ImportError as error:
-        raise StoreError(
-            f"{name}: the driver for '{url.drivername}' is not installed (there is no module "
-            f"'{error.name}'): install it, or name the one that you have, as in "
-            f"{url.get_backend_name()}+DRIVER://…"
-        ) from None
-    if engine.dialect.is_async:
-        raise StoreError(
-            f"{name}: the driver of '{url.drivername}' is asynchronous; name another, as in "
-            f"{url.get_backend_name()}+DRIVER://…"
+            f"{name}: there is no driver for '{url.drivername}' here, or it is asynchronous; install one, or "
+            f"name the one that you have, as in {url.get_backend_name()}+DRIVER://…"
         )
     return engine
 

@@ -11,11 +11,11 @@ from sqlalchemy import case, func, select
 
 from planner.model.life import PlanState
 from planner.model.past import Correction, PastRecords, PastRepair, PastTodo
-from planner.store.run_rows import PASSED
 from planner.store.tables import (
     BRANCHES,
     CORRECTIONS,
     FAILURES,
+    PASSED,
     QUESTIONS,
     REPAIRS,
     RUNS,

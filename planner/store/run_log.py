@@ -118,15 +118,19 @@ def log_to_continue(loaded: LoadedPlan, run_id: str | None = None) -> Path:
     log = logs[-1]
     if run_id is None and _is_over(log):
         log = _numbered(logs[0], len(logs) + 1)
-    try:
-        make_home(loaded.root)
-        log.parent.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise LogError(
-            f"{log.parent}: the folder for the log cannot be made ({error.strerror}); make its place "
-            "writable, or name a file with --log"
-        ) from None
+    make_log_folder(log)
     return log
+
+
+def make_log_folder(log: Path) -> None:
+    """Make the folder of such a log, out of version control. Raises :class:`planner.errors.LogError`."""
+    folder = log.parent
+    try:
+        make_home(folder.parent.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        problem = f"the folder for the log cannot be made ({error.strerror})"
+        raise log_error(folder, problem, "make its place writable, or name a file with --log") from None
 
 
 def plan_logs(loaded: LoadedPlan, run_id: str | None = None) -> list[Path]:

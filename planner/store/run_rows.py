@@ -37,6 +37,7 @@ from planner.store.tables import (
     BRANCHES,
     CORRECTIONS,
     FAILURES,
+    PASSED,
     QUESTIONS,
     REPAIRS,
     RUNS,
@@ -64,20 +65,8 @@ Rows: TypeAlias = "dict[Table, list[Row]]"
 RETRY = "retry"
 """The strategy of a turn of work without a branch."""
 
-PASSED = "passed"
 WITHDRAWN = "withdrawn"
 SIMILAR = "approved_as_similar"
-
-RESOLUTIONS: dict[str, str] = {
-    "parent_done": "its todo is done",
-    "failure_gone": "then its todo failed otherwise",
-    "parent_still_red": "its todo still failed",
-    "attempts_used_up": "its attempts were used up",
-    "lifetime_over": "its time was up",
-    "given_up": "a person gave it up",
-    "run_halted": "the run was halted",
-}
-"""What can come of a branch, in words."""
 
 _ENDS = {
     TodoLife.DONE: PASSED,
@@ -208,7 +197,7 @@ class _RunRows:
     ) -> None:
         row = {"at": self._at, "todo_id": name, "turn": self._turns.get(name, 0), "role": self._role(name)}
         lists = {"files": json.dumps(list(files)), "new_files": json.dumps(list(new_files))}
-        self._work.append({"diff_hash": None, **row, **facts, **lists})
+        self._work.append({**row, **facts, **lists})
 
     def _judge(self, outcome: Outcome) -> None:
         """Take in a verification, and say what came of the repairs of its todo."""
@@ -252,11 +241,9 @@ class _RunRows:
                 "category": "UNKNOWN" if failure is None else failure.category.value,
                 "signature": None if failure is None else failure.signature,
                 "opened": self._at,
-                "closed": None,
                 "attempts": 0,
                 "outcome": None,
                 "resolution": None,
-                "duration_seconds": None,
             }
             self._open_repair(name, parent, strategy, todo.agent_role.value)
 
@@ -349,10 +336,6 @@ class _RunRows:
             "rule": action.rule,
             "digest": action.digest,
             "asked": self._at,
-            "decision": None,
-            "decided": None,
-            "decided_by": None,
-            "because": None,
         }
         if known is not None:
             known |= {"decision": WITHDRAWN, "decided": self._at}

@@ -11,12 +11,12 @@ import contextlib
 import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.edges.project.tools import configured_tools
 from planner.engine import advance, start, step
 from planner.errors import CommandSyntaxError, LogError, PlanFileError, RefusedEvent
-from planner.model.edits import AddCheck, AddContract, Isolate, NameArtifact, NarrowFiles, RetargetCheck
+from planner.model.edits import AddCheck, NameArtifact, RetargetCheck
 from planner.model.events import ApprovalGiven, PlanRevised, PlanSubmitted, SubPlanLoaded, Verified
 from planner.model.past import PastRecords
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, Todo
@@ -288,7 +288,7 @@ class EventCompleter:
                 for todo in _todos_of(edit):
                     _refuse_unfit(todo, root, edit.edit)
         if isinstance(event, ApprovalGiven) and event.changes.allowed_files is not None:
-            _refuse_unfit(_stand_in(allowed_files=event.changes.allowed_files), root, "allowed_files")
+            _refuse_unfit(_stand_in(event.changes.allowed_files), root, "allowed_files")
         if isinstance(event, Verified) and event.context is None and not event.outcome.success:
             return event.model_copy(update={"context": self._context(event.outcome, state)})
         return event
@@ -412,35 +412,20 @@ def _todos_of(edit: Edit) -> Iterator[Todo]:
     if held is not None:
         yield held
     yield from getattr(edit, "parts", ())
-    match edit:
-        case NarrowFiles(allowed_files=patterns):
-            yield _stand_in(allowed_files=patterns)
-        case AddContract(contract_path=path):
-            yield _stand_in(contract_path=path)
-        case NameArtifact(path=path):
-            yield _stand_in(artifacts=(path,))
-        case AddCheck(check=check):
-            yield _stand_in(tests=(check,))
-        case Isolate(tests=tests):
-            yield _stand_in(tests=tests)
-        case RetargetCheck(to_cmd=cmd):
-            yield _stand_in(tests=(CommandSpec.model_construct(cmd=cmd),))
-        case _:
-            pass
-
-
-def _stand_in(
-    *,
-    allowed_files: tuple[str, ...] | None = None,
-    contract_path: str | None = None,
-    artifacts: tuple[str, ...] = (),
-    tests: tuple[CommandSpec, ...] = (),
-) -> Todo:
-    expected = tuple(ArtifactSpec(path=path) for path in artifacts)
-    return Todo(
-        id="edit",
-        title="what an edit says",
-        allowed_files=allowed_files,
-        contract_path=contract_path,
-        acceptance_criteria=AcceptanceCriteria(tests=tests, expected_artifacts=expected),
+    tests: tuple[CommandSpec, ...] = getattr(edit, "tests", ())
+    if isinstance(edit, AddCheck):
+        tests = (edit.check,)
+    elif isinstance(edit, RetargetCheck):
+        tests = (CommandSpec.model_construct(cmd=edit.to_cmd),)
+    yield _stand_in(
+        getattr(edit, "allowed_files", None),
+        contract_path=getattr(edit, "contract_path", None),
+        acceptance_criteria=AcceptanceCriteria(
+            tests=tests,
+            expected_artifacts=(ArtifactSpec(path=edit.path),) if isinstance(edit, NameArtifact) else (),
+        ),
     )
+
+
+def _stand_in(allowed_files: tuple[str, ...] | None, **held: Any) -> Todo:
+    return Todo(id="edit", title="what an edit says", allowed_files=allowed_files, **held)

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 VERSION = 3
 """Of these tables: those of another version are made anew."""
 
+PASSED = "passed"
+"""The outcome of a branch that passed."""
+
 METADATA = MetaData()
 
 _TYPES: Mapping[str, TypeEngine[Any]] = {

@@ -338,7 +338,7 @@ def test_a_database_that_cannot_be_used_is_told_in_one_line(planner: Command) ->
         ("none.db", "none.db: there is no such index"),
         (
             "postgresql+nobody://ann:secret@host/x",
-            "postgresql+nobody://ann:***@host/x: there is no database",
+            "postgresql+nobody://ann:***@host/x: there is no driver",
         ),
     ]:
         for words in (("show",), ("fixed", "a"), ("blocked",), ("artifacts",), ("cached", "x")):

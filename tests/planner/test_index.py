@@ -171,7 +171,7 @@ def test_many_may_ask_at_once(project: Project) -> None:
         ("sqlite:///x.db?mode=ro", "is opened without settings"),
         ("no/such/x.db", "there is no folder"),
         ("://x", "is no URL of a database"),
-        ("postgresql+nodriver://ann:secret@host/x", "ann:***@host/x: there is no database of the kind"),
+        ("postgresql+nodriver://ann:secret@host/x", "ann:***@host/x: there is no driver for"),
         ("sqlite+aiosqlite:///x.db", None),
         ("notes.txt", "notes.txt is no SQLite database"),
         ("songs.db", "songs.db is the database of another program: it has the table 'songs'"),
