@@ -358,8 +358,8 @@ def _engine_for_url(name: str, url: URL) -> Engine:
         engine = None
     if engine is None or engine.dialect.is_async:
         raise StoreError(
-            f"{name}: there is no driver for '{url.drivername}' here, or it is asynchronous; install one, or "
-            f"name the one that you have, as in {url.get_backend_name()}+DRIVER://…"
+            f"{name}: there is no driver for '{url.drivername}' here, or it is asynchronous; install one, "
+            f"or name the one that you have, as in {url.get_backend_name()}+DRIVER://…"
         )
     return engine
 
