@@ -4,20 +4,23 @@
     workflow.inject_failure("t2_indicators", "RSI mismatch")
     assert workflow.has_branch("t2_indicators")
     workflow.inject_success("t2_indicators_branch_01")
-    assert workflow.get_status("t2_indicators") == "done"
+    assert workflow.get_status("t2_indicators") == "completed"
 
-A :class:`Workflow` holds a plan and one outcome a todo. After each word it asks
-:func:`planner.rules.deciding.decide`, and applies the edits that come of it, as ``planner next --output``
-would.
+A :class:`Workflow` is a run of the engine, to which each word is told as a verification.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from planner.engine import start, step
+from planner.engine.plans import current_plan
+from planner.model.actions import AskHuman, Implement
+from planner.model.events import ApprovalGiven, Decision, PlanSubmitted, RunResumed, RunStarted, Verified
 from planner.model.outcome import (
     Check,
     Failure,
@@ -30,30 +33,64 @@ from planner.model.outcome import (
     TestResult,
 )
 from planner.model.plan import AcceptanceCriteria, CommandSpec, MetricSpec, Plan, Policy, Todo
+from planner.model.run_policy import RunPolicy
 from planner.model.taxonomy import CATEGORIES, Category, Repeatability, RoutingKey
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
-from planner.rules.approving import edits_to_apply
-from planner.rules.deciding import decide
-from planner.rules.editing import apply_edits
+from planner.rules.criteria import criterion_ids, wants_convention
 from planner.rules.routing import route
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from planner.model.decision import Decisions, Repair
-    from planner.model.edits import Edit
+    from planner.engine import State
+    from planner.model.actions import Action
 
 ErrorType = Category | RoutingKey | str
 """A category, a routing key (``implementation_bug``), or the text of either."""
 
-Status = Literal["pending", "blocked", "active", "testing", "test_failed", "done", "failed", "halted"]
-
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _BETWEEN_RUNS = timedelta(seconds=60)
+_READ_AS = {"completed": "done", "running": "active", "in_progress": "active"}
+
+
+class Status(str):
+    """A state of a todo; ``completed`` is read as ``done``, ``running``, ``in_progress`` as ``active``."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with a word, whichever of its synonyms it is."""
+        return str(self) == _READ_AS.get(other, other) if isinstance(other, str) else False
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """A todo and the state that it has come to."""
+
+    id: str
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What has become of a workflow: its state, and that of every todo that is no branch."""
+
+    status: Status
+    tasks: tuple[TaskResult, ...]
+
+
+def create_plan(request: str = "A sample in four steps", **policy: Any) -> Plan:
+    """Return the sample plan under the name of a request."""
+    return create_sample_plan(**policy).model_copy(update={"workflow_name": request})
 
 
 def create_sample_todo(todo_id: str = "t1_data_integration", **fields: Any) -> Todo:
-    """A todo with one test. ``fields`` replace or add fields of :class:`planner.model.plan.Todo`."""
+    """Return a todo with one test. ``fields`` replace or add fields of :class:`planner.model.plan.Todo`."""
     command = CommandSpec(cmd=f"pytest tests/test_{todo_id}.py::test_it -q", timeout_seconds=20)
     return Todo.model_validate(
         {
@@ -66,7 +103,7 @@ def create_sample_todo(todo_id: str = "t1_data_integration", **fields: Any) -> T
 
 
 def create_sample_plan(**policy: Any) -> Plan:
-    """A plan of four todos, each depending on the one before. ``policy`` sets fields of its policy."""
+    """Return a plan of four todos, each after the one before; ``policy`` sets fields of its policy."""
     first = AcceptanceCriteria(
         tests=(CommandSpec(cmd="pytest tests/test_adapter.py::test_fetch -q", timeout_seconds=30),),
         metrics=(MetricSpec.model_validate({"name": "rows_min", "operator": ">=", "value": 10}),),
@@ -146,7 +183,7 @@ def simulate_failure(
         verified=True,
         success=False,
         tests_passed=False,
-        checks=(_check(todo, Verdict.FAILED),),
+        checks=_checks(todo, failing=failure.check_id or "tests[0]"),
         failure_evidence=failure,
         failures=(failure,),
     )
@@ -161,7 +198,7 @@ def simulate_success(todo: Todo) -> Outcome:
         verified=True,
         success=True,
         tests_passed=True,
-        checks=(_check(todo, Verdict.PASSED),),
+        checks=_checks(todo),
     )
 
 
@@ -194,137 +231,225 @@ def sample_document(plan: Plan, outcomes: Iterable[Outcome], *, at: datetime = _
 class Workflow:
     """A plan that is carried on in memory.
 
-    ``approved`` is what a person agreed to beforehand, ``("all",)`` for everything.
+    ``approved`` is what a person agrees to as soon as it is asked: ids of branches, ``("all",)`` for every
+    branch and edit.
     """
 
     def __init__(self, plan: Plan, *, approved: Collection[str] = ()) -> None:
-        self.plan = plan
-        """The plan with every edit that was applied so far."""
-        self.applied: list[Edit] = []
         self._approved = approved
-        self._outcomes: dict[str, Outcome] = {}
         self._now = _START
         self._work = 0
-        self.decisions: Decisions = self._decide()
-        """What the last word called for."""
+        self._outcomes: dict[str, Outcome] = {}
+        self.actions: list[Action] = []
+        """Everything that the engine has asked for."""
+        policy = RunPolicy(driven=False)
+        submitted = PlanSubmitted(at=_START, plan=plan, digest="sha256:0", policy=policy)
+        self.state: State
+        self.state, actions = start(submitted)
+        self.actions += actions
+        if not self.state.plan_state.is_final:
+            self._tell(RunStarted(at=_START))
+
+    @property
+    def plan(self) -> Plan:
+        """The plan with every edit that was applied so far."""
+        return current_plan(self.state)
+
+    @property
+    def outstanding(self) -> tuple[Action, ...]:
+        """What is asked for and not answered, as ``planner next`` shows it."""
+        if self.state.plan_state.is_final:
+            return ()
+        return step(self.state, RunResumed(at=self._now))[1]
 
     def inject_failure(
         self,
-        todo_id: str,
+        todo_id: str | None = None,
         message: str = "",
         *,
+        task_id: str | None = None,
         error_type: ErrorType = RoutingKey.IMPLEMENTATION_BUG,
         **fields: Any,
-    ) -> Repair | None:
-        """Let the criteria of a todo or branch fail, and return what is decided about it.
+    ) -> Todo | None:
+        """Let the criteria of a todo or branch fail; return the branch that repairs it now, if any.
 
-        Of a branch, that is what is decided about its parent. Raises ``KeyError`` for an unknown todo.
+        Raises ``KeyError`` for an unknown todo.
         """
-        todo = self.plan.todo(todo_id)
+        todo = self._todo(todo_id, task_id)
         return self.handle_failure(todo, simulate_failure(todo, error_type, message, **fields))
 
-    def handle_failure(self, todo: Todo, outcome: Outcome) -> Repair | None:
-        """Take in an outcome, and return what is decided about the todo, of a branch about its parent."""
+    def handle_failure(self, todo: Todo, outcome: Outcome) -> Todo | None:
+        """Take in a failed outcome; return the branch that repairs the todo now, if there is one."""
+        self._work += 1
         self._say(outcome)
-        concerned = todo.parent_id or todo.id
-        return next((each for each in self.decisions.repairs if each.todo_id == concerned), None)
+        primary = self.state.records[todo.parent_id or todo.id]
+        branches = [self.state.records[name] for name in primary.branches]
+        return branches[-1].todo if branches and not branches[-1].life.is_final else None
 
-    def inject_success(self, todo_id: str, *, parent_passes: bool = True) -> None:
+    def inject_success(
+        self, todo_id: str | None = None, *, task_id: str | None = None, parent_passes: bool = True
+    ) -> None:
         """Let the criteria of a todo or branch hold. Of a branch, its parent is verified again:
         ``parent_passes`` says with which result. Raises ``KeyError`` for an unknown todo.
         """
-        todo = self.plan.todo(todo_id)
-        outcomes = [simulate_success(todo)]
-        if todo.parent_id is not None and parent_passes:
-            outcomes.append(simulate_success(self.plan.todo(todo.parent_id)))
-        self._say(*outcomes)
+        todo = self._todo(todo_id, task_id)
+        self._work += 1
+        parent = None if todo.parent_id is None else self.state.records[todo.parent_id].todo
+        self._say(simulate_success(todo))
+        if parent is not None:
+            self._say(
+                simulate_success(parent) if parent_passes else simulate_failure(parent, message="still")
+            )
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""
         self._now += timedelta(seconds=seconds)
 
     def get_status(self, todo_id: str) -> Status:
-        """Where a todo stands. Raises ``KeyError`` for an unknown one.
-
-        ``active`` is what can be worked on now: a todo that is ready, or an open branch.
-        """
-        todo = self.plan.todo(todo_id)
-        outcome = self._outcomes.get(todo_id)
-        if outcome is not None and outcome.success:
-            return "done"
-        if self.decisions.halt is not None:
-            return "halted"
-        if any(todo_id == blocked.todo_id for blocked in self.decisions.blocked):
-            return "blocked"
-        given_up = {
-            name
-            for repair in self.decisions.repairs
-            if repair.move.value == "escalate"
-            for name in (repair.todo_id, repair.branch_id)
-        }
-        if todo_id in given_up:
-            return "failed"
-        if todo.parent_id is not None:
-            return "active" if todo.parent_id not in given_up else "failed"
-        if outcome is not None and outcome.state is not None:
-            return outcome.state.value
-        return "active" if any(todo_id == each.todo_id for each in self.decisions.ready) else "pending"
+        """Return where a todo stands. Raises ``KeyError`` for an unknown one."""
+        return Status(self.state.todos[todo_id].life.value)
 
     def has_branch(self, todo_id: str) -> bool:
-        """Whether a branch was made for a todo."""
+        """Return whether a branch was made for a todo."""
         return bool(self.get_branches(todo_id))
 
     def get_branches(self, todo_id: str | None = None) -> tuple[Todo, ...]:
-        """The branches of a todo, or all, the first first."""
+        """Return the branches of a todo, or all, the first first."""
         return tuple(
-            item
-            for item in self.plan.items
-            if item.parent_id is not None and todo_id in (None, item.parent_id)
+            each.todo
+            for each in sorted(self.state.records.values(), key=lambda each: each.rank)
+            if each.parent_id is not None and todo_id in (None, each.parent_id)
         )
+
+    def wait_for_completion(self, timeout: float = 300.0) -> Result:
+        """Let everything succeed that is asked for, until nothing is, or ``timeout`` seconds are over."""
+        end = self._now + timedelta(seconds=timeout)
+        while self._now < end and not self.state.plan_state.is_final:
+            asked = next((each for each in self.outstanding if isinstance(each, Implement)), None)
+            if asked is None:
+                break
+            self.inject_success(asked.todo_id)
+        tasks = tuple(
+            TaskResult(each.id, Status(each.life.value))
+            for each in self.state.todos.values()
+            if each.parent_id is None
+        )
+        ended = all(each.status == "done" for each in tasks)
+        return Result(Status("done" if ended else self.state.plan_state.value), tasks)
 
     @property
     def document(self) -> OutcomeDocument:
         """What has been said so far, as an outcome file."""
         return sample_document(self.plan, self._outcomes.values(), at=self._now)
 
-    def _say(self, *outcomes: Outcome) -> None:
-        self._now += _BETWEEN_RUNS
-        self._work += 1
-        for outcome in outcomes:
-            self._outcomes[outcome.todo_id] = outcome
-        # Whoever says something has worked, and so the tree is another one.
-        worked = {"diff_hash": f"sha256:{self._work:064x}"}
-        self._outcomes = {
-            name: outcome.model_copy(update=worked) for name, outcome in self._outcomes.items()
-        }
-        self.decisions = self._decide()
-        edits = [
-            edit for repair in self.decisions.repairs for edit in edits_to_apply(repair, self._approved)[0]
-        ]
-        self.plan = apply_edits(self.plan, edits).plan
-        self.applied += edits
+    def _todo(self, todo_id: str | None, task_id: str | None) -> Todo:
+        name = todo_id or task_id
+        if name is None:
+            raise TypeError("name the todo: inject_failure('t1') or inject_failure(task_id='t1')")
+        return self.state.records[name].todo
 
-    def _decide(self) -> Decisions:
-        return decide(self.plan, self.document, approved=self._approved)
+    def _say(self, outcome: Outcome) -> None:
+        self._now += _BETWEEN_RUNS
+        # Whoever says something has worked, and so the tree is another one.
+        outcome = outcome.model_copy(update={"diff_hash": f"sha256:{self._work:064x}"})
+        self._outcomes[outcome.todo_id] = outcome
+        self._tell(Verified(at=self._now, outcome=outcome))
+
+    def _tell(self, event: RunStarted | Verified | ApprovalGiven) -> None:
+        self.state, actions = step(self.state, event)
+        self.actions += actions
+        for asked in actions:
+            if isinstance(asked, AskHuman) and asked.kind.is_approval and self._agrees(asked.question_id):
+                self._tell(
+                    ApprovalGiven(
+                        at=self._now,
+                        approval_id=asked.question_id,
+                        decision=Decision.APPROVE,
+                        digest=asked.digest,
+                    )
+                )
+
+    def _agrees(self, question_id: str) -> bool:
+        return question_id in self.state.questions and (
+            question_id in self._approved or "all" in self._approved
+        )
+
+
+class Orchestrator:
+    """Several workflows by their id; what is injected or asked is about the one that was loaded last."""
+
+    def __init__(self) -> None:
+        self._workflows: dict[str, Workflow] = {}
+        self._current: Workflow | None = None
+
+    def load_todo_list(self, plan: Plan) -> str:
+        """Begin to carry out a plan; return the id of its workflow."""
+        return self.execute(Workflow(plan))
+
+    def execute(self, workflow: Workflow) -> str:
+        """Go on with a workflow; return its id."""
+        self._current = workflow
+        self._workflows[workflow.state.plan_id] = workflow
+        return workflow.state.plan_id
+
+    def get_branches(self, workflow_id: str | None = None) -> tuple[Todo, ...]:
+        """Return all branches of a workflow, the first first."""
+        return self._workflow(workflow_id).get_branches()
+
+    def wait_for_completion(self, workflow_id: str | None = None, timeout: float = 300.0) -> Result:
+        """Let everything succeed that is asked for, until nothing is, or ``timeout`` seconds are over."""
+        return self._workflow(workflow_id).wait_for_completion(timeout)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the workflow has that was loaded last: ``inject_failure``, ``get_status`` …"""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._workflow(None), name)
+
+    def _workflow(self, workflow_id: str | None) -> Workflow:
+        if workflow_id is not None:
+            return self._workflows[workflow_id]
+        if self._current is None:
+            raise LookupError("no workflow is loaded; call load_todo_list first")
+        return self._current
 
 
 def create_test_workflow(*, approved: Collection[str] = (), **policy: Any) -> Workflow:
-    """A workflow of the sample plan, repairing by itself unless ``policy`` says otherwise."""
+    """Return a workflow of the sample plan; ``policy`` sets fields of its policy."""
     return Workflow(create_sample_plan(**policy), approved=approved)
 
 
-def _check(todo: Todo, verdict: Verdict) -> Check:
+def _checks(todo: Todo, failing: str | None = None) -> tuple[Check, ...]:
+    """Return the check of each criterion; all hold but the one that is named."""
+    ids = sorted(criterion_ids(todo)) or (["convention"] if wants_convention(todo) else [])
     test = f"tests/test_{todo.id}.py::test_it"
-    outcome = TestOutcome.PASSED if verdict is Verdict.PASSED else TestOutcome.FAILED
-    tests = todo.acceptance_criteria.tests
-    return Check(
-        id="tests[0]",
-        kind=CheckKind.TEST,
-        verdict=verdict,
-        cmd=tests[0].cmd if tests else f"pytest {test}",
-        timeout_seconds=20,
-        tests=(TestResult(nodeid=test, outcome=outcome, since=Since.UNKNOWN),),
+    if failing is not None and failing not in ids:
+        ids.insert(0, failing)
+    return tuple(
+        Check(
+            id=name,
+            kind=_KINDS.get(name.partition("[")[0], CheckKind.TEST),
+            verdict=Verdict.FAILED if name == failing else Verdict.PASSED,
+            cmd=f"pytest {test}" if name.startswith("test") else None,
+            timeout_seconds=20,
+            tests=(TestResult(nodeid=test, outcome=_outcome(name == failing), since=Since.UNKNOWN),)
+            if name.startswith("test")
+            else (),
+        )
+        for name in ids
     )
+
+
+_KINDS = {
+    "expected_artifacts": CheckKind.ARTIFACT,
+    "metrics": CheckKind.METRIC,
+    "manual": CheckKind.MANUAL,
+    "contract_path": CheckKind.CONTRACT,
+}
+
+
+def _outcome(failed: bool) -> TestOutcome:
+    return TestOutcome.FAILED if failed else TestOutcome.PASSED
 
 
 def _not_run(todo: Todo) -> Outcome:
@@ -339,8 +464,13 @@ def _not_run(todo: Todo) -> Outcome:
 
 
 __all__ = [
+    "Orchestrator",
+    "Result",
+    "Status",
+    "TaskResult",
     "Workflow",
     "category_of",
+    "create_plan",
     "create_sample_plan",
     "create_sample_todo",
     "create_test_workflow",

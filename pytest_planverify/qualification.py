@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from planner.catalog import parse_command
 from planner.edges.plan_folder import PlanFolder, make_home
+from planner.edges.project_files import walk
 from planner.edges.qualification_file import write_qualification
 from planner.errors import CommandSyntaxError
 from planner.model.plan import CommandSpec, TodoStatus
@@ -22,7 +23,6 @@ from planner.rules.qualifying import Answer, answer_of, bad_checks, is_qualified
 from pytest_planverify.baseline.recording import now
 from pytest_planverify.baseline.verifying import verify_apart
 from pytest_planverify.repository import Repository
-from pytest_planverify.work_tree import walk
 from pytest_planverify.worktrees import copy_as_is, counterpart, environment_for
 
 if TYPE_CHECKING:

@@ -125,7 +125,6 @@ def _recover(plan: Path, run: str | None, outcomes: Path | None) -> int:
         found.document,
         plans=[found.flat.loaded],
         outcomes_path="standard output" if target == STANDARD_OUTPUT else os.path.relpath(target),
-        answers_path=os.path.relpath(RunFolder(found.flat.loaded.root, "").answers),
     )
     return found.document.run.exit_status
 

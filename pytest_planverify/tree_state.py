@@ -6,7 +6,6 @@ all files. Caches, and what this plugin writes itself, are left out.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import stat
@@ -16,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.edges.file_writer import replace_file
+from planner.edges.project_files import CACHES, GONE, digest_of, is_code, walk
 from planner.errors import FileWriteError
 from pytest_planverify.repository import GitFailed, git, top_of
-from pytest_planverify.work_tree import CACHES, walk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,18 +27,8 @@ VERSION = 1
 MOST_FILES = 5_000
 """More files than these are not compared; under git only those count that differ from the commit."""
 
-LARGEST_HASHED = 1 << 18
-"""Bytes; of a larger file its size, and the time of change that nobody can set, stand for its contents."""
-
-_GONE = "gone"
 _CACHES = CACHES - {"site-packages"}
 _OWN_REPORTS = ("diagnostics", "_failure_report.json")
-_CODE_SUFFIXES = frozenset(
-    {".py", ".pyi", ".pyx", ".pxd", ".pth", ".so", ".pyd", ".dll", ".dylib", ".zip", ".egg", ".whl"}
-    | {".ini", ".toml", ".cfg", ".env", ".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".go", ".java", ".kt"}
-    | {".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".rb", ".php", ".sh", ".mk", ".cmake", ".sql"}
-)
-_CODE_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile", "Dockerfile", ".env", ".coveragerc"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +125,13 @@ def difference(
     if committed is None:
         return Difference(unknown="HEAD is another commit, and git does not tell what lies between them")
     for name in sorted({*then.files, *now.files, *committed}):
-        before = then.files.get(name, _GONE if _is_new(name, now, committed) else "as committed")
+        before = then.files.get(name, GONE if _is_new(name, now, committed) else "as committed")
         after = now.files.get(name) or digest_of(root / name)
         if before == after:
             continue
-        if after == _GONE:
+        if after == GONE:
             found["gone"].append(name)
-        elif before != _GONE:
+        elif before != GONE:
             found["changed"].append(name)
         elif name in now.loose and _is_own(root / name, name, began, ended):
             found["own"].append(name)
@@ -154,29 +143,6 @@ def difference(
         added=tuple(found["added"]),
         own=tuple(found["own"]),
     )
-
-
-def is_code(name: str) -> bool:
-    """Tell by its name whether a file is code or configuration."""
-    last = name.rpartition("/")[2]
-    return last in _CODE_NAMES or os.path.splitext(last)[1].lower() in _CODE_SUFFIXES
-
-
-def digest_of(path: Path, *, follow: bool = False) -> str:
-    """Return what stands for the contents of a file; ``follow`` a link, or let its target stand for it."""
-    try:
-        facts = path.stat() if follow else path.lstat()
-        if stat.S_ISLNK(facts.st_mode):
-            return f"link:{os.readlink(path)}"
-        if not stat.S_ISREG(facts.st_mode):
-            return f"no file:{stat.S_IFMT(facts.st_mode)}"
-        if facts.st_size > LARGEST_HASHED:
-            return f"size:{facts.st_size}:{facts.st_ctime_ns}"
-        return "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
-    except (FileNotFoundError, NotADirectoryError):
-        return _GONE
-    except OSError as error:
-        return f"unreadable:{error.errno}"
 
 
 def _is_new(name: str, now: TreeState, committed: Mapping[str, bool]) -> bool:

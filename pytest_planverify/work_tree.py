@@ -8,10 +8,11 @@ import re
 import stat
 from typing import TYPE_CHECKING
 
+from planner.edges.project_files import is_cache_or_report, walk
 from pytest_planverify.repository import Repository
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 MOST_FILES = 50_000
@@ -19,16 +20,6 @@ MOST_FILES = 50_000
 
 LARGEST_BYTES = 64 << 20
 """Larger files are left out: no test is that long."""
-
-CACHES = frozenset(
-    {".git", ".hg", ".svn", ".planverify", "__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache"}
-    | {".ruff_cache", ".pyright", "node_modules", ".tox", ".nox", ".eggs", ".idea", ".vscode", "htmlcov"}
-    | {".benchmarks", ".venv", "site-packages", ".ipynb_checkpoints"}
-)
-"""Folders that hold nothing of a project's own."""
-
-OWN_REPORTS = "diagnostics"
-"""Where failure reports are written, below the root."""
 
 CONFIGURATIONS = frozenset(
     {"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"}
@@ -101,7 +92,7 @@ class WorkTree:
         repository = self._repository or Repository.around(self._root)
         tracked = () if repository is None else tuple(self._known_to(repository))
         for path in tracked:
-            if not _is_left_out(path):
+            if not is_cache_or_report(path):
                 yield path
         for path in walk(self._root):
             if not tracked or may_judge(path):
@@ -121,28 +112,6 @@ class WorkTree:
             below = os.path.relpath(place, self._root)
             self._nested.append(f"{below}/")
             yield from (f"{name}/{each}" for each in self._known_to(inner))
-
-
-def walk(root: Path, is_left_out: Callable[[str], bool] | None = None) -> Iterator[str]:
-    """Every file below a folder but those of caches, virtual environments and our own records.
-
-    ``is_left_out`` says which those are, of files and, by paths that end with a slash, of folders.
-    """
-    is_left_out = is_left_out or _is_left_out
-    pending = [""]
-    while pending:
-        below = pending.pop()
-        try:
-            with os.scandir(os.path.join(root, below)) as entries:
-                for entry in entries:
-                    path = f"{below}{entry.name}"
-                    if entry.is_dir(follow_symlinks=False):
-                        if not is_left_out(f"{path}/") and not _is_venv(entry.path):
-                            pending.append(f"{path}/")
-                    elif not is_left_out(path):
-                        yield path
-        except OSError:
-            continue
 
 
 def above(root: Path) -> Iterator[str]:
@@ -171,23 +140,11 @@ def may_judge(path: str) -> bool:
     return name in CONFIGURATIONS or name in START_UP or _JUDGING_NAME.match(name) is not None
 
 
-def _is_left_out(path: str) -> bool:
-    folder, _, name = path.rpartition("/")
-    if name.endswith((".pyc", ".pyo")) or (name.startswith(".coverage") and name != ".coveragerc"):
-        return True
-    parts = folder.split("/")
-    return parts[0] == OWN_REPORTS or path == OWN_REPORTS or not CACHES.isdisjoint(parts)
-
-
 def _is_folder(place: Path) -> bool:
     try:
         return stat.S_ISDIR(os.lstat(place).st_mode)
     except OSError:
         return False
-
-
-def _is_venv(folder: str) -> bool:
-    return os.path.exists(os.path.join(folder, "pyvenv.cfg"))
 
 
 def _content(path: str) -> bytes | None:

@@ -17,9 +17,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from planner.edges.project_files import OWN_REPORTS, walk
 from planner.errors import BaselineError
 from pytest_planverify.repository import GitFailed, Repository, git
-from pytest_planverify.work_tree import OWN_REPORTS, walk
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator

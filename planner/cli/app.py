@@ -21,6 +21,10 @@ class Entry(NamedTuple):
 
 COMMANDS: dict[str, Entry] = {
     "next": Entry("planner.cli.next", "What comes next: repairs, ready todos, what waits for a person."),
+    "answer": Entry("planner.cli.answer:answer_app", "Answer a question about a todo."),
+    "approve": Entry("planner.cli.answer:approve_app", "Approve a branch, an edit or a start."),
+    "reject": Entry("planner.cli.answer:reject_app", "Reject one of these."),
+    "modify": Entry("planner.cli.answer:modify_app", "Approve a branch with changes."),
     "validate": Entry("planner.cli.validate", "Is the plan fit to be worked on?"),
     "status": Entry("planner.cli.status", "The tree of todos with states and progress."),
     "waves": Entry("planner.cli.waves", "Which todos can be worked on at the same time?"),
@@ -66,7 +70,8 @@ class LazyGroup(TyperGroup):
             entry = COMMANDS.get(cmd_name)
             if entry is None:
                 return None
-            command = typer.main.get_command(import_module(entry.module).app)
+            module, _, name = entry.module.partition(":")
+            command = typer.main.get_command(getattr(import_module(module), name or "app"))
             command.name = cmd_name
             command.short_help = entry.help
             self.commands[cmd_name] = command

@@ -1,20 +1,28 @@
-"""``planner next``: what the outcomes of a run call for, shown or written into a new plan."""
+"""``planner next``: what to do now, for people, agents and programs."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from planner.cli.app import command_app
-from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, TodoOption, plan_or_usual
-from planner.cli.ending import Status, UsageMistake, ends
+from planner.cli.arguments import (
+    JsonOption,
+    OutcomesOption,
+    PlanArgument,
+    TodoOption,
+    nearest,
+    plan_or_usual,
+)
+from planner.cli.ending import Status, UsageMistake, complain, ends
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from planner.model.decision import Decisions
+    from planner.engine import State
+    from planner.model.actions import Action
+    from planner.store.plan_run import PlanRun
 
 app = command_app()
 
@@ -22,16 +30,20 @@ EPILOG = """\
 \b
 Exit status
    0  somebody can go on: there is work for a role, or the plan is completed
+   1  all todos are done, but the run was not accepted
    2  wrong usage
    4  the plan or its outcomes cannot be read, or do not fit each other
-  10  nothing to do but to mend the environment and to verify again
+  10  nothing to do but to repair the environment and to verify again
   11  nothing to do until a person approves, answers or decides
   12  halted: the budget is used up
   13  halted: a violation of the sandbox, of hygiene or of the allowed files
 
-The plan and the outcomes are only read. --output writes a new plan with every edit that needs no approval
-or has it; pytest --planverify FILE verifies it at once.
+What each verification has found is kept in .planverify/logs below the plan's root, so that attempts and
+limits are counted from run to run. Outcomes that are named are looked at by themselves.
 """
+
+_LONG = frozenset(("brief", "bounds", "branch", "edits", "failure", "facts", "plan_digest", "digest"))
+"""Fields of actions that ``--json`` leaves out unless ``--full`` asks for them."""
 
 
 @app.command(epilog=EPILOG)
@@ -40,101 +52,169 @@ def next_(
     plan: PlanArgument = None,
     outcomes: OutcomesOption = None,
     as_json: JsonOption = False,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the revised plan to this new file."),
-    ] = None,
-    approve: Annotated[
-        list[str] | None,
+    full: Annotated[
+        bool, typer.Option("--full", help="With --json: every field of the actions, instructions too.")
+    ] = False,
+    brief: Annotated[
+        str | None,
         typer.Option(
-            "--approve",
-            metavar="ID",
-            help="Agree to a branch or an edit, by the id that is shown with it; 'all' agrees to all of "
-            "them. May be given several times.",
+            "--brief", metavar="TODO", help="Print the instructions for this todo or branch, and no more."
         ),
     ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the revised plan to this file."),
+    ] = None,
+    in_place: Annotated[
+        bool,
+        typer.Option(
+            "--in-place", help="Write the revised plan over the old; planner undo brings that back."
+        ),
+    ] = False,
     todo: TodoOption = None,
     log: Annotated[
         Path | None,
-        typer.Option(
-            "--log",
-            metavar="FILE",
-            help="Tell what is outstanding in the run that planner step keeps in this file.",
-        ),
+        typer.Option("--log", metavar="FILE", help="The log of the run. Default: the newest of the plan."),
     ] = None,
 ) -> int:
-    """Decide what comes next: who repairs what, what is ready meanwhile, what waits for a person.
+    """Say what to do now: who repairs what, what is ready, what waits for a person, or what to run."""
+    from planner.cli.next_screen import show_next
 
-    Rests on the outcomes of the last run of pytest --planverify, or with --log on what the engine was told
-    in a run of planner step. The same facts give the same decisions.
-    """
-    if log is not None:
-        from planner.cli.next_of_run import show_outstanding
-
-        for option, given in (("--outcomes", outcomes), ("--output", output), ("--approve", approve)):
-            if given:
-                raise UsageMistake(f"{option} does not go with --log; tell the run by planner step instead")
-        return show_outstanding(log, todo, as_json=as_json)
-    from planner.cli.question import load_question
-
+    if output is not None and in_place:
+        raise UsageMistake("--output and --in-place exclude each other; name one of them")
     plan = plan_or_usual(plan)
-    asked = load_question(plan, outcomes)
-    approved = tuple(dict.fromkeys(approve or ()))
-    decisions = asked.decide(approved, todo)
-    refuse_unknown(approved, decisions)
-    revision = None
-    if output is not None:
-        from planner.cli.next_plan import write_revision
-
-        revision = write_revision(asked, decisions, approved, output)
+    run = open_run(plan, outcomes, log)
+    todo = None if todo is None else known_todo(run.state, todo, "--todo")
+    if brief is not None:
+        return _print_brief(run, brief)
+    actions = [each for each in run.outstanding() if todo is None or _concerns(each, todo, run.state)]
+    written = _write_revision(run, output, in_place=in_place)
     if as_json:
-        from planner.cli.screen import write
-        from planner.edges.decision_file import render_decisions
-
-        write(render_decisions(decisions))
-        if revision is not None:
-            revision.tell_beside()
+        _print_json(run, actions, full=full)
+        for line in written:
+            complain(line)
     else:
-        from planner.cli.next_screen import show_decisions
-
-        show_decisions(decisions, plan, revision)
-    return status_of(decisions)
+        show_next(run, actions, plan, written)
+    return _status(run, actions)
 
 
-def refuse_unknown(approved: Sequence[str], decisions: Decisions) -> None:
-    """Refuse an approval of something that nobody asks about."""
-    from planner.rules.approving import ALL, edits_with_ids
+def open_run(plan: Path, outcomes: Path | None = None, log: Path | None = None) -> PlanRun:
+    """Load the run of a plan and keep what is new of it; a log that cannot be written is told of."""
+    from planner.errors import LogError
+    from planner.store.plan_run import PlanRun
 
-    known = [repair.branch_id for repair in decisions.repairs if repair.branch_id is not None]
-    known += [
-        name for repair in decisions.repairs for _, name in edits_with_ids(repair) if name is not None
-    ]
-    for name in approved:
-        if name != ALL and name not in known:
-            from planner.cli.arguments import nearest
-
-            listing = nearest(name, dict.fromkeys(known), "what can be approved is")
-            raise UsageMistake(f"--approve {name}: nothing of that id is to be approved; {listing}")
+    run = PlanRun.open(plan, outcomes, log)
+    try:
+        if run.found.document is not None:
+            run.save()
+    except LogError as error:
+        run.remarks.append(f"{error}; attempts are not counted from run to run")
+    return run
 
 
-def status_of(decisions: Decisions) -> Status:
-    """The exit status: whether somebody can go on, and what stands in the way if not."""
-    from planner.model.decision import Approval, Move, NeedKind
+def known_todo(state: State, name: str, where: str) -> str:
+    """Return the qualified id of a todo of a run; its last part is enough where only one todo has it."""
+    if name in state.records:
+        return name
+    found = [each for each in state.records if each.endswith(f"/{name}")]
+    if len(found) == 1:
+        return found[0]
+    raise UsageMistake(
+        f"{where} {name}: there is no such todo; {nearest(name, sorted(state.records), 'the todos are')}"
+    )
+
+
+def _concerns(action: Action, todo_id: str, state: State) -> bool:
+    """Return whether an action is about a todo, or about a branch of it."""
+    names = getattr(action, "todo_ids", None) or (getattr(action, "todo_id", None),)
+    return any(
+        name is not None
+        and (name == todo_id or (name in state.records and state.records[name].parent_id == todo_id))
+        for name in names
+    )
+
+
+def _print_brief(run: PlanRun, name: str) -> int:
+    from planner.cli.screen import write
+    from planner.engine.asking_for_work import brief_of
+
+    todo_id = known_todo(run.state, name, "--brief")
+    record = run.state.records[todo_id]
+    open_branch = record.branches[-1] if record.branches else None
+    if open_branch is not None and not run.state.records[open_branch].life.is_final:
+        todo_id = open_branch
+    write(brief_of(run.state, todo_id) + "\n")
+    return Status.OK
+
+
+def _write_revision(run: PlanRun, output: Path | None, *, in_place: bool) -> list[str]:
+    """Write the plan as the run has revised it; return what is to be told about that."""
+    if output is None and not in_place:
+        return []
+    from planner.edges.new_plans import write_revised
+    from planner.engine.plans import current_plan
+
+    plans = {within: current_plan(run.state, within) for within in run.state.parts}
+    return write_revised(run.tree, plans, output)
+
+
+def _print_json(run: PlanRun, actions: list[Action], *, full: bool) -> None:
+    from planner.cli.next_screen import advice, in_short
+    from planner.cli.screen import write
+    from planner.store.lines import action_text
+
+    def plain(action: Action) -> dict[str, Any]:
+        held: dict[str, Any] = json.loads(action_text(action))
+        if full:
+            return held
+        short = {key: value for key, value in held.items() if key not in _LONG and value}
+        record = run.state.records.get(held.get("todo_id", ""))
+        primary = record if record is None or not record.parent_id else run.state.records[record.parent_id]
+        failure = None if record is None or primary is None else record.failure or primary.failure
+        return short if failure is None else short | {"failure": in_short(failure)}
+
+    state, document = run.state, run.found.document
+    told = {
+        "plan": state.plan_id,
+        "state": state.plan_state.value,
+        "run_id": None if document is None else document.run.run_id or None,
+        "do": advice(run).command,
+        "remarks": [*advice(run).remarks, *run.remarks],
+        "actions": [plain(action) for action in actions],
+        "blocked": state.blocked(),
+        "stopped": None if state.stopped is None else plain(state.stopped),
+    }
+    write(
+        json.dumps({key: value for key, value in told.items() if value not in (None, [], {})}, indent=2)
+        + "\n"
+    )
+
+
+def _status(run: PlanRun, actions: list[Action]) -> Status:
+    """Return the exit status: whether somebody can go on, and what stands in the way if not."""
+    from planner.cli.next_screen import advice
+    from planner.model.actions import AskHuman, Implement, QuestionKind
+    from planner.model.life import PlanState
     from planner.model.taxonomy import Family, Role
 
-    halt = decisions.halt
-    if halt is not None:
+    state = run.state
+    if state.plan_state is PlanState.COMPLETED:
+        return Status.FOUND if advice(run).unaccepted else Status.OK
+    if state.plan_state is PlanState.HALTED:
+        category = getattr(state.stopped, "category", None)
+        family = None if category is None else category.facts.family
         halted_by = {Family.SANDBOX: Status.SECURITY_HALT, Family.BUDGET: Status.BUDGET_HALT}
-        return halted_by.get(halt.category.facts.family, Status.HUMAN_NEEDED)
-    workable = any(
-        repair.move in (Move.BRANCH, Move.RETRY, Move.SEPARATE, Move.VERIFY)
-        and repair.approval is not Approval.NEEDED
-        and repair.role is not Role.HUMAN
-        for repair in decisions.repairs
-    )
-    if workable or any(ready.role is not Role.HUMAN for ready in decisions.ready):
+        return Status.HUMAN_NEEDED if family is None else halted_by.get(family, Status.HUMAN_NEEDED)
+    if state.plan_state is PlanState.REJECTED:
+        return Status.UNREADABLE
+    asked = [action for action in actions if isinstance(action, AskHuman)]
+    rest = [action for action in actions if not isinstance(action, AskHuman)]
+    retried_later = [each for each in rest if each.rule == "environment-blames-nobody"]
+    if any(
+        each not in retried_later and not (isinstance(each, Implement) and each.role is Role.HUMAN)
+        for each in rest
+    ):
         return Status.OK
-    kinds = {need.kind for need in decisions.needs_human}
-    if NeedKind.MEND_ENVIRONMENT in kinds:
+    if retried_later or (asked and all(each.kind is QuestionKind.MEND_ENVIRONMENT for each in asked)):
         return Status.ENVIRONMENT
-    return Status.HUMAN_NEEDED if kinds or decisions.ready else Status.OK
+    return Status.HUMAN_NEEDED if actions else Status.OK

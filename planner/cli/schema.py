@@ -16,7 +16,6 @@ NAMES = {
     "contract": "what a module promises: the file that a todo's contract_path names",
     "answers": "answers to questions of a plan: .planverify/answers.json",
     "failure_report": "all that was seen of a failed todo: diagnostics/TODO_failure_report.json",
-    "decision": "what planner next --json prints",
     "event": "a fact that planner step is told, one a line",
     "action": "what planner step asks for, one a line",
     "baseline": "what held before the work began: .planverify/plans/PLAN/baseline.json",

@@ -57,7 +57,8 @@ class Screen:
         self._stream = sys.stdout if stream is None else stream
         self._lines: list[str] = []
         self._encoding = getattr(self._stream, "encoding", None) or "utf-8"
-        self._coloured = self._stream.isatty() and wants_colour()
+        self.is_terminal = self._stream.isatty()
+        self._coloured = self.is_terminal and wants_colour()
         self.width = _width()
         self.glyphs = UNICODE if _can_show(self._encoding, "".join(UNICODE)) else ASCII
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,8 +14,8 @@ from planner.cli.completing import complete_todo
 from planner.cli.ending import Status, UsageMistake, ends
 
 if TYPE_CHECKING:
-    from planner.cli.loading import PlanView
-    from planner.rules.progress import Node, StatusTree
+    from planner.engine.progress import Node, StatusTree
+    from planner.store.plan_run import PlanRun
 
 app = command_app()
 
@@ -38,21 +39,26 @@ def status(
         int | None, typer.Option("--depth", min=0, metavar="N", help="Show so many levels below the top.")
     ] = None,
     outcomes: OutcomesOption = None,
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="FILE", help="The log of the run. Default: the newest of the plan."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
     """Show the tree of todos: how each stands, progress at every level, what blocks what since when."""
-    from planner.cli.loading import load_view
-    from planner.rules.progress import status_tree
+    from planner.cli.next import open_run
+    from planner.edges.run_history import blocked_since
+    from planner.engine.progress import status_tree
 
-    view = load_view(plan_or_usual(plan), outcomes)
-    tree = status_tree(view.loaded.plan, view.board, view.since)
+    run = open_run(plan_or_usual(plan), outcomes, log)
+    tree = status_tree(run.state, blocked_since(run.tree.loaded.root, run.state.plan_id))
     node = None if todo is None else _named(tree, todo)
     if as_json:
-        _show_json(view, tree, node, depth)
+        _show_json(run, tree, node, depth)
     else:
         from planner.cli.status_screen import show_status
 
-        show_status(view, tree, node, depth)
+        show_status(run, tree, node, depth)
     return Status.OK
 
 
@@ -71,18 +77,20 @@ def _named(tree: StatusTree, todo_id: str) -> Node:
     return node
 
 
-def _show_json(view: PlanView, tree: StatusTree, node: Node | None, depth: int | None) -> None:
+def _show_json(run: PlanRun, tree: StatusTree, node: Node | None, depth: int | None) -> None:
+    from planner.cli.next_screen import advice
     from planner.cli.screen import write
 
     nodes = tree.nodes if node is None else (node,)
     document = {
         "plan": {
-            "todo_list_id": view.loaded.plan.todo_list_id,
+            "todo_list_id": run.state.plan_id,
             "title": tree.title,
-            "digest": view.loaded.digest,
+            "digest": run.tree.loaded.digest,
+            "state": run.state.plan_state.value,
         },
-        "run_id": view.document.run.run_id or None,
-        "remarks": list(view.remarks),
+        "run_id": None if run.found.document is None else run.found.document.run.run_id or None,
+        "remarks": [*advice(run).remarks, *run.remarks],
         "progress": {"done": tree.done, "total": tree.total},
         "todos": [_plain(each, depth) for each in nodes] if depth != 0 else [],
     }
@@ -94,10 +102,11 @@ def _plain(node: Node, depth: int | None) -> dict[str, Any]:
     plain: dict[str, Any] = {
         "todo_id": node.id,
         "title": node.title,
-        "state": node.standing.value,
+        "state": node.state,
         "waits": node.waits,
         "blocked_by": list(node.blocked_by),
         "since": node.since,
+        "unproved": node.unproved or None,
         "progress": {"done": node.done, "total": node.total} if node.children else None,
     }
     if below != 0:

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from planner.cli.next_screen import advice
 from planner.cli.screen import Screen, cells, counted, listed, moment, padded
+from planner.model.ids import qualified
 from planner.model.verdicts import Verdict
 from planner.rules.cause_words import consequences, is_worth_telling, place
-from planner.rules.progress import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.cli.loading import PlanView
+    from planner.engine.progress import Node, StatusTree
     from planner.model.outcome import Cause, Check, Outcome
-    from planner.rules.progress import Node, StatusTree
+    from planner.store.plan_run import PlanRun
 
-_MARKS: dict[Standing, tuple[str, str, str]] = {
-    Standing.DONE: ("done", "done", "good"),
-    Standing.FAILED: ("failed", "failed", "bad"),
-    Standing.TESTING: ("testing", "testing", "warn"),
-    Standing.BLOCKED: ("blocked", "blocked", "quiet"),
-    Standing.ACTIVE: ("active", "in progress", "warn"),
-    Standing.PENDING: ("pending", "pending", "quiet"),
+_MARKS: dict[str, tuple[str, str, str]] = {
+    "done": ("done", "done", "good"),
+    "test_failed": ("failed", "failed", "bad"),
+    "testing": ("testing", "testing", "warn"),
+    "blocked": ("blocked", "blocked", "quiet"),
+    "active": ("active", "in progress", "warn"),
+    "ready": ("active", "ready", "strong"),
+    "pending": ("pending", "pending", "quiet"),
+    "failed": ("failed", "given up", "bad"),
+    "skipped": ("blocked", "skipped", "quiet"),
+    "halted": ("failed", "halted", "bad"),
 }
-"""For each standing the field of the glyphs, the word, and the style."""
+"""For each state the field of the glyphs, the word, and the style."""
 
 _VERDICTS = {"passed": "good", "failed": "bad", "flaky": "bad", "blocked": "quiet", "not_run": "quiet"}
 _MOST_CHECKS = 40
@@ -37,27 +42,27 @@ class _Row(NamedTuple):
     text: str
 
 
-def show_status(view: PlanView, tree: StatusTree, node: Node | None, depth: int | None) -> None:
+def show_status(run: PlanRun, tree: StatusTree, node: Node | None, depth: int | None) -> None:
     """Write the tree of the plan, or of one todo with all that is known of it."""
     screen = Screen()
-    for remark in view.remarks:
+    for remark in (*advice(run).remarks, *run.remarks):
         screen.remark(remark)
     if node is None:
-        _head(screen, view, tree)
+        _head(screen, run, tree)
         _tree(screen, tree.nodes, depth)
         _totals(screen, tree)
-        _fix_first(screen, view.document.causes)
+        _fix_first(screen, () if run.found.document is None else run.found.document.causes)
     else:
-        show_todo(screen, view, node)
+        show_todo(screen, run, node)
         _tree(screen, (*node.branches, *node.children), depth)
     screen.show()
 
 
-def _head(screen: Screen, view: PlanView, tree: StatusTree) -> None:
+def _head(screen: Screen, run: PlanRun, tree: StatusTree) -> None:
     from planner.edges.latest_outcomes import shown
 
     title = screen.one_line(tree.title)
-    path = screen.one_line(shown(view.loaded.path))
+    path = screen.one_line(shown(run.tree.loaded.path))
     screen.line(f"{screen.style(f'{title} ({tree.done}/{tree.total})', 'strong')}  {path}")
 
 
@@ -96,24 +101,26 @@ def _name(screen: Screen, node: Node) -> str:
 def _row(screen: Screen, row: _Row, room: int) -> None:
     left = max(room - cells(row.stem), _NARROWEST_NAME)
     text = padded(screen.clip(row.text, left), left)
-    mark = _mark(screen, row.node.standing)
+    mark = _mark(screen, row.node.state)
     remark = screen.style(_remark(screen, row.node), "quiet")
     screen.line(f"{screen.style(row.stem, 'quiet')}{text}  {mark}{remark}")
 
 
-def _mark(screen: Screen, standing: Standing) -> str:
-    field, word, style = _MARKS[standing]
+def _mark(screen: Screen, state: str) -> str:
+    field, word, style = _MARKS[state]
     return screen.style(f"{getattr(screen.glyphs, field)} {word}", style)
 
 
 def _tail(screen: Screen, node: Node) -> int:
     """How many columns stand behind the name."""
-    return len(f"  x {_MARKS[node.standing][1]}") + cells(_remark(screen, node))
+    return len(f"  x {_MARKS[node.state][1]}") + cells(_remark(screen, node))
 
 
 def _remark(screen: Screen, node: Node) -> str:
     if node.waits:
         return f"  {node.waits}"
+    if node.unproved:
+        return "  not verified"
     by = f"  by {listed(map(screen.one_line, node.blocked_by), 3)}" if node.blocked_by else ""
     return f"{by}{'' if by else ' '} since {screen.one_line(moment(node.since))}" if node.since else by
 
@@ -121,7 +128,7 @@ def _remark(screen: Screen, node: Node) -> str:
 def _totals(screen: Screen, tree: StatusTree) -> None:
     counts = tree.counts()
     branches = sum(node.is_branch for node in tree.walk())
-    parts = [f"{count} {_MARKS[standing][1]}" for standing, count in counts.items()]
+    parts = [f"{count} {_MARKS[state][1]}" for state, count in counts.items()]
     parts += [counted(branches, "branch")] if branches else []
     screen.line(", ".join(parts))
 
@@ -137,27 +144,30 @@ def _fix_first(screen: Screen, causes: Sequence[Cause]) -> None:
     screen.labelled("fix first", told, indent=0, room=11)
 
 
-def show_todo(screen: Screen, view: PlanView, node: Node) -> None:
+def show_todo(screen: Screen, run: PlanRun, node: Node) -> None:
     """All that is known of one todo."""
-    entry = view.board.entries[node.id]
+    record = run.state.records[node.id]
     name = _name(screen, node).replace(node.id.rpartition("/")[2], node.id, 1)
-    mark = _mark(screen, node.standing)
+    mark = _mark(screen, node.state)
     screen.line(f"{screen.style(name, 'strong')}  {mark}")
-    todo = entry.todo
+    todo = record.todo
     facts = [
         ("about", todo.intent or ""),
         ("role", (todo.target_agent_role or todo.agent_role).value),
-        ("repairs", entry.sibling(todo.parent_id) if todo.parent_id else ""),
-        ("after", listed(map(entry.sibling, todo.dependencies))),
+        ("repairs", record.parent_id or ""),
+        ("after", listed(qualified(record.within, each) for each in todo.dependencies)),
         ("waits", node.waits or ""),
         ("blocked", _blocked(node)),
-        ("blocks", listed(view.board.blocks(node.id))),
+        ("blocks", listed(name for name, red in run.state.blocked().items() if red == node.id)),
     ]
     for label, text in facts:
         if text:
             screen.labelled(label, text)
-    if entry.outcome is not None:
-        _outcome(screen, entry.outcome)
+    document = run.found.document
+    outcomes = () if document is None else document.outcomes
+    outcome = next((each for each in outcomes if each.todo_id == node.id), record.outcome)
+    if outcome is not None:
+        _outcome(screen, outcome)
 
 
 def _blocked(node: Node) -> str:

@@ -54,19 +54,19 @@ class _Known(NamedTuple):
 
 
 def _done(flat: FlatPlan, given: Path | None) -> _Known:
-    from planner.edges.latest_outcomes import latest_outcomes
-    from planner.errors import NoOutcomesError
+    from planner.edges.latest_outcomes import find_outcomes
+    from planner.errors import OutcomeFileError
     from planner.model.verdicts import TodoState
-    from planner.rules.board import state_of
+    from planner.policy.outcomes import state_of
 
     try:
-        found = latest_outcomes(flat.loaded, given, flat.files)
-    except NoOutcomesError:
+        found = find_outcomes(flat.loaded, given, flat.files)
+    except OutcomeFileError as error:
         if given is not None:
             raise
-        return _Known()
-    if found.stale is not None:
-        return _Known(remarks=(found.stale,))
+        return _Known(remarks=(str(error),))
+    if found.document is None or found.plan_change is not None:
+        return _Known(remarks=() if found.plan_change is None else (found.plan_change,))
     states = {each.todo_id: state_of(each) for each in found.document.outcomes}
     return _Known(frozenset(each for each, state in states.items() if state is TodoState.DONE))
 

@@ -37,8 +37,8 @@ def which(
     Where the plan was verified as it is now, the run knows exactly. Else it is read from what the commands
     select; what -k and -m match only pytest knows, and such a command may need the test.
     """
-    from planner.edges.latest_outcomes import latest_outcomes
-    from planner.errors import ForeignOutcomesError, NoOutcomesError
+    from planner.edges.latest_outcomes import find_outcomes
+    from planner.errors import OutcomeFileError
     from planner.planfile.tree import load_tree
     from planner.rules.needing import needed_by_commands, needed_in_run
 
@@ -48,11 +48,8 @@ def which(
     needs: tuple[Need, ...] = ()
     remark = None
     try:
-        found = latest_outcomes(loaded, outcomes, flat.files)
-        remark = found.stale
-        if found.stale is None:
-            needs = needed_in_run(asked, found.document.outcomes)
-    except (NoOutcomesError, ForeignOutcomesError) as error:
+        needs = needed_in_run(asked, find_outcomes(loaded, outcomes, flat.files).current().outcomes)
+    except OutcomeFileError as error:
         if outcomes is not None:
             raise
         remark = str(error)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.model.decision import Move, NeedKind, PlanState
+from planner.model.life import PlanState
 from planner.model.taxonomy import Category
 from planner.rules.edit_phrases import edit_phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from planner.model.decision import Repair
 
 CATEGORIES: Mapping[Category, str] = {
     Category.TEST_REGRESSION: "the product does not do what a test asks of it",
@@ -53,34 +52,6 @@ STATE_STYLES: Mapping[PlanState, str] = {
     PlanState.REJECTED: "bad",
     PlanState.AWAITING_REVIEW: "warn",
 }
-
-NEEDS: Mapping[NeedKind, str] = {
-    NeedKind.APPROVE_BRANCH: "approve",
-    NeedKind.APPROVE_EDIT: "approve",
-    NeedKind.ANSWER: "answer",
-    NeedKind.MEND_ENVIRONMENT: "mend",
-    NeedKind.REVIEW: "review",
-    NeedKind.WORK: "work",
-    NeedKind.HALTED: "halted",
-}
-
-_MOVES: Mapping[Move, str] = {
-    Move.BRANCH: "make the branch {branch} for the {role}",
-    Move.RETRY: "work on the branch {branch} once more ({role})",
-    Move.SEPARATE: "mend it in a todo of its own",
-    Move.RETRY_LATER: "mend the environment, then verify again",
-    Move.VERIFY: "verify again",
-    Move.WAIT: "wait",
-    Move.ESCALATE: "a person decides",
-    Move.HALT: "stop",
-}
-
-
-def move(repair: Repair) -> str:
-    """What is to be done, and by whom."""
-    role = "role that it is routed to" if repair.role is None else repair.role.value
-    return _MOVES[repair.move].format(branch=repair.branch_id or "branch", role=role)
-
 
 edit = edit_phrase
 """What an edit changes, without what it quotes at length."""

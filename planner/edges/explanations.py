@@ -143,17 +143,14 @@ def _diagnosis_rules() -> Iterator[Explanation]:
 
 def _rules_of_the_planner() -> Iterator[Explanation]:
     from planner.engine import ENGINE_RULES, REFUSALS
-    from planner.rules.deciding import DECISION_RULES
     from planner.rules.reviewing import REVIEW_FIGURES
     from planner.rules.revision import REVISION_RULES
     from planner.rules.validation import VALIDATION_RULES
 
-    for name, sentence in DECISION_RULES.items():
-        yield Explanation(word=name, kind="rule of planner next", means=sentence)
     for name, sentence in REVISION_RULES.items():
         yield Explanation(word=name, kind="rule of the revision", means=sentence)
     for name, sentence in ENGINE_RULES.items():
-        if name not in DECISION_RULES and name not in REVISION_RULES:
+        if name not in REVISION_RULES:
             yield Explanation(word=name, kind="rule of the engine", means=sentence)
     for name, sentence in REFUSALS.items():
         if name not in ENGINE_RULES:

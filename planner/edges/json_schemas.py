@@ -20,7 +20,6 @@ from planner.model.answers import Answers
 from planner.model.base import Value
 from planner.model.baseline import Baseline
 from planner.model.contract import Contract
-from planner.model.decision import Decisions
 from planner.model.events import Event
 from planner.model.failure_report import FailureReport
 from planner.model.journal import Record
@@ -39,7 +38,6 @@ _MODELS: Mapping[str, tuple[Any, str]] = {
     "outcome": (OutcomeDocument, "The outcomes of a run of pytest-planverify"),
     "answers": (Answers, "Answers to the manual criteria of a plan"),
     "failure_report": (FailureReport, "The failure report of one todo"),
-    "decision": (Decisions, "What planner next decided"),
     "event": (Event, "A fact that the engine of planner step is told, one a line"),
     "action": (Action, "What the engine of planner step asks for, one a line"),
     "contract": (Contract, "What a module of the project promises"),

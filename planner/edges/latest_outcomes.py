@@ -1,14 +1,15 @@
-"""Finds the outcomes of a plan, and tells whether they are of this plan as it is now."""
+"""Finds the outcomes of a plan, and says whether they are of the plan and the files as they are now."""
 
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.edges.kept_runs import ChangedFiles, UnfinishedRun, changed_files, unfinished_run
 from planner.edges.outcome_file import read_any_outcomes
-from planner.edges.outcome_fitting import refuse_misfits
 from planner.edges.plan_folder import PlanFolder
 from planner.errors import ForeignOutcomesError, NoOutcomesError, OutcomeFileError, StaleOutcomesError
 from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
@@ -23,33 +24,57 @@ _DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LatestOutcomes:
-    """The outcomes of one plan, without those of other plans of the same run."""
+class FoundOutcomes:
+    """The outcomes of one plan, without those of other plans of the same run, and what became of them."""
 
-    document: OutcomeDocument
     path: Path
-    stale: str | None = None
-    """The sentence that says so, where the plan has changed since."""
+    """Where they are, or would be."""
+    verify: str
+    """The command that makes new ones, for someone in the current folder."""
+    document: OutcomeDocument | None = None
+    """``None`` before the first run."""
+    plan_change: str | None = None
+    """The sentence that says so, where they are of another version of the plan or of a sub-plan."""
+    files: ChangedFiles = field(default_factory=ChangedFiles)
+    """The files that have changed since they were found, and the todos whose verdicts are old for that."""
+    unfinished: UnfinishedRun | None = None
+    """The newest run of the plan, where that was killed or interrupted, or is still going on."""
+
+    def current(self) -> OutcomeDocument:
+        """Return outcomes of the plan as it is now.
+
+        Raises :class:`planner.errors.NoOutcomesError` where there are none yet, and
+        :class:`planner.errors.StaleOutcomesError` where they are of another version of the plan.
+        """
+        if self.document is None:
+            raise NoOutcomesError(
+                f"{shown(self.path)}: there are no outcomes of the plan yet; run first: {self.verify}"
+            )
+        if self.plan_change is not None:
+            raise StaleOutcomesError(self.plan_change)
+        return self.document
 
 
-def latest_outcomes(
+def find_outcomes(
     loaded: LoadedPlan, given: Path | None = None, subs: Mapping[str, LoadedPlan] | None = None
-) -> LatestOutcomes:
-    """The outcomes in ``given``, by default those that the plan's last run left in its folder.
+) -> FoundOutcomes:
+    """Find the outcomes in ``given``, by default those that the plan's last run left in its folder.
 
-    A file may also hold one outcome by itself, as a controller reports it; it is taken to be of the plan as
-    it is now.
-    Raises :class:`planner.errors.NoOutcomesError` where there are none yet,
-    :class:`planner.errors.ForeignOutcomesError` for those of other plans, and
-    :class:`planner.errors.OutcomeFileError` for what cannot be read. Of a plan that has changed since, or
-    one of whose sub-plans has (``subs``, by the qualified id of their parent), they are ``stale``.
+    ``subs`` are the loaded sub-plans by the qualified id of their parent. A file may also hold one outcome
+    by itself, as a controller reports it; it is taken to be of the plan as it is now.
+    Raises :class:`planner.errors.OutcomeFileError` for what cannot be read or does not fit the plan, and
+    its kinds :class:`planner.errors.ForeignOutcomesError` for outcomes of other plans, and
+    :class:`planner.errors.NoOutcomesError` where ``given`` is not there.
     """
     path = PlanFolder(loaded.root, loaded.plan.todo_list_id).outcomes if given is None else given
+    verify = verify_command(loaded)
     if path.is_dir():
         raise OutcomeFileError(f"{shown(path)}: is a folder; name the outcome file in it")
+    unfinished = unfinished_run(loaded.root, loaded.plan.todo_list_id) if given is None else None
     if not path.exists():
-        missing = "there are no outcomes of the plan yet" if given is None else "there is no such file"
-        raise NoOutcomesError(f"{shown(path)}: {missing}; run first: {verify_command(loaded)}")
+        if given is not None:
+            raise NoOutcomesError(f"{shown(path)}: there is no such file; run first: {verify}")
+        return FoundOutcomes(path=path, verify=verify, unfinished=unfinished)
     held = read_any_outcomes(path)
     document = _alone(held, loaded) if isinstance(held, Outcome) else held
     reference = _reference(loaded, document)
@@ -58,39 +83,40 @@ def latest_outcomes(
         raise ForeignOutcomesError(
             _line(
                 f"{shown(path)}: the outcomes are of {names}, not of '{loaded.plan.todo_list_id}' "
-                f"({shown(loaded.path)}); name the right ones with --outcomes, or run: "
-                f"{verify_command(loaded)}"
+                f"({shown(loaded.path)}); name the right ones with --outcomes, or run: {verify}"
             )
         )
-    changed = next(_changes(loaded, subs or {}, reference), None)
-    stale = None
+    subs = subs or {}
+    changed = next(_changes(loaded, subs, reference), None)
+    plan_change = None
     if changed is None:
-        refuse_misfits(document, loaded, subs or {}, where=shown(path))
+        _refuse_misfits(document, loaded, subs, where=shown(path))
     else:
-        stale = _line(
-            f"{shown(path)}: the outcomes are of another version of the plan: {changed}; verify it: "
-            f"{verify_command(loaded)}"
+        plan_change = _line(
+            f"{shown(path)}: the outcomes are of another version of the plan: {changed}; "
+            f"verify it: {verify}"
         )
-    return LatestOutcomes(document=_only(document, reference), path=path, stale=stale)
-
-
-def fresh_outcomes(
-    loaded: LoadedPlan, given: Path | None = None, subs: Mapping[str, LoadedPlan] | None = None
-) -> LatestOutcomes:
-    """As :func:`latest_outcomes`; raises :class:`planner.errors.StaleOutcomesError` for stale ones, too."""
-    found = latest_outcomes(loaded, given, subs)
-    if found.stale is not None:
-        raise StaleOutcomesError(found.stale)
-    return found
+    files = None
+    if document.run.run_id:
+        plans = [loaded.path, *(sub.path for sub in subs.values())]
+        files = changed_files(loaded.root, loaded.plan.todo_list_id, document.run.run_id, plans)
+    return FoundOutcomes(
+        path=path,
+        verify=verify,
+        document=_only(document, reference),
+        plan_change=plan_change,
+        files=files or ChangedFiles(),
+        unfinished=unfinished,
+    )
 
 
 def verify_command(loaded: LoadedPlan) -> str:
-    """The command that makes new outcomes of the plan, for someone in the current folder."""
+    """Return the command that makes new outcomes of the plan, for someone in the current folder."""
     return f"pytest --planverify {shlex.quote(shown(loaded.path))}"
 
 
 def shown(path: Path) -> str:
-    """The path as a person in the current folder would write it."""
+    """Return the path as a person in the current folder would write it."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
@@ -98,7 +124,7 @@ def shown(path: Path) -> str:
 
 
 def short_digest(digest: str) -> str:
-    """Enough of a digest to tell it from another: ``sha256:`` and twelve digits."""
+    """Return enough of a digest to tell it from another: ``sha256:`` and twelve digits."""
     kind, colon, digits = digest.partition(":")
     return f"{kind}{colon}{digits[:_DIGITS]}"
 
@@ -147,6 +173,57 @@ def _only(document: OutcomeDocument, reference: PlanRef) -> OutcomeDocument:
         return document
     kept = tuple(entry for entry in document.outcomes if entry.plan in (None, reference.todo_list_id))
     return document.model_copy(update={"plans": (reference,), "outcomes": kept})
+
+
+def _refuse_misfits(
+    document: OutcomeDocument, loaded: LoadedPlan, subs: Mapping[str, LoadedPlan], *, where: str
+) -> None:
+    """Raise :class:`planner.errors.OutcomeFileError` for the first outcome that fits no todo of the plan.
+
+    What no todo answers for would be passed over, and a failure with it.
+    """
+    problem = next(_misfits(document, loaded, subs), None)
+    if problem is not None:
+        raise OutcomeFileError(_line(f"{where}: the outcome file cannot be used: {problem}"))
+
+
+def _misfits(
+    document: OutcomeDocument, loaded: LoadedPlan, subs: Mapping[str, LoadedPlan]
+) -> Iterator[str]:
+    name = loaded.plan.todo_list_id
+    plans = {ref.todo_list_id for ref in document.plans}
+    known = {todo.id: todo.has_sub_plan for todo in loaded.plan.items}
+    for within, sub in subs.items():
+        known.update((f"{within}/{todo.id}", todo.has_sub_plan) for todo in sub.plan.items)
+    seen: set[str] = set()
+    for index, outcome in enumerate(document.outcomes):
+        todo_id = outcome.todo_id
+        if outcome.plan is not None and outcome.plan not in plans:
+            yield (
+                f"outcomes[{index}] is of the plan '{outcome.plan}', which is not among its plans; "
+                "add it to plans, or correct the name"
+            )
+        if outcome.plan not in (None, name):
+            continue
+        if todo_id in seen:
+            yield f"outcomes[{index}] is the second of todo '{todo_id}'; leave one of them"
+        seen.add(todo_id)
+        if todo_id not in known and not _is_below_what_is_not_loaded(todo_id, known, subs):
+            near = get_close_matches(todo_id, sorted(known), n=1)
+            remedy = f"did you mean '{near[0]}'?" if near else "name the id of a todo of this plan"
+            yield f"the plan '{name}' has no todo '{todo_id}'; {remedy}"
+
+
+def _is_below_what_is_not_loaded(
+    todo_id: str, known: Mapping[str, bool], subs: Mapping[str, LoadedPlan]
+) -> bool:
+    """Whether it may be of a sub-plan that could not be loaded: only its parent is known."""
+    within = todo_id.rpartition("/")[0]
+    while within:
+        if within in known:
+            return known[within] and within not in subs
+        within = within.rpartition("/")[0]
+    return False
 
 
 def _line(text: str) -> str:

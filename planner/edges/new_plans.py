@@ -58,6 +58,12 @@ def write_new_plans(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -
     )
 
 
+def write_revised(tree: PlanTree, revised: Mapping[str, Plan], target: Path | None) -> list[str]:
+    """Write the revised plans; return what is to be told about it."""
+    assert target is not None
+    return [f"wrote {shown(each.path)}" for each in write_new_plans(tree, revised, target)]
+
+
 def new_plan_texts(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> dict[str, NewText]:
     """What :func:`write_new_plans` writes, by the qualified id of the parent; the top plan is always there.
 

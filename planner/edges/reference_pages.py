@@ -71,7 +71,6 @@ def pages() -> dict[str, str]:
     bodies = {
         "plan-keys.md": tables.page("plan"),
         "outcome-keys.md": tables.page("outcome"),
-        "decision-keys.md": tables.page("decision"),
         "failure-categories.md": "\n".join(_categories()),
         "rules.md": "\n".join(_rules()),
         "diagnosis-rules.md": "\n".join(_diagnosis_rules()),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Schema = Mapping[str, Any]
 
-_PAGES = {"plan": "Plan", "outcome": "OutcomeDocument", "decision": "Decisions"}
+_PAGES = {"plan": "Plan", "outcome": "OutcomeDocument"}
 """The documents in the order in which they are told of, each with the name of its outermost part."""
 
 _INTROS = {
@@ -29,12 +29,6 @@ _INTROS = {
         "Keys of an outcome file",
         "`.planverify/outcomes.json`, as `pytest --planverify` writes it. Readers ignore keys that they do "
         "not know. [Outcomes](../outcomes.md) shows an example; `planner schema outcome` prints the JSON "
-        "Schema.",
-    ),
-    "decision": (
-        "Keys of decisions",
-        "What `planner next --json` prints. Readers ignore keys that they do not know. [The "
-        "planner](../planner.md) tells how decisions are made; `planner schema decision` prints the JSON "
         "Schema.",
     ),
 }
@@ -52,7 +46,6 @@ _WORDS = {
     "Since": "comparison-with-the-baseline",
     "RoutingKey": "routing-key",
     "BranchReason": "routing-key",
-    "Move": "move",
     "CheckKind": "kind-of-check",
 }
 """By the name of an enumeration, where its words are explained in words.md."""

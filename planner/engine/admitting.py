@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from planner.engine.state import PlanPart, TodoRecord
+from planner.model.ids import qualified
 from planner.model.plan import TodoStatus
-from planner.rules.board import qualified
+from planner.rules.branching import tried
 from planner.rules.dependencies import find_cycle
 from planner.rules.file_claims import claimed_files
 from planner.rules.glob_patterns import plain, seen_from_above
@@ -64,17 +66,16 @@ def files_of(tx: Transaction, todo: Todo, within: str) -> tuple[str, ...]:
 
 
 def admit(tx: Transaction, plan: Plan, digest: str, within: str, base: str = ".") -> tuple[str, ...]:
-    """Take in the todos of a plan; the ids of those that are no branches are returned, in its order.
+    """Take in the todos of a plan; return the ids of those that are no branches, in its order.
 
-    Branches that an earlier planning has made are its history: their ids stay taken, and their todo is
-    verified before it is worked on.
+    A todo for which an earlier planning has made a branch is verified before anybody works on either.
     """
     branches = frozenset(todo.id for todo in plan.items if todo.parent_id is not None)
     repaired = frozenset(todo.parent_id for todo in plan.items if todo.parent_id is not None)
     if within:
         above = tx.parts[tx.records[within].within].plan.metadata
         plan = plan.model_copy(update={"metadata": inherited(plan.metadata, above)})
-    tx.parts[within] = PlanPart(plan, 1, digest, base, branches, {digest: 1}, repaired)
+    tx.parts[within] = PlanPart(plan, 1, digest, base, {digest: 1}, repaired)
     place = tx.records[within].rank if within else ()
     waiting: dict[str, list[str]] = {}
     admitted: list[str] = []
@@ -96,10 +97,52 @@ def admit(tx: Transaction, plan: Plan, digest: str, within: str, base: str = "."
         )
         tx.records[name] = record
         admitted.append(name)
+    for todo in plan.items:
+        if todo.id in branches:
+            for each in _admit_branch(tx, todo, within):
+                waiting.setdefault(each, []).append(qualified(within, todo.id))
     tx.dependents.update((name, tuple(those)) for name, those in waiting.items())
     tx.unfinished += len(admitted)
     tx.not_done += len(admitted)
     return tuple(admitted)
+
+
+def _admit_branch(tx: Transaction, todo: Todo, within: str) -> list[str]:
+    """Take in a branch that an earlier planning has made; return what it waits for."""
+    assert todo.parent_id is not None
+    primary = tx.records[qualified(within, todo.parent_id)]
+    known = {each.id for each in tx.parts[within].plan.items}
+    before = [
+        name for each in dict.fromkeys(todo.dependencies) if (name := qualified(within, each)) in known
+    ]
+    memory = tried(todo)
+    lifetime = todo.max_lifetime_seconds or tx.parts[within].plan.metadata.branch_timeout_seconds
+    record = TodoRecord(
+        id=qualified(within, todo.id),
+        todo=todo,
+        within=within,
+        rank=(*primary.rank, len(primary.branches) + 1),
+        waits=len(before),
+        files=files_of(tx, todo, within),
+        parent_id=primary.id,
+        depth=todo.branch_depth or 1,
+        expires=_seconds(memory.opened_at, tx.now) + lifetime,
+        signature=memory.signature,
+        diff_hash=memory.diff_hash,
+    )
+    tx.put(record)
+    tx.put(primary._replace(branches=(*primary.branches, record.id)))
+    tx.open_branches += 1
+    tx.remind(record.expires, record.id)
+    return before
+
+
+def _seconds(at: str | None, now: float) -> float:
+    """Return a time of a plan in epoch seconds; ``now`` where it is none."""
+    try:
+        return now if at is None else datetime.fromisoformat(at).timestamp()
+    except ValueError:
+        return now
 
 
 def is_said_to_be_done(tx: Transaction, record: TodoRecord) -> bool:

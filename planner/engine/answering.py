@@ -12,6 +12,7 @@ from planner.engine.repairing import (
     escalate,
     failure_class,
     publish_anew,
+    waits_for,
 )
 from planner.engine.revising import publish
 from planner.engine.state import Wish
@@ -20,9 +21,9 @@ from planner.errors import EditConflictError, IllegalTransition, RefusedEvent
 from planner.model.actions import QuestionKind
 from planner.model.edits import NarrowFiles
 from planner.model.events import Decision
+from planner.model.ids import qualified
 from planner.model.life import TodoLife
 from planner.model.taxonomy import Role
-from planner.rules.board import qualified
 from planner.rules.editing.allowed_files import widened_by
 from planner.rules.repairing import Proposal
 from planner.text.sanitizing import clean
@@ -287,7 +288,7 @@ def _modified(
                 f"the branch cannot wait for '{name}', which is {tx.records[qualified_name].life}",
                 "name one that can still be done",
             )
-        if _waits_for(tx, qualified_name, record.id):
+        if waits_for(tx, qualified_name, record.id):
             return None
     added = proposal.edits[0]
     first = getattr(added, "todo", proposal.branch)
@@ -340,22 +341,6 @@ def _in_words(because: str | None) -> str:
 
 def _named(person: str | None) -> str:
     return " ".join(clean(person or "", limit=_LONGEST_NAME).split()) or "a person"
-
-
-def _waits_for(tx: Transaction, name: str, goal: str) -> bool:
-    """Whether a todo is another, or waits for it, directly or not."""
-    pending, seen = [name], {name}
-    while pending:
-        each = pending.pop()
-        if each == goal:
-            return True
-        record = tx.records.get(each)
-        for dependency in () if record is None else record.todo.dependencies:
-            before = qualified("" if record is None else record.within, dependency)
-            if before not in seen:
-                seen.add(before)
-                pending.append(before)
-    return False
 
 
 _GONE = frozenset((TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.HALTED))

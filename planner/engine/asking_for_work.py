@@ -16,7 +16,7 @@ from planner.rules.risk import bounds_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from planner.engine.state import TodoRecord
+    from planner.engine.state import State, TodoRecord
     from planner.engine.transaction import Transaction
     from planner.model.actions import Fact
     from planner.model.plan import Plan, Todo
@@ -29,13 +29,14 @@ def implement(tx: Transaction, record: TodoRecord, rule: str, because: str, **fa
     """Ask for a turn of work."""
     todo = record.todo
     number = tx.number()
-    limit = todo.timeout_seconds
+    limit = todo.timeout_seconds if tx.policy.driven else None
     deadline = None if limit is None else tx.now + limit
     record = tx.move(
         record,
         TodoLife.ACTIVE,
         turns=record.turns + 1,
         asked=number,
+        asked_by=(rule, because),
         deadline=deadline,
         told=False,
         wish=None,
@@ -48,14 +49,18 @@ def implement(tx: Transaction, record: TodoRecord, rule: str, because: str, **fa
 def verify(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: Fact) -> None:
     """Ask for the verification of a todo."""
     number = tx.number()
-    record = tx.move(record, TodoLife.TESTING, asked=number, deadline=None, wish=None)
+    record = tx.move(
+        record, TodoLife.TESTING, asked=number, asked_by=(rule, because), deadline=None, wish=None
+    )
     tx.actions.append(_verify(tx, record, number, rule, because, None, facts))
 
 
 def verify_again(tx: Transaction, record: TodoRecord, rule: str, because: str, delay: float) -> None:
     """Ask for it once more, after some seconds."""
     number = tx.number()
-    record = tx.move(record, TodoLife.TESTING, asked=number, waited=record.waited + 1)
+    record = tx.move(
+        record, TodoLife.TESTING, asked=number, asked_by=(rule, because), waited=record.waited + 1
+    )
     at = None if delay <= 0 else tx.now + delay
     facts: dict[str, Fact] = {"waited": record.waited, "delay_seconds": delay}
     tx.actions.append(_verify(tx, record, number, rule, because, at, facts))
@@ -64,7 +69,7 @@ def verify_again(tx: Transaction, record: TodoRecord, rule: str, because: str, d
 def load_sub_plan(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
     """Ask for the plan of a parent's todos."""
     number = tx.number()
-    record = tx.move(record, TodoLife.ACTIVE, asked=number, wish=None)
+    record = tx.move(record, TodoLife.ACTIVE, asked=number, asked_by=(rule, because), wish=None)
     tx.actions.append(_load(tx, record, number, rule, because))
 
 
@@ -79,7 +84,7 @@ def repeat(tx: Transaction, record: TodoRecord) -> None:
         record = tx.put(record._replace(asked=number))
         tx.actions.append(_load(tx, record, number, rule, because))
     else:
-        limit = record.todo.timeout_seconds
+        limit = record.todo.timeout_seconds if tx.policy.driven else None
         deadline = None if limit is None else tx.now + limit
         record = tx.put(record._replace(asked=number, deadline=deadline))
         tx.remind(deadline, record.id)
@@ -89,6 +94,29 @@ def repeat(tx: Transaction, record: TodoRecord) -> None:
 def failed_of(tx: Transaction, record: TodoRecord) -> Failed | None:
     """A todo's last failure and all that is known of it."""
     return _Work.of(tx, record).failed_of(record)
+
+
+def brief_of(state: State, todo_id: str) -> str:
+    """Return what whoever works on a todo needs to know, in Markdown."""
+    record = state.records[todo_id]
+    work = _Work.of(state, record)
+    brief = work.brief()
+    if brief.instructions is not None:
+        return brief.instructions.rstrip("\n")
+    bounds = bounds_of(record.todo, work.plan.metadata)
+    lines = [f"# {brief.title}", ""]
+    lines += [brief.intent, ""] if brief.intent else []
+    lines += ["It is done when all of this holds:", "", *(f"- {each}" for each in brief.criteria), ""]
+    lines += (
+        [f"Begin with {brief.target_file}: {brief.hint or ''}".rstrip(": "), ""]
+        if brief.target_file
+        else []
+    )
+    if bounds.allowed_files is not None:
+        lines += [f"Write only {', '.join(bounds.allowed_files)}.", ""]
+    if bounds.protected_files:
+        lines += [f"Never write {', '.join(bounds.protected_files)}.", ""]
+    return "\n".join([*lines, f"Check: pytest --planverify {quote(f'{state.path}::{todo_id}')}"])
 
 
 class _Work(NamedTuple):
@@ -103,7 +131,7 @@ class _Work(NamedTuple):
     tools: tuple[str, ...]
 
     @classmethod
-    def of(cls, tx: Transaction, record: TodoRecord) -> _Work:
+    def of(cls, tx: Transaction | State, record: TodoRecord) -> _Work:
         primary = None if record.parent_id is None else tx.records[record.parent_id]
         return cls(record, primary, tx.parts[record.within].plan, tx.path, tx.now, tx.policy.tools)
 

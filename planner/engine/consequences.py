@@ -23,7 +23,10 @@ def offer(tx: Transaction, todo_ids: Iterable[str]) -> None:
     """Let todos begin that wait for nothing."""
     for name in todo_ids:
         record = tx.records[name]
-        if record.life is TodoLife.PENDING and not record.waits and record.wish is None:
+        if record.life is not TodoLife.PENDING or record.waits or record.wish is not None:
+            continue
+        # A branch of an earlier planning is of use only when its todo is found red again.
+        if record.parent_id is None or tx.records[record.parent_id].life is TodoLife.TEST_FAILED:
             tx.wish(record, _START if record.todo.dependencies else _START_AT_ONCE)
 
 

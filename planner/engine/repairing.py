@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 from planner.engine.asking_for_work import failed_of, implement
 from planner.engine.budgeting import may_work
-from planner.engine.consequences import fail, red, rest
+from planner.engine.consequences import fail, offer, red, rest
 from planner.engine.revising import digest_of_edits, draft_of, publish
 from planner.engine.state import Question, Wish
 from planner.engine.transaction import Stop
 from planner.errors import EditConflictError
 from planner.model.actions import QuestionKind
-from planner.model.decision import Approval
 from planner.model.edits import QuarantineTest
+from planner.model.ids import qualified
 from planner.model.life import TodoLife
 from planner.model.taxonomy import Role
-from planner.rules.approving import branch_approval
-from planner.rules.board import qualified
+from planner.policy.outcomes import failures_of
+from planner.rules.approving import needs_approval
 from planner.rules.branching import RETRIED_ONCE, attempts_of, branch_reason, next_branch_id
-from planner.rules.noticing import REVIEW
+from planner.rules.glob_patterns import allowed
 from planner.rules.repairing import Proposal, propose_branch
 from planner.rules.risk import asks_before_branch
 from planner.rules.routing import role_for
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from planner.model.outcome import Failure
 
 ALERT = "planner.alert"
+REVIEW = "planner.review_required"
+"""The topics of what somebody is told."""
+
 REVIEW_OPTIONS = ("retry", "give_up", "stop")
 _MOST_NAMED = 10
 
@@ -46,7 +49,7 @@ def repair(tx: Transaction, record: TodoRecord) -> None:
         escalate(tx, record, "attempts-used-up", "the turn that a person has granted did not mend it")
     elif record.branches:
         _after_branch(tx, record)
-    elif record.retries < retries_of(record) and not _was_repaired(tx, record):
+    elif record.retries < retries_of(record):
         count = record.retries + 1
         record = tx.put(record._replace(retries=count))
         because = f"its criteria do not hold; retry {count} of {retries_of(record)}"
@@ -105,7 +108,7 @@ def escalate(
         if limit is not None and tx.consecutive >= limit:
             raise Stop(
                 "halt-on-consecutive-failures",
-                f"the repairs of {tx.consecutive} todos in a row are used up, "
+                f"the repairs of {counted(tx.consecutive, 'todo')} in a row are used up, "
                 f"the last of {record.id} ({because})",
                 (record.id,),
                 facts={"consecutive": tx.consecutive, "limit": limit},
@@ -151,15 +154,21 @@ def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
         named = ", ".join(tx.last_failed_branches)
         because = f"{tx.failed_branches} branches have failed, more than {limit}: {named}"
         tx.notify("many-failed-branches", because, topic=ALERT, to=Role.HUMAN, todo_id=None, limit=limit)
-    if primary.life is not TodoLife.TEST_FAILED:
-        return
+    if primary.life is TodoLife.TEST_FAILED:
+        _branch_failed(tx, primary, branch)
+
+
+def _branch_failed(tx: Transaction, primary: TodoRecord, branch: TodoRecord) -> None:
+    """Ask a person about a red todo whose branch has come to nothing."""
     if branch.life is TodoLife.SKIPPED:
         rule, because = "step-failed", f"a step that {branch.id} waits for has failed"
     elif branch.expires is not None and tx.now > branch.expires:
         rule, because = "branch-lifetime", f"{branch.id} is not done within its lifetime"
     else:
         rule = "attempts-used-up"
-        because = f"{branch.id} is still red after {branch.attempts} attempts"
+        because = f"{branch.id} is still red"
+        if branch.attempts:
+            because += f" after {counted(branch.attempts, 'attempt')}"
     escalate(tx, primary, rule, because)
 
 
@@ -180,7 +189,7 @@ def open_branch(tx: Transaction, record: TodoRecord, wish: Wish) -> None:
     proposal, because = _proposed(tx, record, wish)
     failure = record.failure
     assert failure is not None
-    if _must_ask(tx, record, proposal, failure):
+    if _must_ask(tx, record, failure):
         _ask_for(tx, record, proposal, wish.rule, because)
     else:
         make_branch(tx, record, proposal, wish.rule, because)
@@ -225,25 +234,93 @@ def failure_class(failure: Failure) -> str:
     return f"{failure.category}/{kind}/{failure.target_agent or ''}"
 
 
-def _was_repaired(tx: Transaction, record: TodoRecord) -> bool:
-    """Whether an earlier planning has made branches for it: its retries were used up then."""
-    return record.todo.id in tx.parts[record.within].repaired
-
-
 def _first_branch(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
     policy = tx.policy_of(record)
     if policy.max_branch_depth < 1:
         escalate(tx, record, "branch-depth", "the plan allows no branches (max_branch_depth is 0)")
     elif attempts_of(branch_reason(failure.category), policy) < 1:
         escalate(tx, record, "attempts-used-up", "the plan allows no attempts at a repair")
+    elif (leader := _leader(tx, record)) is not None:
+        tx.put(record._replace(behind=leader.id))
     else:
-        because = "its criteria do not hold, and its retries are used up"
+        because = "its criteria do not hold"
+        if record.retries:
+            because += f" after {counted(record.retries, 'retry')}"
         open_branch(tx, record, Wish("branch", "failed-todo-gets-a-branch", because))
 
 
+def _leader(tx: Transaction, record: TodoRecord) -> TodoRecord | None:
+    """Return the todo whose repair is under way and mends all that this one fails by.
+
+    One that may not write the file at fault leads nobody who may.
+    """
+    assert record.outcome is not None
+    own = {each.signature for each in failures_of(record.outcome)} - {None}
+    own.add(record.signature)
+    for name in sorted(tx.reds, key=lambda name: tx.records[name].rank):
+        other = tx.records[name]
+        if name == record.id or other.is_branch or not _is_under_repair(tx, other):
+            continue
+        if own <= other.cause and (_may_mend(other) or not _may_mend(record)):
+            return other
+    return None
+
+
+def _is_under_repair(tx: Transaction, record: TodoRecord) -> bool:
+    """Return whether a red todo has an open branch, or one that is asked about or waits for a place."""
+    if record.life is not TodoLife.TEST_FAILED or record.behind is not None:
+        return False
+    if record.branches and not tx.records[record.branches[-1]].life.is_final:
+        return True
+    question = tx.questions.get(record.question or "")
+    if question is not None:
+        return question.kind is QuestionKind.APPROVE_BRANCH
+    return record.wish is not None
+
+
+def _may_mend(record: TodoRecord) -> bool:
+    place = None if record.failure is None else record.failure.location
+    files = record.todo.allowed_files
+    return place is None or files is None or allowed(place.path, files)
+
+
+def release_follower(tx: Transaction) -> bool:
+    """Go on with one todo that has waited for the repair of another; return whether there was one."""
+    for name in tx.reds:
+        record = tx.records[name]
+        if record.behind is None:
+            continue
+        leader = tx.records[record.behind]
+        if _is_under_repair(tx, leader) or leader.life.is_live:
+            continue
+        record = tx.put(record._replace(behind=None))
+        if leader.life is TodoLife.DONE:
+            because = f"{leader.id}, which failed by the same cause, is done"
+            tx.wish(record, Wish("verify", "shared-cause", because))
+        else:
+            _first_branch(tx, record, _failure(record))
+        return True
+    return False
+
+
+def _failure(record: TodoRecord) -> Failure:
+    assert record.failure is not None  # it is red
+    return record.failure
+
+
 def _after_branch(tx: Transaction, record: TodoRecord) -> None:
-    """A branch has passed, and the todo is still red."""
+    """Work on the branch that an earlier planning has made, or go deeper: a branch has passed in vain."""
     last = tx.records[record.branches[-1]]
+    if not last.life.is_final:
+        if waits_for(tx, last.id, record.id):
+            because = f"its branch {last.id} waits for the very todo that it is there to repair"
+            escalate(tx, record, "branches-in-a-circle", because)
+        else:
+            offer(tx, (last.id,))
+        return
+    if last.life is not TodoLife.DONE:
+        _branch_failed(tx, record, last)
+        return
     limit = tx.policy_of(record).max_branch_depth
     because = f"{last.id} passed and {record.id} is still red"
     failure = record.failure
@@ -262,7 +339,7 @@ def _proposed(tx: Transaction, record: TodoRecord, wish: Wish) -> tuple[Proposal
     assert failed is not None
     part = tx.parts[record.within]
     last = tx.records[record.branches[-1]] if record.branches else None
-    known = {tx.records[name].todo.id for name in record.branches} | part.history
+    known = {tx.records[name].todo.id for name in record.branches}
     branch_id = next_branch_id(record.todo.id, known)
     while qualified(record.within, branch_id) in tx.records:
         known |= {branch_id}
@@ -273,7 +350,7 @@ def _proposed(tx: Transaction, record: TodoRecord, wish: Wish) -> tuple[Proposal
         advice = tx.memory.route(failed.failure, record.todo, role, tx.now)
         if advice.changed:
             role, because = advice.role, f"{because}; memory: {advice.because}"
-    ids = {other.todo.id for other in _family(tx, record)} | part.history
+    ids = {other.todo.id for other in _family(tx, record)}
     borne = {each.nodeid for each in part.plan.metadata.flaky_retry.quarantine}
     asked = {
         edit.nodeid
@@ -312,14 +389,12 @@ def _family(tx: Transaction, record: TodoRecord) -> list[TodoRecord]:
     return found
 
 
-def _must_ask(tx: Transaction, record: TodoRecord, proposal: Proposal, failure: Failure) -> bool:
+def _must_ask(tx: Transaction, record: TodoRecord, failure: Failure) -> bool:
     if failure_class(failure) in tx.approved and not asks_before_branch(record.todo):
         return False
     if asks_before_branch(record.todo):
         return True
-    policy = tx.policy_of(record)
-    name = qualified(record.within, proposal.branch.id)
-    return branch_approval(policy, name, (), top=tx.top) is Approval.NEEDED
+    return needs_approval(tx.policy_of(record), tx.top)
 
 
 def _ask_for(tx: Transaction, record: TodoRecord, proposal: Proposal, rule: str, because: str) -> None:
@@ -353,3 +428,26 @@ def publish_anew(tx: Transaction, record: TodoRecord, question: Question) -> Non
         open_branch(tx, record, wish)
     except EditConflictError:
         open_branch(tx, tx.records[record.id], wish._replace(proposal=None))
+
+
+def waits_for(tx: Transaction, name: str, goal: str) -> bool:
+    """Return whether a todo is another, or waits for it, directly or not."""
+    pending, seen = [name], {name}
+    while pending:
+        each = pending.pop()
+        if each == goal:
+            return True
+        record = tx.records.get(each)
+        for dependency in () if record is None else record.todo.dependencies:
+            before = qualified("" if record is None else record.within, dependency)
+            if before not in seen:
+                seen.add(before)
+                pending.append(before)
+    return False
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: ``1 attempt``, ``2 retries``."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun[:-1]}ies" if noun.endswith("y") else f"{count} {noun}s"

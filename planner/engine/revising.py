@@ -13,8 +13,8 @@ from planner.engine.state import TodoRecord
 from planner.errors import EditConflictError
 from planner.model.actions import PublishPlan
 from planner.model.edits import Edit
+from planner.model.ids import qualified
 from planner.model.life import PlanState, TodoLife
-from planner.rules.board import qualified
 from planner.rules.editing import Editing, InsertTodo, ReplacePolicy, ReplaceTodo
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def publish(
     changes = editing.apply(edits)
     inserted = [change.todo.id for change in changes if isinstance(change, InsertTodo)]
     for name in inserted:
-        if qualified(within, name) in tx.records or name in part.history:
+        if qualified(within, name) in tx.records:
             raise EditConflictError("any edit", name, "the id is taken", "give the new todo another id")
     policies = [change.after for change in changes if isinstance(change, ReplacePolicy)]
     plan = part.plan
@@ -175,6 +175,7 @@ def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...]) -> Non
         record = record._replace(
             parent_id=primary.id,
             depth=todo.branch_depth or 1,
+            opened=tx.now,
             expires=tx.now + lifetime,
             outcome=None,
             failure=primary.failure,

@@ -4,13 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.rules.deciding import DECISION_RULES
 from planner.rules.revision import REVISION_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_OWN: Mapping[str, str] = {
+POLICY_RULES: Mapping[str, str] = {
+    "failed-todo-gets-a-branch": "A todo whose criteria failed gets a branch todo, for the role that its "
+    "failure is routed to.",
+    "deeper-branch": "A branch that passes while its parent is still red is followed by a deeper one.",
+    "branch-has-attempts-left": "A branch that is still red is worked on again, up to max_debug_attempts.",
+    "branch-limit": "No more than max_concurrent_branches branches are open at once; the others wait.",
+    "shared-cause": "Todos that fail by one cause get one branch; the others are verified when it passes.",
+    "branch-depth": "Branches are nested no deeper than max_branch_depth; after that a person decides.",
+    "attempts-used-up": "A branch that is red after max_debug_attempts attempts goes to a person.",
+    "branch-lifetime": "A branch that is red after max_lifetime_seconds goes to a person.",
+    "branches-in-a-circle": "A branch that waits for the todo that it repairs goes to a person.",
+    "pre-existing-failure": "What failed before the work began becomes a todo of its own: no blame.",
+    "environment-blames-nobody": "What the environment lacks is no role's work: it is verified later.",
+    "harness-blames-nobody": "When the run itself went wrong, nothing is concluded about the work.",
+    "inconclusive-is-verified-again": "What a run could not tell is verified again.",
+    "demand-proves-nothing": "A demand that no run can prove, whatever the work, goes to a person.",
+    "question-is-open": "A question of the plan waits for a person's answer.",
+    "children-first": "A parent is verified after the todos of its sub-plan.",
+    "halt-on-violation": "A violation of the sandbox, of hygiene or of the allowed files stops everything.",
+    "halt-on-budget": "A budget that is used up stops everything.",
+    "many-failed-branches": "More failed branches than notify_after_n_failures: a person hears of it.",
+    "revision-conflict": "Where a strategy's edits do not fit the plan, the branch is made without.",
+    "verified-unasked": "A verification that judges a todo ends the turn of work that was asked for.",
     "ready-todo": "A todo whose dependencies are done is worked on.",
     "claimed-is-verified": "A todo that is said to be done already is verified before anybody works on it.",
     "high-risk-asks-first": "A person agrees before a todo of high risk is begun.",
@@ -44,8 +65,8 @@ _OWN: Mapping[str, str] = {
     "unfit-plan": "A plan that validation refuses is not carried out.",
 }
 
-ENGINE_RULES: Mapping[str, str] = {**REVISION_RULES, **DECISION_RULES, **_OWN}
-"""By id. Those of decisions and of revisions count here, too."""
+ENGINE_RULES: Mapping[str, str] = {**REVISION_RULES, **POLICY_RULES}
+"""By id. Those of revisions count here, too."""
 
 REFUSALS: Mapping[str, str] = {
     "illegal-transition": "An event may only bring a todo, or the plan, where its life cycle leads.",
@@ -55,7 +76,7 @@ REFUSALS: Mapping[str, str] = {
     "unknown-todo": "An event names a todo of the plan, qualified by its parents.",
     "unknown-plan": "A revision names a plan that is loaded.",
     "another-plan": "An outcome of another plan says nothing of this one.",
-    "not-asked-for": "Only what was asked for can be answered.",
+    "no-proof": "A todo is done by a verification that has a check of each of its criteria.",
     "late-answer": "The answer to an action that no longer counts is not taken for that to a later one.",
     "stale-verification": "A verification counts if it is of the criteria that judge the todo now.",
     "stale-approval": "An approval counts for what was shown to the person, and for nothing else.",

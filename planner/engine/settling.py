@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from planner.engine.asking_for_work import repeat, verify
 from planner.engine.consequences import fail, offer, open_branches
-from planner.engine.repairing import branch_ended, open_branch
+from planner.engine.repairing import branch_ended, open_branch, release_follower
 from planner.engine.scheduling import dispatch
 from planner.engine.state import Wish
 from planner.engine.transaction import Stop, asking
@@ -48,6 +48,8 @@ def settle(tx: Transaction) -> None:
         if tx.ended_branches:
             branch_ended(tx, tx.records[tx.ended_branches.pop(0)])
             continue
+        if release_follower(tx):
+            continue
         if tx.queue and tx.open_branches < tx.top.max_concurrent_branches:
             name = heappop(tx.queue)[-1]
             record = tx.records[name]
@@ -79,6 +81,10 @@ def halt(tx: Transaction, stop: Stop) -> None:
         for life in (*steps, TodoLife.HALTED):
             record = tx.move(record, life)
         culprits.append(name)
+        if not record.is_branch:
+            tx.unfinished -= 1
+    for record in [each for each in tx.records.values() if each.life.is_live]:
+        tx.move(record, TodoLife.HALTED)
         if not record.is_branch:
             tx.unfinished -= 1
     if tx.plan_state is PlanState.READY:

@@ -67,6 +67,8 @@ class TodoRecord(NamedTuple):
     """When the turn of work is over, epoch seconds."""
     asked: int = 0
     """The number of the action that is outstanding."""
+    asked_by: tuple[str, str] = ("", "")
+    """The rule that made it, and why."""
     outcome: Outcome | None = None
     """The last that was red."""
     context: FailureContext | None = None
@@ -104,6 +106,12 @@ class TodoRecord(NamedTuple):
     open_children: int = 0
     is_parent: bool = False
     """Its state comes from the todos of another plan; when they have ended it is a todo like any other."""
+    run_id: str | None = None
+    """The run that the last verification was of."""
+    cause: frozenset[str] = frozenset()
+    """The signatures of the cause of its failure."""
+    behind: str | None = None
+    """The todo whose repair mends the same cause: it waits for that."""
     exhausted: bool = False
     """Its repairs were used up once, and it was counted."""
     branches: tuple[str, ...] = ()
@@ -113,6 +121,8 @@ class TodoRecord(NamedTuple):
     depth: int = 0
     attempts: int = 0
     """Of a branch, so many have failed."""
+    opened: float | None = None
+    """When a branch was made."""
     expires: float | None = None
     """When the lifetime of a branch is over."""
     instructions: str | None = None
@@ -156,8 +166,6 @@ class PlanPart(NamedTuple):
     digest: str
     base: str = "."
     """Where its root lies, seen from the root of the plan at the top."""
-    history: frozenset[str] = frozenset()
-    """The ids of the branches that an earlier planning has made."""
     versions: Mapping[str, int] = _EMPTY
     """The number of each version by its digest."""
     repaired: frozenset[str] = frozenset()

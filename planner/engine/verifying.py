@@ -15,12 +15,23 @@ from planner.engine.transaction import Stop
 from planner.errors import EditConflictError, IllegalTransition, RefusedEvent
 from planner.model.actions import QuestionKind
 from planner.model.life import TodoLife
+from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category, Family
 from planner.model.verdicts import TodoState, Verdict
-from planner.rules.board import Entry, state_of
-from planner.rules.halting import HALTING, failures_of
+from planner.policy.outcomes import (
+    HALTING,
+    UNDECIDED,
+    failures_of,
+    is_begun,
+    is_beyond_proof,
+    is_harness_fault,
+    is_unowned,
+    missing_proof,
+    open_checks,
+    sorted_failures,
+    state_of,
+)
 from planner.rules.setting_apart import set_apart
-from planner.rules.triage import UNDECIDED, is_nobodys, sorted_failures
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
@@ -41,7 +52,10 @@ _ENDS = {TodoState.DONE: TodoLife.DONE, TodoState.TEST_FAILED: TodoLife.TEST_FAI
 
 
 def verified(tx: Transaction, event: Verified) -> None:
-    """Take a verification in. Raises :class:`planner.errors.RefusedEvent` for one that nobody asked for."""
+    """Take a verification in, whether it was asked for or is of a run that somebody made.
+
+    Raises :class:`planner.errors.RefusedEvent` for one that is stale, or proves less than it says.
+    """
     outcome = event.outcome
     record = tx.known(outcome.todo_id)
     own = (tx.plan_id, tx.parts[record.within].plan.todo_list_id)
@@ -54,31 +68,143 @@ def verified(tx: Transaction, event: Verified) -> None:
     said = state_of(outcome)
     if record.id in tx.expired:  # what was verified has come to its end by the time alone
         return
-    if record.life is not TodoLife.TESTING:
+    if record.life.is_final:
         after = _ENDS.get(said, TodoLife.TESTING)
         whose = f"todo '{record.id}'"
         raise IllegalTransition(
-            whose, record.life, after, "verified", remedy="tell only of what verify has asked for"
-        )
-    if record.id not in tx.live:
-        waits = f"for the answer to '{record.question}'" if record.question else "for its turn"
-        raise RefusedEvent(
-            "not-asked-for",
-            f"nobody has asked to verify '{record.id}': it waits {waits}",
-            "answer that first",
+            whose, record.life, after, "verified", remedy="begin another run of the plan"
         )
     _refuse_stale(tx, record, event)
+    proof = _proof(tx, record, outcome) if said is TodoState.DONE else False
+    was_asked = record.life is TodoLife.TESTING and record.id in tx.live
+    if not was_asked and not _take_up(tx, record, event, said):
+        return
+    record = tx.put(tx.records[record.id]._replace(run_id=event.run_id))
     _count_cost(tx, record, outcome)
     record = tx.put(tx.records[record.id]._replace(must_say_which=False))
     _stop_on_violation(tx, record, outcome)
     check_budget(tx, record.id)
     if said is TodoState.DONE:
         tx.put(record._replace(signature="passed", diff_hash=outcome.diff_hash))
-        done(tx, tx.records[record.id], verified=True)
+        done(tx, tx.records[record.id], verified=proof)
     elif said is TodoState.TEST_FAILED:
         _red(tx, record, event)
     else:
         _undecided(tx, record, outcome)
+
+
+def _proof(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
+    """Return whether a pass is proved. Raises :class:`planner.errors.RefusedEvent` where it has to be."""
+    lack = missing_proof(record.todo, outcome, is_parent=record.id in tx.parts)
+    if lack is None:
+        return outcome.verified
+    if tx.policy.allow_unproved and not outcome.checks:
+        return False
+    raise RefusedEvent(
+        "no-proof",
+        f"the outcome of '{record.id}' says that it is done, but {lack}",
+        "tell the outcome as pytest --planverify wrote it; outcomes without checks count only in a run "
+        "that allows them (allow_unproved)",
+    )
+
+
+def _take_up(tx: Transaction, record: TodoRecord, event: Verified, said: TodoState) -> bool:
+    """Return whether a verification that nobody asked for is judged now; then the todo is ``testing``.
+
+    A pass counts at any time, and so does a violation. A failure counts once somebody can have worked on
+    the todo: before that it is the work that is still to be done.
+    """
+    outcome = event.outcome
+    if record.is_parent:  # its todos decide first
+        return False
+    violates = any(each.category.facts.family in HALTING for each in failures_of(outcome))
+    if said is not TodoState.DONE and not violates:
+        if record.life is TodoLife.PENDING and (record.waits or record.is_branch):
+            return False
+        if said is TodoState.TEST_FAILED:
+            if record.life is TodoLife.TEST_FAILED:
+                _still_red(tx, record, event)
+                return False
+            if not _is_attempt(record, event):
+                return False
+        elif said is not TodoState.TESTING or _tells_nothing(tx, record, outcome):
+            return False
+    _to_testing(tx, record)
+    return True
+
+
+def _is_attempt(record: TodoRecord, event: Verified) -> bool:
+    """Return whether somebody can have worked on a red todo since it was asked for."""
+    if record.life is TodoLife.TESTING:
+        return True
+    if record.outcome is None and not record.is_branch:
+        return is_begun(record.todo, event.outcome)
+    if event.run_id is not None and event.run_id == record.run_id:
+        return False
+    if record.opened is not None and event.at.timestamp() <= record.opened:  # the run that it was made for
+        return False
+    unchanged = record.diff_hash is not None and record.diff_hash == event.outcome.diff_hash
+    return not unchanged or record.todo.status is TodoStatus.CLAIMED
+
+
+def _tells_nothing(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
+    """Return whether an undecided outcome changes nothing about a todo."""
+    if record.life is TodoLife.TEST_FAILED or all(
+        check.counts_as is Verdict.NOT_RUN for check in outcome.checks
+    ):
+        return True
+    question = tx.questions.get(record.question or "")
+    if question is None:
+        return False
+    if question.kind is QuestionKind.ANSWER:
+        return any(check.counts_as is Verdict.NEEDS_HUMAN for check in outcome.checks)
+    return question.kind is QuestionKind.MEND_ENVIRONMENT
+
+
+def _still_red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
+    """A todo is red while its repair is under way: that is news of its branch, if somebody worked on it."""
+    mine, _ = sorted_failures(record.todo, event.outcome)
+    if not mine or is_unowned(mine[0]):
+        return
+    signature = mine[0].signature or _signature(mine[0])
+    branch = tx.records[record.branches[-1]] if record.branches else None
+    is_attempt = branch is not None and branch.life is TodoLife.ACTIVE and _is_attempt(branch, event)
+    before = record.signature
+    record = tx.put(
+        record._replace(
+            outcome=event.outcome,
+            context=event.context,
+            failure=mine[0],
+            signature=signature,
+            diff_hash=event.outcome.diff_hash,
+            cause=_cause(signature, event),
+            run_id=event.run_id,
+        )
+    )
+    if branch is not None and is_attempt:
+        _to_testing(tx, branch)
+        _red(tx, tx.put(tx.records[branch.id]._replace(run_id=event.run_id)), event)
+    elif before != signature:
+        tx.changed.append(record.id)
+
+
+def _to_testing(tx: Transaction, record: TodoRecord) -> None:
+    """Judge a todo though nobody has asked for its verification."""
+    if record.question is not None:
+        tx.withdraw(record.question)
+    if record.id in tx.live and record.life is TodoLife.ACTIVE:
+        tx.cancel(record, "verified-unasked", "it was verified before its turn of work was told to be over")
+    if record.id not in tx.live:
+        tx.live[record.id] = record.rank
+        tx.working += 1
+    record = tx.put(tx.records[record.id]._replace(wish=None, behind=None))
+    if record.life is not TodoLife.TESTING:
+        tx.move(record, TodoLife.TESTING, deadline=None)
+
+
+def _cause(signature: str, event: Verified) -> frozenset[str]:
+    """Return the signatures of the cause of a failure."""
+    return frozenset((signature,)).union(*(group for group in event.causes if signature in group))
 
 
 def _refuse_stale(tx: Transaction, record: TodoRecord, event: Verified) -> None:
@@ -141,7 +267,7 @@ class Handled(Exception):
 def _red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
     outcome = event.outcome
     mine, apart = sorted_failures(record.todo, outcome)
-    if mine and is_nobodys(mine[0]):
+    if mine and is_unowned(mine[0]):
         _later(tx, record, mine[0])
         return
     failure = mine[0] if mine else apart[0]
@@ -150,7 +276,13 @@ def _red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
     flaky = _flaky(record, failure, signature, outcome.diff_hash)
     record = _now_red(tx, record, outcome, event, failure)
     record = tx.put(
-        record._replace(signature=signature, diff_hash=outcome.diff_hash, same=same, flaky=flaky)
+        record._replace(
+            signature=signature,
+            diff_hash=outcome.diff_hash,
+            same=same,
+            flaky=flaky,
+            cause=_cause(signature, event),
+        )
     )
     red(tx, record)
     record = tx.put(tx.records[record.id]._replace(must_say_which=False))
@@ -226,17 +358,8 @@ def _set_apart(tx: Transaction, record: TodoRecord, apart: tuple[Failure, ...]) 
     """Give failures that are older than the work todos of their own; whether the todo waits for them."""
     if record.set_apart >= MOST_TIMES_APART:
         return False
-    entry = Entry(
-        id=record.id,
-        todo=record.todo,
-        plan=tx.parts[record.within].plan,
-        within=record.within,
-        outcome=record.outcome,
-        waits_for=(),
-        counts=True,
-    )
     known = {(each.within, each.todo.id) for each in _older(tx, record)}
-    edits = set_apart(entry, apart, known)
+    edits = set_apart(record, apart, known)
     if edits:
         try:
             publish(tx, record.within, edits, "pre-existing-failure", edits[0].because)
@@ -257,9 +380,9 @@ def _older(tx: Transaction, record: TodoRecord) -> list[TodoRecord]:
 
 
 def _undecided(tx: Transaction, record: TodoRecord, outcome: Outcome) -> None:
-    nobodys = next((failure for failure in failures_of(outcome) if is_nobodys(failure)), None)
-    if nobodys is not None:
-        _later(tx, record, nobodys)
+    unowned = next((failure for failure in failures_of(outcome) if is_unowned(failure)), None)
+    if unowned is not None:
+        _later(tx, record, unowned)
         return
     verdicts = {check.counts_as for check in outcome.checks}
     if Verdict.NEEDS_HUMAN in verdicts and not verdicts & UNDECIDED:
@@ -274,11 +397,23 @@ def _undecided(tx: Transaction, record: TodoRecord, outcome: Outcome) -> None:
             ANSWER_OPTIONS,
         )
         return
+    open_ = open_checks(outcome)
+    if open_ and all(is_beyond_proof(outcome, check) for check in open_):
+        _leave_to_person(
+            tx,
+            record,
+            QuestionKind.REVIEW,
+            f"how does it go on with {record.id}?",
+            "demand-proves-nothing",
+            f"{open_[0].id} stays open however often it is run: {open_[0].reason}",
+            ENVIRONMENT_OPTIONS,
+        )
+        return
     _again(tx, record, "inconclusive-is-verified-again", "the run could not tell whether it holds", None)
 
 
 def _later(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
-    harness = failure.category is Category.HARNESS_ERROR
+    harness = is_harness_fault(failure)
     rule = "harness-blames-nobody" if harness else "environment-blames-nobody"
     said = _head(failure)
     because = f"the run itself went wrong: {said}" if harness else f"something was not there: {said}"

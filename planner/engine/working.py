@@ -8,7 +8,7 @@ from planner.engine.admitting import DEEPEST, admit, base_of, problems_of
 from planner.engine.asking_for_work import implement, verify
 from planner.engine.budgeting import check_budget, may_work
 from planner.engine.consequences import CHILDREN_ENDED, done, fail, offer, red, rest
-from planner.engine.repairing import attempt_failed, escalate, retries_of, to_red
+from planner.engine.repairing import attempt_failed, counted, escalate, retries_of, to_red
 from planner.engine.scheduling import has_tests
 from planner.engine.state import Wish
 from planner.engine.transaction import Stop
@@ -197,7 +197,7 @@ def _exhausted(tx: Transaction, record: TodoRecord, rule: str, because: str) -> 
     if limit is not None and tx.consecutive >= limit:
         raise Stop(
             "halt-on-consecutive-failures",
-            f"the repairs of {tx.consecutive} todos in a row are used up, "
+            f"the repairs of {counted(tx.consecutive, 'todo')} in a row are used up, "
             f"the last of {record.id} ({because})",
             (record.id,),
             facts={"consecutive": tx.consecutive, "limit": limit, "rule": rule},

@@ -106,6 +106,11 @@ class Verified(_Event):
     """What could be read about the failure."""
     answers: int | None = None
     """The ``seq`` of the action that it answers."""
+    run_id: str | None = None
+    """The run of ``pytest --planverify`` that found it."""
+    causes: tuple[tuple[str, ...], ...] = ()
+    """Signatures of failures that the run found to have one cause, a group each; equal signatures are one
+    cause anyway."""
 
 
 class Decision(StrEnum):

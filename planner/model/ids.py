@@ -1,4 +1,4 @@
-"""Names for the identifiers that travel through both packages, so that a type checker tells them apart."""
+"""Identifiers that travel through both packages."""
 
 from __future__ import annotations
 
@@ -21,3 +21,8 @@ Signature = NewType("Signature", str)
 
 RunId = NewType("RunId", str)
 """The name of one run's folder below ``.planverify/runs``."""
+
+
+def qualified(within: str, todo_id: str) -> str:
+    """Return the id of a todo as the plan at the top names it: ``phase-2/buffer-impl``."""
+    return f"{within}/{todo_id}" if within else todo_id

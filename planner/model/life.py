@@ -24,7 +24,7 @@ class TodoLife(StrEnum):
     SKIPPED = "skipped"
     """For good: something that it depends on has failed for good."""
     HALTED = "halted"
-    """It has brought everything to a stop."""
+    """It has brought everything to a stop, or was under way when everything was stopped."""
 
     @property
     def is_final(self) -> bool:

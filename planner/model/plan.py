@@ -175,7 +175,7 @@ class Todo(Extensible):
         default_factory=dict[RoutingKey | Category, Role]
     )
     dependencies: tuple[Id, ...] = ()
-    max_retries: Count = 2
+    max_retries: Count = 0
     timeout_seconds: Seconds | None = None
     """One turn of work on the todo; criteria have limits of their own."""
     priority: int = 0
@@ -243,7 +243,7 @@ class HaltPolicy(Extensible):
 class Policy(Extensible):
     """What the plan allows, the ``metadata`` of the file."""
 
-    auto_fix_mode: bool = False
+    auto_fix_mode: bool = True
     require_planner_approval: bool | None = None
     auto_approve_branches: bool = False
     max_branch_depth: Count = Field(

@@ -21,5 +21,11 @@ class RunPolicy(ReadValue):
     """How long to wait before the first of these; each wait is twice as long as the one before."""
     tools: tuple[str, ...] = ()
     """Type checkers and linters that the project is set up for."""
+    driven: bool = True
+    """Whether a driver reports the turns of work. Where only verifications are told, as by
+    ``planner next``, a turn has no time limit, for nobody says when it began."""
+    allow_unproved: bool = False
+    """Whether an outcome without checks, as a foreign driver may tell it, can make a todo done; the todo is
+    then shown as not verified."""
     fingerprint: str | None = None
     """Of the repository: what memory is keyed by."""

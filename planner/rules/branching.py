@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Todo
 from planner.model.taxonomy import BranchReason, Category
-from planner.model.verdicts import TodoState
 from planner.rules.criteria import pytest_command, wants_convention
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
 
     from planner.model.outcome import Outcome
     from planner.model.plan import Policy
     from planner.model.taxonomy import Role
-    from planner.rules.board import Board, Entry
 
 MEMORY = "x-planner"
 """The key of a branch under which the planner remembers what was tried."""
@@ -76,30 +74,6 @@ def next_branch_id(todo_id: str, taken: Collection[str]) -> str:
     numbers = [int(name.removeprefix(prefix)) for name in taken if _is_number_after(name, prefix)]
     numbers = [number for number in numbers if number < _MOST_BRANCHES]
     return f"{prefix}{max(numbers, default=0) + 1:02d}"
-
-
-def open_branches(board: Board) -> list[Entry]:
-    """The branches that are not done while their parent is not done either."""
-    return [
-        branch
-        for entry in board.primaries()
-        if entry.state is not TodoState.DONE
-        for branch in board.branches_of(entry)
-        if branch.state is not TodoState.DONE
-    ]
-
-
-def circle_of(branch: Entry, branches: Iterable[Entry]) -> tuple[str, ...]:
-    """The ids of a circle in which branches came out of each other, else nothing."""
-    via = {each.todo.id: each.todo.via for each in branches}
-    trail: list[str] = []
-    current: str | None = branch.todo.id
-    while current is not None:
-        if current in trail:
-            return (*trail[trail.index(current) :], current)
-        trail.append(current)
-        current = via.get(current)
-    return ()
 
 
 def attempts_of(reason: BranchReason | None, policy: Policy) -> int:

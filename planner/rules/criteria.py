@@ -59,6 +59,19 @@ def criteria_of(todo: Todo, conventional: str | None = None) -> tuple[Criterion,
     return tuple(criteria)
 
 
+def criterion_ids(todo: Todo) -> set[str]:
+    """Return the ids of the criteria that a todo itself names."""
+    wanted = todo.acceptance_criteria
+    ids = {where for where, _ in commands_of(todo)}
+    for name, specs in (
+        ("expected_artifacts", wanted.expected_artifacts),
+        ("metrics", wanted.metrics),
+        ("manual", wanted.manual),
+    ):
+        ids |= {f"{name}[{index}]" for index, spec in enumerate(specs) if not _informs_only(todo, spec)}
+    return ids | ({"contract_path"} if todo.contract_path is not None else set[str]())
+
+
 def commands_of(todo: Todo) -> Iterator[tuple[str, CommandSpec]]:
     """The commands that a todo names, each with the id of its criterion."""
     for index, spec in enumerate(todo.acceptance_criteria.tests):

@@ -52,6 +52,8 @@ TODO_STEPS: tuple[TodoStep, ...] = (
     TodoStep(_T.TEST_FAILED, _T.TESTING, "a branch has repaired it, and it is verified again"),
     TodoStep(_T.TEST_FAILED, _T.FAILED, "repairs are used up, or a person gives it up"),
     TodoStep(_T.FAILED, _T.HALTED, "it has brought everything to a stop"),
+    TodoStep(_T.ACTIVE, _T.HALTED, "everything was stopped while it was worked on"),
+    TodoStep(_T.TESTING, _T.HALTED, "everything was stopped while it was verified"),
 )
 """Every legal transition of a todo, in the order of its life."""
 

@@ -26,9 +26,8 @@ from planner.model.events import (
 from planner.model.life import TodoLife
 from planner.model.taxonomy import Category, Role
 from planner.model.verdicts import Verdict
-from planner.rules.halting import failures_of
+from planner.policy.outcomes import failures_of, sorted_failures
 from planner.rules.run_view import primary, said
-from planner.rules.triage import sorted_failures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from planner.model.actions import Halt, Implement, PublishPlan
 from planner.model.edits import AddBranch
 from planner.model.events import PlanSubmitted, Verified
+from planner.model.ids import qualified
 from planner.model.life import TodoLife
-from planner.rules.board import qualified
 from planner.rules.reviewing import Reviewing, Tally
 from planner.rules.run_view import said
 

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TodoState, Verdict
-from planner.rules.board import state_of
+from planner.policy.outcomes import UNDECIDED, failures_of, is_unowned, state_of
 from planner.rules.budget import left
-from planner.rules.halting import failures_of
-from planner.rules.triage import UNDECIDED, is_nobodys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -137,7 +135,7 @@ def said(outcome: Outcome) -> tuple[Verdict, Failure | None]:
     if state is TodoState.DONE:
         return Verdict.PASSED, None
     failure = next(failures_of(outcome), None)
-    if failure is not None and is_nobodys(failure):
+    if failure is not None and is_unowned(failure):
         return Verdict.INCONCLUSIVE, failure
     if state is TodoState.TEST_FAILED:
         flaky = failure is not None and failure.category is Category.FLAKY_TEST

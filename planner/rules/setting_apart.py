@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from planner.catalog import parse_command
 from planner.errors import CommandSyntaxError
@@ -25,7 +25,17 @@ if TYPE_CHECKING:
 
     from planner.model.edits import Edit
     from planner.model.outcome import Check, Failure, Outcome
-    from planner.rules.board import Entry
+
+    class RedTodo(Protocol):
+        """A todo, and the outcome by which it is red."""
+
+        @property
+        def todo(self) -> Todo: ...
+        @property
+        def within(self) -> str: ...
+        @property
+        def outcome(self) -> Outcome | None: ...
+
 
 RULE = "pre-existing-failure"
 MOST_TESTS = 20
@@ -37,7 +47,7 @@ _HEAD = 100
 """So many characters of the failure's own words stand in the title."""
 
 
-def set_apart(entry: Entry, failures: Iterable[Failure], known: set[tuple[str, str]]) -> list[Edit]:
+def set_apart(entry: RedTodo, failures: Iterable[Failure], known: set[tuple[str, str]]) -> list[Edit]:
     """Edits that give each failure a todo of its own, which the failed todo waits for.
 
     ``known`` holds the sub-plan and id of each such todo that is there already; what is added joins it.
@@ -59,7 +69,7 @@ def set_apart(entry: Entry, failures: Iterable[Failure], known: set[tuple[str, s
     return edits
 
 
-def _todo_of(entry: Entry, failure: Failure) -> Todo:
+def _todo_of(entry: RedTodo, failure: Failure) -> Todo:
     name = failure.signature or f"{entry.todo.id}_{failure.category.value.lower()}"
     said = clean(failure.stack_trace_head or failure.category.value, limit=_HEAD)
     role = role_for(failure, entry.todo)
@@ -76,7 +86,7 @@ def _todo_of(entry: Entry, failure: Failure) -> Todo:
     return Todo.model_validate(fields)
 
 
-def _criteria(entry: Entry, failure: Failure) -> dict[str, Any]:
+def _criteria(entry: RedTodo, failure: Failure) -> dict[str, Any]:
     """What proves that just this failure is mended."""
     check = _check_of(entry.outcome, failure)
     said = None if check is None else check.timeout_seconds

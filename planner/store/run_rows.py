@@ -24,12 +24,12 @@ from planner.model.events import (
     Verified,
     WorkFinished,
 )
+from planner.model.ids import qualified
 from planner.model.life import PlanState, TodoLife
 from planner.model.taxonomy import Family
 from planner.model.verdicts import TodoState
 from planner.planfile.dump import render
 from planner.planfile.loader import collector_paused
-from planner.rules.board import qualified
 from planner.rules.task_kinds import task_kind
 from planner.store.corrections import corrections_of
 from planner.store.recorded_run import run_of_log

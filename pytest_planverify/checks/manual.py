@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -70,7 +69,7 @@ def check_manual(
     current = [answer for answer in given if answer.question == spec.question]
     if current:
         return _answered(current[-1], asked, check_id)
-    how = _how_to_answer(spec, plan_id, todo_id, check_id)
+    how = _how_to_answer(todo_id, check_id)
     if given:
         reason = f"it was answered when the question was {clean(given[-1].question, limit=200)!r}; {how}"
         return CheckResult(verdict=Verdict.STALE, reason=reason, title=asked)
@@ -91,14 +90,6 @@ def _answered(answer: Answer, asked: str, check_id: str) -> CheckResult:
     return CheckResult(verdict=Verdict.FAILED, reason=reason, evidence=(evidence,), title=asked)
 
 
-def _how_to_answer(spec: ManualSpec, plan_id: str, todo_id: str, check_id: str) -> str:
-    entry = {
-        "plan": plan_id,
-        "todo_id": todo_id,
-        "check_id": check_id,
-        "question": spec.question,
-        "answer": "yes",
-        "by": "your name",
-    }
-    line = json.dumps(entry, ensure_ascii=not spec.question.isprintable())
-    return f'answer "yes" or "no" under "answers" in {ANSWERS_FILE}: {line}'
+def _how_to_answer(todo_id: str, check_id: str) -> str:
+    check = "" if check_id == "manual[0]" else f" --check {check_id}"
+    return f"answer: planner answer PLAN {todo_id} yes|no{check} --by NAME"

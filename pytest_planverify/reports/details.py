@@ -68,14 +68,12 @@ class Details:
         *,
         verbosity: int = 0,
         outcomes_path: str | None = None,
-        answers_path: str | None = None,
         causes: Sequence[Cause] = (),
     ) -> None:
         self._screen = screen
         self._is_verbose = verbosity > 0
         self._verbosity = verbosity
         self._outcomes_path = outcomes_path
-        self._answers_path = answers_path
         self._ranks = {signature: cause.rank for cause in causes for signature in cause.signatures}
         self._written: dict[tuple[object, ...], str] = {}
         """What a failure says, to the todo under which it stands in full."""
@@ -204,7 +202,8 @@ class Details:
             if check.verdict is Verdict.NEEDS_HUMAN:
                 self._write_question(check)
                 continue
-            said = f"{VERDICT_WORDS[check.verdict].text}: {check.reason or 'no reason was given'}"
+            said = VERDICT_WORDS[check.verdict].text
+            said += f": {check.reason}" if check.reason else ""
             if said not in written and not (check.reason and self._is_verbose):
                 written.add(said)
                 self._write_reason("why", f"{check.id} is {said}")
@@ -214,16 +213,13 @@ class Details:
     def _write_question(self, check: Check) -> None:
         question = check.title or check.cmd or check.id
         self._label("asks", question, Style.STRONG)
-        said, opening, entry = (check.reason or "").partition(": {")
-        if not opening or self._answers_path is None:
-            self._write_reason("", check.reason or "")
-            if self._answers_path:
-                self._whole("answer", f"{check.id} in {self._answers_path}")
+        said, opening, command = (check.reason or "").partition("answer: ")
+        if not opening:
+            self._write_reason("", said)
             return
         if trouble := said.partition(question)[0].rpartition("; ")[0]:
             self._label("", trouble)
-        self._label("answer", f'"yes" or "no" under "answers" in {self._answers_path}:')
-        self._write_pasted("{" + entry)
+        self._whole("answer", command)
 
     def _write_reason(self, label: str, reason: str) -> None:
         """Write a reason; the JSON object that it may end with is to be pasted, and stands whole."""

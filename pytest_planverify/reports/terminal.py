@@ -69,14 +69,13 @@ def render_summary(
     plans: Sequence[LoadedPlan] = (),
     verbosity: int = 0,
     outcomes_path: str | None = None,
-    answers_path: str | None = None,
     longreprs: Longreprs | None = None,
 ) -> None:
     """Write the summary of a run.
 
     ``plans`` give the plans their names. ``verbosity`` is pytest's: below zero only what is not done, above
-    zero every check and the long tracebacks in ``longreprs``, above one every test. ``outcomes_path`` and
-    ``answers_path`` are shown as the files to read and to answer in.
+    zero every check and the long tracebacks in ``longreprs``, above one every test. ``outcomes_path``
+    is shown as the file to read.
     """
     screen = Screen(tw)
     if verbosity < 0:
@@ -88,7 +87,6 @@ def render_summary(
             screen,
             verbosity=verbosity,
             outcomes_path=outcomes_path,
-            answers_path=answers_path,
             causes=document.causes,
         )
         _write_plans(document, screen, details, {loaded.plan.todo_list_id: loaded for loaded in plans})

@@ -81,7 +81,6 @@ def conclude(facts: RunFacts, runs: Sequence[PlanRun], *, interrupted: bool) -> 
         plans=[each.plan.loaded for each in runs],
         verbosity=settings.verbosity,
         outcomes_path=", ".join(places),
-        answers_path=os.path.relpath(runs[0].plan.folder.answers, settings.invocation_dir),
         longreprs=found.longreprs,
     )
     return document.run.exit_status

@@ -13,11 +13,12 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from planner.edges.project_files import digest_of
 from planner.model.verdicts import CheckKind, Verdict
 from pytest_planverify.observe.audit import MOST_EVENTS
 from pytest_planverify.session.check_runs import is_settled
 from pytest_planverify.session.run_journal import TREE, PastRun, conditions, past_runs
-from pytest_planverify.tree_state import Difference, TreeState, difference, digest_of
+from pytest_planverify.tree_state import Difference, TreeState, difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

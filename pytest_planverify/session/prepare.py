@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from planner.edges.project_files import OWN_REPORTS
 from planner.model.plan import Budget
 from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.guards.budget import BudgetWatch
@@ -19,7 +20,6 @@ from pytest_planverify.session.run_folder import RunFolder
 from pytest_planverify.session.run_journal import RunJournal, open_journal
 from pytest_planverify.session.workers import planned_paths
 from pytest_planverify.tree_state import TreeWatch, read_tree
-from pytest_planverify.work_tree import OWN_REPORTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

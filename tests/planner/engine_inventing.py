@@ -29,6 +29,7 @@ from planner.model.plan import (
 )
 from planner.model.taxonomy import Category, Family, Owner, Role, RoutingKey
 from planner.model.verdicts import CheckKind, Since, TodoState, Verdict
+from planner.rules.criteria import criterion_ids, wants_convention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -148,6 +149,16 @@ def invent_outcome(random: Random, todo_id: str, mood: Mood) -> Outcome:
     if random.random() >= mood.odd:
         return failing(todo_id, random, random.choice(REPAIRABLE))
     return random.choice(_ODD)(todo_id, random)
+
+
+def with_all_checks(outcome: Outcome, todo: Todo) -> Outcome:
+    """The outcome with a check of every criterion of its todo, as a verification writes it."""
+    if not outcome.checks:
+        return outcome
+    known = {check.id: check for check in outcome.checks}
+    ids = sorted(criterion_ids(todo)) or (["convention"] if wants_convention(todo) else list(known))
+    checks = tuple(known.get(name, outcome.checks[0].model_copy(update={"id": name})) for name in ids)
+    return outcome.model_copy(update={"checks": checks})
 
 
 def passing(todo_id: str, random: Random) -> Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from engine_inventing import START, digest_of, invent_outcome, invent_plan, passing
+from engine_inventing import START, digest_of, invent_outcome, invent_plan, passing, with_all_checks
 from engine_remembering import invent_submission
 
 from planner.model.actions import Cancel, Implement
@@ -88,6 +88,8 @@ def verify_unasked(run: Simulation) -> None:
     name = _any_todo(run)
     good = run.random.random() < 0.7
     outcome = passing(name, run.random) if good else invent_outcome(run.random, name, run.mood)
+    if name in run.state.records:
+        outcome = with_all_checks(outcome, run.state.records[name].todo)
     run.tell(Verified(at=run.later(), outcome=outcome))
 
 

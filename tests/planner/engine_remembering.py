@@ -32,6 +32,7 @@ def invent_submission(random: Random, *, sizes: Sequence[int] = SIZES) -> PlanSu
             environment_retries=random.choice((0, 1, 3)),
             environment_delay_seconds=random.choice((0.0, 30.0)),
             tools=random.choice(((), ("ruff", "mypy"))),
+            allow_unproved=True,
         ),
         memory=invent_past(random),
     )

@@ -19,6 +19,7 @@ from engine_inventing import (
     invent_mood,
     invent_outcome,
     invent_sub_plan,
+    with_all_checks,
 )
 from engine_mistaking import mistake
 from engine_remembering import invent_submission
@@ -222,7 +223,9 @@ class Simulation:
         )
 
     def _check(self, name: str) -> None:
-        outcome = invent_outcome(self.random, name, self.mood)
+        outcome = with_all_checks(
+            invent_outcome(self.random, name, self.mood), self.state.records[name].todo
+        )
         asked = self.checks[name]
         digest = asked.plan_digest if self.random.random() < 0.7 else None
         answers = asked.seq if self.random.random() < 0.5 or name in self.cancelled else None

@@ -125,10 +125,9 @@ class Told:
         """The latest question."""
         return self.all_of(AskHuman)[-1]
 
-    @staticmethod
-    def good(todo_id: str) -> Outcome:
+    def good(self, todo_id: str) -> Outcome:
         """Its criteria hold."""
-        outcome = simulate_success(create_sample_todo(todo_id.rpartition("/")[2]))
+        outcome = simulate_success(self.state.records[todo_id].todo)
         return outcome.model_copy(update={"todo_id": todo_id})
 
     def fails(

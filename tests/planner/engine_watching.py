@@ -13,7 +13,7 @@ from planner.model.events import PlanSubmitted, SubPlanLoaded, Verified, WorkFin
 from planner.model.life import PlanState, TodoLife
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import TodoState
-from planner.rules.board import state_of
+from planner.policy.outcomes import state_of
 from planner.rules.lifecycle import PLAN_STEPS, TODO_STEPS
 from planner.store.lines import action_text
 
@@ -109,6 +109,9 @@ class Laws:
             if event.plan_digest is not None:
                 then = self.versions[event.plan_digest].todos[name].todo
                 assert judges(then) == judges(record.todo), f"{name} is done by criteria that were"
+        elif isinstance(event, Verified) and event.outcome.todo_id == name:
+            assert not event.outcome.checks, f"{name} is done, verified by checks and not called so"
+            assert after.policy.allow_unproved, f"{name} is done by an outcome without checks"
         elif record.todo.has_sub_plan:
             children = [after.todos[child] for child in record.children]
             assert all(child.life is TodoLife.DONE for child in children if not child.is_branch), name

@@ -10,12 +10,10 @@ from planner_command import Command, done, failed, pending, undecided, with_test
 from planner.cli.ending import INTERRUPTED, Status
 from planner.edges.explanations import load_explanations
 from planner.engine import ENGINE_RULES
-from planner.model.decision import Move, PlanState
 from planner.model.edits import Edit
 from planner.model.findings import Severity
 from planner.model.outcome import CheckKind, Since, TodoState, Verdict
 from planner.model.taxonomy import BranchReason, Category, Owner, Repeatability, Role, RoutingKey
-from planner.rules.deciding import DECISION_RULES
 from planner.rules.reviewing import REVIEW_FIGURES
 from planner.rules.revision import REVISION_RULES
 from planner.rules.validation import VALIDATION_RULES

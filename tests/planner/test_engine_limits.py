@@ -25,7 +25,7 @@ def test_the_defaults_are_those_of_the_design():
     policy = Policy()
 
     assert (policy.max_debug_attempts, policy.max_branch_depth) == (3, 2)
-    assert (policy.auto_fix_mode, policy.auto_approve_branches) == (False, False)
+    assert (policy.auto_fix_mode, policy.auto_approve_branches) == (True, False)
     assert (policy.branch_timeout_seconds, policy.max_concurrent_branches) == (600, 5)
     assert policy.notify_after_n_failures == 3
     halt = policy.halt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -156,12 +157,6 @@ REFUSED: list[tuple[Callable[[], Told], Callable[[Told], Event], str, str]] = [
         "late-answer",
         "the work on 't1' answers action 0, and 1 is the one that is outstanding; tell what came "
         "of the later one",
-    ),
-    (
-        working,
-        verified("t1"),
-        "illegal-transition",
-        "todo 't1' cannot go from active to done by verified; tell only of what verify has asked for",
     ),
     (
         working,
@@ -349,15 +344,55 @@ def test_what_is_refused_is_refused_by_name_and_changes_nothing(
     run.tell(RunResumed(at=run.now))
 
 
-def test_a_verification_that_waits_for_a_person_cannot_come_before_the_answer():
+def test_a_pass_counts_before_the_answer_of_a_person_and_takes_the_question_back():
     run = Told(todo("t1"), run={"environment_retries": 0})
     run.works("t1")
     run.says(Verdict.INCONCLUSIVE)
+    assert run.state.questions
 
-    with pytest.raises(RefusedEvent, match="nobody has asked to verify 't1': it waits for") as refusal:
-        run.passes("t1")
+    run.passes("t1")
 
-    assert refusal.value.rule == "not-asked-for"
+    assert run.life("t1") == "done"
+    assert not run.state.questions
+
+
+@pytest.mark.parametrize(
+    ("change", "lack"),
+    [
+        ({"checks": ()}, "it has no check of tests[0]"),
+        ({"verified": False}, "it says that nothing was verified"),
+        ({"tests_passed": False}, "it says that the tests have not passed"),
+    ],
+)
+def test_no_outcome_makes_a_todo_done_that_does_not_prove_it(change: dict[str, object], lack: str):
+    run = Told(todo("t1"))
+    run.works("t1")
+
+    with pytest.raises(RefusedEvent, match=re.escape(lack)) as refusal:
+        run.outcome(run.good("t1").model_copy(update=change))
+
+    assert refusal.value.rule == "no-proof"
+    assert run.life("t1") == "testing"
+
+
+def test_a_check_that_the_plan_lacks_proves_nothing():
+    run = Told(todo("t1"))
+    run.works("t1")
+    good = run.good("t1")
+    more = good.checks[0].model_copy(update={"id": "tests[7]"})
+
+    with pytest.raises(RefusedEvent, match=r"its check tests\[7\] is of no criterion"):
+        run.outcome(good.model_copy(update={"checks": (*good.checks, more)}))
+
+
+def test_an_outcome_without_checks_counts_where_the_run_allows_it_and_is_shown_as_unproved():
+    run = Told(todo("t1"), run={"allow_unproved": True})
+    run.works("t1")
+
+    run.outcome(run.good("t1").model_copy(update={"checks": (), "verified": False}))
+
+    assert run.life("t1") == "done"
+    assert not run.state.todos["t1"].verified
 
 
 def test_a_wrong_answer_is_told_which_questions_are_open():

@@ -129,12 +129,15 @@ def test_a_todo_that_was_repaired_before_is_verified_before_anybody_works_on_it(
 
     assert run.verifying == ["t1"]
     assert run.started == []
-    assert set(run.state.todos) == {"t1", "t2"}
+    assert run.life("t1_branch_01") == "pending"
 
 
-def test_the_branches_of_before_keep_their_numbers_and_used_up_the_retries():
+def test_the_branch_of_before_is_worked_on_when_its_todo_is_red_again_and_the_next_has_the_next_number():
     run = history()
 
+    run.fails("t1")
+    assert run.started == ["t1_branch_01"]
+    run.is_done("t1_branch_01")
     run.fails("t1")
 
     assert run.started == ["t1_branch_02"]

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
 from engine_telling import Told, chain, todo
 
 from planner.engine import start
-from planner.errors import IllegalTransition, RefusedEvent
 from planner.model.actions import Cancel, Finish, Halt, Verify
 from planner.model.events import BudgetSpent, ConflictFound, RunResumed, WorkStarted
 from planner.model.taxonomy import Category
@@ -125,14 +123,13 @@ def test_failed_work_that_cannot_be_verified_fails_the_todo():
     assert run.life("t1") == "failed"
 
 
-def test_a_pass_of_what_nobody_worked_on_is_refused():
+def test_a_pass_counts_though_nobody_has_asked_for_the_verification():
     run = Told(*chain())
 
-    with pytest.raises(RefusedEvent):
-        run.passes("t2")
-    with pytest.raises(IllegalTransition) as refusal:
-        run.passes("t1")
-    assert (refusal.value.before, refusal.value.trigger) == ("active", "verified")
+    run.passes("t1")
+
+    assert run.life("t1") == "done"
+    assert [(each.todo_id, each.rule) for each in run.last_of(Cancel)] == [("t1", "verified-unasked")]
 
 
 # What goes wrong around it

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from planner_command import Command, done, with_test
 
-from planner.edges.latest_outcomes import fresh_outcomes, latest_outcomes, short_digest, shown
+from planner.edges.latest_outcomes import find_outcomes, short_digest, shown
 from planner.errors import ForeignOutcomesError, NoOutcomesError, OutcomeFileError, StaleOutcomesError
 from planner.planfile.loader import load_plan
 from planner.planfile.tree import load_tree
@@ -24,10 +24,10 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 def test_the_outcomes_below_the_root_are_found(command: Command) -> None:
     command.outcomes(done("a"))
 
-    found = latest_outcomes(load_plan(Path("plan.yaml")))
+    found = find_outcomes(load_plan(Path("plan.yaml")))
 
-    assert found.stale is None
-    assert found.document.outcome("a").success
+    assert found.plan_change is None
+    assert found.current().outcome("a").success
     assert found.path == command.folder / ".planverify/plans/shop/outcomes.json"
 
 
@@ -35,20 +35,23 @@ def test_without_a_run_the_command_to_run_is_named(command: Command) -> None:
     expected = (
         r"outcomes.json: there are no outcomes of the plan yet; run first: pytest --planverify plan.yaml$"
     )
+    found = find_outcomes(load_plan(Path("plan.yaml")))
+
+    assert found.document is None
     with pytest.raises(NoOutcomesError, match=expected):
-        latest_outcomes(load_plan(Path("plan.yaml")))
+        found.current()
 
 
 def test_a_named_file_that_is_not_there_is_said_to_be_missing(command: Command) -> None:
     with pytest.raises(NoOutcomesError, match=r"^gone\.json: there is no such file; run first"):
-        latest_outcomes(load_plan(Path("plan.yaml")), Path("gone.json"))
+        find_outcomes(load_plan(Path("plan.yaml")), Path("gone.json"))
 
 
 def test_a_folder_is_no_outcome_file(command: Command) -> None:
     (command.folder / "out").mkdir()
 
     with pytest.raises(OutcomeFileError, match="out: is a folder; name the outcome file in it"):
-        latest_outcomes(load_plan(Path("plan.yaml")), Path("out"))
+        find_outcomes(load_plan(Path("plan.yaml")), Path("out"))
 
 
 def test_outcomes_of_another_plan_name_both(command: Command) -> None:
@@ -58,25 +61,24 @@ def test_outcomes_of_another_plan_name_both(command: Command) -> None:
     with pytest.raises(
         ForeignOutcomesError, match=r"are of 'other' \(o\.yaml\), not of 'shop' \(plan\.yaml\)"
     ):
-        latest_outcomes(load_plan(Path("plan.yaml")), given)
+        find_outcomes(load_plan(Path("plan.yaml")), given)
 
 
 def test_two_plans_of_a_folder_have_outcomes_each(command: Command) -> None:
     command.plan(with_test("b"), path="other.yaml", todo_list_id="other")
     command.outcomes(done("a"))
 
-    with pytest.raises(NoOutcomesError):
-        latest_outcomes(load_plan(Path("other.yaml")))
+    assert find_outcomes(load_plan(Path("other.yaml"))).document is None
     command.outcomes(done("b", plan="other"), plan="other.yaml")
-    assert latest_outcomes(load_plan(Path("other.yaml"))).document.outcome("b").success
-    assert latest_outcomes(load_plan(Path("plan.yaml"))).document.outcome("a").success
+    assert find_outcomes(load_plan(Path("other.yaml"))).current().outcome("b").success
+    assert find_outcomes(load_plan(Path("plan.yaml"))).current().outcome("a").success
 
 
 def test_outcomes_of_no_plan_are_foreign(command: Command) -> None:
     command.outcomes(plans=[])
 
     with pytest.raises(ForeignOutcomesError, match="are of no plan, not of 'shop'"):
-        latest_outcomes(load_plan(Path("plan.yaml")))
+        find_outcomes(load_plan(Path("plan.yaml")))
 
 
 def test_outcomes_of_an_older_plan_name_both_digests_and_the_remedy(command: Command) -> None:
@@ -85,15 +87,15 @@ def test_outcomes_of_an_older_plan_name_both_digests_and_the_remedy(command: Com
     command.plan(with_test("a"), with_test("b"))
     loaded = load_plan(Path("plan.yaml"))
 
-    found = latest_outcomes(loaded)
+    found = find_outcomes(loaded)
 
-    assert found.stale is not None
-    assert short_digest(old.digest) in found.stale
-    assert short_digest(loaded.digest) in found.stale
-    assert found.stale.endswith("pytest --planverify plan.yaml")
+    assert found.plan_change is not None
+    assert short_digest(old.digest) in found.plan_change
+    assert short_digest(loaded.digest) in found.plan_change
+    assert found.plan_change.endswith("pytest --planverify plan.yaml")
     with pytest.raises(StaleOutcomesError) as raised:
-        fresh_outcomes(loaded)
-    assert str(raised.value) == found.stale
+        found.current()
+    assert str(raised.value) == found.plan_change
 
 
 def test_a_sub_plan_that_has_changed_makes_the_outcomes_stale(command: Command) -> None:
@@ -109,14 +111,14 @@ def test_a_sub_plan_that_has_changed_makes_the_outcomes_stale(command: Command) 
         "sub_plans": [sub, gone],
     }
     command.outcomes(plans=[ref])
-    assert latest_outcomes(flat.loaded, None, flat.files).stale is None
+    assert find_outcomes(flat.loaded, None, flat.files).plan_change is None
 
     command.plan(with_test("y"), path="sub.yaml", todo_list_id="sub")
     changed = load_tree(Path("plan.yaml")).load_all().flat()
 
-    stale = latest_outcomes(changed.loaded, None, changed.files).stale
-    assert stale is not None
-    assert f"of sub.yaml with {short_digest(sub['digest'])}, and sub.yaml has sha256:" in stale
+    change = find_outcomes(changed.loaded, None, changed.files).plan_change
+    assert change is not None
+    assert f"of sub.yaml with {short_digest(sub['digest'])}, and sub.yaml has sha256:" in change
 
 
 def test_of_a_run_of_several_plans_only_this_one_counts(command: Command) -> None:
@@ -131,10 +133,10 @@ def test_of_a_run_of_several_plans_only_this_one_counts(command: Command) -> Non
         ],
     )
 
-    found = fresh_outcomes(loaded)
+    document = find_outcomes(loaded).current()
 
-    assert [ref.path for ref in found.document.plans] == ["plan.yaml"]
-    assert [entry.todo_id for entry in found.document.outcomes] == ["a"]
+    assert [ref.path for ref in document.plans] == ["plan.yaml"]
+    assert [entry.todo_id for entry in document.outcomes] == ["a"]
 
 
 def test_a_newer_format_is_refused_in_one_line(command: Command) -> None:
@@ -142,7 +144,7 @@ def test_a_newer_format_is_refused_in_one_line(command: Command) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), "schema_version": 99}))
 
     with pytest.raises(OutcomeFileError, match="schema_version 99 is newer") as raised:
-        latest_outcomes(load_plan(Path("plan.yaml")))
+        find_outcomes(load_plan(Path("plan.yaml")))
     assert "\n" not in str(raised.value)
 
 
@@ -150,7 +152,7 @@ def test_hostile_names_are_cleaned(command: Command) -> None:
     command.outcomes(plans=[{"todo_list_id": "x\x1b[2J\ny", "path": "o.yaml", "digest": "sha256:1"}])
 
     with pytest.raises(ForeignOutcomesError) as raised:
-        latest_outcomes(load_plan(Path("plan.yaml")))
+        find_outcomes(load_plan(Path("plan.yaml")))
     assert str(raised.value).isprintable()
 
 
@@ -167,7 +169,7 @@ def test_one_outcome_by_itself_is_taken_for_the_plan_as_it_is(command: Command) 
     (command.folder / "one.json").write_text(json.dumps(ALONE))
     loaded = load_plan(Path("plan.yaml"))
 
-    document = fresh_outcomes(loaded, Path("one.json")).document
+    document = find_outcomes(loaded, Path("one.json")).current()
 
     assert [(ref.todo_list_id, ref.digest) for ref in document.plans] == [("shop", loaded.digest)]
     assert [(each.todo_id, each.success) for each in document.outcomes] == [("a", False)]
@@ -187,7 +189,7 @@ def test_one_outcome_that_does_not_fit_is_refused(command: Command, change: obje
     (command.folder / "one.json").write_text(json.dumps({**ALONE, **dict(change)}))  # type: ignore[call-overload]
 
     with pytest.raises(OutcomeFileError, match=message):
-        latest_outcomes(load_plan(Path("plan.yaml")), Path("one.json"))
+        find_outcomes(load_plan(Path("plan.yaml")), Path("one.json"))
 
 
 @pytest.mark.parametrize(
@@ -205,14 +207,14 @@ def test_an_outcome_that_no_todo_answers_for_is_refused(
     command.outcomes(*outcomes)
 
     with pytest.raises(OutcomeFileError, match=message):
-        latest_outcomes(load_plan(Path("plan.yaml")), None, {})
+        find_outcomes(load_plan(Path("plan.yaml")), None, {})
 
 
 def test_the_todos_of_stale_outcomes_may_be_gone(command: Command) -> None:
     command.outcomes(done("a"))
     command.plan(with_test("b"))
 
-    assert latest_outcomes(load_plan(Path("plan.yaml"))).stale is not None
+    assert find_outcomes(load_plan(Path("plan.yaml"))).plan_change is not None
 
 
 def test_outcomes_of_several_plans_may_name_the_same_todo(command: Command) -> None:
@@ -223,6 +225,6 @@ def test_outcomes_of_several_plans_may_name_the_same_todo(command: Command) -> N
     document["outcomes"] += [done("a", plan="other"), done("z", plan="other")]
     path.write_text(json.dumps(document))
 
-    found = latest_outcomes(load_plan(Path("plan.yaml")))
+    found = find_outcomes(load_plan(Path("plan.yaml")))
 
-    assert [each.todo_id for each in found.document.outcomes] == ["a"]
+    assert [each.todo_id for each in found.current().outcomes] == ["a"]

@@ -12,7 +12,6 @@ from planner.edges.explanations import load_explanations
 from planner.edges.reference_tables import KeyTables, cell, meanings, rows
 from planner.engine import ENGINE_RULES
 from planner.model.taxonomy import Category
-from planner.rules.deciding import DECISION_RULES
 from planner.rules.revision import REVISION_RULES
 from planner.rules.validation import VALIDATION_RULES
 

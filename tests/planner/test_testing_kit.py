@@ -2,11 +2,13 @@
 
 import pytest
 
-from planner.model.decision import Move, NeedKind
+from planner.model.actions import AskHuman, Notify, QuestionKind
 from planner.model.taxonomy import Category, Role
 from planner.testing import (
+    Orchestrator,
     Workflow,
     category_of,
+    create_plan,
     create_sample_plan,
     create_sample_todo,
     create_test_workflow,
@@ -26,18 +28,23 @@ def failed_workflow(**policy):
     return workflow
 
 
+def question_of(workflow):
+    (question,) = [each for each in workflow.outstanding if isinstance(each, AskHuman)]
+    return question
+
+
 def test_a_failed_todo_gets_a_branch_for_the_role_of_its_failure():
     workflow = create_test_workflow()
     workflow.inject_success(FIRST)
 
-    repair = workflow.inject_failure(FAILED, "RSI mismatch", error_type="implementation_bug")
+    repairing = workflow.inject_failure(FAILED, "RSI mismatch", error_type="implementation_bug")
 
     assert workflow.has_branch(FAILED)
     (branch,) = workflow.get_branches()
     assert (branch.id, branch.parent_id) == (BRANCH, FAILED)
     assert branch.agent_role is Role.CODER
     assert branch.is_temporary
-    assert repair.move is Move.BRANCH
+    assert repairing == branch
     assert "RSI mismatch" in branch.debug_instructions
 
 
@@ -45,10 +52,10 @@ def test_a_failure_is_handled_without_a_workflow_of_its_own():
     todo = create_sample_todo("t9")
     workflow = Workflow(create_sample_plan().model_copy(update={"items": (todo,)}))
 
-    repair = workflow.handle_failure(todo, simulate_failure(todo, Category.SPEC_MISMATCH))
+    branch = workflow.handle_failure(todo, simulate_failure(todo, Category.SPEC_MISMATCH))
 
-    assert repair.role is Role.ARCHITECT
-    assert repair.branch.parent_id == "t9"
+    assert branch.agent_role is Role.ARCHITECT
+    assert branch.parent_id == "t9"
 
 
 def test_a_branch_that_passes_brings_its_parent_back_and_frees_what_waits():
@@ -76,19 +83,21 @@ def test_a_whole_plan_recovers():
     workflow.inject_success("t3_entry_conditions")
     workflow.inject_success("t4_exit_conditions")
 
-    assert workflow.decisions.state == "completed"
-    assert workflow.decisions.repairs == ()
+    assert workflow.state.plan_state == "completed"
+    assert workflow.outstanding == ()
 
 
 def test_a_branch_that_fails_is_worked_on_again_until_its_attempts_are_used_up():
     workflow = failed_workflow()
 
-    moves = [workflow.inject_failure(BRANCH, f"attempt {number}").move for number in range(3)]
+    branches = [workflow.inject_failure(BRANCH, f"attempt {number}") for number in range(3)]
 
-    assert moves == [Move.RETRY, Move.RETRY, Move.ESCALATE]
-    assert workflow.get_status(FAILED) == "failed"
-    assert [need.kind for need in workflow.decisions.needs_human] == [NeedKind.REVIEW]
-    assert "planner.review_required" in workflow.decisions.notices[0].message
+    assert [branch is not None for branch in branches] == [True, True, False]
+    assert workflow.get_status(BRANCH) == "failed"
+    assert question_of(workflow).kind is QuestionKind.REVIEW
+    assert any(
+        isinstance(each, Notify) and each.topic == "planner.review_required" for each in workflow.actions
+    )
 
 
 def test_a_branch_that_passes_while_its_parent_is_red_leads_to_a_deeper_one_and_then_to_a_person():
@@ -101,24 +110,23 @@ def test_a_branch_that_passes_while_its_parent_is_red_leads_to_a_deeper_one_and_
 
     workflow.inject_success(DEEPER, parent_passes=False)
     assert len(workflow.get_branches(FAILED)) == 2
-    assert workflow.decisions.repairs[0].rule == "branch-depth"
-    assert workflow.get_status(FAILED) == "failed"
+    assert question_of(workflow).rule == "branch-depth"
+    assert workflow.get_status(FAILED) == "test_failed"
 
 
 def test_a_branch_that_outlives_its_time_goes_to_a_person():
     workflow = failed_workflow(branch_timeout_seconds=300)
     workflow.wait(301)
 
-    repair = workflow.inject_failure(BRANCH, "still")
-
-    assert (repair.move, repair.rule) == (Move.ESCALATE, "branch-lifetime")
+    assert workflow.inject_failure(BRANCH, "still") is None
+    assert question_of(workflow).rule == "branch-lifetime"
 
 
 def test_without_auto_fix_a_branch_waits_for_approval():
     asking = failed_workflow(auto_fix_mode=False)
     assert not asking.has_branch(FAILED)
-    (need,) = asking.decisions.needs_human
-    assert (need.kind, need.approval_id) == (NeedKind.APPROVE_BRANCH, BRANCH)
+    question = question_of(asking)
+    assert (question.kind, question.question_id) == (QuestionKind.APPROVE_BRANCH, BRANCH)
 
     agreed = create_test_workflow(auto_fix_mode=False, approved=(BRANCH,))
     agreed.inject_success(FIRST)
@@ -134,8 +142,8 @@ def test_a_violation_and_a_used_up_budget_halt_everything(error_type):
     workflow = create_test_workflow()
     workflow.inject_failure(FIRST, "it wrote outside", error_type=error_type)
 
-    assert workflow.decisions.state == "halted"
-    assert workflow.get_status("t4_exit_conditions") == "halted"
+    assert workflow.state.plan_state == "halted"
+    assert workflow.get_status(FIRST) == "halted"
     assert not workflow.has_branch(FIRST)
 
 
@@ -161,3 +169,23 @@ def test_an_unknown_todo_is_a_key_error():
 )
 def test_a_routing_key_stands_for_a_category_that_it_routes(key, category):
     assert category_of(key) == category
+
+
+def test_an_orchestrator_carries_a_plan_through_a_failure_to_its_completion():
+    orchestrator = Orchestrator()
+    workflow_id = orchestrator.load_todo_list(create_plan("Create momentum strategy with RSI"))
+    orchestrator.inject_success(FIRST)
+    orchestrator.inject_failure(
+        task_id=FAILED, error_type="implementation_bug", message="RSI calculation incorrect"
+    )
+
+    (branch,) = orchestrator.get_branches(workflow_id)
+    assert branch.agent_role == "coder"
+    orchestrator.inject_success(branch.id)
+    assert orchestrator.get_status(FAILED) == "completed"
+    assert orchestrator.get_status("t3_entry_conditions") == "running"
+
+    result = orchestrator.wait_for_completion(workflow_id, timeout=300)
+
+    assert result.status == "completed"
+    assert all(task.status == "completed" for task in result.tasks)

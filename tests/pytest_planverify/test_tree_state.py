@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.edges import project_files
+from planner.edges.project_files import digest_of
 from pytest_planverify import repository, tree_state
-from pytest_planverify.tree_state import TreeState, TreeWatch, difference, digest_of, read_tree
+from pytest_planverify.tree_state import TreeState, TreeWatch, difference, read_tree
 
 
 def git(folder: Path, *args: str) -> None:
@@ -179,7 +181,7 @@ def test_files_in_the_middle_of_a_merge_count(tmp_path: Path):
 
 
 def test_links_large_files_and_other_things_have_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tree_state, "LARGEST_HASHED", 1)
+    monkeypatch.setattr(project_files, "LARGEST_HASHED", 1)
     write(tmp_path, "large.bin", text="12345")
     (tmp_path / "link").symlink_to("large.bin")
     os.mkfifo(tmp_path / "pipe")

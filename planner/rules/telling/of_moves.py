@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from planner.model.actions import AskHuman, Halt, Verify
 from planner.model.events import ApprovalGiven, ConflictFound, QuestionAnswered, Verified
+from planner.model.ids import qualified
 from planner.model.life import PlanState, TodoLife
-from planner.rules.board import qualified
 from planner.rules.telling.sentences import EVERYBODY, Sentence, listed, sentence
 
 if TYPE_CHECKING:

@@ -1,0 +1,93 @@
+"""The files of a project on the disk: which of them are its own, which are code, and what they contain."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+CACHES = frozenset(
+    {".git", ".hg", ".svn", ".planverify", "__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache"}
+    | {".ruff_cache", ".pyright", "node_modules", ".tox", ".nox", ".eggs", ".idea", ".vscode", "htmlcov"}
+    | {".benchmarks", ".venv", "site-packages", ".ipynb_checkpoints"}
+)
+"""Folders that hold nothing of a project's own."""
+
+OWN_REPORTS = "diagnostics"
+"""Where failure reports are written, below the root."""
+
+LARGEST_HASHED = 1 << 18
+"""Bytes; of a larger file its size, and the time of change that nobody can set, stand for its contents."""
+
+GONE = "gone"
+"""Stands for the contents of a file that is not there."""
+
+_CODE_SUFFIXES = frozenset(
+    {".py", ".pyi", ".pyx", ".pxd", ".pth", ".so", ".pyd", ".dll", ".dylib", ".zip", ".egg", ".whl"}
+    | {".ini", ".toml", ".cfg", ".env", ".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".go", ".java", ".kt"}
+    | {".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".rb", ".php", ".sh", ".mk", ".cmake", ".sql"}
+)
+_CODE_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile", "Dockerfile", ".env", ".coveragerc"})
+
+
+def walk(root: Path, is_left_out: Callable[[str], bool] | None = None) -> Iterator[str]:
+    """Yield every file below a folder but those of caches, virtual environments and our own records.
+
+    ``is_left_out`` says which those are, of files and, by paths that end with a slash, of folders.
+    """
+    is_left_out = is_left_out or is_cache_or_report
+    pending = [""]
+    while pending:
+        below = pending.pop()
+        try:
+            with os.scandir(os.path.join(root, below)) as entries:
+                for entry in entries:
+                    path = f"{below}{entry.name}"
+                    if entry.is_dir(follow_symlinks=False):
+                        if not is_left_out(f"{path}/") and not _is_venv(entry.path):
+                            pending.append(f"{path}/")
+                    elif not is_left_out(path):
+                        yield path
+        except OSError:
+            continue
+
+
+def is_cache_or_report(path: str) -> bool:
+    """Tell of a file, or of a folder whose path ends with a slash, whether it is no part of the project."""
+    folder, _, name = path.rpartition("/")
+    if name.endswith((".pyc", ".pyo")) or (name.startswith(".coverage") and name != ".coveragerc"):
+        return True
+    parts = folder.split("/")
+    return parts[0] == OWN_REPORTS or path == OWN_REPORTS or not CACHES.isdisjoint(parts)
+
+
+def is_code(name: str) -> bool:
+    """Tell by its name whether a file is code or configuration."""
+    last = name.rpartition("/")[2]
+    return last in _CODE_NAMES or os.path.splitext(last)[1].lower() in _CODE_SUFFIXES
+
+
+def digest_of(path: Path, *, follow: bool = False) -> str:
+    """Return what stands for the contents of a file; ``follow`` a link, or let its target stand for it."""
+    try:
+        facts = path.stat() if follow else path.lstat()
+        if stat.S_ISLNK(facts.st_mode):
+            return f"link:{os.readlink(path)}"
+        if not stat.S_ISREG(facts.st_mode):
+            return f"no file:{stat.S_IFMT(facts.st_mode)}"
+        if facts.st_size > LARGEST_HASHED:
+            return f"size:{facts.st_size}:{facts.st_ctime_ns}"
+        return "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
+    except (FileNotFoundError, NotADirectoryError):
+        return GONE
+    except OSError as error:
+        return f"unreadable:{error.errno}"
+
+
+def _is_venv(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, "pyvenv.cfg"))

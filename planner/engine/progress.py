@@ -1,0 +1,158 @@
+"""The status tree of a run: how each todo stands, what hangs below it, progress at every level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from planner.model.life import TodoLife
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from planner.engine.state import State, TodoRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One todo of the tree."""
+
+    id: str
+    """Qualified by its parents: ``phase-2/buffer-impl``."""
+    title: str
+    state: str
+    """A value of :class:`planner.model.life.TodoLife`, or ``ready``: asked for, and nobody says more."""
+    waits: str | None = None
+    """What keeps it open, in a few words."""
+    blocked_by: tuple[str, ...] = ()
+    since: str | None = None
+    """Since when it is known to be blocked."""
+    unproved: bool = False
+    """Whether it is done by something else than a verification."""
+    is_branch: bool = False
+    is_parent: bool = False
+    branches: tuple[Node, ...] = ()
+    children: tuple[Node, ...] = ()
+    """The todos of its sub-plan."""
+    done: int = 0
+    total: int = 0
+    """Of the todos below it that have no sub-plan themselves; branches are not counted."""
+
+    def walk(self) -> Iterator[Node]:
+        """Yield it and all below it."""
+        yield self
+        for node in (*self.branches, *self.children):
+            yield from node.walk()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusTree:
+    """A plan and how its todos stand."""
+
+    title: str
+    nodes: tuple[Node, ...]
+    done: int
+    total: int
+
+    def walk(self) -> Iterator[Node]:
+        """Yield every node, in the order in which the tree is read."""
+        for node in self.nodes:
+            yield from node.walk()
+
+    def find(self, todo_id: str) -> Node | None:
+        """Return the node of that qualified id."""
+        return next((node for node in self.walk() if node.id == todo_id), None)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many of the counted todos are in which state, the most finished first."""
+        found: dict[str, int] = {}
+        for node in self.walk():
+            if not node.is_branch and not node.children:
+                found[node.state] = found.get(node.state, 0) + 1
+        return dict(sorted(found.items(), key=lambda item: _ORDER.get(item[0], len(_ORDER))))
+
+
+READY = "ready"
+_ORDER = {
+    name: at
+    for at, name in enumerate(
+        (
+            "done",
+            "test_failed",
+            "testing",
+            READY,
+            "active",
+            "blocked",
+            "pending",
+            "failed",
+            "skipped",
+            "halted",
+        )
+    )
+}
+
+
+def status_tree(state: State, since: Mapping[str, str] | None = None) -> StatusTree:
+    """Return the tree of a run. ``since`` tells since when todos are known to be blocked."""
+    by_level: dict[str, list[TodoRecord]] = {}
+    for record in sorted(state.todos.values(), key=lambda each: each.rank):
+        if not record.is_branch:
+            by_level.setdefault(record.within, []).append(record)
+    blocked = state.blocked()
+
+    def node_of(record: TodoRecord) -> Node:
+        children = tuple(node_of(each) for each in by_level.get(record.id, ()))
+        branches = tuple(node_of(state.records[name]) for name in record.branches)
+        done, total = _progress(children) if children else (int(record.life is TodoLife.DONE), 1)
+        return Node(
+            id=record.id,
+            title=record.todo.title,
+            state=shown_state(state, record),
+            waits=_waits(state, record, children),
+            blocked_by=(blocked[record.id],) if record.id in blocked else (),
+            since=(since or {}).get(record.id) if record.id in blocked else None,
+            unproved=record.life is TodoLife.DONE and not record.verified,
+            is_branch=record.is_branch,
+            is_parent=record.todo.has_sub_plan,
+            branches=branches,
+            children=children,
+            done=done,
+            total=total,
+        )
+
+    top = tuple(node_of(each) for each in by_level.get("", ()))
+    done, total = _progress(top)
+    plan = state.parts[""].plan
+    return StatusTree(title=plan.workflow_name or plan.todo_list_id, nodes=top, done=done, total=total)
+
+
+def shown_state(state: State, record: TodoRecord) -> str:
+    """Return the state of a todo as people see it.
+
+    Without a driver nobody says that somebody works: what is asked for is ``ready``, or still red.
+    """
+    if record.life is TodoLife.ACTIVE and not state.policy.driven and not record.todo.has_sub_plan:
+        is_red = record.outcome is not None or record.is_branch
+        return READY if not is_red else "active" if record.is_branch else TodoLife.TEST_FAILED.value
+    return record.life.value
+
+
+def _waits(state: State, record: TodoRecord, children: Sequence[Node]) -> str | None:
+    question = state.questions.get(record.question or "")
+    if question is not None:
+        return f"for a person: {question.text}"
+    if record.life is TodoLife.ACTIVE and record.retries and not state.policy.driven:
+        return f"retry {record.retries} of {record.todo.max_retries}, by the {record.todo.agent_role}"
+    if record.life is TodoLife.TESTING:
+        return "the last run could not tell" if record.waited else "to be verified"
+    if record.behind is not None:
+        return f"for the repair of {record.behind}, which fails by the same cause"
+    red = [child.id.rpartition("/")[2] for child in children if child.state == TodoLife.TEST_FAILED]
+    if red:
+        more = f" and {len(red) - 3} more" if len(red) > 3 else ""
+        return f"{', '.join(red[:3])}{more} failed"
+    return None
+
+
+def _progress(nodes: Sequence[Node]) -> tuple[int, int]:
+    return sum(node.done for node in nodes), sum(node.total for node in nodes)

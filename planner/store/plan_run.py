@@ -1,0 +1,210 @@
+"""The run of a plan that people work on: its log, carried on by what each verification has found.
+
+``planner next``, ``status`` and the commands that answer questions speak of such a run. It is kept in the
+plan's newest log; a run that a driver keeps by ``planner step`` is only looked at.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from planner.edges.latest_outcomes import find_outcomes
+from planner.engine import advance, start, step
+from planner.engine.intake import must_begin_anew, tell_run
+from planner.engine.plans import is_plan_of
+from planner.engine.transaction import LATEST
+from planner.errors import LogError, PlannerError
+from planner.model.events import PlanSubmitted, RunResumed
+from planner.model.run_policy import RunPolicy
+from planner.planfile.loader import shown_path
+from planner.planfile.tree import load_tree
+from planner.store.lines import without_secrets
+from planner.store.recorded_run import RecordedRun, run_of_log
+from planner.store.run_log import RunLog, Step, make_log_folder, plan_logs
+from planner.store.session import EventCompleter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from planner.edges.latest_outcomes import FoundOutcomes
+    from planner.engine import State
+    from planner.model.actions import Action
+    from planner.model.events import Event
+    from planner.planfile.tree import PlanTree
+
+
+class PlanRun:
+    """A plan, the outcomes of its last run, and the state that the engine has after them."""
+
+    def __init__(self, tree: PlanTree, found: FoundOutcomes, remarks: list[str]) -> None:
+        self.tree = tree
+        self.found = found
+        self.remarks = remarks
+        """What a person should know: a sub-plan that cannot be loaded, an outcome that proves nothing."""
+        self.log: Path | None = None
+        """Where the run is kept, or would be."""
+        self._now = datetime.now(UTC)
+        self._completer = EventCompleter(tree, validates=False)
+        self._new: list[Step] = []
+        self._state: State | None = None
+
+    @classmethod
+    def open(cls, plan: Path, outcomes: Path | None = None, log: Path | None = None) -> PlanRun:
+        """Load a plan and what is known of it.
+
+        ``outcomes`` named by a person are looked at by themselves: no log is read or written, unless it is
+        named, too. Raises :class:`planner.errors.PlannerError`.
+        """
+        tree = load_tree(plan)
+        remarks: list[str] = []
+        try:
+            tree.load_all()
+        except PlannerError as error:
+            remarks.append(str(error))
+        subs = {name: sub.loaded for name, sub in tree.sub_plans().items()}
+        run = cls(tree, find_outcomes(tree.loaded, outcomes, subs), remarks)
+        if outcomes is None or log is not None:
+            run._continue(log)
+        if run._state is None:
+            run._submit(allow_unproved=outcomes is not None)
+        if not run.is_driven:
+            run._take_in_outcomes()
+        return run
+
+    @property
+    def state(self) -> State:
+        """The state after all that was told."""
+        assert self._state is not None  # it was submitted
+        return self._state
+
+    @property
+    def is_driven(self) -> bool:
+        """Whether a driver carries the plan out, and tells what becomes of each action itself."""
+        return self.state.policy.driven
+
+    def outstanding(self) -> tuple[Action, ...]:
+        """Return what is asked for and not answered yet, each with the rule that asked first."""
+        if self.state.plan_state.is_final:
+            return ()
+        at = LATEST if self.state.now >= LATEST.timestamp() else datetime.fromtimestamp(self.state.now, UTC)
+        actions: list[Action] = []
+        for action in step(self.state, RunResumed(at=at))[1]:
+            names = getattr(action, "todo_ids", None) or (getattr(action, "todo_id", ""),)
+            record = self.state.records.get(names[0])
+            if record is not None and action.rule == "resumed" and record.asked_by[0]:
+                rule, because = record.asked_by
+                action = action.model_copy(update={"rule": rule, "because": because})
+            actions.append(action)
+        return tuple(actions)
+
+    def recorded(self) -> RecordedRun:
+        """Return all that was told, step by step: what the log holds, then what the last run has found.
+
+        So the story and the metrics of a plan can be told that no driver carries out.
+        """
+        name, told = shown_path(self.tree.loaded.path), tuple(self._new)
+        if told and told[0].before is None:
+            return RecordedRun(name, iter(told), self.remarks)
+        assert self.log is not None  # it begins with the submission of the plan
+        run = run_of_log(self.log)
+        return RecordedRun(name, chain(run.steps, told), run.remarks)
+
+    def tell(self, event: Event) -> tuple[Action, ...]:
+        """Tell the engine an event. Raises :class:`planner.errors.RefusedEvent`."""
+        full = without_secrets(self._completer.completed(event, self.state))
+        before = self.state
+        self._state, actions = step(before, full)
+        self._new.append(Step(full, actions, before, self.state))
+        return actions
+
+    def save(self) -> None:
+        """Write what was told to the log. Raises :class:`planner.errors.LogError`."""
+        if self.log is None or not self._new:
+            return
+        make_log_folder(self.log)
+        log = RunLog.append_to(self.log)
+        try:
+            with log.hold():
+                known = sum(1 for _ in log.news())
+                if known != self.state.events - len(self._new):
+                    raise LogError(f"{self.log}: somebody else has written to the log meanwhile; try again")
+                for taken in self._new:
+                    log.append(taken)
+        finally:
+            log.close()
+        self._new.clear()
+
+    def _continue(self, given: Path | None) -> None:
+        """Take up the run where its log ends; begin another where that is of another plan, or over."""
+        logs = plan_logs(self.tree.loaded)
+        self.log = given or logs[-1]
+        if self.log.exists():
+            state = _fold(self.log)
+            subs = self.tree.sub_plans()
+            plans = {"": self.tree.loaded.plan} | {name: sub.loaded.plan for name, sub in subs.items()}
+            is_same = state.plan_id == plans[""].todo_list_id and all(
+                is_plan_of(state, plan, within) for within, plan in plans.items()
+            )
+            document = self.found.document if self.found.plan_change is None else None
+            if is_same and (
+                state.policy.driven or document is None or not must_begin_anew(state, document)
+            ):
+                self._state = state
+                return
+            if given is not None:
+                why = "is over" if is_same else "is of another plan, or of another version of it"
+                raise LogError(f"{given}: the run {why}; name another log with --log")
+            self.log = logs[0].with_name(f"{logs[0].stem}.{len(logs) + 1}.jsonl")
+
+    def _submit(self, *, allow_unproved: bool) -> None:
+        loaded, document = self.tree.loaded, self.found.document
+        started = None if document is None else document.run.started_at
+        try:
+            at = datetime.fromisoformat(started or "")
+        except ValueError:
+            at = self._now
+        event = PlanSubmitted(
+            at=at if at.tzinfo is not None else at.replace(tzinfo=UTC),
+            plan=loaded.plan,
+            digest=loaded.digest,
+            path=shown_path(loaded.path),
+            policy=RunPolicy(driven=False, allow_unproved=allow_unproved, tools=self._tools()),
+        )
+        self._state, actions = start(event)
+        self._new.append(Step(event, actions, None, self._state))
+
+    def _tools(self) -> tuple[str, ...]:
+        from planner.edges.project.tools import configured_tools
+
+        return tuple(sorted(configured_tools(self.tree.loaded.root)))
+
+    def _take_in_outcomes(self) -> None:
+        document = self.found.document if self.found.plan_change is None else None
+
+        def tell(event: Event) -> State:
+            self.tell(event)
+            return self.state
+
+        if self.state.plan_state.is_final:
+            return
+        _, refused = tell_run(self.state, document, self.tree.sub_plans().keys(), self._now, tell)
+        self.remarks += refused
+
+
+def _fold(path: Path) -> State:
+    log = RunLog.read(path)
+    state: State | None = None
+    try:
+        for entry in log.news():
+            if state is None:
+                assert isinstance(entry.event, PlanSubmitted)  # the log refuses any other first line
+                state, _ = start(entry.event)
+            else:
+                state = advance(state, entry.event)
+    finally:
+        log.close()
+    if state is None:
+        raise LogError(f"{path}: the log is empty; remove it, or name another with --log")
+    return state

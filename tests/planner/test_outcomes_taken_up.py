@@ -1,0 +1,292 @@
+"""Outcomes of runs that nobody asked for: what they settle, what they repair, and what they leave alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from planner.engine import start, step
+from planner.engine.intake import must_begin_anew, tell_run
+from planner.engine.progress import status_tree
+from planner.model.actions import AskHuman, Implement, Verify
+from planner.model.events import PlanSubmitted, RunResumed
+from planner.model.outcome import Cause, CauseTodo, Outcome
+from planner.model.plan import Plan, Policy, Todo
+from planner.model.run_policy import RunPolicy
+from planner.model.taxonomy import Category
+from planner.model.verdicts import Since, TodoState, Verdict
+from planner.testing import create_sample_todo, sample_document, simulate_failure, simulate_success
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from planner.engine import State
+    from planner.model.events import Event
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class People:
+    """A plan that people work on: each run tells outcomes, and the engine is asked what comes next."""
+
+    def __init__(self, *todos: Todo, **policy: Any) -> None:
+        self.plan = Plan(todo_list_id="p1", metadata=Policy(**policy), items=todos)
+        self.now = START
+        self.runs = 0
+        self.refused: list[str] = []
+        self.state, _ = start(
+            PlanSubmitted(at=START, plan=self.plan, digest="sha256:0", policy=RunPolicy(driven=False))
+        )
+
+    def run(self, *outcomes: Outcome, causes: Iterable[Cause] = (), scope: str = "all") -> People:
+        """A run of pytest --planverify has found this, in a tree that has changed since the one before."""
+        self.runs += 1
+        self.now += timedelta(seconds=60)
+        changed = [
+            each.model_copy(update={"diff_hash": each.diff_hash or f"sha256:{self.runs}"})
+            for each in outcomes
+        ]
+        document = sample_document(self.plan, changed, at=self.now)
+        self.document = document.model_copy(
+            update={"causes": tuple(causes), "run": document.run.model_copy(update={"scope": scope})}
+        )
+        self.state, self.refused = tell_run(self.state, self.document, (), self.now, self._tell)
+        return self
+
+    def _tell(self, event: Event) -> State:
+        self.state, _ = step(self.state, event)
+        return self.state
+
+    @property
+    def asked(self) -> list[tuple[str, str]]:
+        """What is outstanding: the kind of each action, and its todo."""
+        if self.state.plan_state.is_final:
+            return []
+        actions = step(self.state, RunResumed(at=self.now))[1]
+        return [
+            (each.action, each.todo_ids[0] if isinstance(each, Verify) else each.todo_id)
+            for each in actions
+            if isinstance(each, Implement | Verify | AskHuman)
+        ]
+
+
+def todo(todo_id: str = "t1", **fields: Any) -> Todo:
+    return create_sample_todo(todo_id, **fields)
+
+
+def red(todo_id: str = "t1", category: Category = Category.TEST_REGRESSION, **fields: Any) -> Outcome:
+    return simulate_failure(todo(todo_id), category, f"{todo_id} broke", **fields)
+
+
+def green(todo_id: str = "t1") -> Outcome:
+    return simulate_success(todo(todo_id))
+
+
+def test_a_pass_is_taken_in_and_what_waits_is_ready():
+    people = People(todo("t1"), todo("t2", dependencies=("t1",))).run(green("t1"))
+
+    assert people.asked == [("implement", "t2")]
+
+
+def test_a_red_todo_gets_a_branch():
+    people = People(todo("t1")).run(red("t1"))
+
+    assert people.asked == [("implement", "t1_branch_01")]
+
+
+def test_max_retries_come_first_and_are_counted_from_run_to_run():
+    people = People(todo("t1", max_retries=2))
+
+    asked = [people.run(red("t1", signature=f"{at}" * 12)).asked for at in range(3)]
+
+    assert asked == [[("implement", "t1")], [("implement", "t1")], [("implement", "t1_branch_01")]]
+
+
+def test_the_same_run_told_twice_changes_nothing():
+    people = People(todo("t1", max_retries=2)).run(red("t1"))
+    before = people.state
+
+    after, _ = tell_run(people.state, people.document, (), people.now, people._tell)
+
+    assert after is before
+
+
+def test_a_run_in_which_nothing_has_changed_is_no_attempt():
+    people = People(todo("t1", max_retries=2)).run(red("t1"))
+
+    for _ in range(3):
+        people.run(red("t1").model_copy(update={"diff_hash": "sha256:1"}))
+
+    assert people.state.records["t1"].retries == 1
+    assert not people.state.plan_state.is_final
+
+
+def test_a_branch_fails_when_its_todo_is_still_red_after_max_debug_attempts():
+    people = People(todo("t1"), max_debug_attempts=2).run(red("t1"))
+
+    people.run(red("t1", signature="b" * 12))
+    assert people.asked == [("implement", "t1_branch_01")]
+    people.run(red("t1", signature="c" * 12))
+
+    assert people.asked == [("ask_human", "t1")]
+
+
+def test_a_todo_that_passes_ends_its_branch():
+    people = People(todo("t1"), todo("t2")).run(red("t1")).run(green("t1"))
+
+    assert people.state.records["t1"].life == "done"
+    assert people.state.records["t1_branch_01"].life == "failed"
+    assert people.asked == [("implement", "t2")]
+
+
+@pytest.mark.parametrize("category", [Category.TEST_NOT_FOUND, Category.ARTIFACT_MISSING])
+def test_a_todo_that_nobody_has_begun_is_ready_though_it_is_red(category: Category):
+    people = People(todo("t1")).run(red("t1", category))
+
+    assert people.asked == [("implement", "t1")]
+    assert [node.state for node in status_tree(people.state).nodes] == ["ready"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "changes"),
+    [
+        ({"status": "claimed"}, {}),
+        ({"allowed_files": ("src/**",)}, {"touched_files": ("src/a.py",)}),
+        ({}, {"touched_files": ("a.py",)}),
+    ],
+)
+def test_a_todo_that_somebody_has_worked_on_is_repaired(fields: dict[str, Any], changes: dict[str, Any]):
+    outcome = red("t1", Category.TEST_NOT_FOUND).model_copy(update=changes)
+
+    people = People(todo("t1", **fields)).run(outcome)
+
+    assert people.asked == [("implement", "t1_branch_01")]
+
+
+def test_what_waits_is_not_judged_before_what_it_waits_for():
+    people = People(todo("t1"), todo("t2", dependencies=("t1",))).run(red("t2"), red("t1"))
+
+    assert people.asked == [("implement", "t1_branch_01")]
+    assert people.state.blocked() == {"t2": "t1"}
+
+
+def test_a_dependent_that_is_told_first_is_judged_when_what_it_waits_for_is_done():
+    people = People(todo("t2", dependencies=("t1",)), todo("t1")).run(red("t2"), green("t1"))
+
+    assert people.asked == [("implement", "t2_branch_01")]
+
+
+def test_todos_that_fail_by_one_cause_share_the_repair_of_the_first():
+    same = {"signature": "a" * 12}
+    people = People(todo("t1"), todo("t2")).run(red("t1", **same), red("t2", **same))
+
+    assert people.asked == [("implement", "t1_branch_01")]
+    assert people.state.records["t2"].behind == "t1"
+
+    people.run(green("t1"), red("t2", signature="b" * 12))
+    assert people.asked == [("implement", "t2_branch_01")]
+
+
+def test_signatures_that_the_run_has_joined_are_one_cause():
+    cause = Cause(
+        rank=1,
+        signatures=("a" * 12, "b" * 12),
+        category=Category.IMPORT_ERROR,
+        todos=(CauseTodo(todo_id="t1"), CauseTodo(todo_id="t2")),
+    )
+
+    people = People(todo("t1"), todo("t2")).run(
+        red("t1", signature="a" * 12), red("t2", signature="b" * 12), causes=[cause]
+    )
+
+    assert people.asked == [("implement", "t1_branch_01")]
+
+
+def test_a_todo_that_may_not_write_the_file_at_fault_leads_nobody_who_may():
+    same = {"signature": "a" * 12, "location": {"path": "core/a.py", "line": 1, "function": "f"}}
+    people = People(todo("t1", allowed_files=("web/**",)), todo("t2", allowed_files=("core/**",))).run(
+        red("t1", **same), red("t2", **same)
+    )
+
+    assert people.asked == [("implement", "t1_branch_01"), ("implement", "t2_branch_01")]
+
+
+def test_a_follower_gets_a_branch_of_its_own_when_the_leader_is_given_up():
+    same = {"signature": "a" * 12}
+    people = People(todo("t1"), todo("t2"), max_debug_attempts=1).run(red("t1", **same), red("t2", **same))
+
+    people.run(red("t1", signature="b" * 12), red("t2", **same))
+
+    assert ("implement", "t2_branch_01") in people.asked
+
+
+def test_what_failed_before_the_work_becomes_a_todo_of_its_own():
+    people = People(todo("t1")).run(
+        red("t1", since=Since.PRE_EXISTING).model_copy(update={"touched_files": ("a.py",)})
+    )
+
+    ((kind, name),) = people.asked
+    assert (kind, name.startswith("pre_existing_")) == ("implement", True)
+
+
+def test_the_environment_is_nobodys_repair():
+    people = People(todo("t1")).run(red("t1", Category.ENVIRONMENT_ERROR))
+
+    assert people.asked == [("verify", "t1")]
+    assert people.state.records["t1"].retries == 0
+
+
+@pytest.mark.parametrize("category", [Category.SANDBOX_VIOLATION, Category.BUDGET_EXCEEDED])
+def test_a_violation_halts_even_what_waits_and_leaves_nobody_under_way(category: Category):
+    people = People(todo("t1"), todo("t2", dependencies=("t1",)), todo("t3")).run(
+        red("t1"), red("t2", category)
+    )
+
+    assert people.state.plan_state == "halted"
+    assert not [each.id for each in people.state.records.values() if each.life.is_live]
+
+
+def test_a_question_of_the_plan_is_asked_and_its_answer_counts_in_the_next_run():
+    open_ = green("t1").checks[0].model_copy(update={"verdict": Verdict.NEEDS_HUMAN, "id": "manual[0]"})
+    asking = green("t1").model_copy(
+        update={"state": TodoState.TESTING, "success": False, "checks": (*green("t1").checks, open_)}
+    )
+    people = People(todo("t1"), todo("t2")).run(asking)
+    assert ("ask_human", "t1") in people.asked
+
+    people.run(green("t1"))
+
+    assert people.state.records["t1"].life == "done"
+
+
+def test_of_a_run_for_claims_only_what_is_claimed_is_judged():
+    people = People(todo("t1", status="claimed"), todo("t2")).run(red("t1"), red("t2"), scope="claimed")
+
+    assert people.asked == [("implement", "t1_branch_01"), ("implement", "t2")]
+
+
+def test_a_pass_that_proves_nothing_is_told_and_not_believed():
+    people = People(todo("t1")).run(green("t1").model_copy(update={"checks": ()}))
+
+    assert people.asked == [("implement", "t1")]
+    assert "it has no check of tests[0]" in people.refused[0]
+
+
+def test_what_was_done_and_is_red_again_begins_another_run():
+    people = People(todo("t1"), todo("t2")).run(green("t1"))
+    later = sample_document(people.plan, [red("t1")], at=people.now + timedelta(hours=1))
+
+    assert must_begin_anew(people.state, later)
+    assert not must_begin_anew(people.state, people.document)
+
+
+def test_branches_of_a_plan_file_are_gone_on_with():
+    branch = Todo.model_validate(
+        todo("t1_branch_01").model_dump() | {"parent_id": "t1", "branch_depth": 1, "is_temporary": True}
+    )
+    people = People(todo("t1"), branch)
+
+    assert people.run(red("t1"), red("t1_branch_01")).asked == [("implement", "t1_branch_01")]
+    assert people.run(green("t1_branch_01"), red("t1")).asked == [("implement", "t1_branch_02")]
