@@ -41,7 +41,7 @@ def plan(plan_id: str = "shop", **keys: Any) -> Plan:
 
 
 def submitted(plan_id: str = "shop", *, at: datetime = START, **keys: Any) -> PlanSubmitted:
-    policy = RunPolicy(fingerprint="here")
+    policy = RunPolicy.model_validate({"fingerprint": "here", "allow_unproved": True})
     held: dict[str, Any] = {"plan": plan(plan_id), "digest": f"sha256:{'1' * 64}", "policy": policy}
     return PlanSubmitted(at=at, **{**held, **keys})
 
@@ -148,6 +148,7 @@ def todo(todo_id: str, *after: str, **keys: Any) -> dict[str, Any]:
         "title": f"Todo {todo_id}",
         "acceptance_criteria": criteria,
         "dependencies": after,
+        "max_retries": 2,
         **keys,
     }
 

@@ -280,7 +280,7 @@ def test_one_approval_of_the_like_answers_the_others_too(project: Project) -> No
     run.tell("run_started")
     for name in ("a", "b"):
         run.worked(name)
-        run.failed(name)
+        run.failed(name, signature=f"{name}1b2c3d4e5f6")
     first, second = sorted(run.state.questions)
     digest = run.state.questions[first].digest
     run.tell("approval_given", approval_id=first, decision="approve_similar", digest=digest, by="ann")

@@ -29,6 +29,7 @@ FAILURE = {
     "check_id": "tests[0]",
     "top_failing_tests": ["tests/test_t1.py::test_it"],
 }
+PROOF = {"id": "tests[0]", "kind": "test", "verdict": "passed"}
 FAILED = {"todo_id": "t1", "success": False, "tests_passed": False, "failure_evidence": FAILURE}
 
 
@@ -439,7 +440,7 @@ def test_a_sub_plan_of_nobody_is_for_the_engine_to_refuse(desk: Desk) -> None:
 def test_a_run_that_nobody_says_where_to_keep_learns_from_the_ones_before(desk: Desk) -> None:
     desk.plan(todo("t1"), workflow_name="Sell things")
     session = desk.open(log=None)
-    passed = {"success": True, "tests_passed": True}
+    passed = {"success": True, "tests_passed": True, "verified": True, "checks": [PROOF]}
     desk.tell(session, "run_started")
     desk.tell(session, "work_finished", todo_id="t1")
     desk.tell(session, "verified", outcome=FAILED)
@@ -463,7 +464,7 @@ def test_a_run_that_nobody_says_where_to_keep_learns_from_the_ones_before(desk: 
 
 def test_the_plan_that_served_a_goal_is_kept_without_its_repairs(desk: Desk) -> None:
     desk.plan(todo("t1"), workflow_name="Sell things")
-    passed = {"success": True, "tests_passed": True}
+    passed = {"success": True, "tests_passed": True, "verified": True, "checks": [PROOF]}
     with desk.open(log=None) as session:
         desk.tell(session, "run_started")
         desk.tell(session, "work_finished", todo_id="t1")
