@@ -18,8 +18,8 @@ from planner.errors import CommandSyntaxError
 from planner.model.plan import CommandSpec, TodoStatus
 from planner.model.qualification import Qualification, QualifiedCheck, QualifiedRun, Quality
 from planner.model.verdicts import Verdict
-from planner.rules.glob_patterns import allowed
 from planner.rules.qualifying import Answer, answer_of, bad_checks, is_qualified, worth_of
+from planner.text.glob_patterns import allowed
 from pytest_planverify.baseline.recording import now
 from pytest_planverify.baseline.verifying import verify_apart
 from pytest_planverify.repository import Repository

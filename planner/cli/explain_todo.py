@@ -9,7 +9,7 @@ from planner.cli.next import open_run
 from planner.cli.screen import Screen, counted
 from planner.cli.status_screen import show_todo
 from planner.engine.progress import status_tree
-from planner.engine.rule_table import ENGINE_RULES
+from planner.engine.rules import ENGINE_RULES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -136,7 +136,7 @@ def _concerns(action: Action, todo_id: str, state: State) -> bool:
 
 def _print_brief(run: PlanRun, name: str) -> int:
     from planner.cli.screen import write
-    from planner.engine.asking_for_work import brief_of
+    from planner.engine.requests import brief_of
 
     todo_id = known_todo(run.state, name, "--brief")
     record = run.state.records[todo_id]

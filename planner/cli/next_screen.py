@@ -268,7 +268,7 @@ def _waiting(screen: Screen, run: PlanRun) -> None:
         for each in sorted(those)
     ]
     for record in state.records.values():
-        step = record.wish
+        step = record.next_step
         if step is not None and step.kind == "branch" and record.question is None:
             lines.append(f"{record.id}: its branch waits for a place (max_concurrent_branches)")
     if lines:
@@ -278,7 +278,7 @@ def _waiting(screen: Screen, run: PlanRun) -> None:
             _clipped(screen, f"  {screen.one_line(line)}")
         _more(screen, len(lines))
     later = sum(
-        each.life is TodoLife.PENDING and each.wish is None and not each.is_branch
+        each.life is TodoLife.PENDING and each.next_step is None and not each.is_branch
         for each in state.todos.values()
     )
     if later:

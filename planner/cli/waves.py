@@ -74,7 +74,7 @@ def _done(flat: FlatPlan, given: Path | None) -> _Known:
 def _rooted_alike(flat: FlatPlan) -> Sequence[Todo]:
     """The todos, their files as they are written in one folder above the roots of all plan files."""
     from planner.rules.file_claims import claimed_files
-    from planner.rules.glob_patterns import seen_from_above
+    from planner.text.glob_patterns import seen_from_above
 
     items = flat.loaded.plan.items
     roots = {str(part.root) for part in flat.parts}

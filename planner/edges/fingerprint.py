@@ -11,8 +11,8 @@ import json
 from typing import TYPE_CHECKING
 
 from planner.catalog import Purpose, parse_command
-from planner.edges.project.rooted_files import RootedFiles
 from planner.errors import CommandSyntaxError
+from planner.planfile.rooted_files import RootedFiles
 from planner.rules.criteria import commands_of
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ answers with. The state is a value; the same events give the same states and the
 byte. No clock, no random source and no file is read.
 
 The modules, in the order of their imports: ``state``, ``transaction`` (one event being taken in),
-``admitting``, ``consequences``, ``asking_for_work``, ``revising``, ``scheduling``, ``budgeting``,
-``repairing``, then the events: ``working``, ``verifying``, ``answering``, ``timing``; and ``settling``.
+``admission``, ``consequences``, ``budget``, ``requests``, ``revision``, ``repair``, ``dispatch``, then the
+events: ``work``, ``verification``, ``answers``; and ``settlement``. ``intake`` tells the outcomes of a run,
+``plans`` and ``progress`` read the state.
 """
 
 from __future__ import annotations
@@ -14,19 +15,20 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from planner.engine.admitting import admit, problems_of
-from planner.engine.answering import approval_given, plan_revised, question_answered, stop_requested
-from planner.engine.budgeting import check_budget, is_over_budget
+from planner.engine.admission import admit, problems_of
+from planner.engine.answers import approval_given, plan_revised, question_answered, stop_requested
+from planner.engine.budget import check_budget, is_over_budget
 from planner.engine.consequences import offer
-from planner.engine.rule_table import ENGINE_RULES, REFUSALS
-from planner.engine.settling import ask_again, halt, settle
+from planner.engine.rules import ENGINE_RULES, REFUSALS
+from planner.engine.settlement import ask_again, halt, settle
 from planner.engine.state import PlanPart, Question, State, TodoRecord
-from planner.engine.timing import expire, is_due
 from planner.engine.transaction import Stop, Transaction
-from planner.engine.verifying import Handled, verified
-from planner.engine.working import (
+from planner.engine.verification import Handled, verified
+from planner.engine.work import (
     budget_spent,
     conflict_found,
+    expire,
+    is_due,
     sub_plan_loaded,
     work_finished,
     work_started,

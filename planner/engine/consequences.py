@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.engine.state import Wish
+from planner.engine.state import PendingStep
 from planner.model.life import TodoLife
 
 if TYPE_CHECKING:
@@ -13,21 +13,23 @@ if TYPE_CHECKING:
     from planner.engine.state import TodoRecord
     from planner.engine.transaction import Transaction
 
-_START = Wish("start", "ready-todo", "what it depends on is done")
-_START_AT_ONCE = Wish("start", "ready-todo", "it depends on nothing")
-_MENDED = Wish("verify", "mended-is-verified-again", "what it was made to wait for is done")
-CHILDREN_ENDED = Wish("children", "children-first", "all todos of its sub-plan have come to their end")
+_START = PendingStep("start", "ready-todo", "what it depends on is done")
+_START_AT_ONCE = PendingStep("start", "ready-todo", "it depends on nothing")
+_MENDED = PendingStep("verify", "mended-is-verified-again", "what it was made to wait for is done")
+CHILDREN_ENDED = PendingStep(
+    "children", "children-first", "all todos of its sub-plan have come to their end"
+)
 
 
 def offer(tx: Transaction, todo_ids: Iterable[str]) -> None:
     """Let todos begin that wait for nothing."""
     for name in todo_ids:
         record = tx.records[name]
-        if record.life is not TodoLife.PENDING or record.waits or record.wish is not None:
+        if record.life is not TodoLife.PENDING or record.waits or record.next_step is not None:
             continue
         # A branch of an earlier planning is of use only when its todo is found red again.
         if record.parent_id is None or tx.records[record.parent_id].life is TodoLife.TEST_FAILED:
-            tx.wish(record, _START if record.todo.dependencies else _START_AT_ONCE)
+            tx.enqueue(record, _START if record.todo.dependencies else _START_AT_ONCE)
 
 
 def rest(tx: Transaction, record: TodoRecord) -> None:
@@ -49,7 +51,7 @@ def done(tx: Transaction, record: TodoRecord, *, verified: bool) -> None:
         record,
         TodoLife.DONE,
         verified=verified,
-        wish=None,
+        next_step=None,
         outcome=None,
         context=None,
         failure=None,
@@ -76,7 +78,7 @@ def done(tx: Transaction, record: TodoRecord, *, verified: bool) -> None:
         if waiting.life is TodoLife.TEST_FAILED and not waiting.waits and not _is_repaired(tx, waiting):
             if waiting.question is not None:
                 tx.withdraw(waiting.question)
-            tx.wish(tx.records[name], _MENDED)
+            tx.enqueue(tx.records[name], _MENDED)
     offer(tx, nearer)
     _tell_parent(tx, record)
 
@@ -94,7 +96,7 @@ def fail(tx: Transaction, record: TodoRecord, life: TodoLife = TodoLife.FAILED) 
         each = tx.records[name]
         if each.life.is_final:
             continue
-        each = tx.move(each, life, wish=None, deadline=None)
+        each = tx.move(each, life, next_step=None, deadline=None)
         rest(tx, each)
         tx.reds.pop(each.id, None)
         _ask_no_more(tx, each)
@@ -129,7 +131,7 @@ def open_branches(tx: Transaction, record: TodoRecord, because: str) -> list[str
 def _is_repaired(tx: Transaction, record: TodoRecord) -> bool:
     """Whether something is to become of a red todo in any case: its branch is open, or its turn comes."""
     branch = tx.records[record.branches[-1]] if record.branches else None
-    return record.wish is not None or (branch is not None and not branch.life.is_final)
+    return record.next_step is not None or (branch is not None and not branch.life.is_final)
 
 
 def _ask_no_more(tx: Transaction, record: TodoRecord) -> None:
@@ -146,4 +148,4 @@ def _tell_parent(tx: Transaction, record: TodoRecord) -> None:
     parent = tx.records[record.within]
     parent = tx.put(parent._replace(open_children=parent.open_children - 1))
     if not parent.open_children:
-        tx.wish(parent, CHILDREN_ENDED)
+        tx.enqueue(parent, CHILDREN_ENDED)

@@ -126,7 +126,7 @@ def _comes_too_early(record: TodoRecord, outcome: Outcome) -> bool:
 
 
 def _load_sub_plans(state: State, sub_plans: Collection[str], at: datetime, tell: Tell) -> State:
-    while True:
+    while sub_plans:
         wanted = next(
             (
                 name
@@ -142,6 +142,7 @@ def _load_sub_plans(state: State, sub_plans: Collection[str], at: datetime, tell
         if wanted is None or state.plan_state.is_final:
             return state
         state = tell(SubPlanLoaded(at=at, todo_id=wanted))
+    return state
 
 
 def _time(text: str, default: datetime) -> datetime:

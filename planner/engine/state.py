@@ -31,7 +31,7 @@ Key: TypeAlias = tuple[Any, ...]
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
-class Wish(NamedTuple):
+class PendingStep(NamedTuple):
     """What a todo is to do when its turn comes, and by which rule."""
 
     kind: str
@@ -56,7 +56,7 @@ class TodoRecord(NamedTuple):
     """In the records of a state, what is blocked is ``pending``: see :meth:`State.todos`."""
     waits: int = 0
     """So many of the todos that it depends on are not done."""
-    wish: Wish | None = None
+    next_step: PendingStep | None = None
     turns: int = 0
     """So many turns of work were asked for."""
     retries: int = 0
@@ -201,7 +201,7 @@ class State(NamedTuple):
     working: int = 0
     """So many of them are no parents."""
     ready: Sequence[Key] = ()
-    """A heap of keys ``(parent or not, priority, bias, rank, id)`` of todos that have a wish."""
+    """A heap of keys ``(parent or not, priority, bias, rank, id)`` of todos that have a step."""
     held: Mapping[str, tuple[str, ...]] = _EMPTY
     """By the id of a live todo, those that wait for its files."""
     timers: Sequence[Key] = ()

@@ -17,7 +17,7 @@ from planner.rules.lifecycle import plan_may, todo_may
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from planner.engine.state import Key, PlanPart, Question, TodoRecord, Wish
+    from planner.engine.state import Key, PendingStep, PlanPart, Question, TodoRecord
     from planner.memory import Memory
     from planner.model.actions import Action, Fact, Finish, Halt
     from planner.model.life import PlanState, TodoLife
@@ -179,14 +179,14 @@ class Transaction:
         self.seq += 1
         return self.seq
 
-    def wish(self, record: TodoRecord, wish: Wish) -> TodoRecord:
+    def enqueue(self, record: TodoRecord, step: PendingStep) -> TodoRecord:
         """Let a todo do something as soon as its turn comes."""
-        record = self.put(record._replace(wish=wish))
+        record = self.put(record._replace(next_step=step))
         self.stand_in_line(record)
         return record
 
     def stand_in_line(self, record: TodoRecord) -> None:
-        """Put a todo that has a wish among those that are ready."""
+        """Put a todo that has a step among those that are ready."""
         bias = 0.0
         if self.memory is not None:
             bias = -round(self.memory.order_bias(record.todo, self.now), 6)

@@ -10,8 +10,8 @@ from planner.model.taxonomy import Category, Family, Owner
 from planner.model.verdicts import CheckKind, TestOutcome, TodoState, Verdict
 from planner.rules.criteria import STAY_GREEN, TURN_GREEN, criterion_ids, wants_convention
 from planner.rules.file_claims import claimed_files
-from planner.rules.glob_patterns import allowed
 from planner.rules.own_work import BEFORE_THE_WORK, is_not_its_work
+from planner.text.glob_patterns import allowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.rules.editing.allowed_files import is_exclusion, lies_within
-from planner.rules.glob_patterns import globs_overlap, is_glob, literal_prefix, matches
+from planner.text.glob_patterns import globs_overlap, is_glob, literal_prefix, matches
 
 if TYPE_CHECKING:
     from planner.model.plan import Todo

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from planner.brief import write_brief
 from planner.errors import EditConflictError
 from planner.model.edits import AddBranch, AddContext
 from planner.rules.branching import branch_todo
-from planner.rules.instructions import debug_instructions
 from planner.rules.revision import Situation, revise
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def context_edit(failed: Failed, branch: Todo) -> AddContext:
 
 def instructions_for(failed: Failed, worker_id: str, allowed_files: tuple[str, ...] | None) -> str:
     """What whoever repairs a todo is told; ``worker_id`` names the todo or branch that they work on."""
-    return debug_instructions(
+    return write_brief(
         failed.plan,
         failed.todo,
         failed.outcome,

@@ -294,7 +294,7 @@ class EventCompleter:
         return event
 
     def _with_sub_plan(self, event: SubPlanLoaded, state: State) -> SubPlanLoaded:
-        record = state.todos.get(event.todo_id)
+        record = state.records.get(event.todo_id)
         if record is None:
             return event
         # Files may have been written since the tree was loaded.
@@ -335,10 +335,10 @@ class EventCompleter:
         return tree.child_of(named)
 
     def _context(self, outcome: Outcome, state: State) -> FailureContext | None:
-        record = state.todos.get(outcome.todo_id)
+        record = state.records.get(outcome.todo_id)
         if record is None:
             return None
-        from planner.edges.failure_contexts import gather_one
+        from planner.planfile.source_excerpts import load_failure_context
 
         top, owner = self.tree.loaded, self._owner(outcome.todo_id)
         todo = record.todo.model_copy(update={"id": outcome.todo_id})
@@ -348,13 +348,12 @@ class EventCompleter:
             plan=top.plan.model_copy(update={"items": (todo,)}),
             criteria={todo.id: _criteria(todo, owner)},
         )
-        context = gather_one(part, outcome, reports=top.root)
-        # As much of it as a line of the log should bear: the report goes first, then the source.
-        for dropped in ("report", "excerpts", "fixture", "contract"):
-            if context is None or len(context.model_dump_json(exclude_none=True)) <= MAX_CONTEXT_BYTES:
+        context = load_failure_context(part, outcome, reports=top.root)
+        # As much of it as a line of the log should bear: the evidence goes first, then the source.
+        for dropped in ("evidence", "excerpts"):
+            if len(context.model_dump_json(exclude_none=True)) <= MAX_CONTEXT_BYTES:
                 break
-            empty = () if dropped == "excerpts" else None
-            context = context.model_copy(update={dropped: empty})
+            context = context.model_copy(update={dropped: ()})
         return context
 
     def _owner(self, todo_id: str) -> LoadedPlan:

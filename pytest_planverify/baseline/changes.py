@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.rules.glob_patterns import allowed
+from planner.text.glob_patterns import allowed
 from pytest_planverify.repository import top_of
 
 if TYPE_CHECKING:

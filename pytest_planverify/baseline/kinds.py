@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from planner.model.baseline import JudgeKind
-from planner.rules.glob_patterns import is_glob, matches, plain
+from planner.text.glob_patterns import is_glob, matches, plain
 from pytest_planverify.work_tree import CONFIGURATIONS, START_UP
 
 if TYPE_CHECKING:

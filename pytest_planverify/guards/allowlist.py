@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.model.kinds import EvidenceKind
-from planner.rules.glob_patterns import allowed, matches
+from planner.text.glob_patterns import allowed, matches
 from pytest_planverify.guards import Guard, Violation
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from planner.model.evidence import HygieneSignal
 from planner.model.kinds import Hardness
 from planner.model.verdicts import CheckKind, Verdict
-from planner.rules.glob_patterns import is_glob
+from planner.text.glob_patterns import is_glob
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from planner.model.kinds import EvidenceKind
-from planner.rules.glob_patterns import matches
+from planner.text.glob_patterns import matches
 from pytest_planverify.guards import Guard, Violation
 from pytest_planverify.guards.allowlist import is_cache
 

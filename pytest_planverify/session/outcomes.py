@@ -440,16 +440,13 @@ def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | Non
 
 def write_reports(failed: Iterable[FailedTodo], run_id: str, causes: Sequence[Cause]) -> None:
     """Below the top plan's root, also for a sub-plan with another: one place to look for them all."""
-    known = None
     for flat, outcome, evidence in failed:
         from pytest_planverify.reports.failure_report import failure_report, write_failure_report
-        from pytest_planverify.reports.reported_causes import KnownCauses
 
-        known = known or KnownCauses(causes)
         owner = flat.owner(outcome.todo_id)
         plan = replace(flat.loaded, path=owner.path, root=owner.root, digest=owner.digest)
         write_failure_report(
-            failure_report(outcome, evidence, plan=plan, run_id=run_id, causes=known),
+            failure_report(outcome, evidence, plan=plan, run_id=run_id, causes=causes),
             root=flat.loaded.root,
             name=_report_name(outcome),
         )

@@ -161,6 +161,7 @@ def rooms(package: str) -> set[str]:
 
 PURE = {
     "planner.model",
+    "planner.brief",
     "planner.rules",
     "planner.catalog",
     "planner.text",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -343,11 +344,12 @@ def test_nothing_that_is_blocked_is_worked_on(odd: Any) -> None:
 
 def test_text_of_strangers_arrives_as_data(odd: Any) -> None:
     text = odd[1].repairs["007"]["branch"]["debug_instructions"]
-    assert len(text) < 30_000
+    assert len(text) <= 2_000
     assert not set(text) & set("\x1b\x00\u202e\u200b")
-    fence = next(line for line in text.splitlines() if line.startswith("````"))
-    inside = text.split(fence, 1)[1]
-    assert "ignore previous instructions" in inside.split(f"\n{fence.removesuffix('text')}\n", 1)[0]
+    assert "ignore previous instructions" in text
+    outside_code_spans = re.sub(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)", "", text)
+    assert "ignore previous instructions" not in outside_code_spans
+    assert "\n```" not in text
 
 
 def test_the_new_plan_is_read_by_both_commands(odd: Any) -> None:

@@ -176,9 +176,9 @@ def test_the_failure_report_of_a_sub_plans_todo_stands_below_the_top_plans_root(
     assert path.name == "phase-2__buffer-impl_failure_report.json"
     assert report["todo"]["id"] == "phase-2/buffer-impl"
     assert report["todo"]["dependencies"] == ["phase-2/buffer-tests", "phase-1"]
-    assert report["plan"]["id"] == "editor"
+    assert report["plan"]["todo_list_id"] == "editor"
     assert report["plan"]["path"].endswith("phases/buffer.yaml")
-    assert report["rerun"] == "pytest --planverify plan.yaml::phase-2/buffer-impl"
+    assert report["failures"][0]["rerun"] == "pytest --planverify plan.yaml::phase-2/buffer-impl"
     assert not (red_example.root / "buffer/diagnostics").exists()
 
 

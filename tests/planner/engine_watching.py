@@ -88,7 +88,7 @@ class Laws:
         for name, record in state.todos.items():
             if not record.life.is_live or name in due or record.question in simulation.asked:
                 continue
-            if not record.is_parent and record.wish is None:
+            if not record.is_parent and record.next_step is None:
                 raise AssertionError(f"{name} is {record.life}, and nobody was asked to do anything")
         for name in simulation.work:
             assert state.todos[name].life is TodoLife.ACTIVE, f"work on {name} was not cancelled"

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from planner.model.evidence import EvidenceKind, Frame, Phase, Side
-from planner.model.failure_report import (
-    Comparison,
-    FailureReport,
-    Observation,
-    ReportedException,
-    ReportedFailure,
-    ReportedPlan,
-    ReportedTodo,
-)
+from planner.model.evidence import Evidence, EvidenceKind, ExceptionFact, Frame, Phase, Side
+from planner.model.failure_report import FailureReport, ReportedTodo
 from planner.model.outcome import (
     Check,
     CheckKind,
@@ -187,30 +179,32 @@ CART_FRAME = Frame(
 )
 
 
-def observation(**rest: Any) -> Observation:
+def evidence(**rest: Any) -> Evidence:
     fields: dict[str, Any] = {
         "kind": EvidenceKind.TEST,
+        "check_id": "tests[0]",
         "nodeid": TEST_ID,
         "phase": Phase.CALL,
         "headline": "AssertionError: assert 0 == 3",
-        "comparison": Comparison(expected="3", actual="0", operator="=="),
         "exceptions": (
-            ReportedException(
-                type="builtins.AssertionError", message="assert 0 == 3", frames=(TEST_FRAME,)
+            ExceptionFact(
+                type="AssertionError",
+                qualified="builtins.AssertionError",
+                message="assert 0 == 3",
+                frames=(TEST_FRAME,),
             ),
         ),
         "stdout_tail": "counting\n",
     }
-    return Observation(**(fields | rest))
+    return Evidence(**(fields | rest))
 
 
-def report(deciding: Failure | None = None, *seen: Observation, **rest: Any) -> FailureReport:
+def report(deciding: Failure | None = None, *seen: Evidence, **rest: Any) -> FailureReport:
     fields: dict[str, Any] = {
         "run_id": RUN_ID,
-        "plan": ReportedPlan(id=PLAN_ID, path="plan.yaml", digest="sha256:00"),
+        "plan": PlanRef(todo_list_id=PLAN_ID, path="plan.yaml", digest="sha256:00"),
         "todo": ReportedTodo(id="t1", title="The cart"),
-        "failures": (
-            ReportedFailure(diagnosis=deciding or failure(), observations=seen or (observation(),)),
-        ),
+        "failures": (deciding or failure(),),
+        "evidence": seen or (evidence(),),
     }
     return FailureReport(**(fields | rest))

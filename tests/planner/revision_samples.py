@@ -6,15 +6,7 @@ from typing import Any
 
 from planner.model.context import FailureContext
 from planner.model.edits import AddBranch, Edit
-from planner.model.evidence import Frame
-from planner.model.failure_report import (
-    FailureReport,
-    Observation,
-    ReportedException,
-    ReportedFailure,
-    ReportedPlan,
-    ReportedTodo,
-)
+from planner.model.evidence import Evidence, ExceptionFact, Frame
 from planner.model.kinds import EvidenceKind, Side
 from planner.model.outcome import (
     Check,
@@ -71,28 +63,25 @@ def frame(path: str, side: Side = Side.PRODUCT, **fields: Any) -> Frame:
     return Frame(path=path, line=fields.pop("line", 3), function="f", side=side, **fields)
 
 
-def raised(type: str, message: str = "", *frames: Frame) -> ReportedException:
-    return ReportedException(type=type, message=message, frames=frames)
+def raised(type: str, message: str = "", *frames: Frame) -> ExceptionFact:
+    return ExceptionFact(type=type, qualified=f"builtins.{type}", message=message, frames=frames)
 
 
-def context(failed: Failure, *observations: Observation) -> FailureContext:
-    report = FailureReport(
-        plan=ReportedPlan(id="p", path="plan.yaml", digest="sha256:00"),
-        todo=ReportedTodo(id="t2"),
-        failures=(ReportedFailure(diagnosis=failed, observations=observations),),
-    )
-    return FailureContext(todo_id="t2", report=report)
+def context(failed: Failure, *facts: Evidence) -> FailureContext:
+    """A context whose facts are about the failure."""
+    named = {"check_id": failed.check_id or "", "tests": failed.tests}
+    return FailureContext(todo_id="t2", evidence=tuple(fact.model_copy(update=named) for fact in facts))
 
 
-def seen(kind: EvidenceKind = EvidenceKind.TEST, **fields: Any) -> Observation:
-    return Observation(kind=kind, **fields)
+def seen(kind: EvidenceKind = EvidenceKind.TEST, **fields: Any) -> Evidence:
+    return Evidence(kind=kind, **fields)
 
 
 def situation(
     failed: Failure,
     item: Todo,
     *checks: Check,
-    observations: tuple[Observation, ...] | None = None,
+    observations: tuple[Evidence, ...] | None = None,
     others: tuple[Todo, ...] = (),
     metadata: dict[str, Any] | None = None,
     failures: tuple[Failure, ...] = (),

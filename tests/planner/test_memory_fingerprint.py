@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from planner.edges.fingerprint import MANIFESTS, repository_fingerprint
-from planner.edges.project.rooted_files import LARGEST_READ
 from planner.model.plan import Plan
+from planner.planfile.rooted_files import LARGEST_READ
 
 
 def plan(*commands: str, **fields: Any) -> Plan:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from validation_samples import GOOD_TEST, findings, only, rules, todo
 
-from planner.rules.glob_patterns import allowed, globs_overlap, matches
+from planner.text.glob_patterns import allowed, globs_overlap, matches
 
 CONTRACT = json.dumps({"contract_version": 1, "module": "m", "functions": [{"name": "f"}]})
 FILES = {"t.py": GOOD_TEST, "u.py": GOOD_TEST, "c.json": CONTRACT, "src/a.py": "x = 1\n", "data.json": "1"}

@@ -14,7 +14,6 @@ from planner.model.failure_report import FailureReport
 from planner.model.outcome import Cause, CauseTodo, Location
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.reports.failure_report import failure_report
-from pytest_planverify.reports.reported_causes import KnownCauses
 from pytest_planverify.reports.terminal import render_summary
 
 if TYPE_CHECKING:
@@ -106,37 +105,11 @@ def test_nothing_that_a_test_says_can_move_the_cursor() -> None:
     assert "\x1b" not in text
 
 
-@pytest.fixture
-def reported(tmp_path: Path) -> Any:
-    plan = momentum_plan(tmp_path)
-
-    def report(*causes: Cause) -> FailureReport:
-        data = failure_report(samples.indicator_todo(), [], plan=plan, causes=KnownCauses(causes))
-        return FailureReport.model_validate(data)
-
-    return report
-
-
-def test_a_report_says_which_cause_it_is_and_who_else_fails_by_it(reported: Any) -> None:
-    todos = [f"t{number}" for number in range(20)]
-    own = cause(2, *todos, signatures=("0" * 12, SIGNATURE))
-    found = reported(cause(1, "other"), own).failures[0]
-    assert (found.cause.rank, found.cause.of, found.cause.tests) == (2, 2, 100)
-    assert found.cause.todos == tuple(todos[:10])
-    assert found.fix_first == ()
-
-
-def test_a_report_names_the_cause_of_another_todo_that_is_mended_first(reported: Any) -> None:
+def test_a_report_names_the_causes_of_its_failures_and_those_to_fix_before(tmp_path: Path) -> None:
+    own = cause(2, "t2_indicators", signatures=("0" * 12, SIGNATURE))
     early = cause(1, "t1_data_integration", explains=(SIGNATURE,))
-    found = reported(early, cause(2, "t2_indicators", signatures=(SIGNATURE,))).failures[0]
-    assert [(each.rank, each.headline) for each in found.fix_first] == [(1, "KeyError: 'price'")]
-
-
-def test_what_explains_a_failure_in_the_todo_itself_is_no_other_todo_s(reported: Any) -> None:
-    early = cause(1, "t2_indicators", explains=(SIGNATURE,))
-    found = reported(early, cause(2, "t2_indicators", signatures=(SIGNATURE,))).failures[0]
-    assert found.fix_first == ()
-
-
-def test_a_report_without_causes_names_none(reported: Any) -> None:
-    assert reported().failures[0].cause is None
+    other = cause(3, "other")
+    data = failure_report(
+        samples.indicator_todo(), [], plan=momentum_plan(tmp_path), causes=(early, own, other)
+    )
+    assert FailureReport.model_validate(data).causes == (early, own)

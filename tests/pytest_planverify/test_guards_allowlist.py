@@ -81,7 +81,7 @@ def test_the_evidence_names_the_files_and_is_diagnosed():
     st.sampled_from(["a/**", "b", "**", "c"]),
 )
 def test_what_is_held_against_a_todo_is_just_what_its_globs_do_not_name(files: list[str], glob: str):
-    from planner.rules.glob_patterns import matches
+    from planner.text.glob_patterns import matches
 
     outside = found([author("a", glob)], *files).get("a", ())
 

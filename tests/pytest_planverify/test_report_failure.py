@@ -1,35 +1,27 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 from typing import TYPE_CHECKING, Any
 
 import outcome_samples as samples
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from outcome_samples import RSI_FAILURE, momentum_plan
 
 from planner.errors import PlannerError
 from planner.model.evidence import (
-    ArtifactFact,
     CommandFact,
-    ContractFact,
     Evidence,
     EvidenceKind,
     ExceptionFact,
-    Finding,
     Frame,
     MetricFact,
     Phase,
     Side,
 )
 from planner.model.failure_report import FailureReport
-from planner.model.outcome import FixtureUse, TodoState, Verdict
-from pytest_planverify.reports.comparisons import compared, comparison
+from planner.model.outcome import TestOutcome, TestResult, TodoState, Verdict
 from pytest_planverify.reports.failure_report import failure_report, write_failure_report
-from pytest_planverify.reports.source_excerpts import LARGEST_FILE, SourceReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,70 +65,33 @@ def report(plan: LoadedPlan, *facts: Evidence) -> FailureReport:
     return FailureReport.model_validate(failure_report(samples.indicator_todo(), facts, plan=plan))
 
 
-def test_the_report_says_all_that_a_repair_needs(plan: LoadedPlan) -> None:
+def test_the_report_holds_the_failures_and_their_evidence_as_they_are(plan: LoadedPlan) -> None:
     found = report(plan, evidence())
     assert (found.schema_version, found.state) == (1, TodoState.TEST_FAILED)
-    assert (found.plan.id, found.plan.name, found.plan.path) == (
+    assert (found.plan.todo_list_id, found.plan.path, found.plan.digest) == (
         samples.PLAN,
-        "Momentum Strategy with RSI",
         "plan.yaml",
+        plan.digest,
     )
     assert found.todo.intent == "RSI by Wilder's smoothing"
     assert found.todo.allowed_files == ("indicators/**",)
     assert found.todo.hint == "look at the smoothing"
-    assert [category.value for category in found.categories] == ["TEST_REGRESSION", "METRIC_UNMET"]
-    assert found.rerun == RSI_FAILURE.rerun
-    assert [criterion.verdict for criterion in found.criteria] == [
-        Verdict.FAILED,
-        Verdict.PASSED,
-        Verdict.FAILED,
+    assert [failure.category.value for failure in found.failures] == ["TEST_REGRESSION", "METRIC_UNMET"]
+    assert [check.verdict for check in found.checks] == [Verdict.FAILED, Verdict.PASSED, Verdict.FAILED]
+    assert found.failures[0] == RSI_FAILURE
+    assert found.evidence == (evidence(),)
+
+
+def test_source_is_shown_at_the_location_and_in_the_test(plan: LoadedPlan) -> None:
+    found = report(plan, evidence())
+    assert [(each.path, each.line, each.first_line) for each in found.excerpts] == [
+        ("indicators/rsi.py", 31, 23),
+        ("tests/test_indicators.py", 2, 1),
     ]
-    failure = found.failures[0]
-    assert failure.diagnosis == RSI_FAILURE
-    seen = failure.observations[0]
-    assert seen.comparison is not None
-    assert (seen.comparison.actual, seen.comparison.expected) == ("32.1", "28.5 ± 0.1")
-    assert (seen.stdout_tail, seen.uses_fixtures) == ("rsi is 32.1\n", ("ohlcv",))
-    assert [(place.path, place.line) for place in failure.look_at] == [
-        ("indicators/rsi.py", 31),
-        ("tests/test_indicators.py", 2),
-        ("contracts/indicator_contract.json", None),
-        ("indicators/rsi.py", None),
-    ]
+    assert found.excerpts[0].lines == tuple(f"line {number}" for number in range(23, 35))
 
 
-def test_source_is_shown_around_the_raising_frame_and_the_last_own_one(plan: LoadedPlan) -> None:
-    inside = report(plan, evidence(exceptions=(raised(TEST_FRAME, RSI_FRAME),)))
-    excerpt = inside.failures[0].observations[0].exceptions[0].raised_at
-    assert excerpt is not None
-    assert (excerpt.first_line, excerpt.line) == (27, 31)
-    assert excerpt.lines == tuple(f"line {number}" for number in range(27, 36))
-    through = report(plan, evidence()).failures[0].observations[0].exceptions[0]
-    assert through.raised_at is None
-    assert through.reached_from == excerpt
-
-
-def test_the_frames_begin_where_the_test_is_called(plan: LoadedPlan) -> None:
-    pytest_frame = Frame(path="/lib/_pytest/python.py", line=1, function="runtest", side=Side.FRAMEWORK)
-    both = raised(pytest_frame, TEST_FRAME, pytest_frame)
-    shown = (
-        report(plan, evidence(exceptions=(both, raised(pytest_frame))))
-        .failures[0]
-        .observations[0]
-        .exceptions
-    )
-    assert shown[0].frames == (TEST_FRAME, pytest_frame)
-    assert shown[1].frames == (pytest_frame,)
-
-
-def test_a_syntax_error_shows_the_line_that_it_names(plan: LoadedPlan) -> None:
-    broken = raised(path="indicators/rsi.py", line=2)
-    shown = report(plan, evidence(exceptions=(broken,))).failures[0].observations[0].exceptions[0]
-    assert shown.raised_at is not None
-    assert shown.raised_at.lines[1] == "line 2"
-
-
-def test_evidence_goes_to_the_failure_that_it_belongs_to(plan: LoadedPlan) -> None:
+def test_equal_evidence_stands_once_and_what_belongs_to_no_failure_stands_last(plan: LoadedPlan) -> None:
     metric = evidence(
         None,
         kind=EvidenceKind.METRIC,
@@ -145,31 +100,16 @@ def test_evidence_goes_to_the_failure_that_it_belongs_to(plan: LoadedPlan) -> No
     )
     stray = evidence("tests/other.py::test_x", check_id="tests[9]")
     found = report(plan, metric, stray, evidence(), evidence())
-    assert [len(failure.observations) for failure in found.failures] == [1, 1]
-    assert found.failures[1].observations[0].comparison is not None
-    assert found.failures[1].observations[0].comparison.expected == "5"
-    assert [entry.nodeid for entry in found.further_observations] == ["tests/other.py::test_x"]
+    assert found.evidence == (evidence(), metric, stray)
 
 
-def test_the_places_name_findings_artifacts_contracts_and_data(plan: LoadedPlan) -> None:
+def test_of_the_tests_of_a_criterion_only_the_red_ones_are_named(plan: LoadedPlan) -> None:
+    green = TestResult(nodeid="tests/a.py::b", outcome=TestOutcome.PASSED)
     outcome = samples.indicator_todo()
-    fixture = FixtureUse(path="fixtures/rsi.json", sha256=None)
-    checks = (outcome.checks[0].model_copy(update={"fixture": fixture}), *outcome.checks[1:])
-    fact = evidence(
-        exceptions=(),
-        command=CommandFact(
-            argv=("ruff",),
-            tool="ruff",
-            purpose="lint",
-            findings=(Finding(path="a.py", line=3, message="unused"), Finding(message="no place")),
-        ),
-        artifact=ArtifactFact(path="out.json", problem="missing"),
-        contract=ContractFact(path="c.json", problem="signature", module_path="b.py", line=9),
-    )
-    found = failure_report(outcome.model_copy(update={"checks": checks}), [fact], plan=plan)
-    places = [(place["path"], place["line"]) for place in found["failures"][0]["look_at"]]
-    assert places[1:5] == [("a.py", 3), ("out.json", None), ("b.py", 9), ("fixtures/rsi.json", None)]
-    assert found["failures"][0]["fixture"]["path"] == "fixtures/rsi.json"
+    first = outcome.checks[0]
+    checks = (first.model_copy(update={"tests": (*first.tests, green)}), *outcome.checks[1:])
+    found = failure_report(outcome.model_copy(update={"checks": checks}), [], plan=plan)
+    assert "tests/a.py::b" not in json.dumps(found)
 
 
 def test_a_todo_that_the_plan_does_not_know_is_reported_all_the_same(plan: LoadedPlan) -> None:
@@ -200,8 +140,8 @@ def test_secrets_of_the_run_are_taken_out_and_what_names_things_stays(plan: Load
     text = json.dumps(data)
     assert "hunter2" not in text
     assert "abcdef123456" not in text
-    assert "s3cr3t99" not in data["failures"][0]["observations"][0]["headline"]
-    seen = data["failures"][0]["observations"][0]["stdout_tail"]
+    assert "s3cr3t99" not in data["evidence"][0]["headline"]
+    seen = data["evidence"][0]["stdout_tail"]
     assert seen.split("\n") == [
         "PASSWORD=[redacted: password]",
         "Authorization: Bearer [redacted: authorization]",
@@ -209,14 +149,14 @@ def test_secrets_of_the_run_are_taken_out_and_what_names_things_stays(plan: Load
     ]
     assert data["run_id"] == "20260101T000000-ab12"
     assert data["plan"]["digest"] == plan.digest
-    assert data["failures"][0]["diagnosis"]["signature"] == RSI_FAILURE.signature
+    assert data["failures"][0]["signature"] == RSI_FAILURE.signature
 
 
 def test_an_option_and_its_secret_are_told_apart_in_an_argument_vector(plan: LoadedPlan) -> None:
     argv = ("x", "--token", "s3cr3t99", "--password=hunter2", "--verbose", "file")
     command = CommandFact(argv=argv, tool="x", purpose="test")
     data = failure_report(samples.indicator_todo(), [evidence(command=command)], plan=plan)
-    shown = data["failures"][0]["observations"][0]["command"]["argv"]
+    shown = data["evidence"][0]["command"]["argv"]
     assert shown == [
         "x",
         "--token",
@@ -263,81 +203,3 @@ def test_a_folder_that_is_a_symbolic_link_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PlannerError, match="not written through a symbolic link"):
         write_failure_report({"todo": {"id": "t1"}}, root=root)
     assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
-@pytest.mark.parametrize("path", ["../secret", "link", "folder", "missing", "pipe", "large", "nul\0"])
-def test_only_ordinary_files_below_the_root_are_read(tmp_path: Path, path: str) -> None:
-    root = tmp_path / "root"
-    (root / "folder").mkdir(parents=True)
-    (tmp_path / "secret").write_text("secret\n")
-    (root / "link").symlink_to(tmp_path / "secret")
-    os.mkfifo(root / "pipe")
-    with (root / "large").open("wb") as stream:
-        stream.truncate(LARGEST_FILE + 1)
-    assert SourceReader(root).excerpt(path, 1) is None
-
-
-def test_an_excerpt_is_cut_at_the_ends_of_the_file(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_bytes(b"one\r\ntwo\x0c\n\tthree \xff" + b"x" * 1000)
-    reader = SourceReader(tmp_path)
-    excerpt = reader.excerpt("a.py", 1)
-    assert excerpt is not None
-    assert excerpt.lines[:2] == ("one", "two")
-    assert excerpt.lines[2].startswith("    three \ufffdx")
-    assert len(excerpt.lines[2]) < 500
-    assert "\n" not in excerpt.lines[2]
-    assert reader.excerpt("a.py", 4) is None
-    assert reader.excerpt("a.py", 0) is None
-
-
-@pytest.mark.parametrize(
-    ("headline", "actual", "operator", "expected"),
-    [
-        ("AssertionError: assert 32.1 == 28.5 ± 0.1", "32.1", "==", "28.5 ± 0.1"),
-        ("assert 'a == b' != 'c'", "'a == b'", "!=", "'c'"),
-        (r"assert 'it\'s < x' < 3", r"'it\'s < x'", "<", "3"),
-        ("assert f(a == b) is not None", "f(a == b)", "is not", "None"),
-        ("assert 3 not in [1, 2]", "3", "not in", "[1, 2]"),
-        ("assert {'a': 1} == {'a': 2}", "{'a': 1}", "==", "{'a': 2}"),
-        ("AssertionError: too high (assert abs(3) <= 2)", "abs(3)", "<=", "2"),
-        ("Failed: DID NOT RAISE ValueError", "nothing was raised", None, "raises ValueError"),
-    ],
-)
-def test_both_sides_of_a_comparison_are_told_apart(
-    headline: str, actual: str, operator: str | None, expected: str
-) -> None:
-    found = compared(headline)
-    assert found is not None
-    assert (found.actual, found.operator, found.expected) == (actual, operator, expected)
-
-
-@pytest.mark.parametrize(
-    "headline",
-    [
-        "",
-        "ValueError: a == b",
-        "assert False",
-        "assert 1 < 2 < 3",
-        "assert  == 3",
-        "assert f(1 == 2)",
-        "DID NOT RAISE ",
-    ],
-)
-def test_where_the_sides_would_be_a_guess_there_is_no_comparison(headline: str) -> None:
-    assert compared(headline) is None
-
-
-@given(st.text())
-def test_any_headline_can_be_looked_at(headline: str) -> None:
-    compared(f"assert {headline}")
-
-
-def test_facts_are_believed_before_the_headline() -> None:
-    unmet = MetricFact(name="rows", operator=">=", expected=10, problem="not_recorded")
-    seen = comparison(evidence(metric=unmet))
-    assert seen is not None
-    assert (seen.actual, seen.operator, seen.expected) == ("nothing recorded", ">=", "10")
-    digest = ArtifactFact(path="a", problem="sha256", expected="00", actual=None)
-    seen = comparison(evidence(artifact=digest))
-    assert seen is not None
-    assert (seen.actual, seen.expected) == ("sha256", "00")

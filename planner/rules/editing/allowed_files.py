@@ -1,7 +1,7 @@
 """Allowlists of files relative to the plan's root: when one pattern lies within another, what widens.
 
 ``*`` matches within one part of a path, ``**`` any number of parts; ``!`` in front takes files out again.
-Which files a pattern names stands in :mod:`planner.rules.glob_patterns`.
+Which files a pattern names stands in :mod:`planner.text.glob_patterns`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from planner.catalog import parse_command
 from planner.errors import CommandSyntaxError
+from planner.model.failure_report import evidence_of
 from planner.model.plan import DEFAULT_CRITERION_SECONDS, MAX_SECONDS, CommandSpec
 from planner.rules.criteria import commands_of, wants_convention
 from planner.rules.own_work import is_not_its_work
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from planner.catalog import Command
-    from planner.model.failure_report import Observation, ReportedException
+    from planner.model.evidence import Evidence, ExceptionFact
     from planner.model.outcome import Failure
     from planner.model.plan import Todo
     from planner.rules.revision.situation import Situation
@@ -51,24 +52,20 @@ def failing_tests(situation: Situation) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named or seen))
 
 
-def observed(situation: Situation) -> tuple[Observation, ...]:
-    """What the failure report shows of failures of this kind."""
-    context = situation.context
-    if context is None or context.report is None:
+def observed(situation: Situation) -> tuple[Evidence, ...]:
+    """What was observed of the failures of this kind."""
+    if situation.context is None:
         return ()
-    signatures = {each.signature for each in kindred(situation) if each.signature}
-    return tuple(
-        observation
-        for reported in context.report.failures
-        if reported.diagnosis.category is situation.failure.category
-        and (not signatures or reported.diagnosis.signature in (None, *signatures))
-        for observation in reported.observations
-    )
+    evidence = situation.context.evidence
+    found = [fact for each in kindred(situation) for fact in evidence_of(each, evidence)]
+    return tuple({id(fact): fact for fact in found}.values())
 
 
-def exceptions(situation: Situation) -> tuple[ReportedException, ...]:
+def exceptions(situation: Situation) -> tuple[ExceptionFact, ...]:
     """Every exception that was seen, the one that surfaced first in front."""
-    return tuple(each for observation in observed(situation) for each in observation.exceptions)
+    return tuple(
+        each for fact in observed(situation) for each in (*fact.exceptions, *fact.exceptions_in_group)
+    )
 
 
 def judging_command(situation: Situation, check_id: str) -> CommandSpec | None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from planner.model.kinds import Side
 from planner.model.taxonomy import Owner
 from planner.rules.editing.allowed_files import WILDCARDS
-from planner.rules.glob_patterns import matches
 from planner.rules.revision.facts import exceptions, kindred, observed
+from planner.text.glob_patterns import matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

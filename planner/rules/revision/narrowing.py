@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from planner.model.edits import NarrowFiles
 from planner.rules.editing.allowed_files import is_exclusion, lies_within, without_covered
-from planner.rules.glob_patterns import matches
 from planner.rules.revision.facts import listed
 from planner.rules.revision.files import file_pattern, folder_pattern
+from planner.text.glob_patterns import matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

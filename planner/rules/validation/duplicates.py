@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from planner.model.plan import ArtifactSpec, MetricSpec
 from planner.model.verdicts import CheckKind
-from planner.rules.glob_patterns import plain
 from planner.rules.validation.facts import Facts, Found, command_loc, listed
+from planner.text.glob_patterns import plain
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from planner.model.plan import CommandSpec
 from planner.model.taxonomy import Role
 from planner.rules.ancestry import Ancestry
-from planner.rules.glob_patterns import is_glob, plain
 from planner.rules.validation.selecting import Selector
+from planner.text.glob_patterns import is_glob, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

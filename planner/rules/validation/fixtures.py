@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.rules.glob_patterns import is_glob, plain
 from planner.rules.validation.facts import Facts, Found, command_loc, listed, named_fixture
 from planner.rules.validation.repeatable import MAX_TESTS, stem_of
+from planner.text.glob_patterns import is_glob, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

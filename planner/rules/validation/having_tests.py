@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import CheckKind
-from planner.rules.glob_patterns import is_glob, matches
 from planner.rules.validation.facts import Facts, Found, command_loc, is_branch, listed
 from planner.rules.validation.project import Kind
+from planner.text.glob_patterns import is_glob, matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

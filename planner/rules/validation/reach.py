@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from planner.model.plan import RiskLevel
 from planner.model.taxonomy import Role
-from planner.rules.glob_patterns import EVERYTHING, allowed, globs_overlap, is_glob, plain
 from planner.rules.validation.facts import Facts, Found, is_branch, listed, named_fixture
 from planner.rules.validation.having_tests import makers_of
 from planner.rules.validation.project import Kind
+from planner.text.glob_patterns import EVERYTHING, allowed, globs_overlap, is_glob, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

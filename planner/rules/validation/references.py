@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.plan import ArtifactSpec
 from planner.model.taxonomy import Role
-from planner.rules.glob_patterns import plain
 from planner.rules.validation.facts import Facts, Found, command_loc, is_branch, named_fixture
 from planner.rules.validation.having_tests import makers_of
 from planner.rules.validation.project import Kind
+from planner.text.glob_patterns import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

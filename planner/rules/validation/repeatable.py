@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.rules.glob_patterns import plain
 from planner.rules.reading.determinism import HazardKind
 from planner.rules.validation.facts import Facts, Found, command_loc, listed, named_fixture
+from planner.text.glob_patterns import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

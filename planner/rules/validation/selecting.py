@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from planner.rules.glob_patterns import plain
 from planner.rules.reading.keyword_expressions import evaluate
 from planner.rules.validation.project import Kind
+from planner.text.glob_patterns import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

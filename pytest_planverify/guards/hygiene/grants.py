@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.plan import CommandSpec
 from planner.rules.criteria import criteria_of
-from planner.rules.glob_patterns import allowed, is_glob, plain
+from planner.text.glob_patterns import allowed, is_glob, plain
 from pytest_planverify.guards.hygiene.judges import CONFIGURATIONS
 from pytest_planverify.guards.hygiene.signs import Leave
 

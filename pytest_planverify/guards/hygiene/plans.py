@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from planner.model.plan import Operator
-from planner.rules.glob_patterns import EVERYTHING
+from planner.text.glob_patterns import EVERYTHING
 from pytest_planverify.guards.hygiene.signs import Find
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _reach(todo: Todo, now: Todo) -> Iterator[tuple[str, str | None, str | None]
 
 def _is_within(globs: list[str], granted: tuple[str, ...]) -> bool:
     """Whether plain paths were granted all along."""
-    from planner.rules.glob_patterns import allowed, is_glob
+    from planner.text.glob_patterns import allowed, is_glob
 
     return all(
         glob.startswith("!") or (not is_glob(glob) and glob not in EVERYTHING and allowed(glob, granted))

@@ -7,7 +7,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from planner.rules.glob_patterns import is_glob, matches
+from planner.text.glob_patterns import is_glob, matches
 from pytest_planverify.guards.hygiene.judges import is_own, is_script
 from pytest_planverify.guards.hygiene.reading import parse
 from pytest_planverify.guards.hygiene.signs import Find

@@ -1,0 +1,23 @@
+"""Which paths are those of tests, by their names alone."""
+
+from __future__ import annotations
+
+import re
+
+_FOLDERS = frozenset({"test", "tests", "testing", "__tests__", "spec", "specs"})
+_NAME = re.compile(r"conftest\.py|tests?\.\w+|test_.*|.*_tests?\.\w+|.*[.-](?:test|spec)\.\w+")
+_MODULE = re.compile(r"test_.*\.py|.*_test\.py")
+
+
+def is_test_path(path: str) -> bool:
+    """Return whether a path is that of a test or of what only tests use, in any language.
+
+    ``path`` is relative, with ``/`` between its parts. A folder of tests makes tests of all that it holds.
+    """
+    *folders, name = path.split("/")
+    return _NAME.fullmatch(name) is not None or not _FOLDERS.isdisjoint(folders)
+
+
+def is_test_module(path: str) -> bool:
+    """Return whether pytest collects a file of this name, unless the project says otherwise."""
+    return _MODULE.fullmatch(path.rpartition("/")[2]) is not None

@@ -1,0 +1,241 @@
+"""Reads what a repair of a failed todo needs beyond its outcome: the failure report of the same run, and a
+few lines of the source at the places that the failure names.
+
+Everything is read below the plan's root and within bounds; what cannot be read is left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from planner.brief.advice import fault_location, missing_files
+from planner.brief.page import deciding_failure
+from planner.model.context import FailureContext
+from planner.model.failure_report import (
+    FAILURE_REPORT_VERSION,
+    FailureReport,
+    SourceExcerpt,
+    evidence_of,
+)
+from planner.model.kinds import Side
+from planner.model.plan import ID_PATTERN
+from planner.planfile.rooted_files import RootedFiles
+from planner.text.redaction import redact
+from planner.text.sanitizing import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from planner.model.evidence import Evidence
+    from planner.model.outcome import Failure, Outcome, OutcomeDocument
+    from planner.planfile.loader import LoadedPlan
+
+REPORT_PATH = "diagnostics/{todo_id}_failure_report.json"
+LARGEST_REPORT = 8 * 1024 * 1024
+"""Bytes."""
+
+EXCERPT_LINES = 12
+LONGEST_LINE = 240
+"""Characters."""
+
+MOST_EXCERPTS = 6
+"""Of one failure."""
+
+_MOST_FACTS = 2
+_MOST_FINDINGS = 3
+_LONG_DOCSTRING = 2
+"""Lines. A longer docstring is not worth its room."""
+
+_OWN = (Side.PRODUCT, Side.TEST)
+_ID = re.compile(ID_PATTERN)
+
+
+def load_failure_contexts(
+    loaded: LoadedPlan, document: OutcomeDocument, todo_ids: Iterable[str], *, reports: Path | None = None
+) -> dict[str, FailureContext]:
+    """Return what could be read about each of the todos that the outcomes know, by id.
+
+    ``reports`` is the folder below which the failure reports lie, the plan's root where none is given:
+    those of a sub-plan's todos lie below the top plan's root.
+    """
+    plan_id = loaded.plan.todo_list_id
+    outcomes = {each.todo_id: each for each in document.outcomes if each.plan in (None, plan_id)}
+    known = {todo.id for todo in loaded.plan.items}
+    files = RootedFiles(loaded.root)
+    report_files = files if reports is None else RootedFiles(reports)
+    return {
+        todo_id: _context(outcomes[todo_id], files, report_files, plan_id, document.run.run_id)
+        for todo_id in todo_ids
+        if todo_id in outcomes and todo_id in known
+    }
+
+
+def load_failure_context(
+    loaded: LoadedPlan, outcome: Outcome, *, reports: Path | None = None
+) -> FailureContext:
+    """Return the same of one outcome of a run that is not known: its report is of the same failure."""
+    files = RootedFiles(loaded.root)
+    report_files = files if reports is None else RootedFiles(reports)
+    return _context(outcome, files, report_files, loaded.plan.todo_list_id, None)
+
+
+def read_excerpts(
+    files: RootedFiles, failure: Failure, evidence: Sequence[Evidence]
+) -> tuple[SourceExcerpt, ...]:
+    """Return the source at the places that a failure and its evidence name, the likeliest first."""
+    found: list[SourceExcerpt] = []
+    for path, line in dict.fromkeys(_places(files, failure, evidence[:_MOST_FACTS])):
+        excerpt = _excerpt(files, path, line)
+        if excerpt is not None and not any(_overlap(excerpt, other) for other in found):
+            found.append(excerpt)
+            if len(found) == MOST_EXCERPTS:
+                break
+    return tuple(found)
+
+
+def _context(
+    outcome: Outcome, files: RootedFiles, report_files: RootedFiles, plan_id: str, run_id: str | None
+) -> FailureContext:
+    failure = deciding_failure(outcome)
+    report = _read_report(report_files, outcome, plan_id, run_id)
+    evidence = report.evidence if report else ()
+    excerpts = report.excerpts if report else read_excerpts(files, failure, evidence)
+    missing = [path for fact in evidence_of(failure, evidence) for path in missing_files(fact)]
+    present = dict.fromkeys(path for path in missing if files.read(path) is not None)
+    return FailureContext(
+        todo_id=outcome.todo_id,
+        evidence=evidence,
+        excerpts=excerpts,
+        present=tuple(present),
+        report_path=_report_path(outcome.todo_id) if report else None,
+    )
+
+
+def _report_path(todo_id: str) -> str:
+    """Return where the report of a todo is; the ``/`` of a qualified id would name a folder."""
+    return REPORT_PATH.format(todo_id=todo_id.replace("/", "__"))
+
+
+def _read_report(
+    files: RootedFiles, outcome: Outcome, plan_id: str, run_id: str | None
+) -> FailureReport | None:
+    """Return the report of this todo and this run; any other would tell of another failure."""
+    if not _ID.match(outcome.todo_id.replace("/", "__")):
+        return None
+    file = files.read_once(_report_path(outcome.todo_id), limit=LARGEST_REPORT)
+    if file is None or not file.is_whole:
+        return None
+    try:
+        report = FailureReport.model_validate_json(file.data)
+    except (ValueError, RecursionError):
+        return None
+    if report.schema_version > FAILURE_REPORT_VERSION:
+        return None
+    if (report.todo.id, report.plan.todo_list_id) != (outcome.todo_id, plan_id):
+        return None
+    if report.run_id is not None and run_id is not None:
+        return report if report.run_id == run_id else None
+    signature = deciding_failure(outcome).signature
+    same = signature is not None and report.failures and report.failures[0].signature == signature
+    return report if same else None
+
+
+def _places(
+    files: RootedFiles, failure: Failure, evidence: Sequence[Evidence]
+) -> Iterator[tuple[str, int]]:
+    location = fault_location(failure, evidence[0] if evidence else None)
+    if location is not None and location.line:
+        yield location.path, location.line
+    for fact in evidence:
+        for raised in fact.exceptions[:2]:
+            if raised.path and raised.line:  # a SyntaxError has no frame where it is
+                yield raised.path, raised.line
+            own = [frame for frame in reversed(raised.frames) if frame.side in _OWN]
+            for side in _OWN:
+                yield from [(frame.path, frame.line) for frame in own if frame.side is side][:1]
+        for found in fact.command.findings[:_MOST_FINDINGS] if fact.command else ():
+            if found.path and found.line:
+                yield found.path, found.line
+        if fact.contract and fact.contract.module_path and fact.contract.line:
+            yield fact.contract.module_path, fact.contract.line
+    for nodeid in failure.top_failing_tests[:1]:
+        path, *names = nodeid.partition("[")[0].split("::")
+        file = files.read(path)
+        pattern = re.compile(rf"\s*(?:async )?def {re.escape(names[-1])}\b") if names else None
+        for number, line in enumerate(file.lines if file and pattern else (), 1):
+            if pattern is not None and pattern.match(line):
+                yield path, number
+
+
+def _excerpt(files: RootedFiles, path: str, line: int) -> SourceExcerpt | None:
+    file = files.read(path)
+    if file is None or file.is_binary or not 1 <= line <= len(file.lines):
+        return None
+    # The whole file, for an excerpt may begin within a secret of several lines. Where such a one is taken
+    # out, the numbers of the lines no longer hold.
+    lines = _redacted(file.text).removesuffix("\n").split("\n")
+    if len(lines) != len(file.lines):
+        return None
+    first = _first_line(file.text, line) if path.endswith(".py") and file.is_whole else None
+    if first is None or line >= first + EXCERPT_LINES:
+        first = max(line - EXCERPT_LINES + 4, 1)
+    shown = lines[first - 1 : first - 1 + EXCERPT_LINES]
+    return SourceExcerpt(path=path, line=line, first_line=first, lines=tuple(map(_shown, shown)))
+
+
+def _first_line(text: str, line: int) -> int | None:
+    """Return the first line to show of the innermost function or class around a line of Python."""
+    around = [each for each in _definitions(text) if each.first <= line <= each.last]
+    return max(around, key=lambda each: each.first).shown_from if around else None
+
+
+class _Definition(NamedTuple):
+    """A function or class, by its lines."""
+
+    first: int
+    last: int
+    shown_from: int
+    """The definition, or what follows its docstring where that is long."""
+
+
+@lru_cache(maxsize=16)
+def _definitions(text: str) -> tuple[_Definition, ...]:
+    try:
+        nodes = [
+            node
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        ]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    found: list[_Definition] = []
+    for node in nodes:
+        doc = node.body[0]
+        end = doc.end_lineno or doc.lineno
+        has_long_docstring = (
+            ast.get_docstring(node, clean=False) is not None
+            and end - doc.lineno >= _LONG_DOCSTRING
+            and len(node.body) > 1
+        )
+        shown_from = end + 1 if has_long_docstring else node.lineno
+        found.append(_Definition(node.lineno, node.end_lineno or node.lineno, shown_from))
+    return tuple(found)
+
+
+@lru_cache(maxsize=16)
+def _redacted(text: str) -> str:
+    return redact(text)
+
+
+def _overlap(one: SourceExcerpt, other: SourceExcerpt) -> bool:
+    """Return whether the line that matters in one excerpt is shown by another."""
+    last = other.first_line + len(other.lines) - 1
+    return one.path == other.path and other.first_line <= max(one.line, one.first_line) <= last
+
+
+def _shown(text: str) -> str:
+    return clean(text.expandtabs(4).rstrip(), limit=LONGEST_LINE).replace("\n", " ")

@@ -1,0 +1,65 @@
+"""Both sides of a comparison are told apart, or nothing is said of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.brief.comparison import Comparison, compare, compare_headline
+from planner.model.evidence import ArtifactFact, Evidence, EvidenceKind, MetricFact
+
+
+@pytest.mark.parametrize(
+    ("headline", "actual", "operator", "expected"),
+    [
+        ("AssertionError: assert 32.1 == 28.5 ± 0.1", "32.1", "==", "28.5 ± 0.1"),
+        ("assert 'a == b' != 'c'", "'a == b'", "!=", "'c'"),
+        (r"assert 'it\'s < x' < 3", r"'it\'s < x'", "<", "3"),
+        ("assert f(a == b) is not None", "f(a == b)", "is not", "None"),
+        ("assert 3 not in [1, 2]", "3", "not in", "[1, 2]"),
+        ("assert {'a': 1} == {'a': 2}", "{'a': 1}", "==", "{'a': 2}"),
+        ("AssertionError: too high (assert abs(3) <= 2)", "abs(3)", "<=", "2"),
+        ("Expected: 201, but got 500", "500", None, "201"),
+        ("expected a; found b", "b", None, "a"),
+        ("Failed: DID NOT RAISE ValueError", "nothing was raised", None, "raises ValueError"),
+    ],
+)
+def test_both_sides_of_a_comparison_are_told_apart(
+    headline: str, actual: str, operator: str | None, expected: str
+) -> None:
+    found = compare_headline(headline)
+    assert found is not None
+    assert (found.actual, found.operator, found.expected) == (actual, operator, expected)
+
+
+@pytest.mark.parametrize(
+    "headline",
+    [
+        "",
+        "ValueError: a == b",
+        "assert False",
+        "assert 1 < 2 < 3",
+        "assert  == 3",
+        "assert f(1 == 2)",
+        "DID NOT RAISE ",
+    ],
+)
+def test_where_the_sides_would_be_a_guess_there_is_no_comparison(headline: str) -> None:
+    assert compare_headline(headline) is None
+
+
+@given(st.text())
+def test_any_headline_can_be_looked_at(headline: str) -> None:
+    compare_headline(f"assert {headline}")
+
+
+def test_facts_are_believed_before_the_headline() -> None:
+    unmet = MetricFact(name="rows", operator=">=", expected=10, problem="not_recorded")
+    headline = "assert 1 == 2"
+    seen = compare(Evidence(kind=EvidenceKind.METRIC, metric=unmet, headline=headline))
+    assert seen == Comparison("10", "nothing recorded", ">=")
+    digest = ArtifactFact(path="a", problem="sha256", expected="00", actual=None)
+    seen = compare(Evidence(kind=EvidenceKind.ARTIFACT, artifact=digest, headline=headline))
+    assert seen == Comparison("00", "sha256")
+    assert compare(None, headline) == Comparison("2", "1", "==")

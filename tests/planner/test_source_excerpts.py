@@ -1,0 +1,294 @@
+"""What is read for a repair: the failure report of the same run, and the lines that count; nothing else."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from repair_samples import (
+    CART_FRAME,
+    PLAN_ID,
+    RUN_ID,
+    TEST_FRAME,
+    document,
+    evidence,
+    failure,
+    outcome,
+    project,
+    report,
+)
+
+from planner.model.evidence import (
+    ArtifactFact,
+    CommandFact,
+    ContractFact,
+    ExceptionFact,
+    Finding,
+    Selector,
+)
+from planner.model.failure_report import ReportedTodo, evidence_of
+from planner.model.kinds import Phase
+from planner.model.outcome import Location, PlanRef
+from planner.planfile.rooted_files import LARGEST_READ, RootedFiles
+from planner.planfile.source_excerpts import (
+    EXCERPT_LINES,
+    LARGEST_REPORT,
+    MOST_EXCERPTS,
+    load_failure_context,
+    load_failure_contexts,
+    read_excerpts,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from planner.model.context import FailureContext
+    from planner.model.evidence import Evidence
+    from planner.model.failure_report import FailureReport
+    from planner.model.outcome import Failure, Outcome
+    from planner.planfile.loader import LoadedPlan
+
+REPORT = "diagnostics/t1_failure_report.json"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> LoadedPlan:
+    return project(tmp_path)
+
+
+def write_report(plan: LoadedPlan, written: FailureReport) -> None:
+    (plan.root / REPORT).parent.mkdir(exist_ok=True)
+    (plan.root / REPORT).write_text(written.model_dump_json(), encoding="utf-8")
+
+
+def context(plan: LoadedPlan, seen: Outcome | None = None, run_id: str = RUN_ID) -> FailureContext:
+    return load_failure_contexts(plan, document(seen or outcome(), run_id=run_id), ["t1"])["t1"]
+
+
+def lines_shown(root: Path, deciding: Failure, *facts: Evidence) -> list[tuple[str, int, int]]:
+    """The path, the first and the last line of each excerpt."""
+    found = read_excerpts(RootedFiles(root), deciding, facts)
+    return [(each.path, each.first_line, each.first_line + len(each.lines) - 1) for each in found]
+
+
+# -- the report ----------------------------------------------------------------------------------
+
+
+def test_the_report_of_the_same_run_is_read(shop: LoadedPlan) -> None:
+    written = report()
+    write_report(shop, written)
+    found = context(shop)
+    assert (found.evidence, found.excerpts, found.report_path) == (written.evidence, (), REPORT)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"run_id": "another run"},
+        {"plan": PlanRef(todo_list_id="another plan", path="plan.yaml", digest="")},
+        {"todo": ReportedTodo(id="t2")},
+        {"schema_version": 2},
+        {"run_id": None, "failures": ()},
+    ],
+    ids=["run", "plan", "todo", "newer", "nameless"],
+)
+def test_a_report_of_something_else_is_left_out(shop: LoadedPlan, other: dict[str, object]) -> None:
+    write_report(shop, report(**other))  # pyright: ignore[reportArgumentType]
+    assert context(shop).report_path is None
+
+
+def test_a_report_of_an_unknown_run_is_believed_if_its_failure_is_the_same(shop: LoadedPlan) -> None:
+    write_report(shop, report())
+    assert load_failure_context(shop, outcome()).report_path == REPORT
+    assert load_failure_context(shop, outcome(failure(signature="ffffffffffff"))).report_path is None
+    assert load_failure_context(shop, outcome(failure(signature=None))).report_path is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, '{"schema_version": 1}', "\0", "nan"])
+def test_a_broken_report_is_left_out(shop: LoadedPlan, text: str) -> None:
+    (shop.root / REPORT).parent.mkdir()
+    (shop.root / REPORT).write_text(text)
+    assert context(shop).report_path is None
+
+
+def test_a_report_of_excessive_size_is_left_out(shop: LoadedPlan) -> None:
+    write_report(shop, report())
+    with (shop.root / REPORT).open("ab") as stream:
+        stream.write(b" " * LARGEST_REPORT)
+    assert context(shop).report_path is None
+
+
+def test_a_report_that_leads_elsewhere_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/t1_failure_report.json").write_text(report().model_dump_json())
+    root = tmp_path / "root"
+    root.mkdir()
+    plan = project(root)
+    (root / "diagnostics").symlink_to(tmp_path / "elsewhere")
+    assert context(plan).report_path is None
+
+
+def test_unknown_todos_and_outcomes_are_passed_over(shop: LoadedPlan) -> None:
+    seen = document(outcome(), outcome(todo_id="t9"), outcome(todo_id="t2", plan="another"))
+    assert list(load_failure_contexts(shop, seen, ["t1", "t9", "t2", "t3", "t1"])) == ["t1"]
+
+
+def test_an_outcome_without_a_failure_has_a_context_too(shop: LoadedPlan) -> None:
+    seen = outcome().model_copy(update={"failure_evidence": None, "failures": ()})
+    assert context(shop, seen).excerpts
+
+
+def test_files_that_were_missing_and_are_there_now_are_told(shop: LoadedPlan) -> None:
+    facts = (
+        evidence(artifact=ArtifactFact(path="data/orders.json", problem="missing")),
+        evidence(selectors=(Selector(text="tests/test_cart.py::test_new", problem="missing_file"),)),
+        evidence(
+            exceptions=(
+                ExceptionFact(
+                    type="ModuleNotFoundError", qualified="ModuleNotFoundError", name="shop.cart"
+                ),
+            )
+        ),
+        evidence(artifact=ArtifactFact(path="out/gone.json", problem="missing")),
+    )
+    write_report(shop, report(None, *facts))
+    assert set(context(shop).present) == {"data/orders.json", "tests/test_cart.py", "shop/cart.py"}
+
+
+def test_evidence_goes_to_the_failure_that_names_its_test_else_to_that_of_its_criterion() -> None:
+    setup = evidence(phase=Phase.SETUP)
+    call, other, metric = (
+        evidence(),
+        evidence(nodeid="a.py::b"),
+        evidence(nodeid=None, check_id="metrics[0]"),
+    )
+    facts = (setup, other, metric, call)
+    assert evidence_of(failure(), facts) == (call, setup)
+    assert evidence_of(failure(check_id="metrics[0]", tests=(), top_failing_tests=()), facts) == (metric,)
+
+
+# -- the source ----------------------------------------------------------------------------------
+
+
+def test_the_place_of_the_diagnosis_comes_before_those_of_the_evidence(shop: LoadedPlan) -> None:
+    frames = (TEST_FRAME, CART_FRAME)
+    fact = evidence(exceptions=(ExceptionFact(type="KeyError", qualified="KeyError", frames=frames),))
+    shown = lines_shown(shop.root, failure(), fact)
+    assert shown == [("shop/cart.py", 4, 13), ("tests/test_cart.py", 8, 13)]
+
+
+def test_without_frames_the_failing_test_is_shown(shop: LoadedPlan) -> None:
+    deciding = failure(location=None, top_failing_tests=("tests/test_cart.py::test_total[1]",))
+    assert lines_shown(shop.root, deciding) == [("tests/test_cart.py", 8, 13)]
+    gone = failure(location=None, top_failing_tests=("tests/test_cart.py::test_gone",))
+    assert lines_shown(shop.root, gone) == []
+
+
+def test_syntax_errors_findings_and_contracts_are_shown(shop: LoadedPlan) -> None:
+    for name in "abc":
+        (shop.root / f"{name}.py").write_text("x = 1\n" * 30)
+    broken = ExceptionFact(type="SyntaxError", qualified="builtins.SyntaxError", path="a.py", line=20)
+    finding = Finding(path="b.py", line=20, message="unused")
+    fact = evidence(
+        exceptions=(broken,),
+        command=CommandFact(argv=("ruff",), tool="ruff", purpose="lint", findings=(finding,)),
+        contract=ContractFact(path="c.json", problem="signature", module_path="c.py", line=20),
+    )
+    shown = lines_shown(shop.root, failure(location=None, top_failing_tests=()), fact)
+    assert shown == [("a.py", 12, 23), ("b.py", 12, 23), ("c.py", 12, 23)]
+
+
+def test_a_long_docstring_is_left_out(tmp_path: Path) -> None:
+    text = 'def f():\n    """One.\n\n    Two.\n    Three.\n    """\n    return 1\n\n\n'
+    text += 'def g():\n    """One."""\n    return 2\n'
+    (tmp_path / "a.py").write_text(text)
+    at = {
+        line: lines_shown(tmp_path, failure(location=Location(path="a.py", line=line))) for line in (1, 10)
+    }
+    assert at == {1: [("a.py", 7, 12)], 10: [("a.py", 10, 12)]}
+
+
+def test_of_a_long_function_the_lines_around_the_place_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def f():\n" + "    x = 1\n" * 300)
+    ((_, first, last),) = lines_shown(tmp_path, failure(location=Location(path="a.py", line=200)))
+    assert first <= 195
+    assert last - first + 1 == EXCERPT_LINES
+
+
+@pytest.mark.parametrize("text", ["def f(:\n", "x = 1\n", "\0\n"], ids=["broken", "module", "binary"])
+def test_of_what_has_no_function_there_a_window_is_shown(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.py").write_text("# a comment\n" * 100 + text)
+    shown = lines_shown(tmp_path, failure(location=Location(path="a.py", line=100)))
+    assert shown == ([] if "\0" in text else [("a.py", 92, 101)])
+
+
+def test_the_excerpts_of_one_failure_are_limited(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n" * 1000)
+    findings = tuple(Finding(path="a.py", line=line, message="m") for line in range(100, 1000, 20))
+    command = CommandFact(argv=(), tool="x", purpose="lint", findings=findings)
+    assert len(lines_shown(tmp_path, failure(), *[evidence(command=command)] * 9)) <= MOST_EXCERPTS
+
+
+def test_secrets_of_the_source_are_taken_out(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("PASSWORD = 'hunter2'\nx\x1b[2J = 1\n")
+    (found,) = read_excerpts(RootedFiles(tmp_path), failure(location=Location(path="a.py", line=2)), ())
+    assert found.lines == ("PASSWORD = '[redacted: password]'", "x = 1")
+    key = ["-----BEGIN PRIVATE KEY-----", *["QUJD" * 16] * 30, "-----END PRIVATE KEY-----", ""]
+    (tmp_path / "a.py").write_text("\n".join(key))
+    assert read_excerpts(RootedFiles(tmp_path), failure(location=Location(path="a.py", line=20)), ()) == ()
+
+
+@pytest.mark.parametrize("line", [0, -1, 99])
+def test_a_line_that_does_not_exist_shows_nothing(tmp_path: Path, line: int) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    assert lines_shown(tmp_path, failure(location=Location(path="a.py", line=line))) == []
+
+
+# -- what may be read ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret", "/etc/passwd", "link", "pipe", "folder", "missing", "nul\0", ""]
+)
+def test_only_ordinary_files_below_the_root_are_read(tmp_path: Path, path: str) -> None:
+    root = tmp_path / "root"
+    (root / "folder").mkdir(parents=True)
+    (tmp_path / "secret").write_text("secret\n")
+    (root / "link").symlink_to(tmp_path / "secret")
+    os.mkfifo(root / "pipe")
+    assert RootedFiles(root).read(path) is None
+    assert lines_shown(root, failure(location=Location(path=path, line=1), top_failing_tests=())) == []
+
+
+def test_a_link_to_a_file_below_the_root_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    file = RootedFiles(tmp_path).read("b")
+    assert file is not None
+    assert file.data == b"a"
+
+
+def test_of_a_large_file_only_the_beginning_is_read_and_none_is_read_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_bytes(b"x" * (LARGEST_READ + 10))
+    files = RootedFiles(tmp_path)
+    file = files.read("a")
+    assert file is not None
+    assert (len(file.data), file.total_bytes, file.is_whole) == (LARGEST_READ, LARGEST_READ + 10, False)
+    monkeypatch.setattr(os, "open", None)
+    assert files.read("./a") is file
+
+
+def test_the_reports_of_a_sub_plan_lie_below_the_top_plans_root(tmp_path: Path) -> None:
+    sub = tmp_path / "sub"
+    sub.mkdir()
+    plan = project(sub)
+    written = report(todo=ReportedTodo(id="phase/t1"))
+    (tmp_path / "diagnostics").mkdir()
+    path = tmp_path / "diagnostics/phase__t1_failure_report.json"
+    path.write_text(written.model_dump_json())
+    assert plan.plan.todo_list_id == PLAN_ID
+    found = load_failure_context(plan, outcome(todo_id="phase/t1"), reports=tmp_path)
+    assert found.report_path == "diagnostics/phase__t1_failure_report.json"
