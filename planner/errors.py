@@ -19,9 +19,7 @@
     ├── RefusedEvent       the engine cannot take an event in; nothing has changed
     │   └── IllegalTransition     a todo, or the plan, cannot get from its state to another
     └── LogError           the log of a run cannot be read, continued or trusted
-        └── StoreError            the store cannot be opened, read or written
-            ├── NoStoreError      there is no store yet
-            └── LineTaken         another writer has committed a line of that number
+        └── StoreError            the index over logs and outcomes cannot be opened, read or written
 """
 
 from __future__ import annotations
@@ -169,20 +167,4 @@ class LogError(PlannerError):
 
 
 class StoreError(LogError):
-    """The store cannot be opened, read or written."""
-
-
-class NoStoreError(StoreError):
-    """There is no store yet."""
-
-
-class LineTaken(StoreError):
-    """Another writer has committed the line with that number; nothing was changed."""
-
-    def __init__(self, store: str, run_id: str, n: int) -> None:
-        super().__init__(
-            f"{store}: line {n} of run {run_id} is there already: another process writes to this run; read "
-            "the lines again and go on from the last, or let one process alone carry out a run"
-        )
-        self.run_id = run_id
-        self.n = n
+    """The index over logs and outcomes cannot be opened, read or written."""

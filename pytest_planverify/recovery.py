@@ -114,6 +114,11 @@ def _recover(plan: Path, run: str | None, outcomes: Path | None) -> int:
     from pytest_planverify.reports.terminal import render_summary
 
     found = recover(plan, run_id=run)
+    if outcomes is None and found.run.finished is not None:
+        raise RecoveryError(
+            f"{found.run.run_id}: the run came to its end, and has written its outcomes itself; nothing "
+            "was changed: name a file with --outcomes to have them written there"
+        )
     target = _write(found, outcomes)
     _write_reports(found)
     render_summary(

@@ -17,9 +17,9 @@ from planner.cli.ending import Status, UsageMistake, ends
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.edges.plan_run import PlanRun
     from planner.engine import Question
     from planner.model.events import BranchChanges, Decision
+    from planner.store.plan_run import PlanRun
 
 answer_app, approve_app, reject_app, modify_app = (command_app() for _ in range(4))
 
@@ -253,7 +253,7 @@ def _split(words: Sequence[str], count: int, usage: str) -> tuple[Path, list[str
 
 
 def _open(plan: Path, log: Path | None) -> PlanRun:
-    from planner.edges.plan_run import PlanRun
+    from planner.store.plan_run import PlanRun
 
     return PlanRun.open(plan, None, log)
 

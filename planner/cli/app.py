@@ -35,9 +35,7 @@ COMMANDS: dict[str, Entry] = {
     "step": Entry("planner.cli.step", "Drive a plan from outside: events in, actions out, in JSON."),
     "replay": Entry("planner.cli.replay", "Fold a recorded log anew: are the decisions the same?"),
     "metrics": Entry("planner.cli.metrics", "Metrics of runs, for Prometheus."),
-    "history": Entry(
-        "planner.cli.history", "What the store remembers: runs, branches, what repaired what."
-    ),
+    "history": Entry("planner.cli.history", "Earlier runs: branches, failures, what repaired what."),
     "schema": Entry("planner.cli.schema", "The JSON Schema of a file that is read or written."),
     "contract": Entry("planner.cli.contract", "Make contract files from code."),
 }

@@ -202,8 +202,8 @@ def _wanted_run(
 
     ``word`` is a plan or a log where there is such a file; else, where options name a run, a todo of it.
     """
-    from planner.edges.told_runs import is_log
     from planner.planfile.discovery import PLAN_ENDINGS
+    from planner.store.run_log import is_log
 
     if review and todo is not None:
         raise UsageMistake("--review is of a whole run; leave the todo out")
@@ -228,11 +228,11 @@ def _wanted_run(
 
 def _is_kept(wanted: _Wanted, run_id: str | None) -> bool:
     """Return whether the run of a plan that no option names has left its log."""
-    from planner.edges.usual_log import usual_log
     from planner.planfile.loader import load_plan
+    from planner.store.run_log import latest_log
 
     return bool(wanted.logs) or (
-        wanted.plan is not None and usual_log(load_plan(wanted.plan), run_id).is_file()
+        wanted.plan is not None and latest_log(load_plan(wanted.plan), run_id).is_file()
     )
 
 

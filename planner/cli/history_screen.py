@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.cli.screen import Screen
 from planner.cli.words import CATEGORIES, STATE_STYLES, STATES
-from planner.edges.store.rows import PASSED, RESOLUTIONS
 from planner.model.taxonomy import Category
+from planner.store.tables import PASSED
 from planner.text.display import cells, counted, listed, moment, padded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.cli.history_store import Asked
-    from planner.edges.store import CachedPlan
-    from planner.edges.store.telling import Approval, Artifacts, Branch, Run, Seen
+    from planner.store.questions import Found
 
-NOTHING_YET = "A store is filled by: planner step PLAN"
+NOTHING_YET = "It is filled by: pytest --planverify PLAN, and by: planner step PLAN"
 _STATES = {state.value: said for state, said in STATES.items()}
 _STYLES = {state.value: style for state, style in STATE_STYLES.items()}
 _DEEDS = {
@@ -26,6 +24,16 @@ _DEEDS = {
     ("verification", True): "verified, holds",
     ("verification", False): "verified, does not hold",
 }
+_RESOLUTIONS: dict[str, str] = {
+    "parent_done": "its todo is done",
+    "failure_gone": "then its todo failed otherwise",
+    "parent_still_red": "its todo still failed",
+    "attempts_used_up": "its attempts were used up",
+    "lifetime_over": "its time was up",
+    "given_up": "a person gave it up",
+    "run_halted": "the run was halted",
+}
+"""What can come of a branch, in words."""
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _MOST_PLANS = 10
 _MOST_RUNS = 10
@@ -33,138 +41,155 @@ _MOST_NAMED = 8
 
 
 def show_runs(
-    asked: Asked,
-    runs: Sequence[Run],
-    branches: Sequence[Branch],
-    approvals: Sequence[Approval],
+    shown: str,
+    runs: Sequence[Found],
+    branches: Sequence[Sequence[Found]],
+    asked: Sequence[Sequence[Found]],
+    verifications: Sequence[Found],
+    failures: Sequence[Found],
     mean: float | None,
 ) -> None:
-    """The runs of a plan, the newest first, each with its branches."""
+    """Show the runs of a plan, the newest first, its verifications, and its failures by category."""
     screen = Screen()
-    if not runs:
-        screen.line(f"{screen.one_line(asked.shown)}: no run of it is in the store")
-        screen.line(f"{screen.one_line(asked.store)}", indent=2)
+    if not runs and not verifications:
+        screen.line(f"{screen.one_line(shown)}: no run of it is known")
         screen.line(NOTHING_YET, indent=2)
         screen.show()
         return
-    parts = [counted(len(runs), "run"), counted(len(branches), "branch")]
+    parts = [counted(len(verifications), "verification")] if verifications else []
+    if runs:
+        parts += [counted(len(runs), "run"), counted(sum(map(len, branches)), "branch")]
     if mean is not None:
         parts.append(f"a repair took {duration(mean)} on average")
-    stuck = sum(each.is_stuck for each in runs)
-    if stuck:
-        parts.append(f"{counted(stuck, 'run')} blocked")
-    screen.paragraph(f"{asked.shown}: {', '.join(parts)}", indent=0)
-    for run in runs[:_MOST_RUNS]:
+    stuck = sum(each["blocked_since"] is not None for each in runs)
+    parts += [f"{counted(stuck, 'run')} blocked"] if stuck else []
+    screen.paragraph(f"{shown}: {', '.join(parts)}", indent=0)
+    for run, waiting, those in list(zip(runs, asked, branches, strict=True))[:_MOST_RUNS]:
         screen.line()
-        _run(screen, run)
-        _waiting(screen, run, [each for each in approvals if each.run_id == run.run_id])
-        _branches(screen, [each for each in branches if each.run_id == run.run_id])
+        _run(screen, run, waiting)
+        _branches(screen, those)
     if len(runs) > _MOST_RUNS:
         screen.line()
         screen.line(f"and {len(runs) - _MOST_RUNS} older; one of them with --run ID, all with --json")
+    if verifications:
+        screen.line()
+        rows = [
+            (
+                screen.one_line(each["run_id"]),
+                moment(each["started"]),
+                f"{each['done']} of {each['todos']}",
+                str(each["exit_status"]),
+            )
+            for each in verifications[:_MOST_RUNS]
+        ]
+        _table(screen, ("VERIFICATION", "WHEN", "DONE", "EXIT"), rows)
+        if len(verifications) > _MOST_RUNS:
+            screen.line(f"and {len(verifications) - _MOST_RUNS} older, all with --json", indent=2)
+    if failures:
+        screen.line()
+        rows = [
+            (
+                each["category"],
+                each["role"],
+                str(each["failures"]),
+                listed(map(screen.one_line, each["todos"]), 4),
+                moment(each["last"]),
+            )
+            for each in failures
+        ]
+        _table(screen, ("FAILED", "ROLE", "FAILURES", "TODOS", "LAST"), rows)
     screen.show()
 
 
-def show_seen(seen: Seen) -> None:
-    """What is known of a failure, and what was done about it."""
+def show_failure(found: Found) -> None:
+    """Show what is known of a failure, and what was done about it."""
     screen = Screen()
-    kind = "" if seen.category is None else f"{seen.category}: {_in_words(seen.category)}"
-    screen.line(f"{screen.style(screen.one_line(seen.signature), 'strong')}  {kind}")
-    if seen.head:
-        screen.clipped(f"  {screen.one_line(seen.head)}")
-    if seen.times:
-        where = (
-            f"seen in {counted(seen.times, 'verification')} of {listed(map(screen.one_line, seen.todos))}"
-        )
-        screen.line(f"{where}, last {moment(seen.last or '')}", indent=2)
+    category = found["category"]
+    screen.line(
+        f"{screen.style(screen.one_line(found['signature']), 'strong')}  {category}: {_in_words(category)}"
+    )
+    if found["head"]:
+        screen.clipped(f"  {screen.one_line(found['head'])}")
+    if found["times"]:
+        where = listed(map(screen.one_line, found["todos"]))
+        times = counted(found["times"], "verification")
+        screen.line(f"seen in {times} of {where}, last {moment(found['last'])}", indent=2)
     screen.line()
-    if not seen.repairs:
-        screen.line("Nobody has repaired it yet, as far as the store knows.")
+    if not found["repairs"]:
+        screen.line("Nobody has repaired it yet, as far as the logs tell.")
     else:
         rows = [
-            (each.role, f"{each.fixed} of {each.tried}", each.strategy, moment(each.last))
-            for each in seen.repairs
+            (each["role"], f"{each['fixed']} of {each['tried']}", each["strategy"], moment(each["last"]))
+            for each in found["repairs"]
         ]
         _table(screen, ("ROLE", "FIXED", "STRATEGY", "LAST"), rows)
-    if seen.branches:
+    if found["branches"]:
         screen.line()
-        _branches(screen, seen.branches)
-    for each in seen.corrections:
-        who = each["corrected_by"] or "somebody"
+        _branches(screen, found["branches"])
+    for each in found["corrections"]:
         kind = f" {each['right_category']}" if each["right_category"] else ""
         whose = f" of the {each['right_owner']}" if each["right_owner"] else ""
         was = f", and it was{kind}{whose}" if kind or whose else ""
         why = f": {each['because']}" if each["because"] else ""
+        said = f"{each['by'] or 'somebody'} corrected it on {moment(each['at'])}"
         screen.line()
-        screen.paragraph(
-            f"{who} corrected it on {moment(each['at'])}: it is for the {each['role']}{was}{why}", indent=2
-        )
+        screen.paragraph(f"{said}: it is for the {each['role']}{was}{why}", indent=2)
     screen.show()
 
 
-def show_unseen(signature: str, known: Sequence[str], has_store: bool) -> None:
-    """That nothing is known of a failure."""
+def show_unknown(signature: str, known: Sequence[str]) -> None:
+    """Show that nothing is known of a failure."""
     screen = Screen()
-    screen.line(f"The store has not seen a failure {screen.one_line(signature)}.")
+    screen.line(f"No run has seen a failure {screen.one_line(signature)}.")
     if known:
-        screen.line(f"The latest that it has seen: {listed(map(screen.one_line, known))}", indent=2)
-    elif has_store:
-        screen.line("It has seen none at all.", indent=2)
+        screen.line(f"The latest that were seen: {listed(map(screen.one_line, known))}", indent=2)
     else:
-        screen.line(NOTHING_YET, indent=2)
+        screen.line(f"None was seen at all. {NOTHING_YET}", indent=2)
     screen.show()
 
 
-def show_blocked(runs: Sequence[Run], waiting: Sequence[Approval], has_store: bool) -> None:
-    """The runs that cannot go on, or not with all of their todos."""
+def show_blocked(runs: Sequence[Found], waiting: Sequence[Sequence[Found]]) -> None:
+    """Show the runs that cannot go on, or not with all of their todos."""
     screen = Screen()
-    if not runs:
-        screen.line("No run is blocked." if has_store else "There is no store yet, so no run is blocked.")
-        if not has_store:
-            screen.line(NOTHING_YET, indent=2)
-        screen.show()
-        return
-    screen.line(f"{counted(len(runs), 'run')} blocked, the longest first")
-    for run in runs:
+    screen.line(f"{counted(len(runs), 'run')} blocked, the longest first" if runs else "No run is blocked.")
+    for run, asked in zip(runs, waiting, strict=True):
         screen.line()
-        screen.line(screen.one_line(f"{run.plan_id} ({run.path})"))
-        _run(screen, run)
-        _waiting(screen, run, [each for each in waiting if each.run_id == run.run_id])
+        screen.line(screen.one_line(f"{run['plan_id']} ({run['path']})"))
+        _run(screen, run, asked)
     screen.show()
 
 
-def show_artifacts(asked: Asked, found: Sequence[Artifacts]) -> None:
-    """The artifact log, in the order of the events of each run."""
+def show_work(shown: str, runs: Sequence[Found], found: Sequence[Sequence[Found]]) -> None:
+    """Show the artifact log, in the order of the events of each run."""
     screen = Screen()
-    if not found:
-        screen.line(f"{screen.one_line(asked.shown)}: no turn of work is in the store")
-        screen.line(NOTHING_YET, indent=2)
-        screen.show()
-        return
-    for run_id in dict.fromkeys(each.run_id for each in found):
-        screen.line(f"run {screen.style(screen.one_line(run_id), 'strong')}")
-        for each in (one for one in found if one.run_id == run_id):
-            _artifact(screen, each)
+    if not any(found):
+        screen.line(f"{screen.one_line(shown)}: no turn of work is known")
+        screen.line("It is filled by: planner step PLAN", indent=2)
+    for run, those in zip(runs, found, strict=True):
+        if those:
+            screen.line(f"run {screen.style(screen.one_line(run['run_id']), 'strong')}")
+        for each in those:
+            _work(screen, each)
     screen.show()
 
 
-def show_cached(goal: str, plans: Sequence[CachedPlan], here: str | None) -> None:
-    """The plans that served a goal."""
+def show_plans(goal: str, plans: Sequence[Found], here: str | None) -> None:
+    """Show the plans that served a goal."""
     screen = Screen()
     if not plans:
-        screen.line(f"No plan in the store was made for the goal '{screen.one_line(goal)}'.")
+        screen.line(f"No plan that is known was made for the goal '{screen.one_line(goal)}'.")
         screen.line("A plan's goal is its x-goal, else its workflow_name, else its todo_list_id.", indent=2)
         screen.show()
         return
     count = counted(len(plans), "plan")
-    screen.line(f"{count} for the goal '{screen.one_line(plans[0].goal)}', the best first")
+    screen.line(f"{count} for the goal '{screen.one_line(plans[0]['goal'])}', the best first")
     rows = [
         (
-            moment(each.at),
-            "never run" if each.ended is None else _state(each.ended),
-            "" if here is None else "here" if each.fingerprint == here else "elsewhere",
-            screen.one_line(each.path),
-            each.digest[: len("sha256:") + 12],
+            moment(each["at"]),
+            _state(each["ended"]),
+            "" if here is None else "here" if each["fingerprint"] == here else "elsewhere",
+            screen.one_line(each["path"]),
+            each["digest"][: len("sha256:") + 12],
         )
         for each in plans[:_MOST_PLANS]
     ]
@@ -177,7 +202,7 @@ def show_cached(goal: str, plans: Sequence[CachedPlan], here: str | None) -> Non
 
 
 def duration(seconds: float) -> str:
-    """A span of time in its two largest units: ``4 min 10 s``, ``2 d 3 h``."""
+    """Return a span of time in its two largest units: ``4 min 10 s``, ``2 d 3 h``."""
     rest = round(seconds)
     if rest == 0:
         return "0 s" if seconds <= 0 else "under 1 s"
@@ -191,66 +216,57 @@ def duration(seconds: float) -> str:
     return " ".join(filter(None, parts))
 
 
-def _run(screen: Screen, run: Run) -> None:
-    shown = screen.style(_state(run.state), _STYLES.get(run.state, "strong"))
-    end = "" if run.closed is None else f" to {moment(run.closed)}"
-    times = f"{moment(run.opened)}{end}, {counted(run.events, 'event')}"
-    screen.line(f"run {screen.style(screen.one_line(run.run_id), 'strong')}  {shown}  {times}")
-    if run.blocked:
-        first = [screen.one_line(name) for name in run.blocked_todos[:_MOST_NAMED]]
-        more = run.blocked - len(first)
-        named = ", ".join(first) + (f" and {more} more" if more else "")
-        since = f" since {moment(run.blocked_since)}" if run.blocked_since else ""
+def _run(screen: Screen, run: Found, asked: Sequence[Found]) -> None:
+    shown = screen.style(_state(run["state"]), _STYLES.get(run["state"], "strong"))
+    end = "" if run["closed"] is None else f" to {moment(run['closed'])}"
+    times = f"{moment(run['opened'])}{end}, {counted(run['events'], 'event')}"
+    screen.line(f"run {screen.style(screen.one_line(run['run_id']), 'strong')}  {shown}  {times}")
+    if run["blocked"]:
+        named = listed(map(screen.one_line, run["blocked"]), _MOST_NAMED)
+        since = f" since {moment(run['blocked_since'])}" if run["blocked_since"] else ""
         screen.paragraph(f"blocked{since}: {named}", indent=2)
-
-
-def _waiting(screen: Screen, run: Run, asked: Sequence[Approval]) -> None:
     for each in asked:
-        if each.decision is None and run.closed is None:
-            screen.paragraph(f"waits for a person since {moment(each.asked)}: {each.question}", indent=2)
+        if each["decision"] is None and run["closed"] is None:
+            said = f"waits for a person since {moment(each['asked'])}: {each['question']}"
+            screen.paragraph(said, indent=2)
 
 
-def _branches(screen: Screen, branches: Sequence[Branch]) -> None:
-    if not branches:
-        return
+def _branches(screen: Screen, branches: Sequence[Found]) -> None:
     rows = [
         (
-            screen.one_line(each.branch_id),
-            screen.one_line(each.via or each.parent_id),
-            each.role,
-            str(each.attempts),
+            screen.one_line(each["branch_id"]),
+            screen.one_line(each["via"] or each["parent_id"]),
+            each["role"],
+            str(each["attempts"]),
             _outcome(each),
-            "" if each.duration_seconds is None else duration(each.duration_seconds),
+            "" if each["duration_seconds"] is None else duration(each["duration_seconds"]),
         )
         for each in branches
     ]
-    _table(screen, ("BRANCH", "OUT OF", "ROLE", "ATTEMPTS", "OUTCOME", "TOOK"), rows)
+    if rows:
+        _table(screen, ("BRANCH", "OUT OF", "ROLE", "ATTEMPTS", "OUTCOME", "TOOK"), rows)
 
 
-def _outcome(branch: Branch) -> str:
-    if branch.outcome is None:
+def _outcome(branch: Found) -> str:
+    if branch["outcome"] is None:
         return "open"
-    came = RESOLUTIONS.get(branch.resolution or "", "")
-    if branch.outcome == PASSED:
-        return f"passed, {came}" if came else "passed"
-    return f"{branch.outcome}, {came}" if came and came != "it failed" else branch.outcome
+    came = _RESOLUTIONS.get(branch["resolution"] or "", "")
+    said = "passed" if branch["outcome"] == PASSED else branch["outcome"]
+    return f"{said}, {came}" if came else said
 
 
-def _artifact(screen: Screen, each: Artifacts) -> None:
-    verb = _DEEDS[each.source, each.success]
-    turn = f"turn {each.turn}" if each.turn else "before any turn"
-    if each.tokens is not None:
-        verb = f"{verb}, {counted(each.tokens, 'token')}"
-    screen.line(
-        f"{moment(each.at)}  {screen.one_line(each.todo_id)}  {turn} ({each.role})  {verb}", indent=2
-    )
-    new = set(each.new_files)
-    files = [f"{screen.one_line(name)}{' (new)' if name in new else ''}" for name in each.files]
-    files += [f"{screen.one_line(name)} (new)" for name in each.new_files if name not in each.files]
-    for name in files:
-        screen.line(name, indent=6)
-    if each.diff_hash:
-        screen.line(f"diff {screen.one_line(each.diff_hash)}", indent=6)
+def _work(screen: Screen, each: Found) -> None:
+    verb = _DEEDS[each["kind"], each["success"]]
+    turn = f"turn {each['turn']}" if each["turn"] else "before any turn"
+    if each["tokens"] is not None:
+        verb = f"{verb}, {counted(each['tokens'], 'token')}"
+    who = "" if each["role"] is None else f" ({each['role']})"
+    screen.line(f"{moment(each['at'])}  {screen.one_line(each['todo_id'])}  {turn}{who}  {verb}", indent=2)
+    new = each["new_files"]
+    for name in dict.fromkeys([*each["files"], *new]):
+        screen.line(f"{screen.one_line(name)}{' (new)' if name in new else ''}", indent=6)
+    if each["diff_hash"]:
+        screen.line(f"diff {screen.one_line(each['diff_hash'])}", indent=6)
 
 
 def _state(word: str) -> str:
@@ -264,8 +280,8 @@ def _in_words(category: str) -> str:
         return "a category of another version"
 
 
-def _table(screen: Screen, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as they need to be; a column in which nothing stands is left out."""
+def _table(screen: Screen, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Show columns as wide as they need to be; one in which nothing stands is left out."""
     shown = [place for place in range(len(header)) if any(row[place] for row in rows)]
     table = [[row[place] for place in shown] for row in (header, *rows)]
     widths = [max(cells(row[place]) for row in table) for place in range(len(shown))]

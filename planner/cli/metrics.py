@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from planner.cli.figures import Step
-    from planner.cli.runs import Run
     from planner.engine import State
+    from planner.store.recorded_run import RecordedRun
 
     Sample: TypeAlias = tuple[str, float, *tuple[tuple[str, str], ...]]
     """The name without ``planverify_``, the number, and labels beside ``plan``."""
@@ -277,8 +277,8 @@ def metrics(
     """
     from planner.cli.runs import find_runs
     from planner.cli.screen import write
-    from planner.edges.told_runs import is_log
     from planner.planfile.file_writer import READABLE, write_file
+    from planner.store.run_log import is_log
 
     logs = log or []
     if plan is not None and is_log(plan):
@@ -294,7 +294,7 @@ def metrics(
     return Status.UNREADABLE if counted.unreadable else Status.OK
 
 
-def _count(counted: RunMetrics, run: Run) -> None:
+def _count(counted: RunMetrics, run: RecordedRun) -> None:
     """Take in a run; one that cannot be read is told of on standard error, and leaves the others alone."""
     from planner.errors import PlannerError
     from planner.planfile.loader import collector_paused

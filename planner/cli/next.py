@@ -20,9 +20,9 @@ from planner.cli.arguments import (
 from planner.cli.ending import Status, UsageMistake, complain, ends
 
 if TYPE_CHECKING:
-    from planner.edges.plan_run import PlanRun
     from planner.engine import State
     from planner.model.actions import Action
+    from planner.store.plan_run import PlanRun
 
 app = command_app()
 
@@ -102,8 +102,8 @@ def next_(
 
 def open_run(plan: Path, outcomes: Path | None = None, log: Path | None = None) -> PlanRun:
     """Load the run of a plan and keep what is new of it; a log that cannot be written is told of."""
-    from planner.edges.plan_run import PlanRun
     from planner.errors import LogError
+    from planner.store.plan_run import PlanRun
 
     run = PlanRun.open(plan, outcomes, log)
     try:
@@ -172,7 +172,7 @@ def _write_revision(run: PlanRun, output: Path | None, *, in_place: bool) -> lis
 def _print_json(run: PlanRun, actions: list[Action], *, full: bool) -> None:
     from planner.cli.next_screen import advice, in_short
     from planner.cli.screen import write
-    from planner.edges.log_lines import action_text
+    from planner.store.lines import action_text
 
     def plain(action: Action) -> dict[str, Any]:
         held: dict[str, Any] = json.loads(action_text(action))

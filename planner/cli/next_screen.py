@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from planner.edges.plan_run import PlanRun
     from planner.engine.state import TodoRecord
     from planner.model.actions import Action
     from planner.model.outcome import Failure
+    from planner.store.plan_run import PlanRun
 
 _PIPED = 240
 """Cells of a line that no person reads on a terminal."""

@@ -16,8 +16,8 @@ from planner.cli.ending import Status, UsageMistake, ends
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.edges.plan_run import PlanRun
     from planner.engine.progress import Node, StatusTree
+    from planner.store.plan_run import PlanRun
 
 app = command_app()
 

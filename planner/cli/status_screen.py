@@ -14,9 +14,9 @@ from planner.text.display import cells, counted, listed, moment, padded
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.edges.plan_run import PlanRun
     from planner.engine.progress import Node, StatusTree
     from planner.model.outcome import Cause, Check, Outcome
+    from planner.store.plan_run import PlanRun
 
 _MARKS: dict[str, tuple[str, str, str]] = {
     "done": ("done", "done", "good"),

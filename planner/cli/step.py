@@ -14,13 +14,12 @@ from planner.cli.arguments import PlanArgument, plan_or_usual
 from planner.cli.ending import Status, complain, ends
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from typing import BinaryIO
 
-    from planner.edges.plan_versions import PlanVersions
-    from planner.edges.run_session import RunSession
     from planner.engine import State
     from planner.errors import PlannerError
+    from planner.store.session import RunSession
 
 app = command_app()
 
@@ -48,8 +47,8 @@ def step(
         typer.Option(
             "--log",
             metavar="FILE",
-            help="Where the run is kept, and goes on. Default, unless there is a --store: "
-            ".planverify/logs/PLAN_ID.jsonl below the root.",
+            help="Where the run is kept, and goes on. Default: .planverify/logs/PLAN_ID.jsonl below the "
+            "root.",
         ),
     ] = None,
     store: Annotated[
@@ -57,8 +56,8 @@ def step(
         typer.Option(
             "--store",
             metavar="URL",
-            help="A database that keeps the run, too, and remembers it: a file of SQLite or a URL. "
-            "Default, unless there is a --log: .planverify/planverify.db below the root.",
+            help="A database to learn from, and to import the run into at the end. Default, unless there "
+            "is a --log: the index of the project.",
         ),
     ] = None,
     jobs: Annotated[
@@ -85,7 +84,8 @@ def step(
     The run is kept in the log: after a kill the same command goes on where it ended.
     """
     from planner.edges.plan_versions import PlanVersions
-    from planner.edges.run_session import RunSession, RunSettings
+    from planner.store.lines import MAX_EVENT_BYTES
+    from planner.store.session import RunSession, RunSettings
 
     plan = plan_or_usual(plan)
     versions = PlanVersions(plan_out, plan) if plan_out is not None else None
@@ -100,101 +100,71 @@ def step(
             watch=None if versions is None else versions.take,
         )
     )
+
+    def tell_remarks() -> None:
+        """Write what is for a person on standard error, and the newest plan to its file."""
+        for remark in [*session.remarks(), *(versions.write() if versions is not None else ())]:
+            complain(remark)
+
     try:
         if versions is not None:
-            versions.keep_off(session.files())
-        _answer_all(session, versions)
+            versions.keep_off([session.log])
+        tell_remarks()
+        stream = getattr(sys.stdin, "buffer", None)  # there is none where the caller has closed it
+        for raw in () if stream is None else _lines(stream, MAX_EVENT_BYTES):
+            if raw.strip():
+                # The reader of a pipe has the answer before the next event is read.
+                sys.stdout.write("".join(f"{line}\n" for line in _answer(session, raw)))
+                sys.stdout.flush()
+                tell_remarks()
     finally:
         session.close()
+        tell_remarks()
     return Status.OK
 
 
-def _answer_all(session: RunSession, versions: PlanVersions | None) -> None:
-    """Answer each line of standard input until it ends."""
-    states = StateLines()
-    _tell_beside(session, versions)
-    stream = getattr(sys.stdin, "buffer", None)  # there is none where the caller has closed it
-    for raw in () if stream is None else _lines(stream):
-        if raw.strip():
-            _print(_answer(session, raw, states))
-            _tell_beside(session, versions)
+def _lines(stream: BinaryIO, most: int) -> Iterator[bytes]:
+    """Yield the lines; of one that is too long only the beginning, which is too long still."""
+    while raw := stream.readline(most + 1):
+        rest = raw
+        while rest and not rest.endswith(b"\n"):
+            rest = stream.readline(most)
+        yield raw
 
 
-def _answer(session: RunSession, raw: bytes, states: StateLines) -> Iterator[str]:
-    """The lines that answer one event."""
-    from planner.edges.event_lines import read_event
-    from planner.edges.log_lines import action_text
+def _answer(session: RunSession, raw: bytes) -> Iterator[str]:
+    """Yield the lines that answer one event."""
     from planner.errors import LogError, RefusedEvent
+    from planner.store.lines import action_text, read_event
 
     try:
         actions = session.tell(read_event(raw))
     except (RefusedEvent, LogError) as error:
-        yield from map(action_text, session.overheard())
+        yield from map(action_text, session.unanswered())
         yield _error(error)
     else:
-        yield from map(action_text, session.overheard())
+        yield from map(action_text, session.unanswered())
         yield from map(action_text, actions)
         assert session.state is not None  # an event was taken in
-        yield states.line(session.state)
+        yield state_line(session.state)
 
 
-def _tell_beside(session: RunSession, versions: PlanVersions | None) -> None:
-    """What is for a person, on standard error; the newest plan, in its file."""
-    remarks = session.remarks()
-    if versions is not None:
-        remarks += versions.write()
-    for remark in remarks:
-        complain(remark)
-
-
-def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    """The lines; of one that is too long only the beginning, which is too long still."""
-    from planner.edges.event_lines import MAX_EVENT_BYTES
-
-    while raw := stream.readline(MAX_EVENT_BYTES + 1):
-        rest = raw
-        while rest and not rest.endswith(b"\n"):
-            rest = stream.readline(MAX_EVENT_BYTES)
-        yield raw
-
-
-def _print(lines: Iterable[str]) -> None:
-    """Write lines, and see that the reader of a pipe has them now."""
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    sys.stdout.flush()
-
-
-class StateLines:
-    """Writes states as lines, the todos in the order of the plan."""
-
-    def __init__(self) -> None:
-        self._order: tuple[str, ...] = ()
-
-    def line(self, state: State) -> str:
-        """The line that ends an answer."""
-        held = state.todos  # worked out anew each time that it is asked for
-        if len(self._order) != len(held):  # todos come, and never go
-            ranked = sorted(held.values(), key=lambda record: record.rank)
-            self._order = tuple(record.id for record in ranked)
-        todos = {todo_id: held[todo_id].life for todo_id in self._order}
-        return json.dumps({"state": {"plan": state.plan_state, "todos": todos}, "seq": state.seq})
+def state_line(state: State) -> str:
+    """Return the line that ends an answer, the todos in the order of the plan."""
+    ranked = sorted(state.todos.values(), key=lambda record: record.rank)
+    todos = {record.id: record.life for record in ranked}
+    return json.dumps({"state": {"plan": state.plan_state, "todos": todos}, "seq": state.seq})
 
 
 def _error(error: PlannerError) -> str:
     from planner.errors import IllegalTransition, RefusedEvent
+    from planner.store.chain import one_line
 
-    if not isinstance(error, RefusedEvent):
-        problem, _, remedy = _one_line(str(error)).rpartition("; ")
-        told = {"rule": "log", "message": problem or remedy, "remedy": remedy}
+    if isinstance(error, RefusedEvent):
+        told = {"rule": error.rule, "message": one_line(error.problem), "remedy": one_line(error.remedy)}
     else:
-        told = {"rule": error.rule, "message": _one_line(error.problem), "remedy": _one_line(error.remedy)}
+        problem, _, remedy = one_line(str(error)).rpartition("; ")
+        told = {"rule": "log", "message": problem or remedy, "remedy": remedy}
     if isinstance(error, IllegalTransition):
         told |= {"from": error.before, "to": error.after, "trigger": error.trigger}
     return json.dumps({"error": told})
-
-
-def _one_line(text: str) -> str:
-    """A message without what moves a cursor or breaks a line: a driver's words may stand in it."""
-    from planner.text.sanitizing import clean
-
-    return " ".join(clean(text, limit=2_000).split())

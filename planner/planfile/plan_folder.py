@@ -20,7 +20,7 @@ LATEST = f"{HOME}/outcomes.json"
 
 IGNORED = """\
 # Written by pytest-planverify, which makes all of this again, but not what held before the work began
-# (plans/*/baseline.json) and what people said (planverify.db). What they answered is left to git:
+# (plans/*/baseline.json) and what people said (corrections.jsonl). What they answered is left to git:
 *
 !/answers.json
 """

@@ -25,7 +25,7 @@ _OUTCOMES = "outcomes.json"
 _KNOWN = frozenset(
     {
         *_FILES, "plans", "baseline", "runs", "briefs", "reports", ".gitignore",
-        "left_by_runs.json", "planverify.db", "logs", "decision.json",
+        "left_by_runs.json", "planverify.db", "corrections.jsonl", "logs", "decision.json",
     }
 )  # fmt: skip
 _LIKE_RECORDS = ("journal", "outcome", "baseline", "qualification", "answers")

@@ -160,6 +160,8 @@ def _write_documents(
     belongs to a root as that root's latest. Returns where to read it, as the user is shown it.
     """
     settings = told.facts.settings
+    for each, part in zip(runs, parts, strict=True):
+        keep_outcomes(part, each.plan.folder.path / each.plan.folder.outcomes.name)  # for the history
     if settings.outcomes is not None:
         given = settings.outcomes
         write_outcomes(document, given)

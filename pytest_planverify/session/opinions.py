@@ -133,14 +133,14 @@ def _of_rules(evidence: Evidence, corrections: Corrections) -> Diagnosis:
 MOST = 500
 """So many corrections are read, the newest."""
 
-FILE = "planverify.db"
-"""The planner's store, in the folder ``.planverify``."""
+FILE = "corrections.jsonl"
+"""What people said of failures, in the folder ``.planverify``."""
 
 
 class Corrections:
     """Read the corrections of the project whose ``.planverify`` folder it is.
 
-    A store that cannot be read says nothing, and why is a note: no run fails for it.
+    A log that cannot be read says nothing, and why is a note: no run fails for it.
     """
 
     def __init__(self, home: Path) -> None:
@@ -150,17 +150,17 @@ class Corrections:
         self._read: tuple[Correction, ...] | None = None
 
     def all(self) -> tuple[Correction, ...]:
-        """The newest first. Read once a run; where there is no store nothing is imported for it."""
+        """The newest first. Read once a run; where there is no log nothing is imported for it."""
         if self._read is None:
             self._read = self._found() if os.path.lexists(self._file) else ()
         return self._read
 
     def _found(self) -> tuple[Correction, ...]:
-        from planner.edges.correction_reader import read_corrections
-        from planner.errors import StoreError
+        from planner.errors import LogError
+        from planner.store.corrections import read_corrections
 
         try:
             return read_corrections(self._file, self.now, MOST)
-        except StoreError as error:
+        except LogError as error:
             self.notes.append(f"nothing was learned from corrections: {error}")
             return ()

@@ -1,19 +1,19 @@
-"""The real `planner step --store` and `planner history`, each in a process of its own."""
+"""The real `planner step` and `planner history`, each in a process of its own."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-import sqlite3
 from pathlib import Path
 
 import documented_commands
 import pytest
 from documented_commands import live_through
+from example_project import Example, todo
 from real_planner import forked
 
-import planner.edges.store  # noqa: F401  (for the copies of this process)
+import planner.store.index  # noqa: F401  (for the copies of this process)
 from planner.cli.history import app
 
 HISTORY = "planner history "
@@ -26,7 +26,7 @@ def in_a_copy(command: str, cwd: Path) -> tuple[int, str]:
     return ran.status, ran.out + ran.err
 
 
-def test_every_command_on_the_page_prints_what_is_shown_and_the_store_is_the_owners(
+def test_every_command_on_the_page_prints_what_is_shown_and_the_index_is_the_owners(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = documented_commands.run
@@ -41,19 +41,33 @@ def test_every_command_on_the_page_prints_what_is_shown_and_the_store_is_the_own
     assert path.stat().st_mode & 0o777 == 0o600
     told = json.loads(forked(("history", "--json"), tmp_path).out)
     assert told["runs"][0]["questions"][0]["kind"] == "answer"
-    log = forked(("history", "log", "monday"), tmp_path).out
-    assert [json.loads(line)["n"] for line in log.splitlines()] == list(range(9))
+    path.unlink()
+    assert json.loads(forked(("history", "--json"), tmp_path).out) == told
 
-    with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE planner_schema SET version = 99, written_by = '9.0'")
-    raw.close()
-    refused = forked(("history", "blocked"), tmp_path)
-    assert (refused.status, refused.out) == (4, "")
-    assert refused.err == (
-        "planner: .planverify/planverify.db: the store has version 99, written by planner 9.0; "
-        "this planner knows version 2: update it (pip install --upgrade pytest-planverify), "
-        "or name another store with --store\n"
-    )
+
+def test_plain_runs_of_the_plugin_are_history(tmp_path: Path) -> None:
+    example = Example(tmp_path, {"test_it.py": "def test_it(): assert 1 == 2\n"})
+    example.plan(todo("it", "pytest test_it.py"))
+    for _ in range(2):
+        example.verify()
+    (tmp_path / "test_it.py").write_text("def test_it(): pass\n")
+    example.verify("--planverify-outcomes", "elsewhere.json")
+
+    shown = forked(("history",), tmp_path)
+
+    assert (shown.status, shown.err) == (0, "")
+    lines = shown.out.splitlines()
+    assert lines[0].endswith(": 3 verifications")
+    assert [line.split()[-4:] for line in lines[3:6]] == [
+        ["1", "of", "1", "0"],
+        ["0", "of", "1", "1"],
+        ["0", "of", "1", "1"],
+    ]
+    assert lines[-1].split()[:4] == ["TEST_REGRESSION", "coder", "1", "it"]
+    signature = json.loads((tmp_path / ".planverify/outcomes.json").read_text())["outcomes"][0][
+        "failure_evidence"
+    ]["signature"]
+    assert "seen in 2 verifications of it" in forked(("history", "fixed", signature), tmp_path).out
 
 
 def test_every_command_and_every_option_is_on_the_page() -> None:
@@ -74,12 +88,14 @@ def test_every_command_and_every_option_is_on_the_page() -> None:
         "--because",
         "--by",
         "--was",
+        "--rebuild",
+        "--import",
     ):
         assert option in section
 
 
 @pytest.mark.parametrize("module", ["planner.cli.app", "planner.engine", "planner.cli.history"])
-def test_the_database_is_imported_only_where_a_store_is_wanted(module: str, tmp_path: Path) -> None:
+def test_the_database_is_imported_only_where_it_is_asked(module: str, tmp_path: Path) -> None:
     import subprocess
     import sys
 

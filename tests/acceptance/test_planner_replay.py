@@ -11,7 +11,7 @@ import pytest
 from real_planner import planner
 from stepping import FAILED, PASSED, event, shop, told
 
-from planner.edges.log_lines import GENESIS, digest_of
+from planner.store.chain import GENESIS, digest_of
 
 SAME = "7 events, 6 actions: the same, byte for byte\n"
 
@@ -118,7 +118,7 @@ def test_an_edited_event_in_the_old_chain_is_damage(log: Path) -> None:
     assert ran.status == 4
     assert ran.err == (
         "planner: run.jsonl: line 2 was changed, or the line before it: its digest does not fit; planner "
-        "replay run.jsonl --until 1 shows the state before it; restore the log from the store or a copy\n"
+        "replay run.jsonl --until 1 shows the state before it; restore the log from a copy\n"
     )
     assert planner("replay", "run.jsonl", "--until", "1", cwd=log.parent).status == 0
 

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 from real_planner import planner
 from stepping import FAILED, PASSED, Step, event, shop, told, wait_until
 
-from planner.edges.run_log import RunLog
 from planner.model.actions import Action
 from planner.model.events import Event
+from planner.store.run_log import RunLog
 
 REPOSITORY = Path(__file__).parents[2]
 DRIVERS = REPOSITORY / "examples" / "drivers"

@@ -16,6 +16,8 @@ from example_project import ONLY_THIS_PLUGIN, RUN_MARK, Example, processes_of, t
 from killing import Killing
 from real_command import PLAIN_TERMINAL
 
+from pytest_planverify.recovery import recover_command
+
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="elsewhere processes may outlive a run that was killed"
 )
@@ -80,6 +82,28 @@ def test_what_cannot_be_resumed_is_run_and_says_why(tmp_path: Path):
         "nothing was resumed, everything was run: there is no earlier run of the plan"
     ]
     assert run.check("it")["taken_from"] is None
+
+
+def test_a_run_that_came_to_its_end_is_not_put_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    example = Example(tmp_path, {"test_it.py": "def test_it(): pass\n"})
+    example.plan(todo("it", "pytest test_it.py"))
+    example.verify()
+    latest = tmp_path / ".planverify/outcomes.json"
+    latest.write_text("a later word")
+    before = {path: path.read_bytes() for path in (tmp_path / ".planverify").glob("**/outcomes.json")}
+
+    assert recover_command(tmp_path / "plan.yaml") == 4
+
+    printed = capsys.readouterr()
+    assert (
+        "the run came to its end, and has written its outcomes itself; nothing was changed" in printed.err
+    )
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert before == {
+        path: path.read_bytes() for path in (tmp_path / ".planverify").glob("**/outcomes.json")
+    }
+    assert recover_command(tmp_path / "plan.yaml", None, tmp_path / "found.json") == 0
+    assert (tmp_path / "found.json").exists()
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

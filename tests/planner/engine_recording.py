@@ -18,9 +18,10 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from engine_simulating import Simulation
 
-from planner.edges.log_lines import GENESIS, encode, event_text
 from planner.errors import RefusedEvent
 from planner.model.actions import AskHuman, Implement, Notify, Verify
+from planner.store.chain import GENESIS
+from planner.store.lines import encode, event_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from engine_inventing import claims
 
-from planner.edges.log_lines import action_text
 from planner.engine import ENGINE_RULES
 from planner.model.actions import Finish, Halt, Implement
 from planner.model.events import PlanSubmitted, SubPlanLoaded, Verified, WorkFinished
@@ -16,6 +15,7 @@ from planner.model.plan import TodoStatus
 from planner.model.verdicts import TodoState
 from planner.policy.outcomes import state_of
 from planner.rules.lifecycle import PLAN_STEPS, TODO_STEPS
+from planner.store.lines import action_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

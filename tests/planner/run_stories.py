@@ -9,9 +9,10 @@ from engine_telling import START, Told, todo
 
 from planner.cli.figures import Figures, RunCounter
 from planner.cli.story import Sentence, run_stands, tell, todo_stands
-from planner.edges.log_lines import GENESIS, encode
-from planner.edges.run_log import Taken
 from planner.engine import start
+from planner.store.chain import GENESIS
+from planner.store.lines import encode
+from planner.store.run_log import Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,13 +32,13 @@ class Kept:
     """Keeps every step; watches simulated runs, too."""
 
     def __init__(self) -> None:
-        self.steps: list[Taken] = []
+        self.steps: list[Step] = []
 
     def began(self, event: PlanSubmitted, after: State, actions: Sequence[Action]) -> None:
-        self.steps.append(Taken(event, tuple(actions), None, after))
+        self.steps.append(Step(event, tuple(actions), None, after))
 
     def stepped(self, before: State, event: Event, after: State, actions: Sequence[Action]) -> None:
-        self.steps.append(Taken(event, tuple(actions), before, after))
+        self.steps.append(Step(event, tuple(actions), before, after))
 
     def refused(self, state: object, event: object, refusal: object) -> None: ...
 
@@ -74,7 +75,7 @@ class Story(Told):
         return actions
 
     @property
-    def steps(self) -> list[Taken]:
+    def steps(self) -> list[Step]:
         assert self.kept is not None
         return self.kept.steps
 
@@ -101,7 +102,7 @@ def texts(sentences: Any) -> list[str]:
     return [each.with_rule for each in found]
 
 
-def write_log(steps: Sequence[Taken], path: Path, run_id: str | None = None) -> Path:
+def write_log(steps: Sequence[Step], path: Path, run_id: str | None = None) -> Path:
     """The log of these steps, as a driver would have written it."""
     digest, lines = GENESIS, list[str]()
     for n, (event, actions, _, _) in enumerate(steps):

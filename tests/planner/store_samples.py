@@ -1,30 +1,31 @@
-"""Runs for the store's tests: a small plan, and the lines of its log."""
+"""Runs for the tests of the index: a small plan, carried out by the real engine, every event into a log."""
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy
 from pydantic import TypeAdapter
+from sqlalchemy import Connection, select
 
-from planner.edges.log_lines import GENESIS, decode, encode
-from planner.edges.store import Rows, Store, project
-from planner.edges.store.rows import RunRow
-from planner.edges.store.tables import METADATA
-from planner.edges.store.times import moment
 from planner.engine import start, step
 from planner.model.actions import Action
-from planner.model.events import ClockTicked, Event, PlanSubmitted
+from planner.model.events import Event, PlanSubmitted
 from planner.model.life import TodoLife
+from planner.model.outcome import Failure, Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
+from planner.model.past import PastRecords
 from planner.model.plan import Plan
 from planner.model.run_policy import RunPolicy
+from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import TodoState
+from planner.store import questions
+from planner.store.index import Index, open_index
+from planner.store.run_log import FOLDER, RunLog, Step
+from planner.store.tables import OF_SOURCES
 
 _EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
 
@@ -40,125 +41,76 @@ def plan(plan_id: str = "shop", **keys: Any) -> Plan:
 
 
 def submitted(plan_id: str = "shop", *, at: datetime = START, **keys: Any) -> PlanSubmitted:
-    policy = RunPolicy(fingerprint="here")
+    policy = RunPolicy.model_validate({"fingerprint": "here", "allow_unproved": True})
     held: dict[str, Any] = {"plan": plan(plan_id), "digest": f"sha256:{'1' * 64}", "policy": policy}
     return PlanSubmitted(at=at, **{**held, **keys})
 
 
-def began(store: Store, run_id: str = "run-1", event: PlanSubmitted | None = None) -> str:
-    """Begin a run; returns the digest of its line 0."""
-    event = event or submitted()
-    line, digest = encode(0, event, (), GENESIS)
-    store.open_run(run_id, event, line, digest)
-    return digest
+class Project:
+    """A folder with logs, and its index."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / FOLDER).mkdir(parents=True, exist_ok=True)
+
+    def log(self, run_id: str) -> Path:
+        return self.root / FOLDER / f"{run_id}.jsonl"
+
+    @contextmanager
+    def rows(self, *, rebuild: bool = False) -> Generator[Connection]:
+        """A connection to the index, after it was brought up to date."""
+        with open_index(self.root, rebuild=rebuild) as index:
+            assert index.remarks == []
+            with index.reading() as connection:
+                yield connection
+
+    def runs(self, plan_id: str | None = None) -> list[dict[str, Any]]:
+        with self.rows() as rows:
+            return questions.runs(rows, plan_id)
+
+    def past(self, fingerprint: str, now: datetime, limit: int) -> PastRecords:
+        with self.rows() as rows:
+            return questions.past_records(rows, fingerprint, now, limit)
 
 
-def tick(n: int, previous: str) -> tuple[str, str]:
-    """A line that says that time has passed."""
-    return encode(n, ClockTicked(at=START + timedelta(seconds=n)), (), previous)
-
-
-def plain_rows(n: int, *, state: str = "executing", closed: bool = False, **more: Any) -> Rows:
-    """Rows of an event that changes nothing but the time; ``run`` and others may be given."""
-    held: dict[str, Any] = {"run": RunRow(state=state, closed=closed), **more}
-    return Rows(kind="clock_ticked", at=moment(START + timedelta(seconds=n)), **held)
-
-
-def append(store: Store, n: int, previous: str, rows: Rows | None = None, run_id: str = "run-1") -> str:
-    """Append a line that says that time has passed; returns its digest."""
-    line, digest = tick(n, previous)
-    store.append(run_id, n, line, digest, rows or plain_rows(n))
-    return digest
-
-
-def chain(store: Store, run_id: str = "run-1") -> list[str]:
-    """The lines of a run, after each was read and held against the one before."""
-    lines = list(store.lines(run_id))
-    previous = GENESIS
-    for n, line in enumerate(lines):
-        previous = decode(line, n, previous).digest
-    return lines
-
-
-def last_digest(store: Store, run_id: str = "run-1") -> str:
-    previous = GENESIS
-    for n, line in enumerate(store.lines(run_id)):
-        previous = decode(line, n, previous).digest
-    return previous
-
-
-def everything(path: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of every table."""
-    engine = sqlalchemy.create_engine(f"sqlite:///{path}")
-    with engine.connect() as connection:
-        found = {
-            table.name: sorted(map(tuple, connection.execute(sqlalchemy.select(table))), key=repr)
-            for table in METADATA.sorted_tables
+def everything(index: Index) -> dict[str, list[str]]:
+    """Every row of every table of a source, without the numbers that a database gives."""
+    with index.reading() as connection:
+        return {
+            table.name: sorted(
+                repr({name: value for name, value in row._mapping.items() if name != "id"})
+                for row in connection.execute(select(table))
+            )
+            for table in OF_SOURCES
         }
-    engine.dispose()
-    return found
-
-
-def one_line(error: BaseException, name: str | Path) -> str:
-    text = str(error)
-    assert "\n" not in text
-    assert str(name) in text
-    assert ";" in text, "after what happened comes what to do"
-    return text
-
-
-def filled(path: Path, lines: int) -> None:
-    with Store.open(path) as store:
-        digest = began(store)
-        for n in range(1, lines):
-            digest = append(store, n, digest)
-
-
-def in_a_child(work: Callable[[], None]) -> int:
-    """Begin something in a process of its own, a copy of this one, and return its id."""
-    pid = os.fork()
-    if pid:
-        return pid
-    status = 70
-    try:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(60)
-        work()
-        status = 0
-    except BaseException as error:
-        print(f"{type(error).__name__}: {error}", file=sys.__stderr__, flush=True)
-    finally:
-        os._exit(status)
-
-
-def ended(pid: int) -> int:
-    """How that process ended."""
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 class Carried:
-    """A plan that is carried out by the real engine, every event into a store."""
+    """A plan that is carried out by the real engine, every event into the log of a project."""
 
-    def __init__(self, store: Store, event: PlanSubmitted, run_id: str = "run-1") -> None:
-        self.store = store
-        self.run_id = run_id
-        self.state, self.actions = start(event)
-        self.count = 0
+    def __init__(self, project: Project, event: PlanSubmitted, run_id: str = "run-1") -> None:
         self.now = event.at
-        line, self._digest = encode(0, event, self.actions, GENESIS)
-        store.open_run(run_id, event, line, self._digest)
+        self.count = 0
+        self.path = project.log(run_id)
+        event = event.model_copy(update={"run_id": run_id})
+        self.state, self.actions = start(event)
+        self._write(Step(event, self.actions, None, self.state))
 
     def tell(self, event: str, *, after: float = 60, **facts: Any) -> tuple[Action, ...]:
-        """Tell the engine an event that many seconds later, and store it."""
+        """Tell the engine an event that many seconds later, and write it."""
         self.now += timedelta(seconds=after)
         told = _EVENTS.validate_python({"event": event, "at": self.now, **facts})
         before = self.state
         self.state, self.actions = step(before, told)
         self.count += 1
-        line, self._digest = encode(self.count, told, self.actions, self._digest)
-        rows = project(told, self.actions, before, self.state)
-        self.store.append(self.run_id, self.count, line, self._digest, rows)
+        self._write(Step(told, self.actions, before, self.state))
         return self.actions
+
+    def _write(self, taken: Step) -> None:
+        with closing(RunLog.append_to(self.path)) as log, log.hold():
+            for _ in log.news():
+                pass
+            log.append(taken)
 
     def worked(self, todo_id: str, **facts: Any) -> tuple[Action, ...]:
         return self.tell(
@@ -196,6 +148,7 @@ def todo(todo_id: str, *after: str, **keys: Any) -> dict[str, Any]:
         "title": f"Todo {todo_id}",
         "acceptance_criteria": criteria,
         "dependencies": after,
+        "max_retries": 2,
         **keys,
     }
 
@@ -261,3 +214,46 @@ def _answer(carried: Carried, name: str, chance: random.Random) -> None:
     else:
         answer = chance.choice([each for each in question.options if each != "stop"])
         carried.tell("question_answered", question_id=name, answer=answer, by="ann", because="it is late")
+
+
+def one_line(error: BaseException, name: str | Path) -> str:
+    text = str(error)
+    assert "\n" not in text
+    assert str(name) in text
+    assert ";" in text, "after what happened comes what to do"
+    return text
+
+
+def failure(signature: str, category: Category = Category.TYPE_ERROR, **facts: Any) -> Failure:
+    return Failure(category=category, owner=Owner.PRODUCT, signature=signature, **facts)
+
+
+def verified(root: Path, run_id: str, *failures: Failure, path: str = "", plan_id: str = "shop") -> Path:
+    """Write what a run of `pytest --planverify` leaves behind, below its own folder."""
+    state = TodoState.TEST_FAILED if failures else TodoState.DONE
+    outcome = Outcome(
+        todo_id="tax",
+        plan=plan_id,
+        state=state,
+        success=not failures,
+        tests_passed=not failures,
+        failure_evidence=failures[0] if failures else None,
+        failures=failures,
+    )
+    at = f"2026-11-21T{run_id[9:11] if run_id[8:9] == 'T' else '10'}:00:00.000Z"
+    run = RunInfo(
+        run_id=run_id,
+        started_at=at,
+        finished_at=at,
+        duration_ms=1,
+        exit_status=int(bool(failures)),
+        scope="all",
+        python="3",
+        pytest="9",
+    )
+    plan = PlanRef(todo_list_id=plan_id, path="plan.yaml", digest="sha256:1")
+    document = OutcomeDocument(plans=(plan,), run=run, summary=Summary(), outcomes=(outcome,))
+    target = root / (path or f".planverify/runs/{run_id}/outcomes.json")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(document.model_dump_json())
+    return target

@@ -165,8 +165,8 @@ def test_work_that_does_not_fit_is_asked_about_no_more_when_it_is_done_anew():
 
 
 def test_a_run_that_is_over_makes_way_for_the_next_in_a_log_of_its_own(tmp_path: Path):
-    from planner.edges.event_lines import read_event
-    from planner.edges.run_session import RunSession, RunSettings
+    from planner.store.lines import read_event
+    from planner.store.session import RunSession, RunSettings
 
     plan = tmp_path / "plan.yaml"
     plan.write_text("todo_list_id: shop\nitems: [{id: a, title: A, requires_testing: false}]\n")
@@ -198,8 +198,8 @@ def test_the_newest_plan_is_not_written_over_the_log_of_its_run(tmp_path: Path):
 
 
 def test_a_first_event_that_is_refused_submits_no_plan(tmp_path: Path):
-    from planner.edges.event_lines import read_event
-    from planner.edges.run_session import RunSession, RunSettings
+    from planner.store.lines import read_event
+    from planner.store.session import RunSession, RunSettings
 
     plan, log = tmp_path / "plan.yaml", tmp_path / "run.jsonl"
     plan.write_text("todo_list_id: shop\nitems: [{id: a, title: A, requires_testing: false}]\n")
@@ -378,7 +378,7 @@ OUTSIDE = [
 
 @pytest.fixture
 def session(tmp_path: Path) -> Any:
-    from planner.edges.run_session import RunSession, RunSettings
+    from planner.store.session import RunSession, RunSettings
 
     plan = tmp_path / "plan.yaml"
     plan.write_text(
@@ -391,7 +391,7 @@ def session(tmp_path: Path) -> Any:
 
 
 def told(session: Any, **event: Any) -> Any:
-    from planner.edges.event_lines import read_event
+    from planner.store.lines import read_event
 
     return session.tell(read_event(json.dumps({"at": "2026-11-21T10:00:00Z", **event}).encode()))
 

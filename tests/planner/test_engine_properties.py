@@ -15,11 +15,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from planner.edges.log_lines import GENESIS, action_text, decode, encode, event_text, parse_event
 from planner.engine import State, start, step
 from planner.errors import RefusedEvent
 from planner.model.actions import Action
 from planner.model.events import ClockTicked, Event, PlanSubmitted, RunResumed, StopRequested
+from planner.store.chain import GENESIS
+from planner.store.lines import action_text, decode, encode, event_text, parse_event
 
 SEEDS = 150
 

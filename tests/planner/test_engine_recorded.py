@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from engine_recording import FOLDER, REFUSALS
 
-from planner.edges.log_lines import GENESIS, action_text, actions_text, decode, parse_event
 from planner.engine import fold, start, step
 from planner.errors import RefusedEvent
 from planner.model.events import PlanSubmitted
+from planner.store.chain import GENESIS
+from planner.store.lines import action_text, actions_text, decode, parse_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

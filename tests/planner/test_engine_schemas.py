@@ -7,8 +7,8 @@ import json
 from engine_simulating import Simulation
 from jsonschema import Draft202012Validator
 
-from planner.edges.log_lines import action_text, event_text
 from planner.planfile.schemas import schema
+from planner.store.lines import action_text, event_text
 
 
 def test_every_event_and_action_of_a_log_is_as_its_schema_says() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -71,7 +70,7 @@ def test_the_log_of_another_plan_is_refused(run: Command) -> None:
     assert "other.jsonl: this is a run of the plan 'p2', not of 'p1'" in ran.err
 
 
-def test_a_plan_alone_means_its_usual_log(run: Command) -> None:
+def test_a_plan_alone_means_its_latest_log(run: Command) -> None:
     assert run("metrics", "plan.yaml").status == 2
     usual = run.folder / ".planverify" / "logs" / "p1.jsonl"
     usual.parent.mkdir(parents=True, exist_ok=True)
@@ -227,20 +226,16 @@ def test_what_stands_in_brackets_can_be_explained(run: Command, rule: str) -> No
 
 
 def test_runs_of_a_store_are_told_and_counted(run: Command) -> None:
-    from planner.edges.store import Store
+    from planner.store.index import Index
 
-    lines = (run.folder / "run.jsonl").read_text().splitlines()
-    story = Story(todo("t1"))
-    with Store.open(run.folder / "runs.db") as store:
-        event = json.loads(lines[0])["event"]
-        submitted = type(story.submission).model_validate(event)
-        store.open_run("r1", submitted, lines[0], json.loads(lines[0])["digest"])
+    with Index.open(run.folder / "runs.db") as index:
+        assert index.sync(run.folder, [run.folder / "run.jsonl"]) == []
 
     assert run("explain", "plan.yaml", "--store", "runs.db").out.splitlines()[1].endswith("run r1")
     assert run("explain", "--store", "runs.db", "--run", "r1").status == 0
     ran = run("metrics", "--store", "runs.db")
     assert (ran.status, ran.err) == (0, "")
-    assert 'planverify_runs{plan="p1",state="ready"} 1.0' in ran.out
+    assert 'planverify_runs{plan="p1",state="executing"} 1.0' in ran.out
     assert 'plan="p1"' in run("metrics", "plan.yaml", "--store", "runs.db").out
 
     gone = run("explain", "--store", "runs.db", "--run", "r9")

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from engine_simulating import Simulation
@@ -15,18 +15,20 @@ from run_stories import PAUSE, START, Kept, Story, todo, write_log
 
 from planner.cli import metrics as metrics_module
 from planner.cli.metrics import OTHER_PLANS, RunMetrics, exposition, label
-from planner.edges.log_lines import GENESIS, encode
-from planner.edges.told_runs import is_log, run_of_log, run_of_store
 from planner.errors import LogError
 from planner.model.events import Decision, RunResumed, StopRequested
 from planner.model.life import PlanState, TodoLife
 from planner.model.plan import Plan
 from planner.model.taxonomy import Category
+from planner.store.chain import GENESIS
+from planner.store.lines import encode
+from planner.store.recorded_run import run_of_log
+from planner.store.run_log import is_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from planner.edges.run_log import Taken
+    from planner.store.run_log import Step
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -42,7 +44,7 @@ def samples(text: str) -> Samples:
     return found
 
 
-def of(*runs: Iterable[Taken]) -> Samples:
+def of(*runs: Iterable[Step]) -> Samples:
     counted = RunMetrics()
     for steps in runs:
         counted.add(steps)
@@ -330,36 +332,6 @@ def test_what_is_no_log_of_a_run_is_refused(name: str, said: str, tmp_path: Path
 
     with pytest.raises(LogError, match=said):
         list(run_of_log(log).steps)
-
-
-class Broken:
-    """A store of which somebody has changed a line."""
-
-    name = "runs.db"
-
-    def lines(self, run_id: str) -> list[str]:
-        story = repaired()
-        return [encode(0, story.submission, (), GENESIS)[0].replace("t2", "t3")]
-
-
-class Headless(Broken):
-    """A store whose run begins in the middle."""
-
-    def lines(self, run_id: str) -> list[str]:
-        return [encode(0, repaired().steps[1].event, (), GENESIS)[0]]
-
-
-@pytest.mark.parametrize(
-    ("store", "said"),
-    [
-        (Broken(), "run r1 of runs.db: line 0 was changed, .*; go on from the log file of the run"),
-        (Headless(), "run r1 of runs.db: the first line holds no plan_submitted"),
-    ],
-    ids=["changed", "headless"],
-)
-def test_a_damaged_run_of_a_store_is_refused(store: Any, said: str) -> None:
-    with pytest.raises(LogError, match=said):
-        list(run_of_store(store, "r1").steps)
 
 
 def test_what_cannot_be_read_is_no_log(tmp_path: Path) -> None:

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from planner.edges import run_completing, store_log
-from planner.edges.event_lines import MAX_EVENT_BYTES, read_event
-from planner.edges.log_lines import event_text
-from planner.edges.run_completing import EventCompleter
-from planner.edges.run_log import RunLog
-from planner.edges.run_session import RunSession, RunSettings
-from planner.edges.store import Store, StoreError
-from planner.errors import LogError, RefusedEvent
+from planner.errors import LogError, RefusedEvent, StoreError
 from planner.model.events import PlanSubmitted, SubPlanLoaded, Verified
 from planner.planfile.plan_folder import IGNORED, file_name
 from planner.planfile.tree import load_tree
+from planner.store import questions
+from planner.store import session as session_module
+from planner.store.index import Index, open_index
+from planner.store.lines import MAX_EVENT_BYTES, event_text, read_event
+from planner.store.recorded_run import Replay
+from planner.store.run_log import RunLog
+from planner.store.session import EventCompleter, RunSession, RunSettings
 
 START = datetime(2026, 1, 1, 10, 0, tzinfo=UTC)
 TEST = "from shop import price\ndef test_it(): assert price(1) == 2\n"
@@ -29,6 +29,7 @@ FAILURE = {
     "check_id": "tests[0]",
     "top_failing_tests": ["tests/test_t1.py::test_it"],
 }
+PROOF = {"id": "tests[0]", "kind": "test", "verdict": "passed"}
 FAILED = {"todo_id": "t1", "success": False, "tests_passed": False, "failure_evidence": FAILURE}
 
 
@@ -124,7 +125,7 @@ def test_a_run_goes_on_where_its_log_ends(desk: Desk) -> None:
     second = desk.open(watch=lambda event, _: seen.append(event.event))
 
     assert seen == ["plan_submitted", "run_started", "work_finished"]
-    assert second.overheard() == (), "they were answered then"
+    assert second.unanswered() == (), "they were answered then"
     assert second.state is not None
     assert second.state.spent.tokens == 7
     assert desk.tell(second, "run_resumed") == ["verify"]
@@ -145,12 +146,12 @@ def test_what_another_writer_called_for_is_told_before_the_answer(desk: Desk) ->
     desk.tell(one, "run_started")
 
     assert desk.tell(other, "work_finished", todo_id="t1") == ["verify"]
-    assert [action.action for action in other.overheard()] == ["implement"]
+    assert [action.action for action in other.unanswered()] == ["implement"]
     assert desk.tell(one, "clock_ticked") == []
-    assert [action.action for action in one.overheard()] == ["verify"]
+    assert [action.action for action in one.unanswered()] == ["verify"]
     with pytest.raises(RefusedEvent):
         desk.tell(one, "work_finished", todo_id="t9")
-    assert one.overheard() == ()
+    assert one.unanswered() == ()
 
 
 def test_a_refused_event_is_not_in_the_log(desk: Desk) -> None:
@@ -199,7 +200,7 @@ def test_a_log_that_this_version_would_not_take_in_is_refused(
     def refuses(*_: object) -> None:
         raise RefusedEvent("some-rule", "no", "go")
 
-    monkeypatch.setattr("planner.edges.run_session.advance", refuses)
+    monkeypatch.setattr("planner.store.session.advance", refuses)
     with pytest.raises(LogError, match="line 1 holds an event that this version refuses: no; go on"):
         desk.open()
 
@@ -210,7 +211,7 @@ def test_a_plan_with_errors_is_rejected_unless_validation_is_left_out(desk: Desk
 
     with pytest.raises(RefusedEvent, match="rejected"):
         desk.tell(strict, "run_started")
-    (finish,) = strict.overheard()
+    (finish,) = strict.unanswered()
     assert finish.action == "finish"
     (problem,) = desk.events()[0].problems
     assert problem.startswith("plan.yaml:1:")
@@ -308,7 +309,7 @@ def test_what_a_driver_tells_about_a_failure_is_kept(desk: Desk) -> None:
 
 
 def test_what_is_read_about_a_failure_is_bounded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_completing, "MAX_CONTEXT_BYTES", 100)
+    monkeypatch.setattr(session_module, "MAX_CONTEXT_BYTES", 100)
     session = desk.open()
     desk.tell(session, "run_started")
     desk.tell(session, "work_finished", todo_id="t1")
@@ -429,173 +430,95 @@ def test_a_sub_plan_of_nobody_is_for_the_engine_to_refuse(desk: Desk) -> None:
             desk.tell(session, "sub_plan_loaded", todo_id=todo_id)
 
 
-# The store.
+# What is remembered.
 
 
-def stored(desk: Desk, run_id: str | None) -> list[str]:
-    with Store.open(desk.folder / "s.db") as store:
-        run_id = run_id or store.runs("shop")[0].run_id
-        return list(store.lines(run_id))
-
-
-def test_a_run_may_be_kept_in_the_store_alone(desk: Desk) -> None:
-    alone = {"log": None, "store": str(desk.folder / "s.db")}
-    first = desk.open(**alone)
-    desk.tell(first, "run_started")
-    second = desk.open(**alone)
-
-    assert second.run_id == first.run_id
-    assert desk.tell(second, "work_finished", todo_id="t1") == ["verify"]
-    assert second.overheard() == ()
-    desk.tell(first, "clock_ticked")
-    assert [each.action for each in first.overheard()] == ["verify"]
-    first.close()
-    second.close()
-    assert len(stored(desk, first.run_id)) == 4
-    assert desk.open(**alone, run_id="another").state is None
-
-
-def test_two_writers_of_a_store_lose_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = {"log": None, "store": str(desk.folder / "s.db"), "run_id": "r"}
-    one, other = desk.open(**alone), desk.open(**alone)
-    desk.tell(one, "run_started")
-    news = store_log.StoreLog.news
-    late: list[bool] = []
-
-    def before_the_other(self: Any) -> Any:
-        """What is read is read before another writes."""
-        yield from news(self)
-        if not late:
-            late.append(True)
-            desk.tell(one, "budget_spent", tokens=5)
-
-    monkeypatch.setattr(store_log.StoreLog, "news", before_the_other)
-    desk.tell(other, "budget_spent", tokens=2)
-
-    assert other.state is not None
-    assert other.state.spent.tokens == 7
-    assert len(stored(desk, "r")) == 4
-
-
-def test_two_that_submit_at_once_are_one_run(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = {"log": None, "store": str(desk.folder / "s.db")}
-    one, other = desk.open(**alone), desk.open(**alone)
-    desk.tell(one, "run_started")
-    desk.minutes -= 1
-
-    with pytest.raises(RefusedEvent):
-        desk.tell(other, "run_started")
-    assert one.run_id == other.run_id
-    assert len(stored(desk, one.run_id)) == 2
-
-
-def test_the_store_has_what_the_log_has(desk: Desk) -> None:
-    both = {"store": str(desk.folder / "s.db")}
-    session = desk.open(**both)
-    desk.tell(session, "run_started")
-    session.close()
-    alone = desk.open()
-    desk.tell(alone, "work_finished", todo_id="t1")
-    assert len(stored(desk, None)) == 2
-
-    again = desk.open(**both)
-    assert stored(desk, None) == desk.log.read_text().splitlines()
-    desk.tell(again, "verified", outcome=FAILED)
-    assert stored(desk, None) == desk.log.read_text().splitlines()
-
-
-def test_a_store_that_cannot_be_written_delays_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise StoreError("s.db: its disk is full; make room")
-
-    monkeypatch.setattr(store_log, "MOST_WAITING", 2)
-    session = desk.open(store=str(desk.folder / "s.db"))
-    desk.tell(session, "run_started")
-    with monkeypatch.context() as patched:
-        patched.setattr(Store, "append", full)
-        desk.tell(session, "budget_spent", tokens=1)
-        desk.tell(session, "budget_spent", tokens=1)
-        (remark,) = session.remarks()
-        assert (
-            remark
-            == "s.db: its disk is full; make room (the log file has the event; it will be copied later)"
-        )
-        assert session.remarks() == []
-    desk.tell(session, "clock_ticked")
-    assert stored(desk, None) == desk.log.read_text().splitlines()
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Store, "append", full)
-        for _ in range(4):
-            desk.tell(session, "budget_spent", tokens=1)
-    desk.tell(session, "clock_ticked")
-    assert len(stored(desk, None)) == 5, "what waits for too long is left to the next process"
-    session.close()
-    desk.open(store=str(desk.folder / "s.db")).close()
-    assert stored(desk, None) == desk.log.read_text().splitlines()
-
-
-def test_a_line_that_another_process_has_copied_is_there(desk: Desk) -> None:
-    both = {"store": str(desk.folder / "s.db")}
-    one, other = desk.open(**both), desk.open(**both)
-    desk.tell(one, "run_started")
-    desk.tell(other, "clock_ticked")
-    desk.tell(one, "clock_ticked")
-
-    assert stored(desk, None) == desk.log.read_text().splitlines()
-    assert other.remarks() == one.remarks() == []
-
-
-def test_another_run_of_the_same_name_is_not_overwritten(desk: Desk) -> None:
-    both = {"store": str(desk.folder / "s.db")}
-    desk.tell(desk.open(**both), "run_started")
-    desk.minutes = 0
-    fresh = desk.open(**both, log=desk.folder / "fresh.jsonl")
-    desk.tell(fresh, "run_started")
-    assert fresh.run_id is not None
-    assert fresh.run_id.endswith("-2")
-
-    with pytest.raises(LogError, match=r"the store holds a run '.*', and the log is empty; restore"):
-        desk.tell(desk.open(**both, log=desk.folder / "third.jsonl", run_id=fresh.run_id), "run_started")
-    desk.minutes = 30
-    desk.tell(desk.open(log=desk.folder / "fourth.jsonl", run_id=fresh.run_id), "run_started")
-    with pytest.raises(StoreError, match=r"holds another run '.*'; name another store"):
-        desk.open(**both, log=desk.folder / "fourth.jsonl")
-
-
-def test_a_damaged_line_of_the_store_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = {"log": None, "store": str(desk.folder / "s.db")}
-    desk.tell(desk.open(**alone), "run_started")
-    monkeypatch.setattr(Store, "lines", lambda *_: iter(['{"n": 0}']))
-
-    with pytest.raises(StoreError, match=r"line 0 cannot be read: .*; go on from the log file"):
-        desk.open(**alone)
-
-
-def test_a_plan_that_was_edited_and_completed_is_remembered(desk: Desk) -> None:
+def test_a_run_that_nobody_says_where_to_keep_learns_from_the_ones_before(desk: Desk) -> None:
     desk.plan(todo("t1"), workflow_name="Sell things")
-    session = desk.open(store=str(desk.folder / "s.db"))
+    session = desk.open(log=None)
+    passed = {"success": True, "tests_passed": True, "verified": True, "checks": [PROOF]}
     desk.tell(session, "run_started")
     desk.tell(session, "work_finished", todo_id="t1")
     desk.tell(session, "verified", outcome=FAILED)
-    passed = {"success": True, "tests_passed": True}
     desk.tell(session, "work_finished", todo_id="t1_branch_01")
     desk.tell(session, "verified", outcome={"todo_id": "t1_branch_01", **passed})
     assert desk.tell(session, "verified", outcome={"todo_id": "t1", **passed}) == ["finish"]
+    session.close()
 
-    fingerprint = desk.events()[0].policy.fingerprint
-    with Store.open(desk.folder / "s.db") as store:
-        cached = store.cached_plans("Sell things", fingerprint)
-        past = store.past(fingerprint, START + timedelta(days=1), 10)
-    assert any("t1_branch_01" in each.document for each in cached)
-    assert past.repairs
-    desk.plan(todo("t1"), todo("t2"), workflow_name="Sell things")
-    again = desk.open(store=str(desk.folder / "s.db"), log=desk.folder / "again.jsonl")
-    desk.minutes += 60
+    again = desk.open(log=None)
     desk.tell(again, "run_started")
-    (submitted, *_) = desk.events(desk.folder / "again.jsonl")
+    alone = desk.open()
+    desk.tell(alone, "run_started")
+
+    assert again.log.name == "shop.2.jsonl"
+    (submitted, *_) = desk.events(again.log)
     assert isinstance(submitted, PlanSubmitted)
-    assert submitted.memory.repairs, "the next run knows of it"
+    assert [each.fixed for each in submitted.memory.repairs] == [True]
+    assert desk.events()[0].memory.repairs == (), "a log that is named stands for itself"
+    assert again.remarks() == alone.remarks() == []
+
+
+def test_the_plan_that_served_a_goal_is_kept_without_its_repairs(desk: Desk) -> None:
+    desk.plan(todo("t1"), workflow_name="Sell things")
+    passed = {"success": True, "tests_passed": True, "verified": True, "checks": [PROOF]}
+    with desk.open(log=None) as session:
+        desk.tell(session, "run_started")
+        desk.tell(session, "work_finished", todo_id="t1")
+        desk.tell(session, "verified", outcome=FAILED)
+        desk.tell(session, "work_finished", todo_id="t1_branch_01")
+        desk.tell(session, "verified", outcome={"todo_id": "t1_branch_01", **passed})
+        desk.tell(session, "verified", outcome={"todo_id": "t1", **passed})
+
+    with open_index(desk.folder) as index, index.reading() as rows:
+        (plan,) = questions.plans_for(rows, " sell  THINGS")
+
+    assert plan["ended"] == "completed"
+    assert [each["id"] for each in plan["document"]["items"]] == ["t1"]
+
+
+def test_a_log_that_cannot_be_read_hides_nothing_else_and_stops_no_run(desk: Desk) -> None:
+    desk.tell(desk.open(log=None, run_id="torn"), "run_started")
+    log = desk.folder / ".planverify/logs/torn.jsonl"
+    log.write_text(log.read_text().replace("run_started", "run_resumed"))
+    session = desk.open(log=None)
+
+    assert desk.tell(session, "run_started") == ["implement"]
+    (remark,) = session.remarks()
+    assert "torn.jsonl: line 1 was changed" in remark
+
+
+def test_a_run_is_indexed_in_the_database_that_is_named(desk: Desk) -> None:
+    team = str(desk.folder / "team.db")
+    with desk.open(store=team) as session:
+        desk.tell(session, "run_started")
+        desk.tell(session, "work_finished", todo_id="t1")
+
+    with Index.open(team) as index, index.reading() as rows:
+        (run,) = questions.runs(rows, "shop")
+    assert (run["events"], run["log"]) == (3, str(desk.log))
+    desk.log.with_name("strange.db").write_text("my notes")
+    with pytest.raises(StoreError, match=r"strange.db is no SQLite database"):
+        desk.open(store=str(desk.folder / "strange.db"), log=desk.folder / "other.jsonl")
+    assert not (desk.folder / "other.jsonl").exists()
+
+
+# What is not to be kept.
+
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+
+
+def test_secrets_are_taken_out_before_a_line_is_written(desk: Desk) -> None:
+    (desk.folder / "shop.py").write_text(f"TOKEN = '{SECRET}'\ndef price(x): return x\n")
+    session = desk.open()
+    desk.tell(session, "run_started")
+    desk.tell(session, "work_finished", todo_id="t1", message=f"pushed with {SECRET}")
+    failure = {**FAILURE, "stack_trace_head": f"AssertionError: {SECRET}"}
+    desk.tell(session, "verified", outcome={**FAILED, "failure_evidence": failure})
+
+    text = desk.log.read_text()
+    assert SECRET not in text
+    assert text.count("[redacted: github token]") >= 3
+    assert Replay.of(desk.log).difference is None
 
 
 # What a driver may write.

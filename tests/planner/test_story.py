@@ -49,7 +49,7 @@ from planner.model.taxonomy import Category, Role
 from planner.model.verdicts import CheckKind, TodoState, Verdict
 
 if TYPE_CHECKING:
-    from planner.edges.run_log import Taken
+    from planner.store.run_log import Step
 
 TOLD_LIVES = frozenset((TodoLife.DONE, TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.HALTED))
 
@@ -89,7 +89,7 @@ def test_of_every_run_everything_is_told_that_happened_and_in_clean_lines() -> N
     assert steps > 1_000
 
 
-def _is_told_in_full(taken: Taken) -> None:
+def _is_told_in_full(taken: Step) -> None:
     told = tell(*taken)
     for each in told:
         assert each.text.isprintable(), each.text
@@ -115,7 +115,7 @@ def _is_told_in_full(taken: Taken) -> None:
             assert not family.isdisjoint(each.about), each.text
 
 
-def _stands(last: Taken) -> None:
+def _stands(last: Step) -> None:
     assert list(run_stands(last.after))
     for name in last.after.records:
         assert next(iter(todo_stands(last.after, name))).text.startswith(name)

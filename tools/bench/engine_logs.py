@@ -17,15 +17,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from planner.edges.log_lines import (
-    GENESIS,
-    action_text,
-    actions_text,
-    decode,
-    encode,
-    event_text,
-    parse_event,
-)
 from planner.engine import State, fold, start, step
 from planner.model.actions import Action, AskHuman, Cancel, Implement, LoadSubPlan, Verify
 from planner.model.events import (
@@ -52,6 +43,15 @@ from planner.model.outcome import (
 from planner.model.plan import Plan
 from planner.model.taxonomy import Category, Owner, Repeatability
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
+from planner.store.lines import (
+    GENESIS,
+    action_text,
+    actions_text,
+    decode,
+    encode,
+    event_text,
+    parse_event,
+)
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 RED_EVERY = 7

@@ -7,12 +7,10 @@ plan's newest log; a run that a driver keeps by ``planner step`` is only looked 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from planner.edges.latest_outcomes import find_outcomes
-from planner.edges.run_completing import EventCompleter
-from planner.edges.run_log import RunLog, Taken
-from planner.edges.usual_log import make_room, usual_logs
 from planner.engine import advance, start, step
 from planner.engine.intake import must_begin_anew, tell_run
 from planner.engine.plans import is_plan_of
@@ -22,6 +20,10 @@ from planner.model.events import PlanSubmitted, RunResumed
 from planner.model.run_policy import RunPolicy
 from planner.planfile.loader import shown_path
 from planner.planfile.tree import load_tree
+from planner.store.lines import without_secrets
+from planner.store.recorded_run import RecordedRun, run_of_log
+from planner.store.run_log import RunLog, Step, make_log_folder, plan_logs
+from planner.store.session import EventCompleter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +47,7 @@ class PlanRun:
         """Where the run is kept, or would be."""
         self._now = datetime.now(UTC)
         self._completer = EventCompleter(tree, validates=False)
-        self._new: list[Taken] = []
+        self._new: list[Step] = []
         self._state: State | None = None
 
     @classmethod
@@ -97,19 +99,31 @@ class PlanRun:
             actions.append(action)
         return tuple(actions)
 
+    def recorded(self) -> RecordedRun:
+        """Return all that was told, step by step: what the log holds, then what the last run has found.
+
+        So the story and the metrics of a plan can be told that no driver carries out.
+        """
+        name, told = shown_path(self.tree.loaded.path), tuple(self._new)
+        if told and told[0].before is None:
+            return RecordedRun(name, iter(told), self.remarks)
+        assert self.log is not None  # it begins with the submission of the plan
+        run = run_of_log(self.log)
+        return RecordedRun(name, chain(run.steps, told), run.remarks)
+
     def tell(self, event: Event) -> tuple[Action, ...]:
         """Tell the engine an event. Raises :class:`planner.errors.RefusedEvent`."""
-        full = self._completer.completed(event, self.state)
+        full = without_secrets(self._completer.completed(event, self.state))
         before = self.state
         self._state, actions = step(before, full)
-        self._new.append(Taken(full, actions, before, self.state))
+        self._new.append(Step(full, actions, before, self.state))
         return actions
 
     def save(self) -> None:
         """Write what was told to the log. Raises :class:`planner.errors.LogError`."""
         if self.log is None or not self._new:
             return
-        make_room(self.log)
+        make_log_folder(self.log)
         log = RunLog.append_to(self.log)
         try:
             with log.hold():
@@ -124,7 +138,7 @@ class PlanRun:
 
     def _continue(self, given: Path | None) -> None:
         """Take up the run where its log ends; begin another where that is of another plan, or over."""
-        logs = usual_logs(self.tree.loaded)
+        logs = plan_logs(self.tree.loaded)
         self.log = given or logs[-1]
         if self.log.exists():
             state = _fold(self.log)
@@ -159,7 +173,7 @@ class PlanRun:
             policy=RunPolicy(driven=False, allow_unproved=allow_unproved, tools=self._tools()),
         )
         self._state, actions = start(event)
-        self._new.append(Taken(event, actions, None, self._state))
+        self._new.append(Step(event, actions, None, self._state))
 
     def _tools(self) -> tuple[str, ...]:
         from planner.planfile.project_facts import configured_tools

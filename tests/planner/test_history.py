@@ -1,36 +1,34 @@
-"""`planner history` in this process: what it shows of a store, and what it says where there is nothing."""
+"""`planner history` in this process: what it shows of logs and outcomes, and where there are none."""
 
 from __future__ import annotations
 
 import sqlite3
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from planner_command import Command
-from store_samples import START, Carried, shop, submitted, todo
+from store_samples import START, Carried, Project, failure, shop, submitted, todo, verified
 
 from planner.cli.history_screen import duration
-from planner.edges.store import Store, sqlite, telling
+from planner.model.past import Correction
+from planner.model.taxonomy import Category, Owner, Role
+from planner.store import questions
+from planner.store.corrections import CORRECTIONS, corrections_of
 
 
 @pytest.fixture
 def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.setattr(sqlite, "SYNCHRONOUS", "OFF")
     command = Command(tmp_path, monkeypatch, capsys)
     command.plan(todo("tax"))
     return command
 
 
-def store_of(planner: Command) -> Store:
-    return Store.open(planner.folder / ".planverify" / "planverify.db")
-
-
-def repaired(store: Store, run_id: str = "run-1", **metadata: Any) -> Carried:
+def repaired(planner: Command, run_id: str = "run-1", **metadata: Any) -> Carried:
     """A run with a branch that has repaired `tax`, and of which `bill` waits for a person."""
-    run = Carried(store, shop(**metadata), run_id)
+    run = Carried(Project(planner.folder), shop(**metadata), run_id)
     run.tell("run_started")
     for name in ("tax", "tax", "tax"):
         run.worked(name, tokens=1200, new_files=["shop/tax.py"])
@@ -45,9 +43,8 @@ def repaired(store: Store, run_id: str = "run-1", **metadata: Any) -> Carried:
 
 
 def test_the_runs_of_a_plan_are_shown_with_their_branches(planner: Command) -> None:
-    with store_of(planner) as store:
-        repaired(store)
-        Carried(store, submitted("another plan"), "run-2")
+    repaired(planner)
+    Carried(Project(planner.folder), submitted("another plan"), "run-2")
 
     shown = planner("history", "plan.yaml")
 
@@ -60,6 +57,10 @@ def test_the_runs_of_a_plan_are_shown_with_their_branches(planner: Command) -> N
         "  verified (something was not there: AssertionError: assert 110 == 119; it was verified 4 times)\n"
         "  BRANCH         OUT OF  ROLE   ATTEMPTS  OUTCOME                   TOOK\n"
         "  tax_branch_01  tax     coder  1         passed, its todo is done  2 min\n"
+        "\n"
+        "  FAILED             ROLE   FAILURES  TODOS  LAST\n"
+        "  ENVIRONMENT_ERROR  human  1         bill   2026-11-21 10:15 UTC\n"
+        "  TEST_REGRESSION    coder  1         tax    2026-11-21 10:07 UTC\n"
     )
     assert planner("history").out == shown.out, "the usual plan"
     assert planner("history", "show", "plan.yaml", "--run", "run").out == shown.out
@@ -82,26 +83,24 @@ def test_the_runs_of_a_plan_are_shown_with_their_branches(planner: Command) -> N
 
 
 def test_of_many_runs_the_newest_are_shown(planner: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telling, "_AT_ONCE", 4)
-    with store_of(planner) as store:
-        for place in range(12):
-            run = Carried(store, shop(at=START + timedelta(hours=place)), f"run-{place:02}")
-            run.tell("stop_requested")
-        repaired(store, "run-old")
+    monkeypatch.setattr(questions, "_AT_ONCE", 4)
+    for place in range(12):
+        run = Carried(Project(planner.folder), shop(at=START + timedelta(hours=place)), f"run-{place:02}")
+        run.tell("stop_requested")
+    repaired(planner, "run-old")
     lines = planner("history").out.splitlines()
     assert [line.split()[1] for line in lines if line.startswith("run")][:2] == ["run-11", "run-10"]
-    assert lines[-1] == "and 3 older; one of them with --run ID, all with --json"
+    assert "and 3 older; one of them with --run ID, all with --json" in lines
     told = planner("history", "--json").json["runs"]
     assert [len(each["branches"]) for each in told] == [0] * 11 + [1, 0]
 
 
 def test_what_is_blocked_is_listed_for_all_plans(planner: Command) -> None:
-    with store_of(planner) as store:
-        run = Carried(store, shop(), "run-1")
-        run.tell("run_started")
-        run.worked("tax")
-        run.failed("tax")
-        repaired(store, "run-2").tell("stop_requested")
+    run = Carried(Project(planner.folder), shop(), "run-1")
+    run.tell("run_started")
+    run.worked("tax")
+    run.failed("tax")
+    repaired(planner, "run-2").tell("stop_requested")
 
     shown = planner("history", "blocked")
 
@@ -113,18 +112,17 @@ def test_what_is_blocked_is_listed_for_all_plans(planner: Command) -> None:
         "  blocked since 2026-11-21 10:03 UTC: bill, mail\n"
     )
     (told,) = planner("history", "blocked", "--json").json["blocked_runs"]
-    assert told["blocked_todos"] == ["bill", "mail"]
+    assert told["blocked"] == ["bill", "mail"]
     shown = planner("history")
     assert "run run-2  halted  2026-11-21 10:00 UTC to 2026-11-21 10:16 UTC" in shown.out
 
 
 def test_a_run_that_is_over_tells_what_was_blocked_and_no_time_since(planner: Command) -> None:
-    with store_of(planner) as store:
-        run = Carried(store, shop(), "run-1")
-        run.tell("run_started")
-        run.worked("tax")
-        run.failed("tax")
-        run.tell("stop_requested")
+    run = Carried(Project(planner.folder), shop(), "run-1")
+    run.tell("run_started")
+    run.worked("tax")
+    run.failed("tax")
+    run.tell("stop_requested")
 
     shown = planner("history", "plan.yaml")
 
@@ -133,17 +131,18 @@ def test_a_run_that_is_over_tells_what_was_blocked_and_no_time_since(planner: Co
 
 
 def test_many_blocked_todos_are_counted_and_the_first_are_named(planner: Command) -> None:
-    with store_of(planner) as store:
-        run = Carried(store, shop(items=[todo("a"), *(todo(f"z{place:02}", "a") for place in range(30))]))
-        run.tell("run_started")
-        run.worked("a")
-        run.failed("a")
+    run = Carried(
+        Project(planner.folder),
+        shop(items=[todo("a"), *(todo(f"z{place:02}", "a") for place in range(30))]),
+    )
+    run.tell("run_started")
+    run.worked("a")
+    run.failed("a")
     assert "z00, z01, z02, z03, z04, z05, z06, z07 and 22 more" in planner("history").out
 
 
 def test_what_repaired_a_failure_is_told_with_what_people_corrected(planner: Command) -> None:
-    with store_of(planner) as store:
-        repaired(store)
+    repaired(planner)
     corrected = planner(
         "history", "correct", "a1b2", "--role", "ARCHITECT", "--category", "spec_mismatch", "--by", "ann",
         "--because", "the contract says otherwise",
@@ -178,40 +177,36 @@ def test_what_repaired_a_failure_is_told_with_what_people_corrected(planner: Com
 
 
 def test_a_failure_that_nobody_has_repaired_is_told_so(planner: Command) -> None:
-    with store_of(planner) as store:
-        repaired(store)
+    repaired(planner)
     shown = planner("history", "fixed", "e1")
-    assert "Nobody has repaired it yet, as far as the store knows." in shown.out
+    assert "Nobody has repaired it yet, as far as the logs tell." in shown.out
     assert "ENVIRONMENT_ERROR: something that the work does not own was not there" in shown.out
     unknown = planner("history", "fixed", "zz")
     assert (unknown.status, unknown.out) == (
         1,
-        "The store has not seen a failure zz.\n  The latest that it has seen: e1, a1b2c3d4e5f6\n",
+        "No run has seen a failure zz.\n  The latest that were seen: e1, a1b2c3d4e5f6\n",
     )
     assert planner("history", "fixed", "zz", "--json").json == {"signature": "zz", "known": False}
 
 
 def test_a_correction_of_what_the_store_has_not_seen_needs_what_it_was(planner: Command) -> None:
-    with store_of(planner) as store:
-        repaired(store)
+    repaired(planner)
     refused = planner("history", "correct", "zz", "--role", "coder")
     assert refused.status == 2
     assert refused.err == (
-        "planner: the store has not seen a failure zz; it has seen e1, a1b2c3d4e5f6; "
-        "of one that it has not seen, tell with --was as what it was diagnosed\n"
+        "planner: no run has seen a failure zz; those that were seen are e1, a1b2c3d4e5f6; "
+        "of one that nothing here has seen, tell with --was as what it was diagnosed\n"
     )
     assert planner("history", "correct", "zz", "--role", "coder", "--was", "lint_error").status == 0
     shown = planner("history", "fixed", "zz")
     assert shown.status == 0
     assert shown.out.startswith("zz  LINT_ERROR: a linter complains\n\nNobody has repaired it yet")
-    with store_of(planner) as store:
-        (kept,) = store.past("x", 4e9, 5).corrections
+    (kept,) = Project(planner.folder).past("x", datetime.now(UTC), 5).corrections
     assert kept.fingerprint.startswith("sha256:"), "that of the repository here"
 
 
 def test_the_artifact_log_tells_who_touched_what(planner: Command) -> None:
-    with store_of(planner) as store:
-        repaired(store)
+    repaired(planner)
     shown = planner("history", "artifacts", "plan.yaml", "--todo", "tax")
     lines = shown.out.splitlines()
     assert lines[:6] == [
@@ -233,13 +228,12 @@ def test_the_artifact_log_tells_who_touched_what(planner: Command) -> None:
 
 
 def test_the_plan_that_served_a_goal_is_found_again(planner: Command) -> None:
-    with store_of(planner) as store:
-        run = Carried(store, shop(items=[todo("tax")]), "good")
-        run.tell("run_started")
-        run.worked("tax")
-        run.passed("tax")
-        for place in range(11):
-            Carried(store, shop(), f"run-{place}")
+    run = Carried(Project(planner.folder), shop(items=[todo("tax")]), "good")
+    run.tell("run_started")
+    run.worked("tax")
+    run.passed("tax")
+    for place in range(11):
+        Carried(Project(planner.folder), shop(), f"run-{place}")
     shown = planner("history", "cached", "  SHOP")
     assert shown.status == 0
     lines = shown.out.splitlines()
@@ -254,7 +248,7 @@ def test_the_plan_that_served_a_goal_is_found_again(planner: Command) -> None:
     unknown = planner("history", "cached", "sell")
     assert (unknown.status, unknown.out.splitlines()[0]) == (
         1,
-        "No plan in the store was made for the goal 'sell'.",
+        "No plan that is known was made for the goal 'sell'.",
     )
     assert planner("history", "cached", "sell", "--plan").status == 1
     assert planner("history", "cached", "shop", "--plan", "--json").status == 2
@@ -263,13 +257,10 @@ def test_the_plan_that_served_a_goal_is_found_again(planner: Command) -> None:
     assert "elsewhere" not in planner("history", "cached", "shop").out
 
 
-def test_the_log_of_a_run_is_printed_as_it_was_committed(planner: Command) -> None:
-    with store_of(planner) as store:
-        repaired(store)
-        repaired(store, "run-2")
-        lines = list(store.lines("run-1"))
-    assert planner("history", "log", "run-1").out.splitlines() == lines
-    refused = planner("history", "log", "run")
+def test_a_run_is_named_by_the_start_of_its_id(planner: Command) -> None:
+    repaired(planner)
+    repaired(planner, "run-2")
+    refused = planner("history", "show", "--run", "run")
     assert (refused.status, refused.err) == (
         2,
         "planner: 'run': several runs begin so; did you mean 'run-2' or 'run-1'?\n",
@@ -279,61 +270,107 @@ def test_the_log_of_a_run_is_printed_as_it_was_committed(planner: Command) -> No
 
 
 def test_where_there_is_nothing_yet_the_way_to_something_is_shown(planner: Command) -> None:
-    path = planner.folder / ".planverify" / "planverify.db"
     for words, status, said in [
-        (("history",), 0, "shop (plan.yaml): no run of it is in the store"),
-        (("history", "artifacts"), 0, "shop (plan.yaml): no turn of work is in the store"),
-        (("history", "blocked"), 0, "There is no store yet, so no run is blocked."),
-        (("history", "fixed", "a1"), 1, "The store has not seen a failure a1."),
-        (("history", "cached", "shop"), 1, "No plan in the store was made for the goal 'shop'."),
+        (("history",), 0, "shop (plan.yaml): no run of it is known"),
+        (("history", "artifacts"), 0, "shop (plan.yaml): no turn of work is known"),
+        (("history", "blocked"), 0, "No run is blocked."),
+        (("history", "fixed", "a1"), 1, "No run has seen a failure a1."),
+        (("history", "cached", "shop"), 1, "No plan that is known was made for the goal 'shop'."),
     ]:
         shown = planner(*words)
         assert (shown.status, shown.out.splitlines()[0], shown.err) == (status, said, "")
-        if words[1:2] != ("cached",):
-            assert "planner step PLAN" in shown.out
         assert planner(*words, "--json").status == status
-    assert planner("history", "log", "x").status == 2
-    assert planner("history", "correct", "x", "--role", "coder").status == 4
-    assert not path.parent.exists(), "nothing is made by asking"
-    store_of(planner).close()
-    assert planner("history", "blocked").out == "No run is blocked.\n"
-    assert planner("history", "fixed", "a1").out.endswith("It has seen none at all.\n")
+    assert "pytest --planverify PLAN" in planner("history").out
+    assert planner("history", "correct", "x", "--role", "coder").status == 2
+    assert not (planner.folder / ".planverify").exists(), "nothing is made by asking"
 
 
-def test_a_store_that_cannot_be_used_is_told_in_one_line(planner: Command) -> None:
+def test_plain_verifications_are_history_too(planner: Command) -> None:
+    verified(
+        planner.folder, "20261121T100000-1", failure("a1b2c3d4e5f6"), failure("ffff", Category.LINT_ERROR)
+    )
+    verified(planner.folder, "20261121T110000-2", failure("a1b2c3d4e5f6"))
+    verified(planner.folder, "20261121T120000-3")
+
+    shown = planner("history")
+
+    assert shown.out == (
+        "shop (plan.yaml): 3 verifications\n"
+        "\n"
+        "  VERIFICATION       WHEN                  DONE    EXIT\n"
+        "  20261121T120000-3  2026-11-21 12:00 UTC  1 of 1  0\n"
+        "  20261121T110000-2  2026-11-21 11:00 UTC  0 of 1  1\n"
+        "  20261121T100000-1  2026-11-21 10:00 UTC  0 of 1  1\n"
+        "\n"
+        "  FAILED      ROLE   FAILURES  TODOS  LAST\n"
+        "  LINT_ERROR  coder  1         tax    2026-11-21 10:00 UTC\n"
+        "  TYPE_ERROR  coder  1         tax    2026-11-21 11:00 UTC\n"
+    )
+    told = planner("history", "--json").json
+    assert [each["run_id"] for each in told["verifications"]][-1] == "20261121T100000-1"
+    assert "seen in 2 verifications of tax" in planner("history", "fixed", "a1b2").out
+    assert planner("history", "--run", "20261121T11").out.count("20261121T1") == 1
+
+
+def test_a_database_of_a_team_takes_the_runs_of_several_checkouts(planner: Command) -> None:
+    repaired(planner)
+    verified(planner.folder, "r-1", failure("a1b2c3d4e5f6"))
+    assert planner("history", "--store", "team.db", "--import").out == planner("history").out
+    other = planner.folder / "other"
+    other.mkdir()
+    (other / "plan.yaml").write_bytes((planner.folder / "plan.yaml").read_bytes())
+    Carried(Project(other), shop(), "run-9").tell("run_started")
+
+    for _ in range(2):
+        shown = planner("history", str(other / "plan.yaml"), "--store", "team.db", "--import").out
+
+    assert "1 verification, 2 runs, 1 branch" in " ".join(shown.split())
+    assert planner("history", "shop", "--store", "team.db").out.count("run run-") == 2
+    assert "2 runs" not in planner("history").out
+    for words in (("--import",), ("--store", "team.db", "--rebuild"), ("--import", "--rebuild")):
+        assert planner("history", *words).status == 2
+
+
+def test_a_database_that_cannot_be_used_is_told_in_one_line(planner: Command) -> None:
     (planner.folder / "text.db").write_text("no database at all")
     for place, said in [
         ("text.db", "text.db is no SQLite database"),
-        ("none.db", "none.db: there is no store yet"),
+        ("none.db", "none.db: there is no such index"),
         (
             "postgresql+nobody://ann:secret@host/x",
-            "postgresql+nobody://ann:***@host/x: there is no database",
+            "postgresql+nobody://ann:***@host/x: there is no driver",
         ),
     ]:
-        for words in (
-            ("show",),
-            ("fixed", "a"),
-            ("blocked",),
-            ("artifacts",),
-            ("cached", "x"),
-            ("log", "x"),
-        ):
+        for words in (("show",), ("fixed", "a"), ("blocked",), ("artifacts",), ("cached", "x")):
             refused = planner("history", *words, "--store", place)
             assert (refused.status, refused.out) == (4, "")
             assert refused.err.startswith(f"planner: {said}")
             assert refused.err.count("\n") == 1
 
 
-def test_what_a_store_holds_cannot_break_the_screen(planner: Command) -> None:
-    with store_of(planner) as store:
-        run = repaired(store)
-        run.tell("stop_requested")
+def test_a_log_that_cannot_be_read_is_told_beside_the_others(planner: Command) -> None:
+    repaired(planner)
+    broken = repaired(planner, "run-2").path
+    broken.write_text(broken.read_text().replace("run_started", "run_resumed"))
+
+    shown = planner("history")
+
+    assert (shown.status, shown.out.count("run run-")) == (4, 1)
+    assert ".planverify/logs/run-2.jsonl: line 1 was changed, or the line before it" in shown.err
+    assert "restore the log from a copy" in shown.err
+    assert shown.err.count("\n") == 1
+
+
+def test_what_an_index_holds_cannot_break_the_screen(planner: Command) -> None:
+    repaired(planner).tell("stop_requested")
+    planner("history")
     raw = sqlite3.connect(planner.folder / ".planverify" / "planverify.db")
     raw.execute(
-        "UPDATE planner_diagnoses SET category = 'NEW_ONE', head = char(27) || '[31mred' || char(10) || 'x'"
+        "UPDATE planverify_failures SET category = 'NEW_ONE', "
+        "head = char(27) || '[31mred' || char(10) || 'x'"
     )
-    raw.execute("UPDATE planner_runs SET state = 'asleep'")
-    raw.execute("UPDATE planner_branches SET branch_id = 'a' || char(10) || 'b', outcome = 'failed'")
+    raw.execute("UPDATE planverify_runs SET state = 'asleep'")
+    raw.execute("UPDATE planverify_branches SET branch_id = 'a' || char(10) || 'b', outcome = 'failed'")
     raw.commit()
     raw.close()
     shown = planner("history", "fixed", "a1b2c3d4e5f6")
@@ -344,6 +381,52 @@ def test_what_a_store_holds_cannot_break_the_screen(planner: Command) -> None:
     assert "  a b " in shown.out
     assert "failed, its todo is done" in shown.out
     assert "run run-1  in a state of another version  2026-11-21" in shown.out
+
+
+FEATURES = ("kind:test", "side:test", "at:test_tax.test_rate")
+
+
+def corrections(planner: Command) -> list[Correction]:
+    return list(corrections_of(planner.folder / CORRECTIONS))
+
+
+def test_a_failure_of_a_plain_verification_is_corrected_with_its_features(planner: Command) -> None:
+    found = failure("a1b2c3d4e5f6", features=FEATURES, target_agent=Role.TESTER)
+    verified(planner.folder, "r-1", found, failure("ffff"))
+
+    done = planner(
+        "history", "correct", "a1b2", "--category", "spec_mismatch", "--owner", "test", "--by", "ann"
+    )
+
+    assert (done.status, done.err) == (0, "")
+    assert done.out == (
+        "remembered: a1b2c3d4e5f6 (TYPE_ERROR) is for the architect and was SPEC_MISMATCH of the test\n"
+    )
+    (kept,) = corrections(planner)
+    assert (kept.signature, kept.category, kept.features) == ("a1b2c3d4e5f6", Category.TYPE_ERROR, FEATURES)
+    assert (kept.right_category, kept.right_owner) == (Category.SPEC_MISMATCH, Owner.TEST)
+    assert (kept.role, kept.by) == (Role.ARCHITECT, "ann")
+    assert kept.fingerprint.startswith("sha256:")
+    planner("history", "correct", "a1b2", "--owner", "environment")
+    assert corrections(planner)[1].role is Role.TESTER, "who was to act on it stays"
+    planner("history", "correct", "ffff", "--category", "lint_error")
+    assert corrections(planner)[2].features == ()
+    shown = " ".join(planner("history", "fixed", "a1b2").out.split())
+    assert "it is for the tester, and it was of the environment" in shown
+    planner("history", "--rebuild")
+    assert " ".join(planner("history", "fixed", "a1b2").out.split()) == shown
+
+
+def test_who_corrects_nothing_or_nothing_that_is_known_is_told_what_to_say(planner: Command) -> None:
+    verified(planner.folder, "r-1", failure("ab1"), failure("ab2"))
+    done = planner("history", "correct", "ab1", "--by", "ann")
+    assert done.status == 2
+    assert done.err == (
+        "planner: a correction has to correct something: tell with --category what kind of failure it was, "
+        "with --owner whose it was, or with --role who should have acted\n"
+    )
+    assert planner("history", "correct", "ab", "--role", "coder").status == 2, "two begin so"
+    assert not (planner.folder / CORRECTIONS).exists()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,83 @@
+"""What people said of failures: a log of its own, ``.planverify/corrections.jsonl``.
+
+A verification that learns from corrections imports this, and neither the engine nor SQLAlchemy.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from planner.model.past import Correction
+from planner.planfile.plan_folder import HOME, make_home
+from planner.store.chain import ChainedFile, log_error
+from planner.text.redaction import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+    from pathlib import Path
+
+CORRECTIONS = f"{HOME}/corrections.jsonl"
+MAX_BYTES = 16 * 1024 * 1024
+"""The code under test could have put anything there: a verification reads no more."""
+
+
+class CorrectionLog(ChainedFile):
+    """The log of corrections: ``{"n":0,"correction":{…},"digest":"sha256:…"}``, one a line."""
+
+    first_key = '"correction":{"'
+    longest_line = 1024 * 1024
+
+
+def corrections_of(path: Path) -> Iterator[Correction]:
+    """Yield every correction of a log, the oldest first; one that another version wrote is passed over.
+
+    Raises :class:`planner.errors.LogError` for a log that cannot be read, or is damaged.
+    """
+    with closing(CorrectionLog.read(path)) as log:
+        for line in log.lines():
+            try:
+                yield Correction.model_validate(json.loads(line.text)["correction"])
+            except (ValidationError, LookupError, TypeError):
+                continue
+
+
+def read_corrections(path: Path, now: datetime, limit: int) -> tuple[Correction, ...]:
+    """Return the newest corrections that say how a failure is to be read, none later than now.
+
+    Empty where there is no log yet. Raises :class:`planner.errors.LogError`.
+    """
+    try:
+        facts = path.lstat()
+    except OSError:
+        return ()
+    if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_BYTES:
+        raise log_error(path, f"this is no file of at most {MAX_BYTES >> 20} MiB", "move it away")
+    found = [
+        each
+        for each in corrections_of(path)
+        if each.at <= now and (each.right_category is not None or each.right_owner is not None)
+    ]
+    found.sort(key=lambda each: each.at)
+    return tuple(reversed(found[-limit:]))
+
+
+def append_correction(root: Path, correction: Correction) -> None:
+    """Write a correction and see it on the disk. Raises :class:`planner.errors.LogError`."""
+    try:
+        make_home(root)
+    except OSError as error:
+        problem = f"the folder cannot be made ({error.strerror})"
+        raise log_error(root / HOME, problem, "make its place writable") from None
+    if correction.because is not None:
+        correction = correction.model_copy(update={"because": redact(correction.because)})
+    with closing(CorrectionLog.append_to(root / CORRECTIONS)) as log, log.hold():
+        for _ in log.lines():
+            pass
+        held = correction.model_dump(mode="json", exclude_none=True)
+        log.write(f'{{"n":{log.count},"correction":{json.dumps(held, separators=(",", ":"))}')

@@ -1,0 +1,165 @@
+"""Folds recorded logs step by step, and compares what is decided now with what was decided then."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+
+from planner.engine import start, step
+from planner.errors import LogError, RefusedEvent
+from planner.model.events import PlanSubmitted
+from planner.planfile.loader import collector_paused, shown_path
+from planner.store.lines import action_text, actions_text, calls_for
+from planner.store.run_log import RunLog, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from planner.engine import State
+    from planner.model.actions import Action
+    from planner.model.events import Event
+    from planner.store.run_log import Entry
+
+
+class RecordedRun(NamedTuple):
+    """One run that can be gone through once. ``remarks`` is complete when that is over."""
+
+    name: str
+    """How messages call it."""
+    steps: Iterator[Step]
+    """Raises :class:`planner.errors.LogError` where the log cannot be read or folded any further."""
+    remarks: list[str]
+
+
+def run_of_log(path: Path) -> RecordedRun:
+    """Return the run whose log that file is. What is wrong with it is raised when it is gone through."""
+    name, remarks = shown_path(path), list[str]()
+    return RecordedRun(name, _steps(path, name, remarks), remarks)
+
+
+def _steps(path: Path, name: str, remarks: list[str]) -> Iterator[Step]:
+    state: State | None = None
+    with closing(RunLog.read(path)) as log:
+        for entry in log.news():
+            before = state
+            try:
+                state, actions = _take(before, entry.event)
+            except RefusedEvent as error:
+                raise LogError(
+                    f"{name}: line {entry.n} holds an event that this version refuses: {error.problem}; "
+                    "read it with the version that wrote the log"
+                ) from None
+            if not remarks and not calls_for(entry.text, actions):
+                remarks.append(
+                    f"{name}: line {entry.n} holds other actions than this version decides; what is told "
+                    "from there on is what it decides, and planner replay shows the difference"
+                )
+            yield Step(entry.event, actions, before, state)
+        remarks += log.remarks
+    if state is None:
+        raise LogError(f"{name}: there is nothing in it; name the log of a run")
+
+
+def _take(state: State | None, event: Event) -> tuple[State, tuple[Action, ...]]:
+    if state is None:
+        assert isinstance(event, PlanSubmitted)  # the log refuses any other first line
+        return start(event)
+    return step(state, event)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """The first place where a log and the engine do not agree."""
+
+    n: int
+    event: Event
+    logged: str | None
+    """The action as the log has it, as JSON; ``None``: there was none."""
+    now: str | None
+    """The action that is made now."""
+    refusal: str | None = None
+    """Why the event is refused now, where it is."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys in which the two actions differ."""
+        if self.logged is None or self.now is None:
+            return ()
+        one, other = (cast("dict[str, Any]", json.loads(text)) for text in (self.logged, self.now))
+        return tuple(key for key in {**one, **other} if one.get(key) != other.get(key))
+
+
+@dataclass(slots=True)
+class Replay:
+    """A log that was folded anew, as far as was wanted."""
+
+    events: int = 0
+    actions: int = 0
+    state: State | None = None
+    last: Entry | None = None
+    last_actions: tuple[Action, ...] = ()
+    difference: Difference | None = None
+    """The first; nothing was compared after it."""
+    remarks: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        path: Path,
+        *,
+        until: int | None = None,
+        watch: Callable[[Event, tuple[Action, ...]], None] | None = None,
+    ) -> Self:
+        """Fold a log to its end, or to its first difference; with ``until``, to that line whatever differs.
+
+        ``watch`` is told each event and what is decided now. Nothing is kept of a line when the next is
+        read. Raises :class:`planner.errors.LogError` where the log is damaged before that.
+        """
+        replay = cls()
+        with closing(RunLog.read(path)) as log, collector_paused():
+            for entry in log.news():
+                if not replay._add(entry, watch) or entry.n == until:
+                    break
+                if replay.difference is not None and until is None:
+                    break
+            replay.remarks = tuple(log.remarks)
+        return replay
+
+    def _add(self, entry: Entry, watch: Callable[[Event, tuple[Action, ...]], None] | None) -> bool:
+        """Fold one line; return whether the fold can go on."""
+        try:
+            state, actions = _take(self.state, entry.event)
+        except RefusedEvent as error:
+            self._compare(entry, (), str(error))
+            return False
+        if not calls_for(entry.text, actions):
+            self._compare(entry, actions, None)
+        self.state = state
+        self.events += 1
+        self.actions += len(actions)
+        self.last, self.last_actions = entry, actions
+        if watch is not None:
+            watch(entry.event, actions)
+        return True
+
+    def _compare(self, entry: Entry, actions: tuple[Action, ...], refusal: str | None) -> None:
+        if self.difference is not None:
+            return
+        pairs = zip_longest(_logged_actions(entry.text), map(action_text, actions))
+        logged, now = next((pair for pair in pairs if pair[0] != pair[1]), (None, None))
+        self.difference = Difference(n=entry.n, event=entry.event, logged=logged, now=now, refusal=refusal)
+
+
+def _logged_actions(text: str) -> list[str]:
+    """Return each action of a line as it is written."""
+    written = actions_text(text)
+    decoder, at, found = json.JSONDecoder(), 1, list[str]()
+    while at < len(written) - 1:
+        end = decoder.raw_decode(written, at)[1]
+        found.append(written[at:end])
+        at = end + 1
+    return found

@@ -1,0 +1,164 @@
+"""The log of one run as a file of JSON lines, and where it is: ``.planverify/logs/{run or plan}.jsonl``.
+
+Several processes may append to a log, and any of them may be killed over it: see
+:mod:`planner.store.chain`. What the lines hold stands in :mod:`planner.store.lines`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from planner.errors import LogError
+from planner.planfile.plan_folder import HOME, file_name, make_home
+from planner.store.chain import ChainedFile, log_error
+from planner.store.lines import body, parse_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from planner.engine import State
+    from planner.model.actions import Action
+    from planner.model.events import Event
+    from planner.planfile.loader import LoadedPlan
+    from planner.store.chain import ChainLine
+
+LOG_VERSION = 1
+"""Of the format; the first line tells it."""
+
+FOLDER = f"{HOME}/logs"
+_FIRST_BYTES = b'{"n":0,"event":'
+_TAIL_BYTES = 4 * 1024 * 1024
+_ENDS = ("finish", "halt")
+
+
+class Entry(NamedTuple):
+    """A line of the log."""
+
+    n: int
+    event: Event
+    text: str
+    """As it is written, without its newline."""
+    digest: str
+
+
+class Step(NamedTuple):
+    """An event that the engine has taken in, what it called for, and the states around it."""
+
+    event: Event
+    actions: tuple[Action, ...]
+    before: State | None
+    after: State
+
+
+class RunLog(ChainedFile):
+    """One log, at the place up to which it was read. Opened by :meth:`append_to` or :meth:`read`."""
+
+    first_key = '"event":{"event":"'
+
+    def news(self) -> Iterator[Entry]:
+        """Yield each line that was written since, checked; a writer asks while it holds."""
+        for line in self.lines():
+            yield Entry(line.n, self._event, line.text, line.digest)
+
+    def append(self, step: Step) -> Entry:
+        """Write the next line and see it on the disk; asked of one that holds, and has read all news.
+
+        Raises :class:`planner.errors.LogError` where it cannot be written; then the log is as it was.
+        """
+        line = self.write(body(self.count, step.event, step.actions))
+        return Entry(line.n, step.event, line.text, line.digest)
+
+    def check(self, line: ChainLine) -> None:
+        """Parse the event, and refuse a submission of the plan anywhere but in the first line."""
+        try:
+            self._event = parse_line(line.text, line.n).event
+        except LogError as error:
+            version = _version_of(line.text)
+            if version > LOG_VERSION:
+                problem = (
+                    f"the log was written by a newer version (format {version}, known is {LOG_VERSION})"
+                )
+                raise log_error(self.path, problem, "update pytest-planverify") from None
+            self.refuse(str(error))
+        if (self._event.event == "plan_submitted") != (line.n == 0):
+            self.refuse(
+                f"line {line.n} holds {self._event.event}: the first line of a run, and no other, "
+                "holds plan_submitted"
+            )
+
+
+def is_log(path: Path) -> bool:
+    """Return whether a file begins as the log of a run does."""
+    try:
+        if not path.is_file():  # a pipe would be waited for
+            return False
+        with path.open("rb") as file:
+            return file.read(len(_FIRST_BYTES)) == _FIRST_BYTES
+    except OSError:
+        return False
+
+
+def latest_log(loaded: LoadedPlan, run_id: str | None = None) -> Path:
+    """Return the newest log of the plan's runs, whether or not one is there.
+
+    The first is called after the run or the plan, the later ones have a number, ``shop.2.jsonl``.
+    """
+    return plan_logs(loaded, run_id)[-1]
+
+
+def log_to_continue(loaded: LoadedPlan, run_id: str | None = None) -> Path:
+    """Return the log to which a run is to write: the newest, or the one after it where that run is over.
+
+    A run that is named goes on in its own log, whatever has become of it. The folder is made. Raises
+    :class:`planner.errors.LogError`.
+    """
+    logs = plan_logs(loaded, run_id)
+    log = logs[-1]
+    if run_id is None and _is_over(log):
+        log = _numbered(logs[0], len(logs) + 1)
+    make_log_folder(log)
+    return log
+
+
+def make_log_folder(log: Path) -> None:
+    """Make the folder of such a log, out of version control. Raises :class:`planner.errors.LogError`."""
+    folder = log.parent
+    try:
+        make_home(folder.parent.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        problem = f"the folder for the log cannot be made ({error.strerror})"
+        raise log_error(folder, problem, "make its place writable, or name a file with --log") from None
+
+
+def plan_logs(loaded: LoadedPlan, run_id: str | None = None) -> list[Path]:
+    """Return the first log of the plan, and those after it that are there."""
+    logs = [loaded.root / FOLDER / f"{file_name(run_id or loaded.plan.todo_list_id)}.jsonl"]
+    while (later := _numbered(logs[0], len(logs) + 1)).is_file():
+        logs.append(later)
+    return logs
+
+
+def _numbered(first: Path, number: int) -> Path:
+    return first.with_name(f"{first.stem}.{number}.jsonl")
+
+
+def _is_over(log: Path) -> bool:
+    """Return whether the last action of a log is the end of its run. What cannot be read is not over."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(log.stat().st_size - _TAIL_BYTES, 0))
+            last: Any = json.loads(file.read().splitlines()[-1])
+        return last["actions"][-1]["action"] in _ENDS
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+
+
+def _version_of(text: str) -> int:
+    """Return the version that the first line of a log tells; 0 where it tells none."""
+    held: Any = json.loads(text)
+    event: Any = cast("dict[str, Any]", held).get("event")
+    version: Any = cast("dict[str, Any]", event).get("version") if isinstance(event, dict) else None
+    return version if isinstance(version, int) else 0

@@ -1,0 +1,430 @@
+"""One run of a plan as a driver sees it: tells the engine events, and keeps them in the log.
+
+What happens in what order when an event is told: what other writers have written is folded first; the event
+is completed by what only files tell, so that a replay needs no file; secrets are taken out of it; the
+engine takes it in or refuses it; it is written and on the disk; then the state is the new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from planner.engine import advance, start, step
+from planner.errors import CommandSyntaxError, LogError, PlanFileError, RefusedEvent
+from planner.model.edits import AddCheck, NameArtifact, RetargetCheck
+from planner.model.events import ApprovalGiven, PlanRevised, PlanSubmitted, SubPlanLoaded, Verified
+from planner.model.past import PastRecords
+from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, Todo
+from planner.model.run_policy import RunPolicy
+from planner.planfile.checks import judge_todo
+from planner.planfile.confinement import Confinement
+from planner.planfile.loader import collector_paused, shown_path
+from planner.planfile.project_facts import configured_tools
+from planner.planfile.sub_plans import Unfound
+from planner.planfile.tree import SEPARATOR, PlanTree, load_tree
+from planner.store.chain import one_line
+from planner.store.lines import without_secrets
+from planner.store.run_log import RunLog, Step, log_to_continue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from planner.engine import State
+    from planner.model.actions import Action
+    from planner.model.context import FailureContext
+    from planner.model.edits import Edit
+    from planner.model.events import Event
+    from planner.model.outcome import Outcome
+    from planner.planfile.loader import LoadedPlan
+    from planner.rules.criteria import Criterion
+
+MAX_CONTEXT_BYTES = 1024 * 1024
+"""Of what is told of one failure."""
+
+MAX_PROBLEMS = 100
+MAX_REMEMBERED = 500
+"""So many repairs, todos and corrections of the past are given to a run, each."""
+
+_PLANNED_LATER = "sub-plan-missing"
+"""A sub-plan may be written when what it rests on is done; then ``load_sub_plan`` asks for it."""
+
+_SHORT = len("sha256:") + 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """What the operator says about a run."""
+
+    plan: Path
+    log: Path | None = None
+    """Where it is kept; ``None``: in the newest log of the plan, and what the index knows is remembered."""
+    store: str | None = None
+    """The database to remember the past from, and to index the run in when the session is closed."""
+    run_id: str | None = None
+    jobs: int | None = None
+    validates: bool = True
+    watch: Callable[[Event, tuple[Action, ...]], None] | None = None
+    """Is told each event that was taken in, with its actions, those of earlier processes too."""
+
+
+class RunSession:
+    """A run that goes on where its log ends."""
+
+    def __init__(self, tree: PlanTree, settings: RunSettings, log: RunLog) -> None:
+        self.state: State | None = None
+        """Nothing before the first event: the plan is submitted at its time."""
+        self.run_id = settings.run_id
+        self._tree = tree
+        self._settings = settings
+        self._log = log
+        self._completer = EventCompleter(tree, settings.validates)
+        self._unanswered: list[Action] = []
+
+    @classmethod
+    def open(cls, settings: RunSettings) -> RunSession:
+        """Load the plan, and fold what the log holds. Raises :class:`planner.errors.PlannerError`."""
+        tree = load_tree(settings.plan)
+        if settings.store is not None:
+            from planner.store.index import Index
+
+            Index.open(settings.store).close()  # it is made, or refused before anything is told
+        path = settings.log or log_to_continue(tree.loaded, settings.run_id)
+        session = cls(tree, settings, RunLog.append_to(path))
+        try:
+            with session._log.hold(), collector_paused():
+                session._catch_up(quietly=settings.watch is None)
+        except BaseException:
+            session._log.close()
+            raise
+        session._unanswered.clear()  # they were answered then
+        return session
+
+    @property
+    def log(self) -> Path:
+        """The file in which the run is kept."""
+        return self._log.path
+
+    def close(self) -> None:
+        """Let go of the log; index it where a database was named."""
+        self._log.close()
+        if self._settings.store is not None and self._log.count:
+            from planner.store.index import Index
+
+            with Index.open(self._settings.store) as index:
+                self._log.remarks += index.sync(self._tree.loaded.root, [self.log])
+
+    def __enter__(self) -> RunSession:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def tell(self, event: Event) -> tuple[Action, ...]:
+        """Take an event in, and return what it calls for.
+
+        Raises :class:`planner.errors.RefusedEvent`, and :class:`planner.errors.LogError` where it cannot be
+        written; then nothing has changed.
+        """
+        with self._log.hold():
+            self._catch_up()
+            state = self.state or self._submit(event)
+            full = without_secrets(self._completer.completed(event, state))
+            after, actions = step(state, full)
+            self._append(Step(full, actions, state, after))
+            return actions
+
+    def unanswered(self) -> tuple[Action, ...]:
+        """Return what was called for since this was last asked, but not by events that were told here."""
+        actions = tuple(self._unanswered)
+        self._unanswered.clear()
+        return actions
+
+    def remarks(self) -> list[str]:
+        """Return what a person should know about the log, each once."""
+        remarks = list(self._log.remarks)
+        self._log.remarks.clear()
+        return remarks
+
+    def _submit(self, first: Event) -> State:
+        """Submit the plan now. Raises ``RefusedEvent`` where a fit plan cannot begin with that event."""
+        event = self._submission(first.at)
+        state, actions = start(event)
+        if not state.plan_state.is_final:  # else what is wrong with the plan is to be told
+            advance(state, first)
+        self._append(Step(event, actions, None, state))
+        self._unanswered += actions
+        return state
+
+    def _append(self, taken: Step) -> None:
+        self._log.append(taken)
+        self._keep(taken)
+
+    def _catch_up(self, *, quietly: bool = False) -> None:
+        """Fold what others have written; ``quietly`` leaves out what it called for."""
+        for entry in self._log.news():
+            before, event = self.state, entry.event
+            actions: tuple[Action, ...] = ()
+            try:
+                if before is None:
+                    assert isinstance(event, PlanSubmitted)  # the log refuses any other first line
+                    self._recognise(event)
+                    after, actions = start(event)
+                elif quietly:
+                    after = advance(before, event)
+                else:
+                    after, actions = step(before, event)
+            except RefusedEvent as error:
+                raise self._error(
+                    f"line {entry.n} holds an event that this version refuses: {error.problem}",
+                    "go on with the version that wrote the log",
+                ) from None
+            self._unanswered += actions
+            self._keep(Step(event, actions, before, after))
+
+    def _keep(self, taken: Step) -> None:
+        self.state = taken.after
+        if self._settings.watch is not None:
+            self._settings.watch(taken.event, taken.actions)
+
+    def _submission(self, at: datetime) -> PlanSubmitted:
+        """Return the plan as it is submitted at that time, with all that decisions rest on."""
+        from planner.edges.fingerprint import repository_fingerprint
+
+        loaded, settings = self._tree.loaded, self._settings
+        fingerprint = repository_fingerprint(loaded.root, loaded.plan)
+        problems: tuple[str, ...] = ()
+        if settings.validates:
+            problems = tuple(problems_of(loaded.path, self._tree.boundary, at.date().isoformat()))
+        tools = tuple(sorted(configured_tools(loaded.root)))
+        # The same for the same plan and the same beginning, so that equal runs have equal logs.
+        digits = loaded.digest.rpartition(":")[2][:6]
+        self.run_id = settings.run_id or f"{at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digits}"
+        return PlanSubmitted(
+            at=at,
+            plan=loaded.plan,
+            digest=loaded.digest,
+            path=shown_path(loaded.path),
+            problems=problems,
+            policy=RunPolicy(jobs=settings.jobs, tools=tools, fingerprint=fingerprint),
+            memory=self._past(fingerprint, at),
+            run_id=self.run_id,
+        )
+
+    def _past(self, fingerprint: str, at: datetime) -> PastRecords:
+        """Return what is remembered; an index that cannot be used is told of, and nothing is remembered."""
+        if self._settings.store is None and self._settings.log is not None:
+            return PastRecords(fingerprint=fingerprint)
+        from planner.store.index import open_index
+        from planner.store.questions import past_records
+
+        try:
+            with open_index(self._tree.loaded.root, self._settings.store) as index, index.reading() as rows:
+                self._log.remarks += index.remarks
+                return past_records(rows, fingerprint, at, MAX_REMEMBERED)
+        except LogError as error:
+            if self._settings.store is not None:
+                raise
+            self._log.remarks.append(f"{error}; nothing is remembered of earlier runs")
+            return PastRecords(fingerprint=fingerprint)
+
+    def _recognise(self, first: PlanSubmitted) -> None:
+        """Refuse the log of another plan, of another version of this one, or of another run."""
+        loaded = self._tree.loaded
+        shown = shown_path(loaded.path)
+        if first.plan.todo_list_id != loaded.plan.todo_list_id:
+            raise self._error(
+                f"this is the log of the plan '{first.plan.todo_list_id}', and {shown} is "
+                f"'{loaded.plan.todo_list_id}'",
+                "name another log with --log",
+            )
+        if first.digest != loaded.digest:
+            raise self._error(
+                f"{shown} has changed since the run began ({first.digest[:_SHORT]} then, "
+                f"{loaded.digest[:_SHORT]} now)",
+                "put it back as it was and tell changes as plan_revised, or begin another run with --run "
+                "NAME or another --log",
+            )
+        if self.run_id is not None and first.run_id != self.run_id:
+            raise self._error(
+                f"this is the log of the run '{first.run_id}', not of '{self.run_id}'",
+                "leave --run out, or name another log with --log",
+            )
+        self.run_id = first.run_id
+        jobs, begun = self._settings.jobs, first.policy.jobs
+        if jobs is not None and jobs != begun:
+            with_what = "without --jobs" if begun is None else f"with --jobs {begun}"
+            self._log.remarks.append(f"{self.log}: the run was begun {with_what}, and goes on so")
+
+    def _error(self, problem: str, remedy: str) -> LogError:
+        return LogError(f"{self.log}: {problem}; {remedy}")
+
+
+@dataclass(slots=True)
+class EventCompleter:
+    """Adds to events what only files tell: the sub-plan of a parent, the surroundings of a failure."""
+
+    tree: PlanTree
+    validates: bool = True
+    """Whether sub-plans are validated before they are taken in."""
+
+    def completed(self, event: Event, state: State) -> Event:
+        """Return the event with all that can be read; what is wrong with a file is told in it.
+
+        Raises :class:`planner.errors.RefusedEvent` where it says what no plan file may.
+        """
+        root = self.tree.loaded.root
+        if isinstance(event, SubPlanLoaded) and not event.problems:
+            if event.plan is None:
+                return self._with_sub_plan(event, state)
+            problems = tuple(fault for todo in event.plan.items for fault in _faults(todo, root))
+            return event.model_copy(update={"problems": problems})
+        if isinstance(event, PlanRevised):
+            for edit in event.edits:
+                for todo in _todos_of(edit):
+                    _refuse_unfit(todo, root, edit.edit)
+        if isinstance(event, ApprovalGiven) and event.changes.allowed_files is not None:
+            _refuse_unfit(_stand_in(event.changes.allowed_files), root, "allowed_files")
+        if isinstance(event, Verified) and event.context is None and not event.outcome.success:
+            return event.model_copy(update={"context": self._context(event.outcome, state)})
+        return event
+
+    def _with_sub_plan(self, event: SubPlanLoaded, state: State) -> SubPlanLoaded:
+        record = state.records.get(event.todo_id)
+        if record is None:
+            return event
+        # Files may have been written since the tree was loaded.
+        self.tree = PlanTree(self.tree.loaded, self.tree.boundary)
+        try:
+            sub = self._sub_plan(event, record.todo)
+        except (PlanFileError, Unfound) as error:
+            faults = error.faults if isinstance(error, PlanFileError) else (str(error),)
+            return event.model_copy(update={"problems": faults[:MAX_PROBLEMS]})
+        if self.validates:
+            day = event.at.date().isoformat()
+            problems = tuple(problems_of(sub.loaded.path, self.tree.widest_boundary, day))
+            if problems:
+                return event.model_copy(update={"problems": problems})
+        above = os.path.realpath(self.tree.loaded.root)
+        base = os.path.relpath(os.path.realpath(sub.loaded.root), above).replace(os.sep, "/")
+        found = {"plan": sub.loaded.plan, "digest": sub.loaded.digest, "base": base}
+        return event.model_copy(update=found)
+
+    def _sub_plan(self, event: SubPlanLoaded, todo: Todo) -> PlanTree:
+        *above, last = event.todo_id.split(SEPARATOR)
+        tree = self.tree
+        for parent in above:
+            try:
+                tree = tree.child(parent)
+            except KeyError:
+                raise Unfound(
+                    f"the plan above '{event.todo_id}' is in no file; tell the sub-plan itself in the event"
+                ) from None
+        named = todo.model_copy(update={"id": last})
+        if event.path is not None:
+            fault = Confinement(tree.loaded.root).fault(event.path)
+            if fault is not None:
+                raise Unfound(fault)
+            named = named.model_copy(update={"sub_plan": event.path, "sub_project_id": None})
+        if named.sub_plan is None and named.sub_project_id is None:
+            raise Unfound(f"'{event.todo_id}' names no sub-plan; tell its path in the event")
+        return tree.child_of(named)
+
+    def _context(self, outcome: Outcome, state: State) -> FailureContext | None:
+        record = state.records.get(outcome.todo_id)
+        if record is None:
+            return None
+        from planner.planfile.source_excerpts import load_failure_context
+
+        top, owner = self.tree.loaded, self._owner(outcome.todo_id)
+        todo = record.todo.model_copy(update={"id": outcome.todo_id})
+        part = replace(
+            top,
+            root=owner.root,
+            plan=top.plan.model_copy(update={"items": (todo,)}),
+            criteria={todo.id: _criteria(todo, owner)},
+        )
+        context = load_failure_context(part, outcome, reports=top.root)
+        # As much of it as a line of the log should bear: the evidence goes first, then the source.
+        for dropped in ("evidence", "excerpts"):
+            if len(context.model_dump_json(exclude_none=True)) <= MAX_CONTEXT_BYTES:
+                break
+            context = context.model_copy(update={dropped: ()})
+        return context
+
+    def _owner(self, todo_id: str) -> LoadedPlan:
+        """Return the plan file that a todo stands in, or the nearest above it that is in a file."""
+        tree = self.tree
+        for parent in todo_id.split(SEPARATOR)[:-1]:
+            try:
+                tree = tree.child(parent)
+            except (KeyError, PlanFileError):
+                break
+        return tree.loaded
+
+
+def problems_of(path: Path, boundary: Path | None, today: str) -> Iterator[str]:
+    """Yield what validation finds that makes a plan unfit to be carried out, each in one sentence."""
+    from planner.model.findings import Severity
+    from planner.planfile.validation import validate_plan
+
+    for finding in validate_plan(path, boundary=boundary, today=today)[: MAX_PROBLEMS * 10]:
+        if finding.severity is Severity.ERROR and finding.rule != _PLANNED_LATER:
+            place = ":".join(str(part) for part in (finding.path, finding.line, finding.column) if part)
+            yield f"{place}: {finding.message}; {finding.fix} [{finding.rule}]"
+
+
+def _criteria(todo: Todo, owner: LoadedPlan) -> tuple[Criterion, ...]:
+    """Return the criteria of a todo as it is now; those found by convention stand with the file."""
+    from planner.rules.criteria import criteria_of
+
+    with contextlib.suppress(CommandSyntaxError):
+        found = criteria_of(todo, None)
+        if found:
+            return found
+    return owner.criteria.get(todo.id.rpartition(SEPARATOR)[2], ())
+
+
+# What an event puts into a plan is held to what a plan file may say: commands of the catalog, paths below
+# the root.
+
+
+def _refuse_unfit(todo: Todo, root: Path, where: str) -> None:
+    fault = next(_faults(todo, root), None)
+    if fault is not None:
+        problem = f"{where} says what no plan may: {fault}"
+        raise RefusedEvent("unfit-edit", problem, "say what a plan file may say, too")
+
+
+def _faults(todo: Todo, root: Path) -> Iterator[str]:
+    for place, said in judge_todo(todo, Confinement(root)):
+        yield one_line(f"{todo.id}.{'.'.join(map(str, place))}: {said}")
+
+
+def _todos_of(edit: Edit) -> Iterator[Todo]:
+    """Yield the todos that an edit holds, and one with whatever else it would put into a plan."""
+    held = getattr(edit, "todo", None)
+    if held is not None:
+        yield held
+    yield from getattr(edit, "parts", ())
+    tests: tuple[CommandSpec, ...] = getattr(edit, "tests", ())
+    if isinstance(edit, AddCheck):
+        tests = (edit.check,)
+    elif isinstance(edit, RetargetCheck):
+        tests = (CommandSpec.model_construct(cmd=edit.to_cmd),)
+    yield _stand_in(
+        getattr(edit, "allowed_files", None),
+        contract_path=getattr(edit, "contract_path", None),
+        acceptance_criteria=AcceptanceCriteria(
+            tests=tests,
+            expected_artifacts=(ArtifactSpec(path=edit.path),) if isinstance(edit, NameArtifact) else (),
+        ),
+    )
+
+
+def _stand_in(allowed_files: tuple[str, ...] | None, **held: Any) -> Todo:
+    return Todo(id="edit", title="what an edit says", allowed_files=allowed_files, **held)

@@ -1,0 +1,256 @@
+"""The index over logs and outcome files: made from them alone, brought up to date, made again."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sqlite3
+import stat
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from store_samples import Carried, Project, at_random, everything, failure, shop, verified
+
+from planner.errors import StoreError
+from planner.store import index as index_module
+from planner.store import questions
+from planner.store.index import USUAL, Index, open_index
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def rows_of(project: Project, *, rebuild: bool = False) -> dict[str, list[str]]:
+    with open_index(project.root, rebuild=rebuild) as index:
+        assert index.remarks == []
+        return everything(index)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_what_was_brought_up_to_date_step_by_step_is_what_is_made_anew(seed: int) -> None:
+    chance = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        project = Project(Path(folder))
+        verifications: list[Path] = []
+        for place in range(4):
+            at_random(Carried(project, shop(), f"run-{place}"), chance, most=chance.randrange(1, 30))
+            found = [failure("a1")] if chance.random() < 0.5 else []
+            verifications.append(verified(project.root, f"v-{place}", *found))
+            verified(project.root, f"v-{place}", *found, path=".planverify/plans/shop/outcomes.json")
+            if chance.random() < 0.4:
+                verifications.pop(chance.randrange(len(verifications))).unlink()
+            if chance.random() < 0.6:
+                rows_of(project)
+
+        kept = rows_of(project)
+
+        assert kept == rows_of(project, rebuild=True)
+        (project.root / USUAL).unlink()
+        assert kept == rows_of(project)
+
+
+def test_only_what_has_changed_is_read_again(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Carried(project, shop(), "run-1")
+    Carried(project, shop(), "run-2")
+    verified(project.root, "v-1")
+    rows_of(project)
+    read: list[str] = []
+    rows = index_module._rows  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(
+        index_module, "_rows", lambda file, remarks: (read.append(file.name), rows(file, remarks))[1]
+    )
+
+    rows_of(project)
+    assert read == []
+    run.tell("run_started")
+    rows_of(project)
+    assert read == [".planverify/logs/run-1.jsonl"]
+
+
+def test_a_run_that_left_its_outcomes_twice_is_one_verification(project: Project) -> None:
+    latest = ".planverify/plans/shop/outcomes.json"
+    verified(project.root, "v-1", failure("a1"))
+    verified(project.root, "v-1", failure("a1"), path=latest)
+    with project.rows() as rows:
+        assert len(questions.verifications(rows)) == 1
+    shutil.rmtree(project.root / ".planverify/runs/v-1")
+    with project.rows() as rows:
+        assert len(questions.verifications(rows, "shop")) == 1, "the latest is kept for its plan"
+    verified(project.root, "v-1", failure("a1"), path=latest, plan_id="inn")
+    verified(project.root, "v-1", failure("a1"))
+    with project.rows() as rows:
+        assert {each["plan_id"] for each in questions.verifications(rows)} == {"shop", "inn"}
+
+
+@pytest.mark.parametrize("damage", ["no database", "cut", "another version", "another program", "link"])
+def test_an_index_that_cannot_be_used_is_made_anew(project: Project, damage: str) -> None:
+    at_random(Carried(project, shop()), random.Random(3))
+    before = rows_of(project)
+    path = project.root / USUAL
+    if damage == "no database":
+        path.write_text("no database at all")
+    elif damage == "cut":
+        path.write_bytes(path.read_bytes()[:5000])
+    elif damage == "another version":
+        with sqlite3.connect(path) as raw:
+            raw.execute("UPDATE planverify_index SET version = 99")
+    else:
+        path.unlink()
+        target = path if damage == "another program" else project.root / "elsewhere.db"
+        with sqlite3.connect(target) as raw:
+            raw.execute("CREATE TABLE songs (title)")
+        if damage == "link":
+            path.symlink_to(target)
+
+    assert rows_of(project) == before
+    assert not path.is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    if damage == "link":
+        with sqlite3.connect(project.root / "elsewhere.db") as raw:
+            assert raw.execute("SELECT name FROM sqlite_master").fetchall() == [("songs",)]
+
+
+def test_where_nothing_can_be_written_it_is_made_in_memory(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_random(Carried(project, shop()), random.Random(3))
+    monkeypatch.setattr(os, "access", lambda *_: False)
+
+    alone = rows_of(project)
+
+    assert not (project.root / USUAL).exists()
+    monkeypatch.undo()
+    assert rows_of(project) == alone
+
+
+def test_what_code_under_test_could_have_put_there_is_not_waited_for(project: Project) -> None:
+    runs = project.root / ".planverify/runs"
+    for name in ("pipe", "link", "folder", "empty", "text"):
+        (runs / name).mkdir(parents=True)
+    os.mkfifo(runs / "pipe/outcomes.json")
+    (runs / "link/outcomes.json").symlink_to("/dev/zero")
+    (runs / "folder/outcomes.json").mkdir()
+    (runs / "empty/outcomes.json").write_text("")
+    (runs / "text/outcomes.json").write_text("[1]")
+    verified(project.root, "v-1")
+
+    with open_index(project.root) as index, index.reading() as rows:
+        assert [each["run_id"] for each in questions.verifications(rows)] == ["v-1"]
+    (remark,) = index.remarks
+    assert "text/outcomes.json: the outcome file cannot be used" in remark
+
+
+def test_many_may_ask_at_once(project: Project) -> None:
+    for place in range(6):
+        at_random(Carried(project, shop(), f"run-{place}"), random.Random(place), most=20)
+    found: list[dict[str, list[str]]] = []
+    threads = [threading.Thread(target=lambda: found.append(rows_of(project))) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+    assert len(found) == 4
+    assert all(each == rows_of(project, rebuild=True) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("sqlite://", "this has to be a file"),
+        ("sqlite:///x.db?mode=ro", "is opened without settings"),
+        ("no/such/x.db", "there is no folder"),
+        ("://x", "is no URL of a database"),
+        ("postgresql+nodriver://ann:secret@host/x", "ann:***@host/x: there is no driver for"),
+        ("sqlite+aiosqlite:///x.db", None),
+        ("notes.txt", "notes.txt is no SQLite database"),
+        ("songs.db", "songs.db is the database of another program: it has the table 'songs'"),
+        ("pipe", "pipe is no file"),
+    ],
+)
+def test_what_no_index_can_be_is_refused_in_one_line(
+    project: Project, monkeypatch: pytest.MonkeyPatch, place: str, said: str | None
+) -> None:
+    monkeypatch.chdir(project.root)
+    Path("notes.txt").write_text("my notes")
+    os.mkfifo("pipe")
+    with sqlite3.connect("songs.db") as raw:
+        raw.execute("CREATE TABLE songs (title)")
+    if said is None:
+        Index.open(place).close()
+        return
+    with pytest.raises(StoreError) as refused:
+        Index.open(place)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_tables_of_another_version_are_left_as_they_are_in_a_database_that_is_named(
+    project: Project,
+) -> None:
+    path = project.root / "team.db"
+    Index.open(path).close()
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE planverify_index SET version = 99")
+
+    with pytest.raises(StoreError, match=r"the tables have version 99, and this planner knows \d; update"):
+        Index.open(path)
+
+
+@pytest.fixture(scope="module")
+def postgresql() -> Iterator[str]:
+    """The URL of an empty database of a server that is started for these tests."""
+    pytest.importorskip("psycopg")
+    if shutil.which("initdb") is None or shutil.which("pg_ctl") is None:
+        pytest.skip("there is no server of PostgreSQL here")
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))
+    as_owner = ["setpriv", "--reuid=65534", "--clear-groups"] if os.getuid() == 0 else []
+    if as_owner:
+        os.chown(folder, 65534, 65534)
+    data = folder / "data"
+    options = f"-c listen_addresses= -c unix_socket_directories={folder}"
+    start = ["pg_ctl", "-D", str(data), "-l", str(folder / "log"), "-o", options, "-w", "start"]
+    try:
+        subprocess.run([*as_owner, "initdb", "-D", str(data), "-U", "ann", "-A", "trust"], check=True)
+        subprocess.run([*as_owner, *start], check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("a server of PostgreSQL cannot be started here")
+    yield f"postgresql+psycopg://ann@/postgres?host={folder}"
+    subprocess.run([*as_owner, "pg_ctl", "-D", str(data), "-m", "immediate", "stop"], check=True)
+    shutil.rmtree(folder)
+
+
+def test_postgresql_answers_as_sqlite_does(project: Project, postgresql: str) -> None:
+    for place in range(3):
+        at_random(Carried(project, shop(), f"run-{place}"), random.Random(place), most=40)
+    verified(project.root, "v-1", failure("a1", stack_trace_head="a \0 that it cannot hold"))
+    answers: list[object] = []
+    for url in (postgresql, str(project.root / "team.db")):
+        for _ in range(2):
+            with Index.open(url) as index:
+                assert index.sync(project.root) == []
+        with Index.open(url) as index, index.reading() as rows:
+            runs = questions.runs(rows, "shop")
+            answers.append(
+                [
+                    runs,
+                    questions.branches(rows, runs),
+                    questions.verifications(rows),
+                    questions.failure_counts(rows, "shop"),
+                    questions.failure(rows, "a1"),
+                    questions.plans_for(rows, "shop"),
+                    questions.blocked_runs(rows),
+                ]
+            )
+    assert answers[0] == answers[1]

@@ -1,0 +1,358 @@
+"""What the index says of a run: its rows, made from the log alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from store_samples import START, Carried, Project, shop, todo
+
+from planner.model.life import TodoLife
+from planner.model.past import PastRepair, PastTodo
+from planner.model.taxonomy import Category, Role
+from planner.store import questions
+from planner.store.questions import Found
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def branches(project: Project) -> list[Found]:
+    with project.rows() as rows:
+        (found,) = questions.branches(rows, questions.runs(rows))
+        return found
+
+
+def answers(project: Project) -> list[tuple[str, str | None, str | None]]:
+    with project.rows() as rows:
+        (asked,) = questions.questions(rows, questions.runs(rows))
+        return [(each["kind"], each["decision"], each["decided_by"]) for each in asked]
+
+
+def to_first_branch(project: Project, **metadata: Any) -> Carried:
+    """A run in which `tax` has used up its retries."""
+    run = Carried(project, shop(**metadata))
+    run.tell("run_started")
+    for _ in range(3):
+        run.worked("tax")
+        run.failed("tax")
+    return run
+
+
+def test_a_branch_is_told_from_its_making_to_what_came_of_it(project: Project) -> None:
+    run = to_first_branch(project)
+    (branch,) = branches(project)
+    assert (branch["branch_id"], branch["parent_id"], branch["depth"], branch["via"]) == (
+        "tax_branch_01",
+        "tax",
+        1,
+        None,
+    )
+    assert (branch["role"], branch["category"], branch["signature"]) == (
+        "coder",
+        "TEST_REGRESSION",
+        "a1b2c3d4e5f6",
+    )
+    assert (branch["outcome"], branch["resolution"], branch["duration_seconds"]) == (None, None, None)
+    assert branch["attempts"] == 1, "its first turn of work is asked for already"
+
+    run.worked("tax_branch_01")
+    run.failed("tax_branch_01")
+    run.worked("tax_branch_01")
+    run.passed("tax_branch_01")
+    (branch,) = branches(project)
+    assert (branch["attempts"], branch["outcome"], branch["resolution"]) == (2, "passed", None)
+    assert branch["duration_seconds"] == 4 * 60
+
+    run.failed("tax")
+    run.worked("tax_branch_02")
+    run.passed("tax_branch_02")
+    run.failed("tax", signature="another")
+    first, second = branches(project)
+    assert (first["resolution"], second["resolution"]) == ("parent_still_red", "failure_gone")
+    assert (second["via"], second["depth"]) == ("tax_branch_01", 2)
+    assert questions.mean_resolution([first, second]) == (240 + 120) / 2
+
+
+def test_a_run_tells_what_is_blocked_and_since_when(project: Project) -> None:
+    run = Carried(project, shop())
+    run.tell("run_started")
+    run.worked("tax")
+    assert project.runs()[0]["blocked_since"] is None
+    run.failed("tax")
+    run.worked("tax")
+    (stands,) = project.runs("shop")
+    assert stands["blocked"] == ["bill", "mail"]
+    assert stands["blocked_since"] == "2026-11-21T10:03:00.000000Z"
+    with project.rows() as rows:
+        assert questions.blocked_runs(rows) == [stands]
+    run.passed("tax")
+    (stands,) = project.runs("shop")
+    assert (stands["blocked"], stands["blocked_since"], stands["events"]) == ([], None, 6)
+    assert project.runs("another plan") == []
+
+
+def use_up(run: Carried) -> None:
+    for _ in range(3):
+        run.failed("tax_branch_01")
+        if not run.state.todos["tax_branch_01"].life.is_final:
+            run.worked("tax_branch_01")
+
+
+def give_up(run: Carried) -> None:
+    for _ in range(4):
+        run.failed("tax_branch_01", "ENVIRONMENT_ERROR")
+    (name,) = run.state.questions
+    run.tell("question_answered", question_id=name, answer="give_up")
+
+
+@pytest.mark.parametrize(
+    ("end", "outcome", "resolution"),
+    [
+        (use_up, "failed", "attempts_used_up"),
+        (give_up, "failed", "given_up"),
+        (lambda run: run.tell("clock_ticked", after=700), "failed", "lifetime_over"),
+        (lambda run: run.tell("stop_requested"), "halted", "run_halted"),
+        (lambda run: run.failed("tax_branch_01", "SANDBOX_VIOLATION"), "halted", "run_halted"),
+    ],
+    ids=["use_up", "give_up", "clock", "stop", "violation"],
+)
+def test_a_branch_that_does_not_pass_says_why(
+    project: Project, end: Callable[[Carried], object], outcome: str, resolution: str
+) -> None:
+    run = to_first_branch(project)
+    run.worked("tax_branch_01")
+    end(run)
+
+    (branch,) = branches(project)
+
+    assert (branch["outcome"], branch["resolution"]) == (outcome, resolution)
+    assert branch["closed"] is not None
+    assert questions.mean_resolution([branch]) is None, "it has resolved nothing"
+
+
+def test_memory_has_each_repair_once_with_what_came_of_it(project: Project) -> None:
+    run = to_first_branch(project)
+    run.tell("run_resumed")
+    run.worked("tax_branch_01")
+    run.passed("tax_branch_01")
+    for limit in (2, 10):
+        known = project.past("here", run.now, limit).repairs
+        assert [each.fixed for each in known] == [False, False], "what came of the branch is not known yet"
+    run.passed("tax")
+    run.worked("bill")
+    run.passed("bill")
+
+    past = project.past("here", run.now, 10)
+
+    assert past.fingerprint == "here"
+    branch, *retries = past.repairs
+    assert [(each.strategy, each.role, each.fixed) for each in retries] == [
+        ("retry", Role.CODER, False)
+    ] * 2
+    assert branch == PastRepair.model_validate(
+        {
+            "at": "2026-11-21T10:11:00Z",
+            "fingerprint": "here",
+            "task_kind": "other",
+            "text": "Todo tax AssertionError: assert 110 == 119",
+            "signature": "a1b2c3d4e5f6",
+            "category": "TEST_REGRESSION",
+            "strategy": branch.strategy,
+            "role": "coder",
+            "fixed": True,
+        }
+    )
+    assert [(each.text, each.done, each.first_time, each.categories) for each in past.todos] == [
+        ("Todo bill", True, True, ()),
+        ("Todo tax", True, False, (Category.TEST_REGRESSION,)),
+    ]
+    assert past == type(past).model_validate_json(past.model_dump_json())
+
+
+def test_turns_before_the_next_verification_are_one_repair(project: Project) -> None:
+    run = Carried(project, shop(items=[todo("tax", max_retries=5)]))
+    run.tell("run_started")
+    run.worked("tax")
+    run.failed("tax")
+    run.tell("run_resumed")  # the same turn, asked for once more
+    run.worked("tax", success=False)
+    run.worked("tax")
+    run.passed("tax")
+
+    (repair,) = project.past("here", run.now, 10).repairs
+
+    assert (repair.strategy, repair.fixed, repair.attempts) == ("retry", True, 2)
+
+
+def test_memory_learns_nothing_from_what_nobody_has_verified_or_worked_on(project: Project) -> None:
+    risky = todo("risky", risk_level="HIGH")
+    run = Carried(
+        project, shop(items=[todo("notes", requires_testing=False), risky, todo("last", "risky")])
+    )
+    run.tell("run_started")
+    run.worked("notes")
+    (question,) = run.state.questions.values()
+    run.tell("approval_given", approval_id=question.id, decision="reject", digest=question.digest)
+
+    assert [each.life for each in run.state.todos.values()].count(TodoLife.DONE) == 1
+    assert not [each for each in run.state.todos.values() if not each.life.is_final]
+    assert project.past("here", run.now, 10).todos == ()
+
+
+def test_the_strategy_of_a_repair_is_the_rule_that_fitted_its_branch(project: Project) -> None:
+    run = Carried(project, shop(items=[todo("tax", max_retries=0)]))
+    run.tell("run_started")
+    run.worked("tax")
+    run.failed("tax", "LINT_ERROR")
+    run.tell("clock_ticked", after=9_000)
+
+    (repair,) = project.past("here", run.now, 10).repairs
+
+    assert (repair.strategy, repair.category, repair.fixed) == (
+        "lint-fixed-first",
+        Category.LINT_ERROR,
+        False,
+    )
+
+
+def test_memory_is_that_of_here_first_and_never_of_the_future(project: Project) -> None:
+    for place, name in enumerate(("elsewhere", "here", "elsewhere")):
+        event = shop(items=[todo("tax")])
+        event = event.model_copy(update={"policy": event.policy.model_copy(update={"fingerprint": name})})
+        run = Carried(project, event, f"run-{place}")
+        run.tell("run_started", after=place)
+        run.worked("tax")
+        run.passed("tax")
+
+    def places(past: tuple[PastTodo, ...]) -> list[str]:
+        return [each.fingerprint for each in past]
+
+    assert places(project.past("here", run.now, 10).todos) == ["here", "elsewhere", "elsewhere"]
+    assert places(project.past("here", run.now, 1).todos) == ["here"]
+    assert places(project.past("here", run.now - timedelta(seconds=1), 10).todos) == ["here", "elsewhere"]
+    assert project.past("here", START - timedelta(days=1), 10).todos == ()
+
+
+def test_what_a_person_was_asked_is_kept_with_their_answer(project: Project) -> None:
+    run = to_first_branch(project, auto_fix_mode=False)
+    assert answers(project) == [("approve_branch", None, None)]
+    run.tell("run_resumed")
+    assert len(answers(project)) == 1, "asked again after a break, it is the same question"
+    digest = run.state.questions["tax_branch_01"].digest
+    run.tell("approval_given", approval_id="tax_branch_01", decision="approve", digest=digest, by="ann")
+    assert answers(project) == [("approve_branch", "approve", "ann")]
+
+    run.worked("tax_branch_01")
+    run.passed("tax_branch_01")
+    run.passed("tax")
+    run.worked("bill")
+    for _ in range(4):
+        run.failed("bill", "ENVIRONMENT_ERROR")
+    assert answers(project)[1:] == [("mend_environment", None, None)]
+    (name,) = run.state.questions
+    run.tell("question_answered", question_id=name, answer="give_up", by="bob")
+    assert answers(project)[1:] == [("mend_environment", "give_up", "bob")]
+
+
+def test_a_question_that_nobody_waits_for_any_more_is_withdrawn(project: Project) -> None:
+    run = to_first_branch(project, auto_fix_mode=False)
+    run.tell("stop_requested", by="ann")
+
+    ((_, decision, _),) = answers(project)
+
+    assert decision in (None, "withdrawn")
+    assert project.runs()[0]["closed"] is not None
+    assert project.runs()[0]["blocked_since"] is None
+    with project.rows() as rows:
+        assert questions.blocked_runs(rows) == [], "a run that is over is not blocked"
+
+
+def test_one_approval_of_the_like_answers_the_others_too(project: Project) -> None:
+    run = Carried(
+        project, shop(items=[todo("a", max_retries=0), todo("b", max_retries=0)], auto_fix_mode=False)
+    )
+    run.tell("run_started")
+    for name in ("a", "b"):
+        run.worked(name)
+        run.failed(name, signature=f"{name}1b2c3d4e5f6")
+    first, second = sorted(run.state.questions)
+    digest = run.state.questions[first].digest
+    run.tell("approval_given", approval_id=first, decision="approve_similar", digest=digest, by="ann")
+
+    answered = [decision for _, decision, _ in answers(project)]
+
+    assert answered[0] == "approve_similar"
+    assert answered[1] == (None if second in run.state.questions else "approved_as_similar")
+
+
+def test_the_artifact_log_has_every_turn_and_every_verification(project: Project) -> None:
+    run = Carried(project, shop())
+    run.tell("run_started")
+    run.worked("tax", new_files=("shop/tax.py",), tokens=1200, duration_ms=5)
+    run.failed("tax", touched_files=["shop/prices.py", "shop/tax.py"])
+    run.worked("tax", success=False)
+
+    with project.rows() as rows:
+        (found,) = questions.work(rows, questions.runs(rows))
+
+    assert [(each["todo_id"], each["turn"], each["kind"], each["success"]) for each in found] == [
+        ("tax", 1, "work", True),
+        ("tax", 1, "verification", False),
+        ("tax", 2, "work", False),
+    ]
+    assert (found[0]["files"], found[0]["new_files"], found[0]["tokens"]) == (
+        ["shop/prices.py"],
+        ["shop/tax.py"],
+        1200,
+    )
+    assert (found[1]["files"], found[1]["diff_hash"]) == (["shop/prices.py", "shop/tax.py"], "sha256:2")
+    again = Carried(project, shop(at=START + timedelta(days=1)), "run-2")
+    again.tell("run_started")
+    again.worked("tax")
+    with project.rows() as rows:
+        both = questions.work(rows, questions.runs(rows))
+    assert [len(each) for each in both] == [1, 3], "in the order asked for"
+
+
+def test_every_failure_of_a_verification_is_kept_and_one_decides(project: Project) -> None:
+    run = Carried(project, shop())
+    run.tell("run_started")
+    run.worked("tax")
+    worse = {"category": "IMPORT_ERROR", "signature": "c1", "stack_trace_head": "No module\0 named x"}
+    less = {"category": "LINT_ERROR", "signature": "c2"}
+    run.failed("tax", failure_evidence=worse, failures=[less])
+
+    with project.rows() as rows:
+        seen = questions.failure(rows, "c1")
+        assert questions.signatures(rows) == ["c1", "c2"]
+
+    assert seen is not None
+    assert (seen["category"], seen["times"], seen["todos"]) == ("IMPORT_ERROR", 1, ["tax"])
+    assert seen["head"] == "No module\ufffd named x", "text that every database can hold"
+    run.worked("tax")
+    run.passed("tax")
+    assert project.past("here", run.now, 5).todos[0].categories == (Category.IMPORT_ERROR,)
+
+
+def test_what_repaired_a_failure_is_told_by_role(project: Project) -> None:
+    run = to_first_branch(project)
+    run.worked("tax_branch_01")
+    run.passed("tax_branch_01")
+    run.passed("tax")
+
+    with project.rows() as rows:
+        seen = questions.failure(rows, "a1b2c3d4e5f6")
+
+    assert seen is not None
+    assert seen["times"] == 3
+    assert [(each["role"], each["fixed"], each["tried"]) for each in seen["repairs"]] == [
+        ("coder", 1, 1),
+        ("coder", 0, 2),
+    ]
+    assert [each["branch_id"] for each in seen["branches"]] == ["tax_branch_01"]
