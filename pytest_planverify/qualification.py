@@ -19,7 +19,7 @@ from planner.model.qualification import Qualification, QualifiedCheck, Qualified
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, Verdict
 from planner.planfile.plan_folder import PlanFolder, make_home
-from planner.rules.criteria import STAY_GREEN
+from planner.policy.criteria import STAY_GREEN
 from planner.text.glob_patterns import allowed
 from pytest_planverify.baseline.recording import now
 from pytest_planverify.baseline.verifying import verify_apart
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from planner.model.outcome import Check, Failure, Outcome, OutcomeDocument
     from planner.model.plan import NegativeControl, Todo, ToolSpec
     from planner.planfile.tree import FlatPlan
-    from planner.rules.criteria import Criterion
+    from planner.policy.criteria import Criterion
 
 RUNS = 3
 """How often each check is run on the tree as it is."""

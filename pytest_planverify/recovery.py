@@ -228,7 +228,7 @@ class _Unknown:
 
 def _mask(result: PlanResult, run: PastRun, todos: Sequence[Todo]) -> None:
     """Lay ``blocked`` over what depends on a failed todo, and ``not_run`` over what has no verdict."""
-    from planner.rules.dependencies import blockers
+    from planner.policy.dependencies import blockers
 
     by_id = {todo.id: todo for todo in todos}
     children = result.flat.children

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.model.life import PlanState, TodoLife
-from planner.rules.lifecycle import PLAN_STEPS, TODO_STEPS
+from planner.policy.lifecycle import PLAN_STEPS, TODO_STEPS
 from tools.key_tables import paragraph, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from enum import StrEnum
 
-    from planner.rules.lifecycle import PlanStep, TodoStep
+    from planner.policy.lifecycle import PlanStep, TodoStep
 
 PAGE = Path(__file__).parents[1] / "docs" / "lifecycles.md"
 """Where the page is, in a checkout."""

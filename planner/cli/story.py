@@ -19,7 +19,7 @@ from planner.model import events as told
 from planner.model.ids import qualified
 from planner.model.life import PlanState, TodoLife
 from planner.model.verdicts import TodoState, Verdict
-from planner.rules.branching import RETRIED_ONCE
+from planner.policy.branches import RETRIED_ONCE
 from planner.text.display import counted, listed
 from planner.text.sanitizing import clean
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from planner.catalog import PytestInvocation
     from planner.model.outcome import Outcome
     from planner.planfile.loader import LoadedPlan
-    from planner.rules.criteria import Criterion
+    from planner.policy.criteria import Criterion
 
 _TEST_FILE = re.compile(r"(?:test_[^/]*|[^/]*_test)\.py")
 """The files that pytest collects from a folder, unless the project says otherwise."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from planner.catalog import Purpose, parse_command
 from planner.errors import CommandSyntaxError
 from planner.planfile.rooted_files import RootedFiles
-from planner.rules.criteria import commands_of
+from planner.policy.criteria import commands_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from planner.engine.state import PlanPart, TodoRecord
 from planner.model.ids import qualified
 from planner.model.plan import TodoStatus
-from planner.rules.branching import tried
-from planner.rules.dependencies import find_cycle
-from planner.rules.file_claims import claimed_files
-from planner.rules.inheriting import inherited
+from planner.policy.branches import tried
+from planner.policy.dependencies import find_cycle
+from planner.policy.file_claims import claimed_files
+from planner.policy.inheritance import inherited
 from planner.text.glob_patterns import plain, seen_from_above
 
 if TYPE_CHECKING:

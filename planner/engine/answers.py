@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from planner.engine.budget import BUDGET_QUESTION
 from planner.engine.consequences import fail, offer
+from planner.engine.proposals import Proposal
 from planner.engine.repair import (
     ALERT,
     ask_review,
@@ -24,8 +25,7 @@ from planner.model.events import Decision
 from planner.model.ids import qualified
 from planner.model.life import TodoLife
 from planner.model.taxonomy import Role
-from planner.rules.allowed_files import widened_by
-from planner.rules.repairing import Proposal
+from planner.policy.allowed_files import widened_by
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:

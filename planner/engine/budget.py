@@ -8,7 +8,7 @@ from planner.engine.state import Question
 from planner.engine.transaction import Stop
 from planner.model.actions import QuestionKind
 from planner.model.taxonomy import Category
-from planner.rules.budget import exceeded, used_up
+from planner.policy.budget import exceeded, used_up
 
 if TYPE_CHECKING:
     from planner.engine.transaction import Transaction

@@ -13,9 +13,9 @@ from planner.engine.requests import implement, load_sub_plan, verify
 from planner.engine.state import PendingStep, Question
 from planner.model.actions import QuestionKind
 from planner.model.life import TodoLife
-from planner.rules.criteria import commands_of
-from planner.rules.file_claims import claims_overlap
-from planner.rules.risk import asks_before_start
+from planner.policy.criteria import commands_of
+from planner.policy.file_claims import claims_overlap
+from planner.policy.risk import asks_before_start
 
 if TYPE_CHECKING:
     from planner.engine.state import TodoRecord

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from planner.engine.budget import may_work
 from planner.engine.consequences import fail, offer, red, rest
+from planner.engine.proposals import Proposal, propose_branch
 from planner.engine.requests import failed_of, implement
 from planner.engine.revision import digest_of_edits, draft_of, publish
 from planner.engine.state import PendingStep, Question
@@ -17,12 +18,11 @@ from planner.model.edits import QuarantineTest
 from planner.model.ids import qualified
 from planner.model.life import TodoLife
 from planner.model.taxonomy import Role
+from planner.policy.approval import needs_approval
+from planner.policy.branches import RETRIED_ONCE, attempts_of, branch_reason, next_branch_id
 from planner.policy.outcomes import failures_of
-from planner.rules.approving import needs_approval
-from planner.rules.branching import RETRIED_ONCE, attempts_of, branch_reason, next_branch_id
-from planner.rules.repairing import Proposal, propose_branch
-from planner.rules.risk import asks_before_branch
-from planner.rules.routing import role_for
+from planner.policy.risk import asks_before_branch
+from planner.policy.routing import role_for
 from planner.text.glob_patterns import allowed
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
+from planner.engine.proposals import Failed, instructions_for
 from planner.engine.transaction import rfc3339
 from planner.model.actions import Brief, Implement, LoadSubPlan, Verify
 from planner.model.life import TodoLife
-from planner.rules.criteria import commands_of, pytest_command, wants_convention
-from planner.rules.repairing import Failed, instructions_for
-from planner.rules.risk import bounds_of
+from planner.policy.criteria import commands_of, pytest_command, wants_convention
+from planner.policy.risk import bounds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

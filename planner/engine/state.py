@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from planner.model.life import PlanState, TodoLife
 from planner.model.run_policy import RunPolicy
-from planner.rules.budget import Spent
+from planner.policy.budget import Spent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from planner.engine.proposals import Proposal
     from planner.memory import Memory
     from planner.model.actions import Finish, Halt, QuestionKind
     from planner.model.context import FailureContext
     from planner.model.edits import Edit
     from planner.model.outcome import Failure, Outcome
     from planner.model.plan import Plan, Todo
-    from planner.rules.repairing import Proposal
 
 
 Key: TypeAlias = tuple[Any, ...]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from planner.engine.state import State
 from planner.errors import RefusedEvent
 from planner.model.actions import AskHuman, Cancel, Notify
-from planner.rules.lifecycle import plan_may, todo_may
+from planner.policy.lifecycle import plan_may, todo_may
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from planner.model.plan import Policy
     from planner.model.run_policy import RunPolicy
     from planner.model.taxonomy import Role
-    from planner.rules.budget import Spent
+    from planner.policy.budget import Spent
 
 
 LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)

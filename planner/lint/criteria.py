@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from planner.lint.facts import Facts, Loc
     from planner.lint.selection import Selected
     from planner.model.plan import Todo
-    from planner.rules.criteria import Criterion
+    from planner.policy.criteria import Criterion
 
 _JUDGES = {
     CheckKind.ARTIFACT: "files",

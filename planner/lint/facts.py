@@ -9,7 +9,7 @@ from planner.lint.project import Kind
 from planner.lint.selection import Selector
 from planner.model.plan import CommandSpec, Todo
 from planner.model.taxonomy import Role
-from planner.rules.dependencies import dependency_order
+from planner.policy.dependencies import dependency_order
 from planner.text.glob_patterns import is_glob, matches, plain
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from planner.lint.project import Project
     from planner.model.plan import Plan
     from planner.model.qualification import Qualification
-    from planner.rules.criteria import Criterion
+    from planner.policy.criteria import Criterion
 
 _T = TypeVar("_T")
 

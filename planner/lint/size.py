@@ -7,14 +7,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from planner.lint.facts import Finding, command_spec, listed, shown_seconds
-from planner.rules.dependencies import dependency_order
+from planner.policy.dependencies import dependency_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from planner.lint.facts import Facts
     from planner.model.plan import Todo
-    from planner.rules.criteria import Criterion
+    from planner.policy.criteria import Criterion
 
 MOST_CRITERIA = 8
 MOST_DOMAINS = 2

@@ -24,7 +24,7 @@ from planner.model.contract import Contract
 from planner.model.plan import ArtifactSpec, RiskLevel, TodoStatus
 from planner.model.taxonomy import Role
 from planner.model.verdicts import CheckKind
-from planner.rules.criteria import STAY_GREEN
+from planner.policy.criteria import STAY_GREEN
 from planner.text.glob_patterns import EVERYTHING, allowed, is_glob, plain
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from planner.catalog.templates import Template, TemplateStep
     from planner.lint.facts import Facts, Loc
     from planner.model.plan import Policy, Todo
-    from planner.rules.criteria import Criterion
+    from planner.policy.criteria import Criterion
 
 LONGEST_SECONDS = 3600.0
 SHORTEST_SECONDS = 1.0

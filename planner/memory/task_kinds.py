@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from planner.model.taxonomy import Role
-from planner.rules.criteria import commands_of
+from planner.policy.criteria import commands_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

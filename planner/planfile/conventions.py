@@ -8,7 +8,7 @@ import shlex
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from planner.rules.criteria import pytest_command
+from planner.policy.criteria import pytest_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from planner.errors import PlanFileError
     from planner.model.plan import ToolSpec
-    from planner.rules.criteria import Criterion
+    from planner.policy.criteria import Criterion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from planner.model.plan import ToolSpec
     from planner.planfile.document import Loc
-    from planner.rules.criteria import Criterion
+    from planner.policy.criteria import Criterion
 
 MAX_LEVELS = 3
 """How many levels of sub-plans a plan may have below itself."""

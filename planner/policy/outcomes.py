@@ -8,9 +8,9 @@ from planner.model.outcome import Failure
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category, Family, Owner
 from planner.model.verdicts import CheckKind, TestOutcome, TodoState, Verdict
-from planner.rules.criteria import STAY_GREEN, TURN_GREEN, criterion_ids, wants_convention
-from planner.rules.file_claims import claimed_files
-from planner.rules.own_work import BEFORE_THE_WORK, is_not_its_work
+from planner.policy.criteria import STAY_GREEN, TURN_GREEN, criterion_ids, wants_convention
+from planner.policy.file_claims import claimed_files
+from planner.policy.preexisting import BEFORE_THE_WORK, is_preexisting
 from planner.text.glob_patterns import allowed
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def sorted_failures(todo: Todo, outcome: Outcome) -> tuple[list[Failure], tuple[
     apart = tuple(
         failure
         for failure in failures
-        if is_not_its_work(todo, outcome, failure) and not is_unowned(failure)
+        if is_preexisting(todo, outcome, failure) and not is_unowned(failure)
     )
     return [failure for failure in failures if failure not in apart], apart
 

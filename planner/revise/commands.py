@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.catalog import TOOLS, Purpose
 from planner.catalog.splitting import MAX_COMMAND_LENGTH
+from planner.policy.criteria import commands_of
 from planner.revise.situation import below_root, parsed
-from planner.rules.criteria import commands_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

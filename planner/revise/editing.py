@@ -30,9 +30,9 @@ from planner.model.edits import (
     SplitTodo,
 )
 from planner.model.plan import AcceptanceCriteria, ControllerTaskSpec, Plan, Policy, Quarantine, Todo
-from planner.rules.allowed_files import widened_by
-from planner.rules.branching import MEMORY, REPORT
-from planner.rules.criteria import commands_of, pytest_command, wants_convention
+from planner.policy.allowed_files import widened_by
+from planner.policy.branches import MEMORY, REPORT
+from planner.policy.criteria import commands_of, pytest_command, wants_convention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

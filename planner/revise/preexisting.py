@@ -15,8 +15,8 @@ from planner.model.plan import (
     Todo,
 )
 from planner.model.verdicts import CheckKind
+from planner.policy.routing import role_for
 from planner.revise.situation import parsed
-from planner.rules.routing import role_for
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from planner.model.failure_report import evidence_of
 from planner.model.kinds import Side
 from planner.model.plan import DEFAULT_CRITERION_SECONDS, MAX_SECONDS, CommandSpec
 from planner.model.taxonomy import Owner
-from planner.rules.allowed_files import WILDCARDS
-from planner.rules.criteria import commands_of
-from planner.rules.own_work import is_not_its_work
+from planner.policy.allowed_files import WILDCARDS
+from planner.policy.criteria import commands_of
+from planner.policy.preexisting import is_preexisting
 from planner.text.glob_patterns import allowed, matches
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
@@ -75,7 +75,7 @@ class Situation:
         others = (
             each
             for each in self.outcome.failures
-            if each.category is first.category and not is_not_its_work(self.todo, self.outcome, each)
+            if each.category is first.category and not is_preexisting(self.todo, self.outcome, each)
         )
         return (first, *(each for each in others if each != first))
 

@@ -36,6 +36,9 @@ from planner.model.plan import (
     Todo,
 )
 from planner.model.taxonomy import Category, Owner, Repeatability, Role
+from planner.policy.allowed_files import WILDCARDS, is_exclusion, lies_within, without_covered
+from planner.policy.criteria import commands_of, wants_convention
+from planner.policy.routing import role_for
 from planner.revise.commands import (
     fixing_command,
     isolated_commands,
@@ -46,9 +49,6 @@ from planner.revise.commands import (
     with_selections,
 )
 from planner.revise.situation import below_root, fixed_part, listed, parsed, quoted
-from planner.rules.allowed_files import WILDCARDS, is_exclusion, lies_within, without_covered
-from planner.rules.criteria import commands_of, wants_convention
-from planner.rules.routing import role_for
 from planner.text.glob_patterns import matches
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from planner.model.events import Event
     from planner.model.outcome import Outcome
     from planner.planfile.loader import LoadedPlan
-    from planner.rules.criteria import Criterion
+    from planner.policy.criteria import Criterion
 
 MAX_CONTEXT_BYTES = 1024 * 1024
 """Of what is told of one failure."""
@@ -380,7 +380,7 @@ def problems_of(path: Path, boundary: Path | None, today: str) -> Iterator[str]:
 
 def _criteria(todo: Todo, owner: LoadedPlan) -> tuple[Criterion, ...]:
     """Return the criteria of a todo as it is now; those found by convention stand with the file."""
-    from planner.rules.criteria import criteria_of
+    from planner.policy.criteria import criteria_of
 
     with contextlib.suppress(CommandSyntaxError):
         found = criteria_of(todo, None)

@@ -8,7 +8,7 @@ from planner.model.baseline import BaselineCheck, BaselineTest, BaselineTodo
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TestOutcome, TodoState, Verdict
-from planner.rules.since import GREEN
+from planner.policy.since import GREEN
 from pytest_planverify.baseline.nodeids import below
 from pytest_planverify.journal import read_journal
 

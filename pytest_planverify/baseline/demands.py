@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from planner.model.evidence import Evidence, Selector
 from planner.model.kinds import EvidenceKind, Phase
 from planner.model.verdicts import TestOutcome, Verdict
-from planner.rules.criteria import STAY_GREEN, TURN_GREEN
-from planner.rules.own_work import covers
-from planner.rules.since import GREEN
+from planner.policy.criteria import STAY_GREEN, TURN_GREEN
+from planner.policy.preexisting import covers
+from planner.policy.since import GREEN
 from pytest_planverify.baseline.nodeids import below
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from planner.model.plan import Todo
     from planner.planfile.loader import LoadedPlan
-    from planner.rules.criteria import Criterion
+    from planner.policy.criteria import Criterion
 
 Selected = Mapping[tuple[str, str], Sequence[str]]
 """Todo id and check id to the node ids that the check selects."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from planner.model.kinds import EvidenceKind
 from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
 from planner.model.verdicts import Isolation, Verdict, Witness
-from planner.rules.dependencies import blockers
+from planner.policy.dependencies import blockers
 from pytest_planverify.checks.result import CheckRun
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from planner.model.plan import Quarantine, Todo
     from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import FlatPlan
-    from planner.rules.criteria import Criterion
+    from planner.policy.criteria import Criterion
     from pytest_planverify.checks.result import CheckResult, Judgement
     from pytest_planverify.session.records import WorkerRecord
     from pytest_planverify.session.schedule import Job

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
     from planner.model.verdicts import Witness
     from planner.planfile.loader import LoadedPlan
-    from planner.rules.criteria import Criterion
+    from planner.policy.criteria import Criterion
     from pytest_planverify.checks.result import CheckRun, JudgedCommand, Judgement
     from pytest_planverify.session.schedule import Job
 

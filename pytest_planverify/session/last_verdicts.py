@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from planner.model.journal import CheckJudged, RestsOn
     from planner.model.outcome import PlanRef
     from planner.planfile.tree import FlatPlan
-    from planner.rules.criteria import Criterion
+    from planner.policy.criteria import Criterion
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.checks.result import CheckRun
     from pytest_planverify.options import Settings

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import CheckKind, Isolation, TestOutcome, Verdict, Witness
-from planner.rules.dependencies import blockers
+from planner.policy.dependencies import blockers
 from pytest_planverify.checks.result import CheckRun, JudgedCommand
 from pytest_planverify.guards.budget import BudgetExceeded
 from pytest_planverify.session.check_runs import (
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from planner.model.evidence import BudgetFact
     from planner.model.outcome import Check
     from planner.model.plan import Todo
-    from planner.rules.criteria import Criterion
+    from planner.policy.criteria import Criterion
     from pytest_planverify.checks.result import Judgement
     from pytest_planverify.guards import Violation
     from pytest_planverify.guards.guarding import Guards

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.plan import CommandSpec
 from planner.model.verdicts import CheckKind
-from planner.rules.dependencies import dependency_order
+from planner.policy.dependencies import dependency_order
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
     from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import FlatPlan
-    from planner.rules.criteria import Criterion
+    from planner.policy.criteria import Criterion
     from pytest_planverify.session.records import WorkerRecord
 
 

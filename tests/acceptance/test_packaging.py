@@ -160,7 +160,7 @@ PURE = {
     "planner.model",
     "planner.brief",
     "planner.revise",
-    "planner.rules",
+    "planner.policy",
     "planner.catalog",
     "planner.text",
     "planner.memory",

@@ -29,7 +29,7 @@ from planner.model.plan import (
 )
 from planner.model.taxonomy import Category, Family, Owner, Role, RoutingKey
 from planner.model.verdicts import CheckKind, Since, TodoState, Verdict
-from planner.rules.criteria import criterion_ids, wants_convention
+from planner.policy.criteria import criterion_ids, wants_convention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

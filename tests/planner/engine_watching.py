@@ -13,8 +13,8 @@ from planner.model.events import PlanSubmitted, SubPlanLoaded, Verified, WorkFin
 from planner.model.life import PlanState, TodoLife
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import TodoState
+from planner.policy.lifecycle import PLAN_STEPS, TODO_STEPS
 from planner.policy.outcomes import state_of
-from planner.rules.lifecycle import PLAN_STEPS, TODO_STEPS
 from planner.store.lines import action_text
 
 if TYPE_CHECKING:

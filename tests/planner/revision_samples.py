@@ -20,10 +20,10 @@ from planner.model.outcome import (
 )
 from planner.model.plan import Plan, Policy, Todo
 from planner.model.taxonomy import Category, Owner, Role
+from planner.policy.branches import branch_todo
 from planner.revise.editing import Revised, apply_edits
 from planner.revise.situation import Situation
 from planner.revise.strategies import revise
-from planner.rules.branching import branch_todo
 
 AT = "2026-11-22T10:00:00Z"
 BRANCH = "t2_branch_01"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.plan import Budget
-from planner.rules.budget import Exceeded, Spent, exceeded, left, used_up
+from planner.policy.budget import Exceeded, Spent, exceeded, left, used_up
 
 FULL = Budget(tokens=100, cycles=5, wall_seconds=60, new_files=3)
 NAMES = ("tokens", "cycles", "wall_seconds", "new_files")

@@ -11,7 +11,7 @@ from planner_command import Command, done, with_test
 from planner.cli.which import needed_by_commands, needed_in_run
 from planner.model.outcome import Check, CheckKind, Outcome, TestOutcome, TestResult, Verdict
 from planner.model.plan import CommandSpec
-from planner.rules.criteria import Criterion, command_criterion
+from planner.policy.criteria import Criterion, command_criterion
 
 
 @pytest.fixture

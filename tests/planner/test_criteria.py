@@ -8,7 +8,7 @@ from planner.catalog import RECIPES
 from planner.errors import CommandSyntaxError
 from planner.model.outcome import CheckKind
 from planner.model.plan import AcceptanceCriteria, CommandSpec, ManualSpec, MetricSpec, Operator, Todo
-from planner.rules.criteria import commands_of, criteria_of, pytest_command, wants_convention
+from planner.policy.criteria import commands_of, criteria_of, pytest_command, wants_convention
 
 
 def test_a_pytest_command_is_a_test_and_any_other_a_command() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.plan import Todo
-from planner.rules.dependencies import blockers, dependency_order, find_cycle
+from planner.policy.dependencies import blockers, dependency_order, find_cycle
 
 
 def todos(**dependencies: str) -> list[Todo]:

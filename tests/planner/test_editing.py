@@ -30,9 +30,9 @@ from planner.model.edits import (
 )
 from planner.model.plan import CommandSpec, Plan, Policy, Todo
 from planner.planfile.dump import render
+from planner.policy.allowed_files import lies_within, widened_by, without_covered
+from planner.policy.dependencies import find_cycle
 from planner.revise.editing import Editing, RemoveTodo, ReplacePolicy, ReplaceTodo, apply_edits, undo
-from planner.rules.allowed_files import lies_within, widened_by, without_covered
-from planner.rules.dependencies import find_cycle
 
 WHY: dict[str, Any] = {"rule": "r", "because": "b"}
 CMD = "pytest tests/test_a.py -q"

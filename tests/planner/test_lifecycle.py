@@ -9,7 +9,7 @@ import pytest
 
 from planner.errors import IllegalTransition, RefusedEvent
 from planner.model.life import PlanState, TodoLife
-from planner.rules.lifecycle import PLAN_MOVES, PLAN_STEPS, TODO_MOVES, TODO_STEPS, plan_may, todo_may
+from planner.policy.lifecycle import PLAN_MOVES, PLAN_STEPS, TODO_MOVES, TODO_STEPS, plan_may, todo_may
 from tools import lifecycle_page
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from planner.planfile import sub_plans
 from planner.planfile import tree as tree_module
 from planner.planfile.loader import load_plan
 from planner.planfile.tree import PlanTree, load_tree
-from planner.rules.dependencies import dependency_order
+from planner.policy.dependencies import dependency_order
 
 
 def write(path: Path, *items: dict[str, Any], plan_id: str | None = None, **keys: Any) -> Path:

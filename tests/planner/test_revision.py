@@ -47,11 +47,11 @@ from planner.model.taxonomy import Category, Owner, Repeatability, Role
 from planner.planfile.checks import judge_plan
 from planner.planfile.confinement import Confinement
 from planner.planfile.dump import render
+from planner.policy.criteria import criteria_of
 from planner.revise.commands import about_files, fixing_command, narrowed_command, python_of
 from planner.revise.editing import apply_edits, undo
 from planner.revise.situation import Situation, below_root
 from planner.revise.strategies import STRATEGIES, narrowed, near_selection, revise
-from planner.rules.criteria import criteria_of
 
 RSI = "tests/test_rsi.py::test_values"
 ODD = "tests/test_rsi.py::test_values[a b-'x'-$HOME]"

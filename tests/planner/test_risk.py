@@ -8,7 +8,7 @@ import pytest
 
 from planner.catalog import TOOLS
 from planner.model.plan import Policy, RiskLevel, Todo
-from planner.rules.risk import CARE, asks_before_branch, asks_before_start, bounds_of
+from planner.policy.risk import CARE, asks_before_branch, asks_before_start, bounds_of
 
 NAMED: dict[str, Any] = {
     "controller_task_spec": {"type": "PATCH", "target_file": "src/a.py"},

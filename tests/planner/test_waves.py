@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.plan import Todo
-from planner.rules.file_claims import claimed_files, claims_overlap
-from planner.rules.waves import waves
+from planner.policy.file_claims import claimed_files, claims_overlap
+from planner.policy.waves import waves
 
 PARTS = st.sampled_from(
     [

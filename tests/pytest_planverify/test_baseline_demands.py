@@ -16,7 +16,7 @@ from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Check, CheckKind, TestOutcome, TestResult, Verdict
 from planner.model.plan import Todo
 from planner.planfile.tree import FlatPlan, load_tree
-from planner.rules.criteria import STAY_GREEN, TURN_GREEN
+from planner.policy.criteria import STAY_GREEN, TURN_GREEN
 from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.baseline.demands import NO_BASELINE, Demands
 from pytest_planverify.checks.result import CheckRun, Judgement

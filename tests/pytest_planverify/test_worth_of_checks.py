@@ -10,7 +10,7 @@ from planner.model.outcome import Check, CheckKind, Failure, Outcome, TestOutcom
 from planner.model.plan import Todo
 from planner.model.qualification import Qualification, QualifiedCheck, Quality
 from planner.model.taxonomy import Category, Owner
-from planner.rules.criteria import criteria_of
+from planner.policy.criteria import criteria_of
 from pytest_planverify.qualification import Answer, answer_of, is_qualified, worth_of
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from planner.model.plan import CommandSpec
-from planner.rules.criteria import criteria_of
+from planner.policy.criteria import criteria_of
 from planner.text.glob_patterns import allowed, is_glob, plain
 from pytest_planverify.guards.hygiene.judges import CONFIGURATIONS
 from pytest_planverify.guards.hygiene.signs import Leave
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from planner.model.plan import Plan, Todo
     from planner.planfile.tree import FlatPlan
-    from planner.rules.criteria import Criterion
+    from planner.policy.criteria import Criterion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from planner.model.verdicts import CheckAtBase, Since, TodoAtBase
-from planner.rules.criteria import STAY_GREEN, TURN_GREEN
+from planner.policy.criteria import STAY_GREEN, TURN_GREEN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ BEFORE_THE_WORK = frozenset((Since.PRE_EXISTING, Since.FLAKY_AT_BASE))
 """Failures that the todo under work has not brought about."""
 
 
-def is_not_its_work(todo: Todo, outcome: Outcome | None, failure: Failure) -> bool:
+def is_preexisting(todo: Todo, outcome: Outcome | None, failure: Failure) -> bool:
     """Whether a failure is neither the todo's doing nor what the todo is there to mend.
 
     What was red before the work is the todo's own where it says so (``must_turn_green``), or where it was

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.rules.allowed_files import is_exclusion, lies_within
+from planner.policy.allowed_files import is_exclusion, lies_within
 from planner.text.glob_patterns import globs_overlap, is_glob, literal_prefix, matches
 
 if TYPE_CHECKING:

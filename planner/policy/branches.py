@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Todo
 from planner.model.taxonomy import BranchReason, Category
-from planner.rules.criteria import pytest_command, wants_convention
+from planner.policy.criteria import pytest_command, wants_convention
 
 if TYPE_CHECKING:
     from collections.abc import Collection

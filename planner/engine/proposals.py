@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from planner.brief import write_brief
 from planner.errors import EditConflictError
 from planner.model.edits import AddBranch, AddContext
+from planner.policy.branches import branch_todo
 from planner.revise.situation import Situation
 from planner.revise.strategies import revise
-from planner.rules.branching import branch_todo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

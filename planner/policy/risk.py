@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from planner.catalog.tools import Purpose
 from planner.model.actions import Bounds
 from planner.model.plan import RiskLevel
-from planner.rules.criteria import commands_of
-from planner.rules.file_claims import claimed_files
+from planner.policy.criteria import commands_of
+from planner.policy.file_claims import claimed_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.rules.dependencies import circle_among
-from planner.rules.file_claims import claimed_files, claims_overlap, grants_of
+from planner.policy.dependencies import circle_among
+from planner.policy.file_claims import claimed_files, claims_overlap, grants_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from planner.model.plan import Todo
-    from planner.rules.file_claims import Grant
+    from planner.policy.file_claims import Grant
 
 MOST_OTHERS = 5
 """So many of the todos that one is kept apart from are named."""

@@ -1,1 +1,0 @@
-"""Pure functions, one decision a file: facts in, typed verdict out."""
