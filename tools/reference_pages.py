@@ -34,11 +34,6 @@ _OWN_PAGES = ("category", "exit status", PLAN_KEY, _DIAGNOSIS)
 """Kinds of words that have a page of their own."""
 
 _RULES = {
-    "rule of planner next": (
-        "What decides",
-        "The rules of `planner next`: each decision names one. [The planner](../planner.md) tells in which "
-        "order they are asked.",
-    ),
     "rule of the revision": (
         "What revises a plan",
         "The rules by which a decision changes the plan: each edit names one.",

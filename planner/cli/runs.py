@@ -60,9 +60,10 @@ def _indexed(url: str, loaded: LoadedPlan | None, run_id: str | None) -> Iterato
     with Index.open(url, create=False) as index:
         logs = list(index.logs(plan_id, run_id))
         if not logs:
+            named = "" if run_id is None else f" '{run_id}'"
             of_plan = "" if plan_id is None else f" of the plan '{plan_id}'"
             raise LogError(
-                f"{index.name}: there is no run{of_plan}; planner history lists those that are there"
+                f"{index.name}: there is no run{named}{of_plan}; planner history lists those that are there"
             )
         yield from (_of_plan(run_of_log(log), loaded) for log in logs)
 

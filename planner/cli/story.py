@@ -552,7 +552,10 @@ def _stands(run: State, todo_id: str, record: TodoRecord, life: TodoLife) -> str
         case TodoLife.SKIPPED:
             return f"is skipped, as {_in_the_way(blockers(run, todo_id))}"
         case TodoLife.HALTED:
-            return "is halted: it has brought everything to a stop"
+            stopped = run.stopped
+            if stopped is not None and todo_id in getattr(stopped, "todo_ids", ()):
+                return "is halted: it has brought everything to a stop"
+            return "was worked on when the run ended"
         case TodoLife.FAILED:
             return f"has failed for good{why}"
 

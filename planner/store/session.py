@@ -416,13 +416,12 @@ def _todos_of(edit: Edit) -> Iterator[Todo]:
         tests = (edit.check,)
     elif isinstance(edit, RetargetCheck):
         tests = (CommandSpec.model_construct(cmd=edit.to_cmd),)
+    artifacts = (ArtifactSpec(path=edit.path),) if isinstance(edit, NameArtifact) else ()
+    held_too: dict[str, Any] = {}
+    if tests or artifacts:
+        held_too["acceptance_criteria"] = AcceptanceCriteria(tests=tests, expected_artifacts=artifacts)
     yield _stand_in(
-        getattr(edit, "allowed_files", None),
-        contract_path=getattr(edit, "contract_path", None),
-        acceptance_criteria=AcceptanceCriteria(
-            tests=tests,
-            expected_artifacts=(ArtifactSpec(path=edit.path),) if isinstance(edit, NameArtifact) else (),
-        ),
+        getattr(edit, "allowed_files", None), contract_path=getattr(edit, "contract_path", None), **held_too
     )
 
 

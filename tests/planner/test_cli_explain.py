@@ -107,7 +107,7 @@ def test_rules_tell_what_they_say_and_what_to_do(command: Command) -> None:
     diagnosis = command("explain", "assertion-in-test").out
     assert "rule of the diagnosis" in diagnosis
     assert "says     TEST_REGRESSION" in diagnosis
-    assert "rule of planner next" in command("explain", "branch-depth").out
+    assert "rule of the engine" in command("explain", "branch-depth").out
     assert "severity warning" in command("explain", "wall-clock").out
     assert "10  exit status" in command("explain", "10").out
 

@@ -28,7 +28,7 @@ def test_without_a_run_the_commands_are_read_and_that_is_said(command: Command) 
     ran = command("which", "tests/test_a.py::test_it")
 
     assert ran.status == 0
-    assert "there are no outcomes of the plan yet" in ran.out
+    assert "the plan was not verified yet; run first: pytest --planverify plan.yaml" in ran.out
     assert "  a tests[0]  needs it\n    pytest tests/test_a.py\n" in ran.out
     assert "  wide tests[0]  may need it" in ran.out
 

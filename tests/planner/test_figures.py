@@ -13,6 +13,7 @@ from planner.cli.figures import REVIEW_FIGURES, Figures, Reviewed, RunCounter, r
 from planner.model.edits import NarrowFiles
 from planner.model.events import Decision, PlanRevised, StopRequested, WorkStarted
 from planner.model.outcome import Check, Outcome
+from planner.model.plan import AcceptanceCriteria
 from planner.model.taxonomy import Category, Role
 from planner.model.verdicts import CheckKind, Verdict
 
@@ -233,7 +234,8 @@ def test_an_answer_to_a_question_of_the_plan_is_no_override() -> None:
 
 
 def test_a_verification_takes_as_long_as_its_run_not_as_its_tests() -> None:
-    story = Story(todo("t1"), todo("t2"))  # ten seconds pass before each event
+    # ten seconds pass before each event
+    story = Story(todo("t1"), todo("t2"), run={"allow_unproved": True})
     story.works("t1", duration_ms=4_000)
     story.passes("t1")
     assert (story.figures.work_seconds, story.figures.verification_seconds) == (4.0, 10.0)
@@ -264,6 +266,7 @@ def conventional(todo_id: str, *, found: bool) -> Outcome:
     return Outcome.model_validate(
         {
             "todo_id": todo_id,
+            "verified": True,
             "success": found,
             "tests_passed": found,
             "checks": (Check(id="convention", kind=CheckKind.TEST, verdict=verdict),),
@@ -273,7 +276,8 @@ def conventional(todo_id: str, *, found: bool) -> Outcome:
 
 
 def test_tests_that_are_missed_by_convention_are_counted_once_a_todo() -> None:
-    story = Story(todo("t1", max_retries=2), todo("t2"), todo("t3"))
+    untested = {"acceptance_criteria": AcceptanceCriteria()}
+    story = Story(todo("t1", max_retries=2, **untested), todo("t2", **untested), todo("t3"))
     story.works("t1")
     story.outcome(conventional("t1", found=False))
     story.works("t1")
@@ -340,7 +344,7 @@ def test_todos_that_are_verified_together_share_the_time_of_their_run() -> None:
 
 
 def test_tokens_and_cycles_are_counted_once_and_only_where_they_were_told() -> None:
-    story = Story(todo("t1"), todo("t2"))
+    story = Story(todo("t1"), todo("t2"), run={"allow_unproved": True})
     cost = {"metrics": {"tokens_used": 300, "patch_cycles": 2}, "success": True, "tests_passed": True}
     story.works("t1", tokens=1_000)
     story.outcome(Outcome.model_validate({"todo_id": "t1", **cost}))

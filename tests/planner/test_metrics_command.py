@@ -85,7 +85,7 @@ def test_metrics_of_nothing_are_a_wrong_usage(run: Command) -> None:
     ran = run("metrics")
 
     assert (ran.status, ran.out) == (2, "")
-    assert "name a plan, the log of a run with --log, or a store with --store" in ran.err
+    assert "name a plan, the log of a run with --log, or an index with --store" in ran.err
 
 
 def test_a_textfile_that_cannot_be_written_is_named(run: Command) -> None:
@@ -178,9 +178,12 @@ def test_a_log_that_is_torn_at_its_end_is_told_up_to_there(run: Command) -> None
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("explain", "plan.yaml"), "there is no log of a run of plan.yaml; name it with --log"),
-        (("explain", "plan.yaml", "--review"), "there is no log of a run of plan.yaml"),
-        (("explain", "plan.yaml", "--run", "r9"), "there is no log of a run of plan.yaml"),
+        (
+            ("explain", "plan.yaml"),
+            "there is no run of plan.yaml yet; run first: pytest --planverify plan.yaml",
+        ),
+        (("explain", "plan.yaml", "--review"), "there is no run of plan.yaml yet"),
+        (("explain", "plan.yaml", "--run", "r9"), "there is no run of plan.yaml yet"),
         (("explain", "no.yaml", "t1"), "there is no plan 'no.yaml' in which 't1' could be explained"),
         (("explain", "run.jsonl", "t1", "--review"), "--review is of a whole run; leave the todo out"),
         (("explain", "t1", "--log", "run.jsonl", "--review"), "there is no plan 't1'; --review is of a"),
@@ -217,7 +220,7 @@ def test_without_a_plan_the_usual_one_is_meant(run: Command) -> None:
     ran = run("explain", "--review")
 
     assert ran.status == 2
-    assert "there is no log of a run of plan.yaml" in ran.err
+    assert "there is no run of plan.yaml yet" in ran.err
 
 
 @pytest.mark.parametrize("rule", ["branch-passed", "ready-todo", "recovery-rate"])
@@ -267,4 +270,4 @@ def test_a_run_that_is_named_alone_is_one_of_the_usual_plan(run: Command) -> Non
     ran = run("explain", "--run", "r9")
 
     assert (ran.status, ran.out) == (2, "")
-    assert "there is no log of a run of plan.yaml" in ran.err
+    assert "there is no run of plan.yaml yet" in ran.err

@@ -220,7 +220,7 @@ def test_a_story_without_anything_of_a_todo_still_tells_what_ended_it() -> None:
     assert story.stands("t1") == ["t1 was worked on when the run ended."]
     assert story.stands() == [
         "The run was halted, because ann wants everything to stop: enough. [stopped-by-person]",
-        "Of 2 todos, 1 was not begun and 1 was worked on.",
+        "Of 2 todos, 1 was not begun and 1 is halted.",
     ]
 
 
