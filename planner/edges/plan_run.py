@@ -43,7 +43,7 @@ class PlanRun:
         """What a person should know: a sub-plan that cannot be loaded, an outcome that proves nothing."""
         self.log: Path | None = None
         """Where the run is kept, or would be."""
-        self._now = datetime.now(UTC)
+        self._now = _time_of(found)
         self._completer = EventCompleter(tree, validates=False)
         self._new: list[Taken] = []
         self._state: State | None = None
@@ -177,6 +177,14 @@ class PlanRun:
             return
         _, refused = tell_run(self.state, document, self.tree.sub_plans().keys(), self._now, tell)
         self.remarks += refused
+
+
+def _time_of(found: FoundOutcomes) -> datetime:
+    """Return the time of outcomes that do not say when they were found: that of their file."""
+    try:
+        return datetime.fromtimestamp(found.path.stat().st_mtime, UTC)
+    except OSError:
+        return datetime.now(UTC)
 
 
 def _fold(path: Path) -> State:
