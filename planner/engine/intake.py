@@ -44,11 +44,10 @@ def tell_run(
         later: list[Outcome] = []
         for outcome in pending:
             record = state.records.get(outcome.todo_id)
-            if (
-                record is None
-                or state.plan_state.is_final
-                or not _is_news(state, record, outcome, document)
-            ):
+            if record is None:  # its sub-plan is loaded when what its parent depends on is done
+                later.append(outcome)
+                continue
+            if state.plan_state.is_final or not _is_news(state, record, outcome, document):
                 continue
             if _comes_too_early(state, record, outcome):
                 later.append(outcome)
