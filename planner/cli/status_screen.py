@@ -45,8 +45,11 @@ class _Row(NamedTuple):
 def show_status(run: PlanRun, tree: StatusTree, node: Node | None, depth: int | None) -> None:
     """Write the tree of the plan, or of one todo with all that is known of it."""
     screen = Screen()
-    for remark in (*advice(run).remarks, *run.remarks):
+    told = advice(run)
+    for remark in (*told.remarks, *run.remarks):
         screen.remark(remark)
+    if told.command is not None:
+        screen.line(f"  {screen.style(told.command, 'command')}")
     if node is None:
         _head(screen, run, tree)
         _tree(screen, tree.nodes, depth)

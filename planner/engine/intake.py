@@ -95,7 +95,9 @@ def _in_order(state: State, document: OutcomeDocument) -> list[Outcome]:
 
     def rank(outcome: Outcome) -> tuple[bool, int, tuple[int, ...]]:
         record = state.records.get(outcome.todo_id)
-        return (False, 0, ()) if record is None else (not record.is_branch, record.todo.priority, record.rank)
+        return (
+            (False, 0, ()) if record is None else (not record.is_branch, record.todo.priority, record.rank)
+        )
 
     own = [each for each in document.outcomes if each.plan in (None, state.plan_id)]
     return sorted(own, key=rank)

@@ -159,14 +159,14 @@ def test_a_plan_is_to_be_divided(desks: Desks, row: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def editor(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, Ran, Ran]:
+def editor(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, Ran, Ran, str]:
     example = Example(tmp_path_factory.mktemp("editor") / "phases")
     shutil.copytree(PHASES, example.root, dirs_exist_ok=True)
     text = example.root / "tests/test_words.py"
     text.write_text(text.read_text(encoding="utf-8") + "\n\ndef test_more():\n    assert 1 == 2\n")
-    example.verify("plan.yaml")
+    said = example.verify("plan.yaml").output
     shown = planner("status", "plan.yaml", cwd=example.root)
-    return example, shown, planner("next", "plan.yaml", "--json", cwd=example.root)
+    return example, shown, planner("next", "plan.yaml", "--json", cwd=example.root), said
 
 
 def line_of(shown: Ran, todo_id: str) -> str:
@@ -177,12 +177,15 @@ def line_of(shown: Ran, todo_id: str) -> str:
     ("todo_id", "progress", "state"),
     [("phase-1", "(2/2)", "done"), ("phase-2", "(3/3)", "done"), ("phase-3", "(2/3)", "in progress")],
 )
-def test_a_parent_shows_how_far_its_children_are(
+def test_a_parent_shows_how_far_its_children_are_in_the_run_and_in_the_status(
     editor: Any, todo_id: str, progress: str, state: str
 ) -> None:
-    line = line_of(editor[1], todo_id)
-    assert progress in line
-    assert state in line
+    shown = line_of(editor[1], todo_id)
+    assert progress in shown
+    assert state in shown
+    assert progress in next(
+        line for line in editor[3].splitlines() if f"  {todo_id} " in line and "(" in line
+    )
 
 
 def test_the_failure_of_a_child_keeps_its_parent_open_and_is_repaired_where_it_is(editor: Any) -> None:

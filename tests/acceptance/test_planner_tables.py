@@ -258,7 +258,8 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, dict[str, Any
     named = [each for each in REALLY if each != "nowhere"]
     todos = [
         judged_by(
-            each, {"cmd": f"pytest tests/test_{each}.py", "timeout_seconds": 1 if each == "slow" else 20},
+            each,
+            {"cmd": f"pytest tests/test_{each}.py", "timeout_seconds": 1 if each == "slow" else 20},
             status="claimed",
         )
         for each in named
