@@ -91,7 +91,7 @@ def _event_of(outcome: Outcome, document: OutcomeDocument, at: datetime) -> Veri
 
 
 def _in_order(state: State, document: OutcomeDocument) -> list[Outcome]:
-    """Return the outcomes of the plan: of branches first, then the most urgent, in the order of the plan."""
+    """Return the outcomes of the plan: of branches first, then the most urgent, in the plan's order."""
 
     def rank(outcome: Outcome) -> tuple[bool, int, tuple[int, ...]]:
         record = state.records.get(outcome.todo_id)

@@ -34,7 +34,7 @@ def phases(command: Command) -> Command:
     return command
 
 
-def test_without_a_run_what_waits_for_nothing_is_ready_and_the_way_to_a_run_is_told(
+def test_without_a_run_what_can_begin_is_ready_and_a_run_is_asked_for(
     phases: Command,
 ) -> None:
     ran = phases("status", "plan.yaml")
@@ -118,7 +118,7 @@ def test_an_unknown_todo_is_answered_with_the_nearest(verified: Command) -> None
     assert ran.err == "planner: there is no todo 'a_branch_1' in the plan; did you mean 'a_branch_01'?\n"
 
 
-def test_after_a_change_of_the_plan_old_verdicts_say_nothing_and_a_run_is_asked_for(
+def test_after_a_change_of_the_plan_verdicts_are_void_and_a_run_is_asked_for(
     verified: Command,
 ) -> None:
     verified.plan(with_test("a"), with_test("new"))
