@@ -91,4 +91,5 @@ def _standing_for(
         allowed_files=allowed_files,
         contract_path=contract_path,
         acceptance_criteria=criteria,
+        requires_testing=False,  # so that it may be without criteria
     )
