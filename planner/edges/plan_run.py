@@ -176,7 +176,8 @@ class PlanRun:
         if self.state.plan_state.is_final:
             return
         _, refused = tell_run(self.state, document, self.tree.sub_plans().keys(), self._now, tell)
-        self.remarks += refused
+        if not self.state.plan_state.is_final:  # what was not believed has no say in how a run has ended
+            self.remarks += refused
 
 
 def _time_of(found: FoundOutcomes) -> datetime:

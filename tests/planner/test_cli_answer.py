@@ -1,4 +1,4 @@
-"""`planner answer`, `approve`, `reject` and `modify`: what a person says is taken in, or refused in a line."""
+"""`planner answer`, `approve`, `reject`, `modify`: what a person says is taken in, or refused in a line."""
 
 from __future__ import annotations
 
@@ -38,9 +38,7 @@ def test_the_screen_says_how_to_answer(asking: Command):
 
     assert ran.status == 11
     assert "  ask    may a_branch_01 be made?" in ran.out
-    assert "  answer planner approve plan.yaml a_branch_01   (or reject, modify)".split() == next(
-        line.split() for line in ran.out.splitlines() if "a_branch_01" in line and "approve" in line
-    )
+    assert "  answer planner approve plan.yaml a_branch_01 (or reject, modify)" in ran.out
 
 
 @pytest.mark.parametrize("name", ["a_branch_01", "a"])
