@@ -249,7 +249,7 @@ def _split(words: Sequence[str], count: int, usage: str) -> tuple[Path, list[str
         return Path(words[0]), list(words[1:])
     if len(words) == count:
         return plan_or_usual(None), list(words)
-    raise UsageMistake(f"{len(words)} words are given; write [PLAN] {usage}")
+    raise UsageMistake(f"{shlex.join(words)} is not enough, or too much; write [PLAN] {usage}")
 
 
 def _open(plan: Path, log: Path | None) -> PlanRun:

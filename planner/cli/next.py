@@ -45,6 +45,9 @@ limits are counted from run to run. Outcomes that are named are looked at by the
 _LONG = frozenset(("brief", "bounds", "branch", "edits", "failure", "facts", "plan_digest", "digest"))
 """Fields of actions that ``--json`` leaves out unless ``--full`` asks for them."""
 
+_BLAME_NOBODY = frozenset(("environment-blames-nobody", "harness-blames-nobody"))
+"""Rules by which a todo is verified later, when somebody has seen to what was not there."""
+
 
 @app.command(epilog=EPILOG)
 @ends
@@ -220,7 +223,7 @@ def _status(run: PlanRun, actions: list[Action]) -> Status:
         return Status.UNREADABLE
     asked = [action for action in actions if isinstance(action, AskHuman)]
     rest = [action for action in actions if not isinstance(action, AskHuman)]
-    retried_later = [each for each in rest if each.rule == "environment-blames-nobody"]
+    retried_later = [each for each in rest if each.rule in _BLAME_NOBODY]
     if any(
         each not in retried_later and not (isinstance(each, Implement) and each.role is Role.HUMAN)
         for each in rest

@@ -176,7 +176,9 @@ def _told(screen: Screen, failure: Failure | None) -> None:
     what = tests[0] if tests else failure.check_id or ""
     more = f" (+{len(tests) - 1})" if len(tests) > 1 else ""
     head = screen.one_line(failure.stack_trace_head or "")
-    _clipped(screen, f"  failed {screen.one_line(what)}{more}{': ' if head else ''}{head}")
+    said = ": ".join(each for each in (f"{screen.one_line(what)}{more}", head) if each)
+    if said:
+        _clipped(screen, f"  failed {said}")
     place = failure.location
     if place is not None:
         line = f":{place.line}" if place.line else ""

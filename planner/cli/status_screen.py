@@ -46,8 +46,11 @@ class _Row(NamedTuple):
 def show_status(run: PlanRun, tree: StatusTree, named: Sequence[Node], depth: int | None) -> None:
     """Write the tree of the plan, or the todos that are named with all that is known of them."""
     screen = Screen()
-    for remark in (*advice(run).remarks, *run.remarks):
+    told = advice(run)
+    for remark in (*told.remarks, *run.remarks):
         screen.remark(remark)
+    if told.command is not None:
+        screen.line(f"  {screen.style(told.command, 'command')}")
     if not named:
         _head(screen, run, tree)
         _tree(screen, tree.nodes, depth)

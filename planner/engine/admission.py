@@ -129,6 +129,8 @@ def _admit_branch(tx: Transaction, todo: Todo, within: str) -> list[str]:
         expires=_seconds(memory.opened_at, tx.now) + lifetime,
         signature=memory.signature,
         diff_hash=memory.diff_hash,
+        attempts=memory.attempts,
+        opened=None if memory.opened_at is None else _seconds(memory.opened_at, tx.now),
     )
     tx.put(record)
     tx.put(primary._replace(branches=(*primary.branches, record.id)))

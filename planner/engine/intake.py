@@ -38,19 +38,18 @@ def tell_run(
     state = _load_sub_plans(state, sub_plans, started, tell)
     if document is None:
         return state, refused
-    at = _time(document.run.finished_at, now)
+    at = _time(document.run.finished_at, started)
     pending = _in_order(state, document)
     while pending:
         later: list[Outcome] = []
         for outcome in pending:
             record = state.records.get(outcome.todo_id)
-            if (
-                record is None
-                or state.plan_state.is_final
-                or not _is_news(state, record, outcome, document)
-            ):
+            if record is None:  # its sub-plan is loaded when what its parent depends on is done
+                later.append(outcome)
                 continue
-            if _comes_too_early(record, outcome):
+            if state.plan_state.is_final or not _is_news(state, record, outcome, document):
+                continue
+            if _comes_too_early(state, record, outcome):
                 later.append(outcome)
                 continue
             try:
@@ -92,11 +91,13 @@ def _event_of(outcome: Outcome, document: OutcomeDocument, at: datetime) -> Veri
 
 
 def _in_order(state: State, document: OutcomeDocument) -> list[Outcome]:
-    """Return the outcomes of the plan: of branches first, then in the order of the plan."""
+    """Return the outcomes of the plan: of branches first, then the most urgent, in the plan's order."""
 
-    def rank(outcome: Outcome) -> tuple[bool, tuple[int, ...]]:
+    def rank(outcome: Outcome) -> tuple[bool, int, tuple[int, ...]]:
         record = state.records.get(outcome.todo_id)
-        return (False, ()) if record is None else (not record.is_branch, record.rank)
+        return (
+            (False, 0, ()) if record is None else (not record.is_branch, record.todo.priority, record.rank)
+        )
 
     own = [each for each in document.outcomes if each.plan in (None, state.plan_id)]
     return sorted(own, key=rank)
@@ -118,10 +119,13 @@ def _is_claimed(state: State, record: TodoRecord) -> bool:
     return bool(above) and _is_claimed(state, state.records[above])
 
 
-def _comes_too_early(record: TodoRecord, outcome: Outcome) -> bool:
+def _comes_too_early(state: State, record: TodoRecord, outcome: Outcome) -> bool:
     """Return whether something that the todo rests on may be told first."""
     if any(each.category.facts.family in HALTING for each in failures_of(outcome)):
         return False
+    if record.parent_id is not None and state_of(outcome) is not TodoState.DONE:
+        # Of a branch that the plan file holds, a failure says something once its todo is known to be red.
+        return state.records[record.parent_id].life is not TodoLife.TEST_FAILED
     return record.is_parent or (bool(record.waits) and state_of(outcome) is not TodoState.DONE)
 
 

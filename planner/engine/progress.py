@@ -129,9 +129,14 @@ def status_tree(state: State, since: Mapping[str, str] | None = None) -> StatusT
 def shown_state(state: State, record: TodoRecord) -> str:
     """Return the state of a todo as people see it.
 
-    Without a driver nobody says that somebody works: what is asked for is ``ready``, or still red.
+    Without a driver nobody says that somebody works: what is asked for is ``ready``, or still red. A parent
+    is ``ready`` while none of its todos has been begun.
     """
-    if record.life is TodoLife.ACTIVE and not state.policy.driven and not record.todo.has_sub_plan:
+    if record.life is TodoLife.ACTIVE and not state.policy.driven:
+        if record.todo.has_sub_plan:
+            children = (shown_state(state, state.records[name]) for name in record.children)
+            begun = any(each not in (READY, TodoLife.PENDING.value) for each in children)
+            return record.life.value if begun else READY
         is_red = record.outcome is not None or record.is_branch
         return READY if not is_red else "active" if record.is_branch else TodoLife.TEST_FAILED.value
     return record.life.value

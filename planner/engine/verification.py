@@ -149,9 +149,8 @@ def _is_attempt(record: TodoRecord, event: Verified) -> bool:
 
 def _tells_nothing(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
     """Return whether an undecided outcome changes nothing about a todo."""
-    if record.life is TodoLife.TEST_FAILED or all(
-        check.counts_as is Verdict.NOT_RUN for check in outcome.checks
-    ):
+    verdicts = {check.counts_as for check in outcome.checks}
+    if record.life is TodoLife.TEST_FAILED or verdicts == {Verdict.NOT_RUN}:
         return True
     question = tx.questions.get(record.question or "")
     if question is None:
@@ -166,7 +165,7 @@ def _still_red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
     mine, _ = sorted_failures(record.todo, event.outcome)
     if not mine or is_unowned(mine[0]):
         return
-    signature = mine[0].signature or _signature(mine[0])
+    signature = mine[0].signature or _signature(record, mine[0])
     branch = tx.records[record.branches[-1]] if record.branches else None
     is_attempt = branch is not None and branch.life is TodoLife.ACTIVE and _is_attempt(branch, event)
     before = record.signature
@@ -271,7 +270,7 @@ def _red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
         _later(tx, record, mine[0])
         return
     failure = mine[0] if mine else apart[0]
-    signature = failure.signature or _signature(failure)
+    signature = failure.signature or _signature(record, failure)
     same = _same(record, signature, outcome.diff_hash)
     flaky = _flaky(record, failure, signature, outcome.diff_hash)
     record = _now_red(tx, record, outcome, event, failure)
@@ -302,10 +301,15 @@ def _red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
         escalate(tx, record, "pre-existing-failure", because)
 
 
-def _signature(failure: Failure) -> str:
-    """What tells a failure from others where nobody has given it a signature."""
+def _signature(record: TodoRecord, failure: Failure) -> str:
+    """What tells a failure from others where nobody has given it a signature.
+
+    One of which nothing but the category is known is like no failure of another todo.
+    """
     head = re.sub(r"\d+", "#", failure.stack_trace_head or "")
-    return "|".join((failure.category.value, head, *(failure.tests or failure.top_failing_tests)))
+    tests = failure.tests or failure.top_failing_tests
+    told = (head, *tests) if head or tests else (record.parent_id or record.id,)
+    return "|".join((failure.category.value, *told))
 
 
 def _now_red(

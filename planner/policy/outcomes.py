@@ -133,7 +133,8 @@ def is_begun(todo: Todo, outcome: Outcome) -> bool:
     if any(allowed(path, files) for path in outcome.touched_files) if files else outcome.touched_files:
         return True
     return not all(
-        failure.category in _MISSING or failure.since in BEFORE_THE_WORK for failure in failures_of(outcome)
+        (failure.category in _MISSING or failure.since in BEFORE_THE_WORK) and not is_unowned(failure)
+        for failure in failures_of(outcome)
     )
 
 

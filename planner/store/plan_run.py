@@ -45,7 +45,7 @@ class PlanRun:
         """What a person should know: a sub-plan that cannot be loaded, an outcome that proves nothing."""
         self.log: Path | None = None
         """Where the run is kept, or would be."""
-        self._now = datetime.now(UTC)
+        self._now = _time_of(found)
         self._completer = EventCompleter(tree, validates=False)
         self._new: list[Step] = []
         self._state: State | None = None
@@ -190,7 +190,16 @@ class PlanRun:
         if self.state.plan_state.is_final:
             return
         _, refused = tell_run(self.state, document, self.tree.sub_plans().keys(), self._now, tell)
-        self.remarks += refused
+        if not self.state.plan_state.is_final:  # what was not believed has no say in how a run has ended
+            self.remarks += refused
+
+
+def _time_of(found: FoundOutcomes) -> datetime:
+    """Return the time of outcomes that do not say when they were found: that of their file."""
+    try:
+        return datetime.fromtimestamp(found.path.stat().st_mtime, UTC)
+    except OSError:
+        return datetime.now(UTC)
 
 
 def _fold(path: Path) -> State:

@@ -209,20 +209,23 @@ class Rank(NamedTuple):
 
     depth: int = 0
     """How many of its parents are shown above it."""
-    children: tuple[Outcome, ...] = ()
-    """The todos of its sub-plan."""
+    parts: tuple[Outcome, ...] = ()
+    """The todos below it that have no sub-plan themselves, as ``planner status`` counts them."""
 
 
 def ranks_of(outcomes: Sequence[Outcome]) -> dict[str, Rank]:
     """Return the rank of each todo, by id."""
     shown = {outcome.todo_id for outcome in outcomes}
-    children: dict[str, list[Outcome]] = {}
+    parents = {outcome.todo_id.rpartition("/")[0] for outcome in outcomes}
+    parts: dict[str, list[Outcome]] = {}
     depths: dict[str, int] = {}
     for outcome in outcomes:
         parent, _, _ = outcome.todo_id.rpartition("/")
-        children.setdefault(parent, []).append(outcome)
         depths[outcome.todo_id] = depths[parent] + 1 if parent in shown and parent in depths else 0
-    return {todo_id: Rank(depth, tuple(children.get(todo_id, ()))) for todo_id, depth in depths.items()}
+        while parent and outcome.todo_id not in parents:
+            parts.setdefault(parent, []).append(outcome)
+            parent = parent.rpartition("/")[0]
+    return {todo_id: Rank(depth, tuple(parts.get(todo_id, ()))) for todo_id, depth in depths.items()}
 
 
 def _row_of(outcome: Outcome, screen: Screen, rank: Rank) -> Row:
@@ -237,7 +240,7 @@ def _row_of(outcome: Outcome, screen: Screen, rank: Rank) -> Row:
         id=GAP * rank.depth
         + screen.text(outcome.todo_id.rpartition("/")[2] if rank.depth else outcome.todo_id),
         title="" if title == outcome.todo_id else title,
-        progress=_progress(rank.children),
+        progress=_progress(rank.parts),
         checks=_ratio(*_checks_that_hold(outcome), "check") if is_counted else "",
         tests=_ratio(*_tests_that_hold(outcome), "test") if is_counted else "",
         time=duration(spent) if is_counted and spent is not None else "",
@@ -328,9 +331,9 @@ def _tests_that_hold(outcome: Outcome) -> tuple[int, int]:
     return sum(seen.values()), len(seen)
 
 
-def _progress(children: Sequence[Outcome]) -> str:
-    done = sum(standing(child) is Standing.DONE for child in children)
-    return f"({done}/{len(children)})" if children else ""
+def _progress(parts: Sequence[Outcome]) -> str:
+    done = sum(standing(part) is Standing.DONE for part in parts)
+    return f"({done}/{len(parts)})" if parts else ""
 
 
 def _ratio(good: int, of: int, noun: str) -> str:

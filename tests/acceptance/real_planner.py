@@ -38,14 +38,22 @@ class Ran:
         return json.loads(self.out)
 
     @property
-    def repairs(self) -> dict[str, dict[str, Any]]:
-        """The repairs by the todo that they are for."""
-        return {repair["todo_id"]: repair for repair in self.json["repairs"]}
+    def actions(self) -> list[dict[str, Any]]:
+        """What is asked for."""
+        return self.json.get("actions", [])
 
     @property
-    def notices(self) -> set[tuple[str, str, str | None]]:
-        """Rule, who hears of it, and the todo, of each notice."""
-        return {(each["rule"], each["to"], each.get("todo_id")) for each in self.json["notices"]}
+    def asked(self) -> dict[str, dict[str, Any]]:
+        """What is asked for first about each todo; of a branch, about the todo that it repairs."""
+        found: dict[str, dict[str, Any]] = {}
+        for action in self.actions:
+            for name in action.get("todo_ids", [action.get("todo_id")]):
+                found.setdefault(action.get("parent_id") or name, action)
+        return found
+
+    def branch(self, todo_id: str) -> dict[str, Any]:
+        """The branch that is proposed to a person."""
+        return self.asked[todo_id]["branch"]
 
 
 def planner(*words: str, cwd: Path, env: dict[str, str] | None = None) -> Ran:
@@ -153,8 +161,8 @@ class Desk:
         path.write_text(text, encoding="utf-8")
 
     def next(self, *words: str, **keys: Any) -> Ran:
-        """What `planner next --json` says of them."""
-        given = ("--outcomes", "outcomes.json", "--json", *words)
+        """What `planner next --json` says of them, every field of its actions."""
+        given = ("--outcomes", "outcomes.json", "--json", "--full", *words)
         return planner("next", "plan.yaml", *given, cwd=self.folder, **keys)
 
 
@@ -173,8 +181,8 @@ def branch(parent: str, number: int = 1, *, attempts: int | None = None, **keys:
 
 
 def failed(todo_id: str, category: str = "TEST_REGRESSION", **failure: Any) -> dict[str, Any]:
-    """The least that can be said of a failure."""
-    said = {"category": category, **failure}
+    """The least that can be said of a failure that is like no other."""
+    said = {"category": category, "signature": todo_id, **failure}
     return {"todo_id": todo_id, "success": False, "tests_passed": False, "failure_evidence": said}
 
 

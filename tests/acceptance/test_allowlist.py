@@ -82,7 +82,7 @@ def test_what_lies_outside_halts_and_says_which_file(project: Example):
     assert run.states == {"a": "test_failed", "b": "done", "c": "blocked"}
     assert "No todo may change" in run.output
     halted = planner("next", "plan.yaml", cwd=project.root)
-    assert "HALT  ALLOWLIST_VIOLATION" in halted.out, halted.err
+    assert "stop   ALLOWLIST_VIOLATION in a: a/secret.py, b/y.py, c.py changed" in halted.out, halted.err
 
 
 def test_who_can_have_done_the_work_is_who_claims_it_or_is_asked_for(project: Example):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from example_project import Example, Verified, todo
+from real_planner import planner
 
 FILES = {
     "out/report.json": '{"rows": 3}',
@@ -93,38 +94,49 @@ def asking(folder: Path) -> Example:
     return example
 
 
-def answer(example: Example, word: str, question: str = QUESTION) -> None:
-    entry = {"plan": "example", "todo_id": "chart", "check_id": "manual[0]", "question": question}
-    answers = {"schema_version": 1, "answers": [{**entry, "answer": word, "by": "Ada"}]}
-    example.write({".planverify/answers.json": json.dumps(answers)})
-
-
 def test_an_open_question_waits_for_a_human(tmp_path: Path):
     run = asking(tmp_path).verify()
 
     assert run.verdicts["chart"] == {"tests[0]": "passed", "manual[0]": "needs_human"}, str(run)
     assert run.states["chart"] == "testing"
     assert run.exit_code == 11
-    assert ".planverify/answers.json" in run.output
+    assert "planner answer PLAN chart yes|no --by NAME" in run.output
 
 
 @pytest.mark.parametrize(
-    ("word", "question", "verdict", "exit_code"),
-    [
-        ("yes", QUESTION, "passed", 0),
-        ("no", QUESTION, "failed", 1),
-        ("yes", "Is the chart blue?", "stale", 11),
-        ("perhaps", QUESTION, "needs_human", 11),
-    ],
-    ids=["yes", "no", "another question", "no answer"],
+    ("said", "verdict", "exit_code"),
+    [("yes", "passed", 0), ("no", "failed", 1), ("The legend hides the peak.", "failed", 1)],
+    ids=["yes", "no", "a reason"],
 )
-def test_the_answer_in_the_file_decides(
-    word: str, question: str, verdict: str, exit_code: int, tmp_path: Path
+def test_an_answer_of_a_person_decides(said: str, verdict: str, exit_code: int, tmp_path: Path):
+    example = asking(tmp_path)
+    example.verify()
+
+    told = planner("answer", "chart", said, "--by", "Ada", cwd=example.root)
+
+    assert told.status == 0, told.err
+    assert "next: planner next plan.yaml" in told.out
+    run = example.verify()
+    assert run.check("chart", "manual[0]")["verdict"] == verdict, str(run)
+    assert run.exit_code == exit_code
+    if said not in ("yes", "no"):
+        assert said in run.output
+
+
+@pytest.mark.parametrize(
+    ("word", "question", "verdict"),
+    [("yes", "Is the chart blue?", "stale"), ("perhaps", QUESTION, "needs_human")],
+    ids=["another question", "no answer"],
+)
+def test_an_answer_that_does_not_fit_the_question_decides_nothing(
+    word: str, question: str, verdict: str, tmp_path: Path
 ):
     example = asking(tmp_path)
-    answer(example, word, question)
+    entry = {"plan": "example", "todo_id": "chart", "check_id": "manual[0]", "question": question}
+    answers = {"schema_version": 1, "answers": [{**entry, "answer": word, "by": "Ada"}]}
+    example.write({".planverify/answers.json": json.dumps(answers)})
 
     run = example.verify()
 
     assert run.check("chart", "manual[0]")["verdict"] == verdict, str(run)
-    assert run.exit_code == exit_code
+    assert run.exit_code == 11

@@ -182,14 +182,14 @@ def test_a_plan_is_to_be_divided(desks: Desks, row: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def editor(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, Ran, Ran]:
+def editor(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, Ran, Ran, str]:
     example = Example(tmp_path_factory.mktemp("editor") / "phases")
     shutil.copytree(PHASES, example.root, dirs_exist_ok=True)
     text = example.root / "tests/test_words.py"
     text.write_text(text.read_text(encoding="utf-8") + "\n\ndef test_more():\n    assert 1 == 2\n")
-    example.verify("plan.yaml")
+    said = example.verify("plan.yaml").output
     shown = planner("status", "plan.yaml", cwd=example.root)
-    return example, shown, planner("next", "plan.yaml", "--json", cwd=example.root)
+    return example, shown, planner("next", "plan.yaml", "--json", cwd=example.root), said
 
 
 def line_of(shown: Ran, todo_id: str) -> str:
@@ -200,19 +200,20 @@ def line_of(shown: Ran, todo_id: str) -> str:
     ("todo_id", "progress", "state"),
     [("phase-1", "(2/2)", "done"), ("phase-2", "(3/3)", "done"), ("phase-3", "(2/3)", "in progress")],
 )
-def test_a_parent_shows_how_far_its_children_are(
+def test_a_parent_shows_how_far_its_children_are_in_the_run_and_in_the_status(
     editor: Any, todo_id: str, progress: str, state: str
 ) -> None:
-    line = line_of(editor[1], todo_id)
-    assert progress in line
-    assert state in line
+    shown = line_of(editor[1], todo_id)
+    assert progress in shown
+    assert state in shown
+    assert progress in next(
+        line for line in editor[3].splitlines() if f"  {todo_id} " in line and "(" in line
+    )
 
 
 def test_the_failure_of_a_child_keeps_its_parent_open_and_is_repaired_where_it_is(editor: Any) -> None:
-    repairs = editor[2].repairs
-    assert repairs["phase-3/words"]["branch_id"] == "phase-3/words_branch_01"
-    assert repairs["phase-3/words"]["within"] == "phase-3"
-    assert repairs["phase-3"]["rule"] == "children-first"
+    (asked,) = editor[2].actions
+    assert (asked["parent_id"], asked["todo_id"]) == ("phase-3/words", "phase-3/words_branch_01")
 
 
 def test_a_todo_of_a_sub_plan_is_shown_by_its_qualified_id(editor: Any) -> None:
@@ -234,12 +235,7 @@ def test_a_failure_makes_a_branch_for_the_role_of_its_kind() -> None:
     task = workflow.plan.todo("t1_data_integration")
     repair = workflow.handle_failure(task, simulate_failure(task, error_type="implementation_bug"))
     assert repair is not None
-    assert repair.branch is not None
-    assert (repair.branch.parent_id, repair.branch.agent_role, repair.branch.is_temporary) == (
-        task.id,
-        "coder",
-        True,
-    )
+    assert (repair.parent_id, repair.agent_role, repair.is_temporary) == (task.id, "coder", True)
 
 
 def failed_indicators() -> Workflow:
@@ -265,7 +261,7 @@ def test_a_branch_that_resolves_lets_the_workflow_go_on_to_its_end() -> None:
     assert workflow.get_status("t3_entry_conditions") == "active"
     workflow.inject_success("t3_entry_conditions")
     workflow.inject_success("t4_exit_conditions")
-    assert workflow.decisions.state == "completed"
+    assert workflow.state.plan_state == "completed"
 
 
 @pytest.mark.parametrize(
@@ -283,7 +279,7 @@ def test_each_kind_of_error_is_routed(error_type: str, role: str) -> None:
     workflow = create_test_workflow()
     repair = workflow.inject_failure("t1_data_integration", "it broke", error_type=error_type)
     assert repair is not None
-    assert repair.role == role
+    assert repair.agent_role == role
 
 
 def test_a_sample_todo_can_be_anything() -> None:

@@ -90,7 +90,6 @@ def a_shop(folder: Path) -> Example:
             "dependencies": ["prices"],
         },
         {"id": "names", "title": "Names", "verify": "pytest tests/test_names.py"},
-        metadata={"auto_fix_mode": True},
     )
     return example
 
@@ -103,11 +102,10 @@ def test_from_a_red_run_to_a_completed_plan(shop: Example) -> None:
     first = planner("next", "plan.yaml", "--output", "next.yaml", cwd=shop.root)
 
     assert first.status == 0
-    assert "make the branch prices_branch_01 for the coder" in first.out
+    assert "repair prices_branch_01, attempt 1 of 3, by the coder" in first.out
     assert {path: path.read_bytes() for path in before} == before
-    assert (
-        planner("status", "plan.yaml", cwd=shop.root).out.splitlines()[-1] == "1 done, 1 failed, 1 blocked"
-    )
+    shown = planner("status", "plan.yaml", cwd=shop.root).out
+    assert shown.splitlines()[-1] == "1 done, 1 failed, 1 blocked, 1 branch"
 
     repaired = PROJECT["shop/prices.py"].replace("price * 1.1", "round(price * 1.19, 2)")
     shop.write({"shop/prices.py": repaired})
@@ -121,17 +119,12 @@ def test_from_a_red_run_to_a_completed_plan(shop: Example) -> None:
 
 
 def test_json_is_the_same_bytes_in_every_process_and_encoding(red_shop: Example) -> None:
-    one = planner("next", "plan.yaml", "--json", cwd=red_shop.root, env={"PYTHONHASHSEED": "1"})
-    other = planner(
-        "next",
-        "plan.yaml",
-        "--json",
-        cwd=red_shop.root,
-        env={"PYTHONHASHSEED": "2", "PYTHONIOENCODING": "ascii"},
-    )
+    given = ("next", "plan.yaml", "--json", "--full")
+    one = planner(*given, cwd=red_shop.root, env={"PYTHONHASHSEED": "1"})
+    other = planner(*given, cwd=red_shop.root, env={"PYTHONHASHSEED": "2", "PYTHONIOENCODING": "ascii"})
 
     assert one.out == other.out
-    Draft202012Validator(schema("decision")).validate(json.loads(one.out))
+    Draft202012Validator(schema("action")).validate(json.loads(one.out)["actions"][0])
 
 
 @pytest.mark.parametrize("words", [("next",), ("status",), ("validate",), ("explain", "--plan")])

@@ -13,7 +13,7 @@ from real_command import run_pytest
 from real_planner import Desk, Ran, branch, failed, passed, planner, todo
 
 SEEDS = Path(__file__).parents[2] / "fixtures" / "seeds"
-AUTO = {"auto_fix_mode": True}
+ASK = {"auto_fix_mode": False}
 
 Desks = Callable[[str], Desk]
 
@@ -28,73 +28,68 @@ def desks(tmp_path_factory: pytest.TempPathFactory) -> Desks:
 
 # --- the life of branches --------------------------------------------------------------------------------
 
-MADE: dict[str, Any] = {
-    "x-planner": {"opened_at": "2026-01-01T00:00:00Z", "attempts": 0, "diff_hash": "same"}
-}
-LIVES: dict[str, tuple[list[dict[str, Any]], list[str], str, str]] = {
-    # todo: its branches, those of them that passed, move, rule
-    "no-branch": ([], [], "branch", "failed-todo-gets-a-branch"),
-    "first-attempt-red": ([branch("first-attempt-red")], [], "retry", "branch-has-attempts-left"),
+MADE: dict[str, Any] = {"opened_at": "2026-01-01T00:00:00Z", "attempts": 0, "diff_hash": "before"}
+LIVES: dict[str, tuple[list[dict[str, Any]], list[str], str, str, int | None]] = {
+    # todo: its branches, those of them that passed, action, rule, number of the attempt
+    "no-branch": ([], [], "implement", "branch-is-worked-on", 1),
+    "first-attempt-red": ([branch("first-attempt-red")], [], "implement", "branch-has-attempts-left", 2),
     "second-attempt-red": (
         [branch("second-attempt-red", attempts=1)],
         [],
-        "retry",
+        "implement",
         "branch-has-attempts-left",
+        3,
     ),
-    "third-attempt-red": ([branch("third-attempt-red", attempts=2)], [], "escalate", "attempts-used-up"),
+    "third-attempt-red": (
+        [branch("third-attempt-red", attempts=2)],
+        [],
+        "ask_human",
+        "attempts-used-up",
+        None,
+    ),
     "one-attempt-allowed": (
         [branch("one-attempt-allowed", max_debug_attempts=1)],
         [],
-        "escalate",
+        "ask_human",
         "attempts-used-up",
+        None,
     ),
-    "depth-one-passed": ([branch("depth-one-passed")], ["01"], "branch", "deeper-branch"),
+    "depth-one-passed": ([branch("depth-one-passed")], ["01"], "implement", "branch-is-worked-on", 1),
     "depth-two-passed": (
         [branch("depth-two-passed"), branch("depth-two-passed", 2, via="depth-two-passed_branch_01")],
         ["01", "02"],
-        "escalate",
+        "ask_human",
         "branch-depth",
+        None,
     ),
     "lifetime-over": (
-        [
-            branch(
-                "lifetime-over",
-                max_lifetime_seconds=599,
-                **{"x-planner": {**MADE["x-planner"], "diff_hash": "x"}},
-            )
-        ],
+        [branch("lifetime-over", max_lifetime_seconds=599, **{"x-planner": MADE})],
         [],
-        "escalate",
+        "ask_human",
         "branch-lifetime",
+        None,
     ),
     "lifetime-not-over": (
-        [
-            branch(
-                "lifetime-not-over",
-                max_lifetime_seconds=601,
-                **{"x-planner": {**MADE["x-planner"], "diff_hash": "x"}},
-            )
-        ],
+        [branch("lifetime-not-over", max_lifetime_seconds=601, **{"x-planner": MADE})],
         [],
-        "retry",
+        "implement",
         "branch-has-attempts-left",
-    ),
-    "branches-in-a-circle": (
-        [
-            branch("branches-in-a-circle", via="branches-in-a-circle_branch_02"),
-            branch("branches-in-a-circle", 2, via="branches-in-a-circle_branch_01"),
-        ],
-        ["01"],
-        "escalate",
-        "branches-in-a-circle",
+        2,
     ),
     "branch-waits-for-parent": (
         [{**branch("branch-waits-for-parent"), "dependencies": ["branch-waits-for-parent"]}],
         [],
-        "escalate",
+        "ask_human",
         "branches-in-a-circle",
+        None,
     ),
-    "nothing-changed": ([branch("nothing-changed", **MADE)], [], "wait", "branch-under-way"),
+    "nothing-changed": (
+        [branch("nothing-changed", **{"x-planner": {**MADE, "diff_hash": "after"}})],
+        [],
+        "implement",
+        "branch-is-worked-on",
+        1,
+    ),
 }
 
 
@@ -104,11 +99,11 @@ def lives(desks: Desks) -> Ran:
     todos = [each for name, (branches, *_) in LIVES.items() for each in (todo(name), *branches)]
     outcomes: list[dict[str, Any]] = []
     for name, (branches, done, *_) in LIVES.items():
-        outcomes.append({**failed(name), "diff_hash": "same"})
-        outcomes += [
-            passed(each["id"]) if each["id"][-2:] in done else failed(each["id"]) for each in branches
-        ]
-    metadata = {**AUTO, "max_concurrent_branches": 50}
+        ids = [name, *(each["id"] for each in branches)]
+        found = [passed(each) if each[-2:] in done else failed(each) for each in ids]
+        outcomes += [{**each, "diff_hash": "after"} for each in found]
+    # Here four todos in a row are given up, and the table is not about that.
+    metadata = {"max_concurrent_branches": 50, "halt": {"consecutive_failures": None}}
     desk.plan(*todos, todo("after", "third-attempt-red"), metadata=metadata)
     desk.outcomes(*outcomes)
     return desk.next()
@@ -116,94 +111,149 @@ def lives(desks: Desks) -> Ran:
 
 @pytest.mark.parametrize("row", LIVES)
 def test_the_life_of_a_branch(lives: Ran, row: str) -> None:
-    repair = lives.repairs[row]
-    assert (repair["move"], repair["rule"]) == LIVES[row][2:]
+    asked = lives.asked[row]
+    assert (asked["action"], asked["rule"], asked.get("attempt")) == LIVES[row][2:]
 
 
-ESCALATED = {row: rule for row, (_, _, move, rule) in LIVES.items() if move == "escalate"}
+@pytest.mark.parametrize("row", [row for row, each in LIVES.items() if each[2] == "ask_human"])
+def test_what_is_given_up_waits_for_a_person(lives: Ran, row: str) -> None:
+    assert lives.asked[row]["kind"] == "review"
+    assert lives.asked[row]["options"] == ["retry", "give_up", "stop"]
 
 
-@pytest.mark.parametrize("row", ESCALATED)
-def test_what_is_given_up_is_told_to_the_planner_and_waits_for_a_person(lives: Ran, row: str) -> None:
-    assert (ESCALATED[row], "planner", row) in lives.notices
-    assert ("review", row) in {(need["kind"], need["todo_id"]) for need in lives.json["needs_human"]}
+def test_a_deeper_branch_is_of_the_same_parent_and_names_where_it_came_from(desks: Desks) -> None:
+    desk = desks("deeper")
+    desk.plan(todo("t"), branch("t"), metadata=ASK)
+    desk.outcomes(failed("t"), passed("t_branch_01"))
+    made = desk.next().branch("t")
+    assert made["id"] == "t_branch_02"
+    assert made["parent_id"] == "t"
+    assert (made["branch_depth"], made["via"]) == (2, "t_branch_01")
 
 
-def test_a_deeper_branch_is_of_the_same_parent_and_names_where_it_came_from(lives: Ran) -> None:
-    made = lives.repairs["depth-one-passed"]["branch"]
-    assert made["id"] == "depth-one-passed_branch_02"
-    assert made["parent_id"] == "depth-one-passed"
-    assert (made["branch_depth"], made["via"]) == (2, "depth-one-passed_branch_01")
-
-
-@pytest.mark.parametrize(("branches", "heard"), [(3, False), (4, True)])
-def test_a_person_hears_of_more_than_three_failed_branches(
-    desks: Desks, branches: int, heard: bool
+@pytest.mark.parametrize(("given_up", "stops"), [(2, False), (3, True)])
+def test_three_todos_in_a_row_that_are_given_up_stop_everything(
+    desks: Desks, given_up: int, stops: bool
 ) -> None:
     desk = desks("many")
-    names = [f"t{number}" for number in range(branches)]
-    desk.plan(*(each for name in names for each in (todo(name), branch(name))), metadata=AUTO)
+    names = [f"t{number}" for number in range(given_up)]
+    desk.plan(*(each for name in names for each in (todo(name), branch(name, attempts=2))))
     desk.outcomes(*(failed(each) for name in names for each in (name, f"{name}_branch_01")))
-    assert (("many-failed-branches", "human", None) in desk.next().notices) is heard
+    ran = desk.next()
+    assert ran.status == 11
+    assert (ran.json["state"] == "halted") is stops
+    assert ran.json.get("stopped", {}).get("rule") == ("halt-on-consecutive-failures" if stops else None)
 
 
 # --- what holds where the plan says nothing --------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def silent(desks: Desks) -> Ran:
+def silent(desks: Desks) -> tuple[Desk, Ran]:
     desk = desks("silent")
     names = [f"t{number}" for number in range(7)]
     desk.plan(*(todo(name, priority=-int(name[1])) for name in names))
     desk.outcomes(*(failed(name) for name in names))
-    return desk.next()
+    return desk, desk.next("--output", "next.yaml")
 
 
-def test_by_default_five_branches_are_open_at_once_the_most_urgent_first(silent: Ran) -> None:
-    moves = {name: repair["move"] for name, repair in silent.repairs.items()}
-    assert moves == {f"t{number}": "branch" if number > 1 else "wait" for number in range(7)}
-    assert {silent.repairs[name]["rule"] for name in ("t0", "t1")} == {"branch-limit"}
+def test_by_default_five_branches_are_open_at_once_the_most_urgent_first(silent: tuple[Desk, Ran]) -> None:
+    desk, ran = silent
+    assert set(ran.asked) == {f"t{number}" for number in range(2, 7)}
+    shown = planner("next", "plan.yaml", "--outcomes", "outcomes.json", cwd=desk.folder).out
+    for waits in ("t0", "t1"):
+        assert f"{waits}: its branch waits for a place (max_concurrent_branches)" in shown
 
 
-def test_by_default_a_person_approves_each_branch(silent: Ran) -> None:
-    assert silent.status == 11
-    assert {repair["approval"] for repair in silent.repairs.values() if repair["move"] == "branch"} == {
-        "needed"
-    }
+def test_by_default_nobody_is_asked_before_a_branch(silent: tuple[Desk, Ran]) -> None:
+    assert silent[1].status == 0
+    assert {asked["action"] for asked in silent[1].asked.values()} == {"implement"}
+
+
+def test_by_default_nothing_is_retried_before_the_first_branch(silent: tuple[Desk, Ran]) -> None:
+    assert {asked["rule"] for asked in silent[1].asked.values()} == {"branch-is-worked-on"}
 
 
 @pytest.mark.parametrize(("limit", "value"), [("max_debug_attempts", 3), ("max_lifetime_seconds", 600)])
-def test_by_default_a_branch_has(silent: Ran, limit: str, value: int) -> None:
-    assert silent.repairs["t6"]["branch"][limit] == value
+def test_by_default_a_branch_has(silent: tuple[Desk, Ran], limit: str, value: int) -> None:
+    items = json.loads((silent[0].folder / "next.yaml").read_text(encoding="utf-8"))["items"]
+    (made,) = [each for each in items if each["id"] == "t6_branch_01"]
+    assert made[limit] == value
+
+
+# --- attempts from run to run ----------------------------------------------------------------------------
+
+
+def asked_after(desk: Desk, runs: int, **outcome: Any) -> Ran:
+    """What is asked for after so many runs in which the todo was red, each with other files."""
+    folder = desk.folder / ".planverify/plans/shop"
+    folder.mkdir(parents=True, exist_ok=True)
+    ran = None
+    for number in range(runs):
+        told = {**failed("t", signature=f"cause-{number}"), "diff_hash": f"{number}", **outcome}
+        at = f"2026-01-01T00:0{number}:00Z"
+        desk.outcomes(told, run_id=f"run-{number}", started_at=at, finished_at=at)
+        (desk.folder / "outcomes.json").replace(folder / "outcomes.json")
+        ran = planner("next", "plan.yaml", "--json", cwd=desk.folder)
+    assert ran is not None
+    return ran
+
+
+@pytest.mark.parametrize(
+    ("runs", "rule"),
+    [
+        (1, "retry-by-the-same-role"),
+        (2, "retry-by-the-same-role"),
+        (3, "branch-is-worked-on"),
+        (4, "branch-has-attempts-left"),
+        (5, "branch-has-attempts-left"),
+        (6, "attempts-used-up"),
+    ],
+)
+def test_two_retries_and_three_attempts_of_a_branch_are_counted_in_the_log(
+    desks: Desks, runs: int, rule: str
+) -> None:
+    desk = desks(f"runs-{runs}")
+    desk.plan(todo("t", max_retries=2))
+    asked = asked_after(desk, runs).asked["t"]
+    assert asked["rule"] == rule
+
+
+def test_a_run_in_which_nothing_has_changed_is_no_attempt(desks: Desks) -> None:
+    desk = desks("unchanged")
+    desk.plan(todo("t", max_retries=2))
+    assert asked_after(desk, 4, diff_hash="same").asked["t"]["rule"] == "retry-by-the-same-role"
 
 
 # --- who approves ----------------------------------------------------------------------------------------
 
-APPROVALS: dict[
-    str, tuple[dict[str, bool], tuple[str, ...], str, str]
-] = {  # policy, --approve, approval, state of the plan
-    "auto": ({"auto_fix_mode": True}, (), "not_needed", "revising"),
-    "manual": ({"auto_fix_mode": False, "require_planner_approval": True}, (), "needed", "awaiting_review"),
-    "manual-approved": ({"require_planner_approval": True}, ("t_branch_01",), "granted", "revising"),
+APPROVALS: dict[str, tuple[dict[str, bool], str, str]] = {  # policy, action, state of the plan
+    "nothing-said": ({}, "implement", "executing"),
+    "auto": ({"auto_fix_mode": True}, "implement", "executing"),
+    "manual": ({"auto_fix_mode": False}, "ask_human", "awaiting_review"),
+    "insisting": ({"require_planner_approval": True}, "ask_human", "awaiting_review"),
     "auto-but-insisting": (
         {"auto_fix_mode": True, "require_planner_approval": True},
-        (),
-        "needed",
+        "ask_human",
         "awaiting_review",
     ),
-    "answered-by-the-plan": ({"auto_approve_branches": True}, (), "granted", "revising"),
+    "answered-by-the-plan": (
+        {"auto_fix_mode": False, "auto_approve_branches": True},
+        "implement",
+        "executing",
+    ),
 }
 
 
 @pytest.mark.parametrize("row", APPROVALS)
 def test_who_approves_a_branch(desks: Desks, row: str) -> None:
-    policy, approved, approval, state = APPROVALS[row]
+    policy, action, state = APPROVALS[row]
     desk = desks(row)
     desk.plan(todo("t"), metadata=policy)
     desk.outcomes(failed("t"))
-    ran = desk.next(*(word for each in approved for word in ("--approve", each)))
-    assert (ran.repairs["t"]["approval"], ran.json["state"]) == (approval, state)
-    assert ran.status == (11 if approval == "needed" else 0)
+    ran = desk.next()
+    assert (ran.asked["t"]["action"], ran.json["state"]) == (action, state)
+    assert ran.status == (11 if action == "ask_human" else 0)
 
 
 # --- when everything stops -------------------------------------------------------------------------------
@@ -225,30 +275,38 @@ HALTS: dict[
 def test_everything_stops(desks: Desks, row: str) -> None:
     outcome, budget, rule, status = HALTS[row]
     desk = desks(row)
-    desk.plan(todo("t"), todo("other"), todo("next"), metadata={**AUTO, "budget": budget})
+    desk.plan(todo("t"), todo("other"), todo("next"), metadata={"budget": budget})
     desk.outcomes(outcome, failed("other"), {**failed("next"), "state": "pending"})
     ran = desk.next()
-    assert (ran.status, ran.json["state"], ran.json["halt"]["rule"]) == (status, "halted", rule)
-    assert all(repair["move"] == "halt" and not repair.get("edits") for repair in ran.repairs.values())
-    assert ran.json["ready"] == []
+    assert (ran.status, ran.json["state"], ran.json["stopped"]["rule"]) == (status, "halted", rule)
+    assert ran.actions == []
 
 
 @pytest.mark.parametrize(
-    ("since", "category", "move"),
+    ("since", "category", "rule"),
     [
-        ("unknown", "ENVIRONMENT_ERROR", "retry_later"),
-        ("unknown", "HARNESS_ERROR", "retry_later"),
-        ("pre_existing", "ENVIRONMENT_ERROR", "retry_later"),
-        ("pre_existing", "TEST_REGRESSION", "separate"),
+        ("unknown", "ENVIRONMENT_ERROR", "environment-blames-nobody"),
+        ("unknown", "HARNESS_ERROR", "harness-blames-nobody"),
+        ("pre_existing", "ENVIRONMENT_ERROR", "environment-blames-nobody"),
     ],
 )
-def test_what_is_nobodys_fault_blames_nobody(desks: Desks, since: str, category: str, move: str) -> None:
+def test_what_is_nobodys_fault_blames_nobody(desks: Desks, since: str, category: str, rule: str) -> None:
     desk = desks("nobodys")
-    desk.plan(todo("t"), metadata=AUTO)
+    desk.plan(todo("t"))
     desk.outcomes(failed("t", category, since=since))
     ran = desk.next()
-    assert ran.repairs["t"]["move"] == move
-    assert ran.status == (10 if move == "retry_later" else 0)
+    assert (ran.asked["t"]["action"], ran.asked["t"]["rule"]) == ("verify", rule)
+    assert ran.status == 10
+
+
+def test_what_failed_before_the_work_becomes_a_todo_of_its_own(desks: Desks) -> None:
+    desk = desks("before")
+    desk.plan(todo("t", status="claimed"))
+    desk.outcomes(failed("t", since="pre_existing"))
+    ran = desk.next()
+    (asked,) = ran.actions
+    assert asked["todo_id"].startswith("pre_existing_")
+    assert ran.status == 0
 
 
 # --- one outcome by itself -------------------------------------------------------------------------------
@@ -261,14 +319,18 @@ def test_one_outcome_by_itself_is_enough(desks: Desks, success: bool) -> None:
     outcome = json.loads((SEEDS / "controller_outcome.json").read_text(encoding="utf-8"))
     if success:
         outcome |= {"success": True, "tests_passed": True, "failure_evidence": None}
-    desk.write("plan.yaml", {"todo_list_id": "shop", "metadata": AUTO, "items": [step]})
+    desk.write("plan.yaml", {"todo_list_id": "shop", "items": [step]})
     desk.write("outcomes.json", outcome)
 
     ran = desk.next("--output", "next.yaml")
 
-    assert (ran.status, ran.json["state"]) == (0, "completed" if success else "revising")
+    assert (ran.status, ran.json["state"]) == (0, "completed" if success else "executing")
     if not success:
-        made = ran.repairs["fix-test-001"]["branch"]
+        made = next(
+            each
+            for each in json.loads((desk.folder / "next.yaml").read_text(encoding="utf-8"))["items"]
+            if each.get("parent_id") == "fix-test-001"
+        )
         assert (made["agent_role"], made["branch_reason"]) == ("coder", "implementation_bug")
         for word in ("Expected 201, got 500", "Check the login route handler", "test_auth.py::test_login"):
             assert word in made["debug_instructions"]
@@ -310,7 +372,7 @@ def odd(desks: Desks) -> tuple[Desk, Ran]:
         waiting,
         *map(todo, both),
         hidden,
-        metadata={**AUTO, "max_concurrent_branches": 9},
+        metadata={"max_concurrent_branches": 9},
     )
     evidence: dict[str, Any] = {
         "unheard_of": {"a": [None]},
@@ -319,31 +381,35 @@ def odd(desks: Desks) -> tuple[Desk, Ran]:
         "location": {"path": "../../x.py", "line": -5, "function": NAUGHTY},
         "stack_trace_head": NAUGHTY,
         "suggestion": NAUGHTY,
-        "signature": "*/ &\n",
         "rerun": "rm -rf / ```",
         "confidence": None,
         "owner": None,
     }
-    odd = [{**failed(each, **evidence), "more": 1, "metrics": {"tokens_used": 10**300}} for each in names]
+    odd = [
+        {
+            **failed(each, **evidence, signature=f"*/ &\n{each}"),
+            "more": 1,
+            "metrics": {"tokens_used": 10**300},
+        }
+        for each in names
+    ]
     contradictory = [{**failed(each), **how} for each, how in zip(both, NOBODY, strict=True)]
     desk.outcomes(*odd, failed(waiting["id"]), *contradictory, failed("hidden"), finished_at="\x1b]0;never")
     return desk, desk.next("--output", "next.yaml")
 
 
 def test_nothing_is_made_of_a_contradiction(odd: Any) -> None:
-    moves = {name: each["move"] for name, each in odd[1].repairs.items() if name.startswith("both")}
-    assert moves == {f"both-{number}": "verify" for number in range(len(NOBODY))}
+    asked = {name: each["action"] for name, each in odd[1].asked.items() if name.startswith("both")}
+    assert asked == {f"both-{number}": "verify" for number in range(len(NOBODY))}
 
 
 def test_nothing_that_is_blocked_is_worked_on(odd: Any) -> None:
-    blocked = {each["todo_id"] for each in odd[1].json["blocked"]}
-    assert blocked == {"hidden", "on_branch_01"}
-    assert "hidden" not in odd[1].repairs
-    assert odd[1].repairs["on"]["move"] == "wait"
+    assert odd[1].json["blocked"] == {"hidden": "007", "on_branch_01": "007"}
+    assert not {"hidden", "on"} & set(odd[1].asked)
 
 
 def test_text_of_strangers_arrives_as_data(odd: Any) -> None:
-    text = odd[1].repairs["007"]["branch"]["debug_instructions"]
+    text = odd[1].asked["007"]["brief"]["instructions"]
     assert len(text) <= 2_000
     assert not set(text) & set("\x1b\x00\u202e\u200b")
     assert "ignore previous instructions" in text

@@ -14,7 +14,7 @@ from real_planner import Desk, Ran, failed, passed, planner, todo
 
 SEEDS = Path(__file__).parents[2] / "fixtures" / "seeds"
 SEED_PLAN = json.loads((SEEDS / "todo_list.json").read_text(encoding="utf-8"))
-AUTO = {"auto_fix_mode": True, "max_concurrent_branches": 1000}
+ASK = {"auto_fix_mode": False, "max_concurrent_branches": 1000}
 
 Desks = Callable[[str], Desk]
 
@@ -36,11 +36,24 @@ RSI = SEED_PLAN["items"][1]["acceptance_criteria"]["tests"][0]["cmd"]
 @pytest.fixture(scope="module")
 def momentum(desks: Desks) -> Ran:
     desk = desks("momentum")
-    desk.write("plan.yaml", SEED_PLAN)
+    # What is proposed to a person shows every field of the branch; it comes after the retries.
+    items = [each | {"max_retries": 0} for each in SEED_PLAN["items"]]
+    metadata = SEED_PLAN["metadata"] | ASK
+    desk.write("plan.yaml", SEED_PLAN | {"metadata": metadata, "items": items})
     said = "AssertionError: expected RSI 28.5, got 32.1"
     evidence: dict[str, Any] = {"check_id": "tests[0]", "tests": [RSI_TEST], "stack_trace_head": said}
     desk.outcomes(passed("t1_data_integration"), failed("t2_indicators", **evidence))
     return desk.next()
+
+
+def test_the_retries_that_a_plan_names_come_before_its_first_branch(desks: Desks) -> None:
+    desk = desks("retries")
+    desk.write("plan.yaml", SEED_PLAN)
+    desk.outcomes(passed("t1_data_integration"), failed("t2_indicators"))
+    asked = desk.next().asked["t2_indicators"]
+    assert (asked["action"], asked["rule"]) == ("implement", "retry-by-the-same-role")
+    assert asked["because"] == "its criteria do not hold; retry 1 of 2"
+    assert asked["role"] == SEED_PLAN["items"][1]["agent_role"]
 
 
 BRANCH_FIELDS: dict[str, Any] = {
@@ -60,11 +73,11 @@ BRANCH_FIELDS: dict[str, Any] = {
 
 @pytest.mark.parametrize("field", BRANCH_FIELDS)
 def test_the_fields_of_a_branch(momentum: Ran, field: str) -> None:
-    assert momentum.repairs["t2_indicators"]["branch"].get(field, []) == BRANCH_FIELDS[field]
+    assert momentum.branch("t2_indicators").get(field, []) == BRANCH_FIELDS[field]
 
 
 def test_the_criteria_of_a_branch_are_the_failing_tests_of_its_parent_and_the_report(momentum: Ran) -> None:
-    criteria = momentum.repairs["t2_indicators"]["branch"]["acceptance_criteria"]
+    criteria = momentum.branch("t2_indicators")["acceptance_criteria"]
     assert [test["cmd"] for test in criteria["tests"]] == [RSI]
     assert [test["timeout_seconds"] for test in criteria["tests"]] == [20]
     assert criteria["expected_artifacts"] == ["diagnostics/t2_indicators_failure_report.json"]
@@ -72,14 +85,13 @@ def test_the_criteria_of_a_branch_are_the_failing_tests_of_its_parent_and_the_re
 
 @pytest.mark.parametrize("word", [RSI_TEST, "28.5", "32.1", "pytest --planverify"])
 def test_the_instructions_of_a_branch_tell(momentum: Ran, word: str) -> None:
-    assert word in momentum.repairs["t2_indicators"]["branch"]["debug_instructions"]
+    assert word in momentum.branch("t2_indicators")["debug_instructions"]
 
 
 def test_what_depends_on_a_failed_todo_is_blocked_until_it_is_repaired(momentum: Ran) -> None:
-    waiting = {each["todo_id"]: each["by"] for each in momentum.json["blocked"]}
-    assert waiting == {
-        "t3_entry_conditions": ["t2_indicators"],
-        "t4_exit_conditions": ["t2_indicators"],
+    assert momentum.json["blocked"] == {
+        "t3_entry_conditions": "t2_indicators",
+        "t4_exit_conditions": "t2_indicators",
     }
 
 
@@ -143,44 +155,45 @@ def routed(desks: Desks) -> Ran:
     desk = desks("routed")
     lacking = {"expected_artifacts": ["out/report.json"], "tests": [{"cmd": "pytest tests/test_x.py"}]}
     extra = {"ARTIFACT_MISSING": {"acceptance_criteria": lacking}}
-    todos = [todo(category, **extra.get(category, {})) for category in CATEGORIES]
-    todos += [todo(name, failure_routing=routing) for name, (routing, _, _) in ROUTES.items()]
-    desk.plan(*todos, metadata=AUTO)
+    # What nobody has begun is ready, and not repaired: these are said to be done.
+    todos = [todo(category, status="claimed", **extra.get(category, {})) for category in CATEGORIES]
+    todos += [
+        todo(name, status="claimed", failure_routing=routing) for name, (routing, _, _) in ROUTES.items()
+    ]
+    desk.plan(*todos, metadata=ASK)
     desk.write("pyproject.toml", "[tool.mypy]\n[tool.ruff]\n")
     desk.write("src/shop.py", "def total():\n    x = 1\n    return x\n")
     desk.outcomes(
         *(failed(category, category, **_special(category)) for category in CATEGORIES),
         *(failed(name, category) for name, (_, category, _) in ROUTES.items()),
     )
-    return desk.next("--output", "next.yaml")
+    return desk.next()
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_each_category_has_its_role_and_its_reason(routed: Ran, category: str) -> None:
     role, reason, _ = CATEGORIES[category]
-    repair = routed.repairs[category]
-    made = repair["branch"]
-    assert (repair["move"], repair["role"], repair["reason"]) == ("branch", role, reason)
+    made = routed.branch(category)
     assert (made["agent_role"], made["branch_reason"]) == (role, reason)
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_each_category_has_its_revision(routed: Ran, category: str) -> None:
-    kinds = [edit["edit"] for edit in routed.repairs[category]["edits"]]
+    kinds = [edit["edit"] for edit in routed.asked[category]["edits"]]
     assert kinds == ["add_branch", *CATEGORIES[category][2], "add_context"]
 
 
 def test_an_unknown_failure_is_retried_once(routed: Ran) -> None:
-    assert routed.repairs["UNKNOWN"]["branch"]["max_debug_attempts"] == 1
+    assert routed.branch("UNKNOWN")["max_debug_attempts"] == 1
 
 
 @pytest.mark.parametrize("row", ROUTES)
 def test_the_order_of_routing(routed: Ran, row: str) -> None:
-    assert routed.repairs[row]["role"] == ROUTES[row][2]
+    assert routed.branch(row)["agent_role"] == ROUTES[row][2]
 
 
 def test_edits_of_what_judges_a_todo_ask_first(routed: Ran) -> None:
-    edits = [edit for repair in routed.repairs.values() for edit in repair["edits"]]
+    edits = [edit for asked in routed.asked.values() for edit in asked["edits"]]
     asking = {edit["edit"] for edit in edits if edit["requires_approval"]}
     acting = {edit["edit"] for edit in edits if not edit["requires_approval"]}
     assert asking == {"raise_limit", "quarantine", "add_contract"}
@@ -245,22 +258,28 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, dict[str, Any
     named = [each for each in REALLY if each != "nowhere"]
     todos = [
         judged_by(
-            each, {"cmd": f"pytest tests/test_{each}.py", "timeout_seconds": 1 if each == "slow" else 20}
+            each,
+            {"cmd": f"pytest tests/test_{each}.py", "timeout_seconds": 1 if each == "slow" else 20},
+            status="claimed",
         )
         for each in named
     ]
     todos += [judged_by("buffer-tests", "pytest tests/test_buffer.py", agent_role="tester")]
     after = {"buffer-impl": ["buffer-tests"]}
-    todos += [{"id": each, "title": each, "dependencies": after.get(each, [])} for each in CONVENTIONS]
-    example.plan(*todos, metadata=AUTO)
+    todos += [
+        {"id": each, "title": each, "status": "claimed", "dependencies": after.get(each, [])}
+        for each in CONVENTIONS
+    ]
+    example.plan(*todos, metadata=ASK)
     verified = example.verify("plan.yaml")
-    return planner("next", "plan.yaml", "--json", cwd=example.root), verified.outcomes
+    return planner("next", "plan.yaml", "--json", "--full", cwd=example.root), verified.outcomes
 
 
 @pytest.mark.parametrize("row", REALLY)
 def test_a_test_that_really_fails_reaches_its_role(broken: Any, row: str) -> None:
-    repair = broken[0].repairs[row]
-    assert (repair["category"], repair["role"], repair["reason"]) == REALLY[row]
+    asked = broken[0].asked[row]
+    made = asked["branch"]
+    assert (asked["failure"]["category"], made["agent_role"], made["branch_reason"]) == REALLY[row]
 
 
 @pytest.mark.parametrize("row", CONVENTIONS)
@@ -271,4 +290,4 @@ def test_a_todo_without_criteria_is_judged_by_convention(broken: Any, row: str) 
 
 
 def test_what_passes_gets_no_repair(broken: Any) -> None:
-    assert set(broken[0].repairs) == set(REALLY)
+    assert set(broken[0].asked) == set(REALLY)

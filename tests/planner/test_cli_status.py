@@ -34,14 +34,19 @@ def phases(command: Command) -> Command:
     return command
 
 
-def test_without_a_run_every_todo_is_pending_and_the_way_to_one_is_told(phases: Command) -> None:
+def test_without_a_run_what_can_begin_is_ready_and_a_run_is_asked_for(
+    phases: Command,
+) -> None:
     ran = phases("status", "plan.yaml")
 
     assert ran.status == 0
-    assert "run first:" in ran.out
-    assert "pytest --planverify plan.yaml" in ran.out
-    assert "The shop (0/5)  plan.yaml" in ran.out
-    assert ran.out.splitlines()[-1] == "5 pending, 1 branch"
+    assert ran.out.splitlines()[:3] == [
+        "! the plan was not verified yet",
+        "  pytest --planverify plan.yaml",
+        "The shop (0/5)  plan.yaml",
+    ]
+    assert "Phase 2: Buffer Management (0/2)  » ready" in ran.out
+    assert ran.out.splitlines()[-1] == "1 testing, 2 ready, 2 pending, 1 branch"
 
 
 @pytest.fixture
@@ -63,13 +68,13 @@ def test_the_tree_shows_states_progress_branches_and_what_blocks(verified: Comma
 
     assert [" ".join(line.split()) for line in ran.out.splitlines()] == [
         "The shop (2/5) plan.yaml",
-        "├─ phase-2 Phase 2: Buffer Management (2/2) ✓ done",
+        "├─ phase-2 Phase 2: Buffer Management (2/2) ✓ done not verified",
         "│ ├─ buffer-tests ✓ done",
         "│ └─ buffer-impl ✓ done",
         "├─ a ✗ failed",
-        "│ └─ a_branch_01 · pending",
+        "│ └─ a_branch_01 » in progress",
         "├─ b \N{EN DASH} blocked by a",
-        "└─ q ? testing a question waits for a person",
+        "└─ q ? testing for a person: tests[0]",
         "2 done, 1 failed, 1 testing, 1 blocked, 1 branch",
     ]
 
@@ -113,18 +118,20 @@ def test_an_unknown_todo_is_answered_with_the_nearest(verified: Command) -> None
     assert ran.err == "planner: there is no todo 'a_branch_1' in the plan; did you mean 'a_branch_01'?\n"
 
 
-def test_stale_outcomes_are_shown_and_said_to_be_stale(verified: Command) -> None:
+def test_after_a_change_of_the_plan_verdicts_are_void_and_a_run_is_asked_for(
+    verified: Command,
+) -> None:
     verified.plan(with_test("a"), with_test("new"))
 
     ran = verified("status", "plan.yaml")
 
     assert ran.status == 0
-    assert (
-        ".planverify/plans/shop/outcomes.json: the outcomes are of another version of the plan: of plan"
-        in ran.out
-    )
-    assert "├─ a             ✗ failed" in ran.out
-    assert "└─ new           · pending" in ran.out
+    assert ran.out.splitlines()[:2] == [
+        "! the plan has changed since it was verified",
+        "  pytest --planverify plan.yaml",
+    ]
+    assert "├─ a             » ready" in ran.out
+    assert "└─ new           » ready" in ran.out
 
 
 def test_outcomes_that_are_named_must_be_there(verified: Command) -> None:
@@ -141,7 +148,7 @@ def test_a_sub_plan_that_is_not_written_yet_is_told_and_the_rest_shown(command: 
 
     assert ran.status == 0
     assert "later.yaml" in ran.out
-    assert "├─ later         · pending" in ran.out
+    assert "├─ later         » ready" in ran.out
 
 
 def test_json_holds_the_same_tree(verified: Command) -> None:
@@ -151,7 +158,7 @@ def test_json_holds_the_same_tree(verified: Command) -> None:
     phase, a, b, _ = ran.json["todos"]
     assert phase["progress"] == {"done": 2, "total": 2}
     assert [each["todo_id"] for each in phase["todos"]] == ["phase-2/buffer-tests", "phase-2/buffer-impl"]
-    assert a["branches"] == [{"state": "pending", "title": "a_branch_01", "todo_id": "a_branch_01"}]
+    assert a["branches"] == [{"state": "active", "title": "a_branch_01", "todo_id": "a_branch_01"}]
     assert (b["state"], b["blocked_by"]) == ("blocked", ["a"])
     assert verified("status", "plan.yaml", "--json").out == ran.out
 

@@ -1,0 +1,216 @@
+"""`planner answer`, `approve`, `reject`, `modify`: what a person says is taken in, or refused in a line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planner_command import Command, Ran, failed, undecided, with_test
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    monkeypatch.setenv("LOGNAME", "ada")
+    return Command(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def asking(command: Command) -> Command:
+    """A plan that asks before each branch, with two red todos."""
+    command.plan(with_test("a"), with_test("b"), metadata={"auto_fix_mode": False})
+    command.outcomes(failed("a"), failed("b", "TEST_TIMEOUT", signature="b" * 12))
+    return command
+
+
+def asked(command: Command) -> dict[str, dict[str, Any]]:
+    """What is asked for, by todo; of a branch, by the todo that it repairs."""
+    told = command("next", "plan.yaml", "--json", "--full").json
+    return {each.get("parent_id") or each["todo_id"]: each for each in told.get("actions", [])}
+
+
+# --- branches --------------------------------------------------------------------------------------------
+
+
+def test_the_screen_says_how_to_answer(asking: Command):
+    ran = asking("next", "plan.yaml")
+
+    assert ran.status == 11
+    assert "  ask    may a_branch_01 be made?" in ran.out
+    assert "  answer planner approve plan.yaml a_branch_01 (or reject, modify)" in ran.out
+
+
+@pytest.mark.parametrize("name", ["a_branch_01", "a"])
+def test_a_branch_that_is_approved_is_worked_on(asking: Command, name: str):
+    ran = asking("approve", "plan.yaml", name, "--by", "Ada")
+
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out == "approved: a_branch_01 (Ada)\nnext: planner next plan.yaml\n"
+    now = asked(asking)
+    assert (now["a"]["action"], now["a"]["todo_id"]) == ("implement", "a_branch_01")
+    assert now["b"]["action"] == "ask_human"
+
+
+def test_the_usual_plan_and_the_login_name_need_not_be_said(asking: Command):
+    assert asking("approve", "a").out.startswith("approved: a_branch_01 (ada)\n")
+
+
+def test_a_branch_that_is_rejected_leaves_the_question_how_it_goes_on(asking: Command):
+    asking("reject", "a", "--because", "too early")
+
+    now = asked(asking)["a"]
+    assert (now["kind"], now["rule"]) == ("review", "branch-rejected")
+    assert "planner answer plan.yaml a retry|give_up|stop" in asking("next", "plan.yaml").out
+
+
+def test_a_branch_is_approved_with_changes(asking: Command):
+    words = ("--role", "tester", "--instructions", "Look at the clock.", "--allow", "shop/a.py")
+
+    ran = asking("modify", "a", *words, "--attempts", "1", "--lifetime", "60")
+
+    assert ran.out.startswith("approved with changes: a_branch_01")
+    now = asked(asking)["a"]
+    assert (now["role"], now["bounds"]["allowed_files"]) == ("tester", ["shop/a.py"])
+    assert "Look at the clock." in asking("next", "plan.yaml", "--brief", "a").out
+    assert "attempt 1 of 1" in asking("next", "plan.yaml").out
+
+
+def test_one_approval_may_hold_for_all_of_its_class(command: Command):
+    command.plan(with_test("a"), with_test("b", dependencies=["a"]), metadata={"auto_fix_mode": False})
+    command.outcomes(failed("a"))
+
+    assert command("approve", "a", "--similar").out.startswith(
+        "approved, and all of its class: a_branch_01"
+    )
+
+
+def test_an_approval_is_of_what_was_looked_at(asking: Command):
+    digest = asked(asking)["a"]["digest"]
+
+    refused = asking("approve", "a", "--digest", "sha256:0")
+
+    assert refused.status == 4
+    assert refused.err.count("\n") == 1
+    assert asking("approve", "a", "--digest", digest).status == 0
+
+
+# --- questions -------------------------------------------------------------------------------------------
+
+QUESTION = {"question": "Does the chart look right?"}
+
+
+@pytest.fixture
+def manual(command: Command) -> Command:
+    """A plan whose todo has a question to a person."""
+    item = with_test("chart")
+    item["acceptance_criteria"]["manual"] = [QUESTION]
+    command.plan(item)
+    open_ = undecided("chart", "passed")
+    check = {"id": "manual[0]", "kind": "manual", "verdict": "needs_human", "title": QUESTION["question"]}
+    command.outcomes({**open_, "checks": [*open_["checks"], check]})
+    return command
+
+
+def answers(command: Command) -> list[dict[str, Any]]:
+    return json.loads((command.folder / ".planverify/answers.json").read_text())["answers"]
+
+
+@pytest.mark.parametrize(
+    ("said", "answer", "note"), [("yes", "yes", None), ("No", "no", None), ("too dark", "no", "too dark")]
+)
+def test_a_question_of_the_plan_is_answered_for_the_next_run(
+    manual: Command, said: str, answer: str, note: str | None
+):
+    assert "planner answer plan.yaml chart yes|no --by NAME" in manual("next", "plan.yaml").out
+
+    ran = manual("answer", "plan.yaml", "chart", said, "--by", "Ada")
+
+    assert ran.status == 0
+    assert ran.out.startswith(f"chart: Does the chart look right? {answer} (Ada)\n")
+    (kept,) = answers(manual)
+    assert (kept["todo_id"], kept["check_id"], kept["answer"], kept["by"]) == (
+        "chart",
+        "manual[0]",
+        answer,
+        "Ada",
+    )
+    assert kept.get("note") == note
+    (now,) = manual("next", "plan.yaml", "--json").json["actions"]
+    assert (now["action"], now["rule"]) == ("verify", "answered-is-verified-again")
+
+
+def test_the_last_answer_counts(manual: Command):
+    for said in ("no", "yes"):
+        manual("answer", "chart", said)
+
+    assert [each["answer"] for each in answers(manual)] == ["yes"]
+
+
+def given_up(command: Command) -> Command:
+    """A plan with a todo whose repairs are used up: how it goes on is for a person to say."""
+    command.plan(with_test("a"), metadata={"max_branch_depth": 0})
+    command.outcomes(failed("a"))
+    return command
+
+
+@pytest.mark.parametrize(
+    ("said", "state"),
+    [
+        ("yes", "executing"),
+        ("retry", "executing"),
+        ("Try the other parser.", "executing"),
+        ("stop", "halted"),
+    ],
+)
+def test_how_it_goes_on_is_answered_by_an_option_by_yes_or_by_advice(
+    command: Command, said: str, state: str
+):
+    ran = given_up(command)("answer", "a", said)
+
+    assert ran.status == 0, ran.err
+    assert command("next", "plan.yaml", "--json").json["state"] == state
+    if said.startswith("Try"):
+        assert said in command("next", "plan.yaml", "--brief", "a").out
+
+
+def test_a_todo_is_given_up_by_no(command: Command):
+    given_up(command)("answer", "a", "no")
+
+    assert command("status", "plan.yaml", "--json").json["todos"][0]["state"] == "failed"
+
+
+# --- what is refused -------------------------------------------------------------------------------------
+
+REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
+    "nothing is asked": (("answer", "a", "yes"), "nothing is asked about a"),
+    "no such todo": (("answer", "aa", "yes"), "there is no such todo; did you mean 'a'?"),
+    "no answer": (("answer", "a"), "write [PLAN] TODO yes|no|TEXT"),
+    "too many words": (("answer", "plan.yaml", "a", "yes", "please"), "write [PLAN] TODO yes|no|TEXT"),
+    "no such branch": (("approve", "a_branch_02"), "did you mean 'a_branch_01'"),
+    "no such branch to reject": (("reject", "nothing"), "nothing of that name is to be approved"),
+    "no changes": (("modify", "a"), "nothing is to be changed; name --role"),
+    "no such role": (("modify", "a", "--role", "king"), "role"),
+    "no attempts": (("modify", "a", "--attempts", "0"), "--attempts"),
+}
+
+
+@pytest.mark.parametrize("row", REFUSED)
+def test_what_is_refused_changes_nothing(asking: Command, row: str):
+    words, said = REFUSED[row]
+    before = asked(asking)
+
+    ran: Ran = asking(*words)
+
+    assert (ran.status, ran.out) == (2, "")
+    assert said in ran.err
+    assert asked(asking) == before
+
+
+def test_an_answer_that_cannot_be_kept_is_no_answer(asking: Command):
+    (asking.folder / ".planverify/logs").write_text("a file where a folder should be")
+
+    ran = asking("approve", "a")
+
+    assert (ran.status, ran.out) == (4, "")
+    assert ran.err.count("\n") == 1

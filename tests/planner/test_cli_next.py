@@ -1,0 +1,404 @@
+"""`planner next`: short, always with a command to go on, the same when it is asked twice."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from planner_command import Command, Ran, done, failed, pending, with_test
+
+from planner.edges import latest_outcomes
+from planner.edges.kept_runs import ChangedFiles, UnfinishedRun
+from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import CheckKind, Since, TodoState, Verdict
+
+DOCUMENTED = {0, 1, 4, 10, 11, 12, 13}
+"""The exit statuses of the help page, but 2, for wrong usage."""
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def shop(command: Command) -> Command:
+    """Three todos: one is done, one red, and one waits for that."""
+    command.plan(with_test("a"), with_test("b"), with_test("c", dependencies=["b"]))
+    command.outcomes(done("a"), failed("b", location=PLACE), pending("c"))
+    return command
+
+
+PLACE = {"path": "shop/b.py", "line": 3, "function": "total"}
+
+
+def commands_of(ran: Ran) -> list[str]:
+    """The commands that the screen offers."""
+    found = [line.strip() for line in ran.out.splitlines()]
+    return [line for line in found if "planner " in line or "pytest --planverify" in line]
+
+
+# --- what is shown ---------------------------------------------------------------------------------------
+
+
+def test_a_failed_todo_takes_at_most_eight_lines(shop: Command):
+    ran = shop("next", "plan.yaml")
+
+    assert ran.status == 0
+    assert ran.out.split("\n\n")[1].splitlines() == [
+        "✗ b  TEST_REGRESSION 90%, fault of the product; for the coder",
+        "  failed tests/test_b.py::test_it: AssertionError: assert 1 == 2",
+        "  where  shop/b.py:3 in total",
+        "  edit   Mend it",
+        "  repair b_branch_01, attempt 1 of 3, by the coder [branch-is-worked-on]",
+        "  brief  planner next plan.yaml --brief b_branch_01",
+        "  then   pytest --planverify plan.yaml::b",
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 6, 25])
+def test_no_todo_takes_more_than_eight_lines_however_much_is_said(command: Command, count: int):
+    names = [f"t{number}" for number in range(count)]
+    long = {"stack_trace_head": "long\n" * 500, "suggestion": "edit " * 500}
+    command.plan(*map(with_test, names), metadata={"max_concurrent_branches": 100})
+    command.outcomes(
+        *(
+            failed(name, signature=f"{name:0>12}", location={**PLACE, "path": f"{name}/a.py"}, **long)
+            for name in names
+        )
+    )
+
+    ran = command("next", "plan.yaml")
+
+    paragraphs = [each.splitlines() for each in ran.out.split("\n\n") if each.lstrip().startswith("✗")]
+    assert len(paragraphs) == min(count, 20)
+    assert max(map(len, paragraphs)) <= 8
+
+
+def test_an_agent_reads_at_most_600_tokens_for_one_failing_todo(shop: Command):
+    for words in ((), ("--json",)):
+        assert len(shop("next", "plan.yaml", *words).out) / 4 <= 600
+
+
+def test_todos_that_fail_by_one_cause_are_named_with_the_first(command: Command):
+    command.plan(with_test("a"), with_test("b"))
+    command.outcomes(failed("a"), failed("b"))
+
+    assert "  also   b: the same cause" in command("next", "plan.yaml").out
+
+
+def test_what_nobody_began_is_ready_with_the_files_that_it_may_write(command: Command):
+    command.plan(with_test("a", allowed_files=["shop/**"]), with_test("b"))
+    command.outcomes(failed("a", "TEST_NOT_FOUND"), failed("b", "TEST_NOT_FOUND"))
+
+    ran = command("next", "plan.yaml")
+
+    assert (
+        "Ready (2), side by side\n  a: for the coder\n    may write shop/**\n  b: for the coder" in ran.out
+    )
+    assert commands_of(ran) == ["brief  planner next plan.yaml --brief a"]
+
+
+def test_a_completed_plan_is_completed(command: Command):
+    command.plan(with_test("a"))
+    command.outcomes(done("a"))
+
+    ran = command("next", "plan.yaml")
+
+    assert (ran.status, ran.out) == (0, "shop  completed: 1 of 1 todo done\n")
+
+
+def test_a_second_call_says_the_same(shop: Command):
+    for words in ((), ("--json",), ("--json", "--full")):
+        assert shop("next", "plan.yaml", *words) == shop("next", "plan.yaml", *words)
+
+
+def test_only_one_todo_is_shown_when_one_is_asked_for(command: Command):
+    command.plan(with_test("a"), with_test("b"))
+    command.outcomes(failed("a"), failed("b", signature="b" * 12))
+
+    ran = command("next", "plan.yaml", "--json", "--todo", "b")
+
+    assert [each["todo_id"] for each in ran.json["actions"]] == ["b_branch_01"]
+
+
+# --- what to do before anything else ---------------------------------------------------------------------
+
+
+def test_before_the_first_run_the_command_that_makes_one_is_told(command: Command):
+    command.plan(with_test("a"))
+
+    ran = command("next", "plan.yaml")
+
+    assert "! the plan was not verified yet\n  pytest --planverify plan.yaml\n" in ran.out
+    assert ran.status == 0
+    assert command("next", "plan.yaml", "--json").json["do"] == "pytest --planverify plan.yaml"
+
+
+def test_a_plan_that_has_changed_is_verified_anew(shop: Command):
+    shop.plan(with_test("a"), with_test("b"), with_test("new"))
+
+    ran = shop("next", "plan.yaml")
+
+    assert "! the plan has changed since it was verified\n  pytest --planverify plan.yaml\n" in ran.out
+
+
+RESUME = "pytest --planverify plan.yaml --planverify-resume"
+
+
+@pytest.mark.parametrize(
+    ("state", "said", "do"),
+    [("interrupted", "was interrupted", RESUME), ("killed", "was killed", RESUME), ("running", "is", None)],
+)
+def test_a_run_that_was_cut_short_is_gone_on_with(
+    shop: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    state: Literal["running", "killed", "interrupted"],
+    said: str,
+    do: str | None,
+):
+    cut = UnfinishedRun(run_id="r2", started_at="2026-01-02T00:00:00Z", state=state, judged=2)
+    monkeypatch.setattr(latest_outcomes, "unfinished_run", lambda *_: cut)
+
+    told = shop("next", "plan.yaml", "--json").json
+
+    assert told["remarks"][0].startswith(f"the newest run {said}")
+    assert told.get("do") == do
+    assert (do is None) or (f"  {do}\n" in shop("next", "plan.yaml").out)
+
+
+def test_files_that_changed_since_the_run_are_named_with_the_verdicts_that_are_old(
+    shop: Command, monkeypatch: pytest.MonkeyPatch
+):
+    changed = ChangedFiles(paths=("shop/b.py",), by_todo={"b": ("shop/b.py",)})
+    monkeypatch.setattr(latest_outcomes, "changed_files", lambda *_: changed)
+
+    out = shop("next", "plan.yaml").out
+
+    assert "! shop/b.py changed since the run; the verdicts of b are old\n" in out
+    assert "\n  pytest --planverify plan.yaml\n" in out
+
+
+@pytest.mark.parametrize(
+    ("unexplained", "status", "word"), [(None, 0, "completed"), ("coverage is 41 %", 1, "not accepted")]
+)
+def test_a_run_that_was_not_accepted_completes_nothing(
+    command: Command, unexplained: str | None, status: int, word: str
+):
+    command.plan(with_test("a"))
+    path = command.outcomes(done("a"))
+    document = json.loads(path.read_text())
+    document["run"]["unexplained"] = unexplained
+    path.write_text(json.dumps(document))
+
+    ran = command("next", "plan.yaml")
+
+    assert ran.status == status
+    assert ran.out.startswith(f"shop  {word}: 1 of 1 todo done")
+    assert (unexplained is None) or (f"! the run was not accepted: {unexplained}" in ran.out)
+
+
+def test_a_violation_says_to_remove_its_cause_and_to_verify_again(command: Command):
+    command.plan(with_test("a"))
+    command.outcomes(failed("a", "SANDBOX_VIOLATION"))
+
+    ran = command("next", "plan.yaml")
+
+    assert ran.status == 13
+    assert "[halt-on-violation]" in ran.out
+    assert commands_of(ran) == ["pytest --planverify plan.yaml"]
+
+
+# --- for programs ----------------------------------------------------------------------------------------
+
+
+def test_json_holds_the_actions_in_short_and_with_full_all_of_them(shop: Command):
+    told = shop("next", "plan.yaml", "--json").json
+
+    assert told == {
+        "plan": "shop",
+        "state": "executing",
+        "run_id": "20260101T000000-1-abcdef",
+        "actions": [
+            {
+                "action": "implement",
+                "seq": told["actions"][0]["seq"],
+                "rule": "branch-is-worked-on",
+                "because": "its branch is made, and waits for nothing",
+                "todo_id": "b_branch_01",
+                "role": "coder",
+                "attempt": 1,
+                "parent_id": "b",
+                "failure": {
+                    "category": "TEST_REGRESSION",
+                    "owner": "product",
+                    "says": "AssertionError: assert 1 == 2",
+                    "place": "shop/b.py:3",
+                    "function": "total",
+                    "edit": "Mend it",
+                },
+            }
+        ],
+        "blocked": {"c": "b"},
+    }
+    (full,) = shop("next", "plan.yaml", "--json", "--full").json["actions"]
+    assert {"brief", "bounds", "facts"} <= full.keys()
+
+
+def test_the_brief_is_printed_alone_for_a_branch_or_for_the_todo_that_it_repairs(shop: Command):
+    brief = shop("next", "plan.yaml", "--brief", "b_branch_01")
+
+    assert brief.status == 0
+    assert brief.out.startswith("# Repair `b`")
+    assert "pytest tests/test_b.py" in brief.out
+    assert shop("next", "plan.yaml", "--brief", "b").out == brief.out
+
+
+def test_the_brief_of_a_todo_that_nobody_began_says_when_it_is_done(command: Command):
+    command.plan(with_test("a", intent="Add the totals."))
+
+    out = command("next", "plan.yaml", "--brief", "a").out
+
+    assert "Add the totals." in out
+    assert "- pytest tests/test_a.py" in out
+
+
+def test_the_revised_plan_is_written_to_a_new_file(shop: Command):
+    before = (shop.folder / "plan.yaml").read_bytes()
+
+    ran = shop("next", "plan.yaml", "--output", "next.yaml")
+
+    assert ran.out.endswith("wrote next.yaml\n")
+    assert '"b_branch_01"' in (shop.folder / "next.yaml").read_text()
+    assert (shop.folder / "plan.yaml").read_bytes() == before
+
+
+# --- what is refused -------------------------------------------------------------------------------------
+
+REFUSED = {
+    "unknown todo": (("--todo", "bb"), 2, "--todo bb: there is no such todo; did you mean 'b'?"),
+    "unknown brief": (("--brief", "x" * 9), 2, "--brief xxxxxxxxx: there is no such todo"),
+    "output and in place": (("--output", "n.yaml", "--in-place"), 2, "exclude each other"),
+    "no such outcomes": (("--outcomes", "none.json"), 4, "none.json: there is no such file; run first:"),
+    "outcomes that are a folder": (("--outcomes", "."), 4, "is a folder"),
+    "a log of something else": (("--log", "plan.yaml"), 4, "plan.yaml"),
+    "approve is a command": (("--approve", "b_branch_01"), 2, "--approve"),
+}
+
+
+@pytest.mark.parametrize("row", REFUSED)
+def test_what_is_refused_is_said_in_one_line(shop: Command, row: str):
+    words, status, said = REFUSED[row]
+
+    ran = shop("next", "plan.yaml", *words)
+
+    assert (ran.status, ran.out) == (status, "")
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_log_that_cannot_be_written_is_one_remark(shop: Command):
+    (shop.folder / ".planverify/logs").write_text("a file where a folder should be")
+
+    ran = shop("next", "plan.yaml")
+
+    assert ran.status == 0
+    assert ran.out.count("attempts are not counted from run to run") == 1
+    assert "✗ b" in ran.out
+
+
+def test_named_outcomes_are_looked_at_without_any_log(shop: Command):
+    shop.outcomes(failed("a"), done("b"), pending("c"), path="other.json")
+
+    ran = shop("next", "plan.yaml", "--outcomes", "other.json")
+
+    assert "✗ a  TEST_REGRESSION" in ran.out
+    assert not (shop.folder / ".planverify/logs").exists()
+
+
+def test_a_log_that_is_named_is_kept(shop: Command):
+    shop("next", "plan.yaml", "--log", "mine.jsonl")
+
+    assert (shop.folder / "mine.jsonl").exists()
+
+
+# --- whatever the outcomes are ---------------------------------------------------------------------------
+
+TEXT = st.text(max_size=20) | st.sampled_from(["\x1b[31m", "a" * 5000, "\x00", "../..", "-rf"])
+FAILURES = st.fixed_dictionaries(
+    {"category": st.sampled_from([*map(str, Category)])},
+    optional={
+        "owner": st.sampled_from([*map(str, Owner), None]),
+        "signature": TEXT,
+        "stack_trace_head": TEXT,
+        "suggestion": TEXT,
+        "confidence": st.floats(0, 1) | st.none(),
+        "since": st.sampled_from([*map(str, Since)]),
+        "top_failing_tests": st.lists(TEXT, max_size=3),
+        "location": st.fixed_dictionaries(
+            {"path": TEXT, "line": st.integers(-5, 10**9) | st.none(), "function": TEXT}
+        ),
+    },
+)
+CHECKS = st.fixed_dictionaries(
+    {
+        "id": st.sampled_from(["tests[0]", "tests[0]", "tests[9]", "manual[0]", ""]),
+        "kind": st.sampled_from([*map(str, CheckKind)]),
+        "verdict": st.sampled_from([*map(str, Verdict)]),
+    }
+)
+OUTCOMES = st.fixed_dictionaries(
+    {
+        "todo_id": st.sampled_from(["a", "b", "c", "a_branch_01"]),
+        "success": st.booleans(),
+        "tests_passed": st.booleans(),
+    },
+    optional={
+        "state": st.sampled_from([*map(str, TodoState), None]),
+        "verified": st.booleans(),
+        "diff_hash": TEXT,
+        "touched_files": st.lists(TEXT, max_size=2),
+        "failure_evidence": FAILURES | st.none(),
+        "failures": st.lists(FAILURES, max_size=3),
+        "metrics": st.fixed_dictionaries({"tokens_used": st.integers(0, 10**30)}),
+        "checks": st.lists(CHECKS, max_size=2),
+        "blocked_by": st.lists(TEXT, max_size=1),
+        "unheard_of": TEXT,
+    },
+)
+DOCUMENTS = st.lists(OUTCOMES, max_size=4, unique_by=lambda each: each["todo_id"])
+
+
+@pytest.mark.parametrize("named", [True, False])
+@settings(
+    max_examples=40,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(outcomes=DOCUMENTS, at=TEXT, retries=st.integers(0, 2))
+def test_odd_outcomes_never_end_in_a_traceback(
+    command: Command, named: bool, outcomes: list[dict[str, Any]], at: str, retries: int
+):
+    command.plan(
+        with_test("a", max_retries=retries),
+        {**with_test("a_branch_01"), "parent_id": "a", "branch_depth": 1, "is_temporary": True},
+        with_test("b", dependencies=["a"]),
+        with_test("c"),
+    )
+    path = command.outcomes(*outcomes, path="odd.json" if named else None)
+    document = json.loads(path.read_text())
+    document["run"] |= {"finished_at": at, "run_id": os.urandom(4).hex()}
+    path.write_text(json.dumps(document))
+    words = ("--outcomes", "odd.json") if named else ()
+
+    ran = command("next", "plan.yaml", *words)
+
+    assert ran.status in DOCUMENTED, ran.err
+    assert "Traceback" not in ran.err
+    assert command("next", "plan.yaml", *words) == ran
