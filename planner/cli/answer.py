@@ -12,7 +12,7 @@ import typer
 
 from planner.cli.app import command_app
 from planner.cli.arguments import nearest, plan_or_usual
-from planner.cli.ending import Status, UsageMistake, ends
+from planner.cli.ending import Status, UsageMistake, ends, program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -279,7 +279,7 @@ def _close(run: PlanRun, told: Sequence[str]) -> int:
     for line in told:
         screen.line(screen.one_line(line))
     shown = shlex.quote(str(run.tree.loaded.path.name))
-    screen.line(f"next: planner next {shown}")
+    screen.line(f"next: {program()} next {shown}")
     screen.show()
     return Status.OK
 

@@ -13,7 +13,7 @@ import typer
 from planner.cli.app import command_app
 from planner.cli.arguments import nearest, plan_or_usual, usual_plan
 from planner.cli.completing import complete_plan, complete_todo, complete_word
-from planner.cli.ending import Status, UsageMistake, complain, ends
+from planner.cli.ending import Status, UsageMistake, complain, ends, program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -281,7 +281,7 @@ def _show_story(screen: Screen, steps: Iterable[Step], wanted: _Wanted) -> int:
         return Status.FOUND
     _show_sentences(screen, "now", run_stands(run) if todo is None else todo_stands(run, todo))
     screen.line()
-    screen.line("planner explain RULE tells of a rule in brackets.")
+    screen.line(f"{program()} explain RULE tells of a rule in brackets.")
     screen.show()
     return Status.OK
 

@@ -17,7 +17,7 @@ from planner.cli.arguments import (
     choose_plan,
     nearest,
 )
-from planner.cli.ending import Status, UsageMistake, complain, ends
+from planner.cli.ending import Status, UsageMistake, complain, ends, program
 
 if TYPE_CHECKING:
     from planner.engine import State
@@ -168,7 +168,7 @@ def _write_revision(run: PlanRun, output: Path | None, *, in_place: bool) -> lis
         if not each.faithful
     ]
     if output is None:
-        lines.append(f"planner undo {shown_path(run.tree.loaded.path)} brings the version before back")
+        lines.append(f"{program()} undo {shown_path(run.tree.loaded.path)} brings the version before back")
     return lines
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
+from planner.cli.ending import program
 from planner.cli.screen import Screen
 from planner.engine.progress import shown_state
 from planner.model.actions import AskHuman, Implement, LoadSubPlan, QuestionKind, Verify
@@ -153,7 +154,7 @@ def _repair(screen: Screen, run: PlanRun, action: Implement, plan: Path) -> None
     if followers:
         _clipped(screen, f"  also   {screen.one_line(listed(followers, 5))}: the same cause")
     _command(
-        screen, "brief", f"planner next {shlex.quote(str(plan))} --brief {shlex.quote(action.todo_id)}"
+        screen, "brief", f"{program()} next {shlex.quote(str(plan))} --brief {shlex.quote(action.todo_id)}"
     )
     _command(screen, "then", f"pytest --planverify {shlex.quote(f'{plan}::{primary.id}')}")
 
@@ -220,12 +221,12 @@ def answers(question: AskHuman, plan: Path) -> list[str]:
     """Return the commands that answer a question; the first says yes."""
     shown = shlex.quote(str(plan))
     if question.kind.is_approval:
-        return [f"planner approve {shown} {shlex.quote(question.question_id)}   (or reject, modify)"]
+        return [f"{program()} approve {shown} {shlex.quote(question.question_id)}   (or reject, modify)"]
     if question.kind is QuestionKind.ANSWER:
-        return [f"planner answer {shown} {shlex.quote(question.todo_id)} yes|no --by NAME"]
+        return [f"{program()} answer {shown} {shlex.quote(question.todo_id)} yes|no --by NAME"]
     options = "|".join(question.options)
     target = shlex.quote(question.todo_id or question.question_id)
-    return [f"planner answer {shown} {target} {options}"]
+    return [f"{program()} answer {shown} {target} {options}"]
 
 
 def _verifications(screen: Screen, run: PlanRun, actions: Sequence[Verify]) -> None:
@@ -259,7 +260,7 @@ def _ready(screen: Screen, run: PlanRun, ready: Sequence[Implement], plan: Path)
             _clipped(screen, f"    may write {listed(map(screen.one_line, files), 4)}")
     _more(screen, len(ready))
     shown = shlex.quote(str(plan))
-    _command(screen, "brief", f"planner next {shown} --brief {shlex.quote(ready[0].todo_id)}")
+    _command(screen, "brief", f"{program()} next {shown} --brief {shlex.quote(ready[0].todo_id)}")
 
 
 def _waiting(screen: Screen, run: PlanRun) -> None:
@@ -285,7 +286,7 @@ def _waiting(screen: Screen, run: PlanRun) -> None:
         for each in state.todos.values()
     )
     if later:
-        screen.line(f"{counted(later, 'todo')} later: planner waves shows the order")
+        screen.line(f"{counted(later, 'todo')} later: {program()} waves shows the order")
 
 
 def _clipped(screen: Screen, text: str) -> None:

@@ -109,11 +109,13 @@ def context_edit(failed: Failed, branch: Todo) -> AddContext:
         rule="context-for-the-repair",
         because="whoever repairs it sees nothing else",
         todo_id=branch.id,
-        text=instructions_for(failed, branch.id, branch.allowed_files),
+        text=instructions_for(failed, branch.id, branch.allowed_files, branch.agent_role),
     )
 
 
-def instructions_for(failed: Failed, worker_id: str, allowed_files: tuple[str, ...] | None) -> str:
+def instructions_for(
+    failed: Failed, worker_id: str, allowed_files: tuple[str, ...] | None, role: Role
+) -> str:
     """What whoever repairs a todo is told; ``worker_id`` names the todo or branch that they work on."""
     return write_brief(
         failed.plan,
@@ -124,6 +126,7 @@ def instructions_for(failed: Failed, worker_id: str, allowed_files: tuple[str, .
         allowed_files=allowed_files,
         protected=failed.plan.metadata.protected_files,
         rerun=failed.rerun,
+        role=role,
     )
 
 

@@ -169,7 +169,9 @@ class _Work(NamedTuple):
         told = record.todo.debug_instructions
         failed = self._failed()
         if failed is not None:
-            told = instructions_for(failed, record.todo.id, record.todo.allowed_files)
+            told = instructions_for(
+                failed, record.todo.id, record.todo.allowed_files, record.todo.agent_role
+            )
         if record.instructions is None:
             return told
         return record.instructions if told is None else f"{record.instructions}\n\n{told}"

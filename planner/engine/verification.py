@@ -191,7 +191,7 @@ def _to_testing(tx: Transaction, record: TodoRecord) -> None:
     """Judge a todo though nobody has asked for its verification."""
     if record.question is not None:
         tx.withdraw(record.question)
-    if record.id in tx.live and record.life is TodoLife.ACTIVE:
+    if record.id in tx.live and record.life is TodoLife.ACTIVE and tx.policy.driven:
         tx.cancel(record, "verified-unasked", "it was verified before its turn of work was told to be over")
     if record.id not in tx.live:
         tx.live[record.id] = record.rank

@@ -25,7 +25,7 @@ from planner.errors import LogError
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
 GENESIS = "sha256:" + "0" * 64
@@ -142,7 +142,13 @@ class ChainedFile:
         finally:
             fcntl.flock(self._handle, fcntl.LOCK_UN)
 
-    def lines(self) -> Iterator[ChainLine]:
+    def skip(self) -> int:
+        """Go to the end, with the places in the chain checked; return how many lines there are."""
+        for _ in self.lines(parses=False):
+            pass
+        return self.count
+
+    def lines(self, *, parses: bool = True) -> Iterator[ChainLine]:
         """Yield each line that was written since, its place in the chain checked; a writer holds meanwhile.
 
         A last line that a kill has left torn is no line: a writer cuts it off. Raises
@@ -158,19 +164,23 @@ class ChainedFile:
             except LogError as error:
                 self.refuse(str(error))
             line = ChainLine(self.count, text, digest)
-            self.check(line)
+            if parses:
+                self.check(line)
             self._advance(len(raw) + 1, digest)
             yield line
 
-    def write(self, body: str) -> ChainLine:
-        """Write the next line and see it on the disk; asked of one that holds, and has read all lines.
+    def write(self, bodies: Sequence[str]) -> list[ChainLine]:
+        """Write the next lines and see them on the disk; asked of one that holds, and has read all lines.
 
-        Raises :class:`planner.errors.LogError` where it cannot be written; then the log is as it was.
+        Raises :class:`planner.errors.LogError` where they cannot be written; then the log is as it was.
         """
-        text, digest = chained(body, self._digest)
-        data = text.encode("ascii") + b"\n"
+        lines: list[ChainLine] = []
+        digest = self._digest
+        for at, body in enumerate(bodies):
+            text, digest = chained(body, digest)
+            lines.append(ChainLine(self.count + at, text, digest))
         try:
-            self._write(data)
+            self._write("".join(f"{line.text}\n" for line in lines).encode("ascii"))
         except OSError as error:
             self._cut_back()
             problem = f"the event cannot be written ({error.strerror}) and was not taken in"
@@ -178,9 +188,9 @@ class ChainedFile:
         except BaseException:
             self._cut_back()
             raise
-        line = ChainLine(self.count, text, digest)
-        self._advance(len(data), digest)
-        return line
+        for line in lines:
+            self._advance(len(line.text) + 1, line.digest)
+        return lines
 
     def check(self, line: ChainLine) -> None:
         """Check what a line holds; for logs that hold more than a chain. Raises ``LogError``."""

@@ -80,4 +80,4 @@ def append_correction(root: Path, correction: Correction) -> None:
         for _ in log.lines():
             pass
         held = correction.model_dump(mode="json", exclude_none=True)
-        log.write(f'{{"n":{log.count},"correction":{json.dumps(held, separators=(",", ":"))}')
+        log.write([f'{{"n":{log.count},"correction":{json.dumps(held, separators=(",", ":"))}'])

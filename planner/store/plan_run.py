@@ -127,11 +127,9 @@ class PlanRun:
         log = RunLog.append_to(self.log)
         try:
             with log.hold():
-                known = sum(1 for _ in log.news())
-                if known != self.state.events - len(self._new):
+                if log.skip() != self.state.events - len(self._new):
                     raise LogError(f"{self.log}: somebody else has written to the log meanwhile; try again")
-                for taken in self._new:
-                    log.append(taken)
+                log.append(*self._new)
         finally:
             log.close()
         self._new.clear()

@@ -62,13 +62,16 @@ class RunLog(ChainedFile):
         for line in self.lines():
             yield Entry(line.n, self._event, line.text, line.digest)
 
-    def append(self, step: Step) -> Entry:
-        """Write the next line and see it on the disk; asked of one that holds, and has read all news.
+    def append(self, *steps: Step) -> list[Entry]:
+        """Write the next lines and see them on the disk; asked of one that holds, and has read all news.
 
-        Raises :class:`planner.errors.LogError` where it cannot be written; then the log is as it was.
+        Raises :class:`planner.errors.LogError` where they cannot be written; then the log is as it was.
         """
-        line = self.write(body(self.count, step.event, step.actions))
-        return Entry(line.n, step.event, line.text, line.digest)
+        lines = self.write([body(self.count + at, *step[:2]) for at, step in enumerate(steps)])
+        return [
+            Entry(line.n, step.event, line.text, line.digest)
+            for line, step in zip(lines, steps, strict=True)
+        ]
 
     def check(self, line: ChainLine) -> None:
         """Parse the event, and refuse a submission of the plan anywhere but in the first line."""

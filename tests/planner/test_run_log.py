@@ -39,7 +39,7 @@ def taken(event: Event) -> Step:
 def write(log: RunLog, *events: Event) -> list[Entry]:
     """What others have written, and then these."""
     with log.hold():
-        return [*log.news(), *(log.append(taken(event)) for event in events)]
+        return [*log.news(), *(each for event in events for each in log.append(taken(event)))]
 
 
 @pytest.fixture
