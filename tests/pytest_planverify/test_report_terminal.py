@@ -163,7 +163,6 @@ def test_every_other_standing_says_what_it_waits_for() -> None:
         – blocked       t3_entry             Entry Strategy            by t2_indicators
         ? needs human   t5_review            Chart review              1/2 checks  0.21s
             asks   Does the equity curve look right to someone who trades?
-            answer planner answer PLAN t5_review yes|no --by NAME
 
         ! inconclusive  t6_types             Types                     0/1 check   0.21s
             why    tests[0] is inconclusive: the virtual environment .venv has no
