@@ -334,7 +334,8 @@ def test_one_outcome_by_itself_is_enough(desks: Desks, success: bool) -> None:
         assert (made["agent_role"], made["branch_reason"]) == ("coder", "implementation_bug")
         for word in ("Expected 201, got 500", "Check the login route handler", "test_auth.py::test_login"):
             assert word in made["debug_instructions"]
-    assert planner("validate", "next.yaml", cwd=desk.folder).status in (0, 1)
+        assert planner("validate", "next.yaml", cwd=desk.folder).status in (0, 1)
+    assert (desk.folder / "next.yaml").exists() is not success  # no copy in which nothing has changed
 
 
 def test_one_outcome_of_an_unknown_todo_names_the_nearest(desks: Desks) -> None:

@@ -143,7 +143,7 @@ def test_a_title_that_names_a_category_gets_it():
 def decisions(taken: Callable[[str], tuple[Path, Verified]]) -> dict[str, Any]:
     """What `planner next` says after a run."""
     root, _ = taken("serial")
-    done = run("planner next plan.yaml --json", root)
+    done = run("planner next plan.yaml --json --full", root)
     assert done.returncode == 0, done.stdout
     return json.loads(done.stdout)
 
@@ -155,25 +155,27 @@ def test_what_is_decided_about_each_todo_is_as_expected(decisions: dict[str, Any
 
 
 def decided_about(todo_id: str, decisions: dict[str, Any]) -> dict[str, Any]:
-    """The decision in the words of `expected.yaml`; empty where there is none."""
-    for ready in decisions["ready"]:
-        if ready["todo_id"] == todo_id:
-            return {"ready_for": ready["role"]}
-    for blocked in decisions["blocked"]:
-        if blocked["todo_id"] == todo_id:
-            return {"blocked_by": blocked["by"]}
-    for repair in decisions["repairs"]:
-        if repair["todo_id"] == todo_id:
-            edits = repair.get("edits", [])
-            said = {
-                "move": repair["move"],
-                "role": repair.get("role"),
-                "reason": repair.get("reason") if repair.get("branch_id") else None,
-                "edits": [edit["edit"] for edit in edits],
-                "asks": [edit["edit"] for edit in edits if edit.get("requires_approval")],
-            }
-            return {key: value for key, value in said.items() if value}
-    return {}
+    """What is asked for about a todo, in the words of `expected.yaml`; empty where nothing is."""
+    said: dict[str, Any] = {}
+    if todo_id in decisions["blocked"]:
+        said["blocked_by"] = decisions["blocked"][todo_id]
+    for action in decisions["actions"]:
+        name: str = action.get("todo_id") or action["todo_ids"][0]
+        if name.startswith(f"{todo_id}_step_"):
+            said["step_for"] = action["role"]
+        if todo_id not in (name, action.get("parent_id")):
+            continue
+        if action["action"] == "implement":
+            is_retry = action["rule"] == "retry-by-the-same-role"
+            kind = "branch_for" if action.get("parent_id") else "retry_for" if is_retry else "ready_for"
+            said[kind] = action["role"]
+        elif action["action"] == "verify":
+            said["verify"] = action["rule"]
+        elif edits := action.get("edits"):
+            said["asks"] = [edit["edit"] for edit in edits]
+        else:
+            said["asks"] = action["kind"]
+    return said
 
 
 # -- the story ---------------------------------------------------------------------------------------

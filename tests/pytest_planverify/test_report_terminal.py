@@ -157,13 +157,12 @@ def test_verdicts_of_an_earlier_run_are_one_quiet_line() -> None:
 
 
 def test_every_other_standing_says_what_it_waits_for() -> None:
-    shown = summary(samples.mixed_document(), answers_path=".planverify/answers.json")
+    shown = summary(samples.mixed_document())
     assert shown.endswith(
         expected("""\
         – blocked       t3_entry             Entry Strategy            by t2_indicators
         ? needs human   t5_review            Chart review              1/2 checks  0.21s
             asks   Does the equity curve look right to someone who trades?
-            answer manual[0] in .planverify/answers.json
 
         ! inconclusive  t6_types             Types                     0/1 check   0.21s
             why    tests[0] is inconclusive: the virtual environment .venv has no
@@ -358,18 +357,6 @@ def test_what_two_todos_share_is_told_once() -> None:
     assert shown.count("says ") == shown.count("fix ") == 1
     assert "    why    HYGIENE_VIOLATION: as under t2\n    test   tests" in shown
     assert shown.count("    who    human\n") == 2
-
-
-def test_what_is_to_be_pasted_as_an_answer_stands_whole() -> None:
-    entry = '{"plan": "p", "question": "Does the chart look right to someone who trades?", "by": "you"}'
-    reason = f'answers.json cannot be used; human is asked: Right? answer "yes" under "answers": {entry}'
-    asked = check("manual[0]", CheckKind.MANUAL, Verdict.NEEDS_HUMAN, title="Right?", reason=reason)
-    found = document(outcome("t1", "One", TodoState.TESTING, asked))
-    for verbosity in (0, 1):
-        shown = summary(found, answers_path="sub/answers.json", verbosity=verbosity, width=60)
-        assert shown.count(f"\n    {entry}\n") == 1
-        assert '    answer "yes" or "no" under "answers" in\n           sub/answers.json:\n' in shown
-        assert "           answers.json cannot be used\n" in shown
 
 
 def test_a_failure_without_a_test_names_its_check() -> None:
