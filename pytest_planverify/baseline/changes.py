@@ -6,9 +6,12 @@ import hashlib
 import re
 import subprocess
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.edges.kept_runs import MOST_FILES
+from planner.edges.project_files import digest_of, is_code, walk
 from planner.text.glob_patterns import allowed
 from pytest_planverify.repository import top_of
 
@@ -66,6 +69,8 @@ class Changes:
         if allowed_files is not None:
             kept = tuple(file for file in kept if allowed(file, allowed_files))
         if self._status is None:
+            if self._compared is None:
+                self._compared = self._digest_of_code()
             return kept, self._compared
         product = tuple(file for file in files if not self._is_apart(file))
         return kept, "sha256:" + _digest(diff, product, str(self._root))
@@ -120,6 +125,21 @@ class Changes:
             if not any(_is_at_or_below(path, name) for name in self.apart):
                 digest.update(f"{path}\0{now.get(path, '')}\0".encode("utf-8", "surrogateescape"))
         self._compared = "sha256:" + digest.hexdigest()
+
+    def _digest_of_code(self) -> str | None:
+        """Return a digest of all code, where no repository and no baseline tells what has changed.
+
+        It tells an attempt that has changed something from one that has not. ``None`` for too many files.
+        """
+        paths = sorted(islice((path for path in walk(self._root) if is_code(path)), MOST_FILES + 1))
+        if len(paths) > MOST_FILES:
+            return None
+        digest = hashlib.sha256()
+        for path in paths:
+            if not any(_is_at_or_below(path, name) for name in self.apart):
+                held = digest_of(self._root / path)
+                digest.update(f"{path}\0{held}\0".encode("utf-8", "surrogateescape"))
+        return "sha256:" + digest.hexdigest()
 
     def _is_apart(self, file: str) -> bool:
         return any(_is_at_or_below(file, name) for name in self._apart)

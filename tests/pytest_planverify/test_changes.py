@@ -120,8 +120,18 @@ def test_a_folder_of_plans_that_is_gone_is_no_trouble(repository: Path):
     assert Changes(repository, [repository / "gone/plan.yaml", outside, repository]).of(None)[0] == ()
 
 
-def test_without_a_repository_nothing_is_known(tmp_path: Path):
-    assert Changes(tmp_path).of(None) == ((), None)
+def test_without_a_repository_the_digest_is_of_the_code(tmp_path: Path):
+    (tmp_path / "a.py").write_text("1\n")
+    first = Changes(tmp_path).of(None)
+    (tmp_path / "out.csv").write_text("data\n")
+    again = Changes(tmp_path).of(None)
+    (tmp_path / "a.py").write_text("2\n")
+    changed = Changes(tmp_path).of(None)
+
+    assert first[0] == ()
+    assert first == again, "what the tests write is no change of the product"
+    assert changed[1] != first[1]
+
 
 
 def test_without_git_nothing_is_known(repository: Path, monkeypatch: pytest.MonkeyPatch):
