@@ -121,7 +121,7 @@ def test_a_correction_of_another_version_says_nothing(field: str, home: Path, op
     correct(home)
     with closing(CorrectionLog.append_to(home / FILE)) as log, log.hold():
         assert len(list(log.lines())) == 2
-        log.write(f'{{"n":2,"correction":{{{field}}}')
+        log.write([f'{{"n":2,"correction":{{{field}}}'])
     opinions.below(home)(FAILURE)
     assert len(opinions._corrections[home].all()) == 2  # pyright: ignore[reportPrivateUsage]
     assert opinions.notes == ()
