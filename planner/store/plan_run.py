@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from planner.edges.latest_outcomes import find_outcomes
+from planner.edges.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
 from planner.engine import advance, start, step
 from planner.engine.intake import must_begin_anew, tell_run
 from planner.engine.plans import is_plan_of
 from planner.engine.transaction import LATEST
-from planner.errors import LogError, PlannerError
+from planner.errors import ForeignOutcomesError, LogError, PlannerError
 from planner.model.events import PlanSubmitted, RunResumed
 from planner.model.run_policy import RunPolicy
 from planner.planfile.loader import shown_path
@@ -28,7 +28,6 @@ from planner.store.session import EventCompleter
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planner.edges.latest_outcomes import FoundOutcomes
     from planner.engine import State
     from planner.model.actions import Action
     from planner.model.events import Event
@@ -64,7 +63,14 @@ class PlanRun:
         except PlannerError as error:
             remarks.append(str(error))
         subs = {name: sub.loaded for name, sub in tree.sub_plans().items()}
-        run = cls(tree, find_outcomes(tree.loaded, outcomes, subs), remarks)
+        try:
+            found = find_outcomes(tree.loaded, outcomes, subs)
+        except ForeignOutcomesError as error:
+            if outcomes is not None:
+                raise
+            remarks.append(str(error))
+            found = FoundOutcomes(path=tree.loaded.path, verify=verify_command(tree.loaded))
+        run = cls(tree, found, remarks)
         if outcomes is None or log is not None:
             run._continue(log)
         if run._state is None:

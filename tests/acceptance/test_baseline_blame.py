@@ -26,6 +26,7 @@ def row(
     todo = {
         "id": todo_id,
         "title": todo_id,
+        "status": "claimed",
         "acceptance_criteria": {"tests": [{"cmd": "pytest tests/test_a.py"}]},
         **keys,
     }
@@ -88,10 +89,10 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 @pytest.mark.parametrize(("todo_id", "blamed"), [each[:2] for each in ROWS], ids=[each[0] for each in ROWS])
 def test_the_table_of_blame_holds(decided: Ran, todo_id: str, blamed: bool) -> None:
-    repair = decided.repairs[todo_id]
-    assert repair["move"] == ("branch" if blamed else "separate"), repair
-    added = {edit["todo"]["id"] for edit in repair["edits"] if edit["edit"] == "add_todo_before"}
-    assert (f"pre_existing_sig-{todo_id}" in added) is not blamed
+    assert (todo_id in decided.asked) is blamed
+    assert (f"pre_existing_sig-{todo_id}" in decided.asked) is not blamed
+    if blamed:
+        assert decided.asked[todo_id]["todo_id"] == f"{todo_id}_branch_01"
 
 
 def test_a_todo_with_both_kinds_is_blamed_for_its_own_and_waits_for_the_other(tmp_path: Path) -> None:
@@ -107,9 +108,8 @@ def test_a_todo_with_both_kinds_is_blamed_for_its_own_and_waits_for_the_other(tm
     desk = Desk(tmp_path)
     desk.plan(todo, metadata={"auto_fix_mode": True})
     desk.outcomes(outcome)
-    repair = desk.next().repairs["mixed"]
-    assert repair["move"] == "branch"
-    assert repair["failure"]["signature"] == "own"
-    added = [edit for edit in repair["edits"] if edit["edit"] == "add_todo_before"]
-    assert [edit["todo"]["id"] for edit in added] == ["pre_existing_sig-mixed"]
-    assert added[0]["todo"]["acceptance_criteria"]["tests"][0]["cmd"] == f"pytest {TEST}"
+    asked = desk.next("--full").asked
+
+    assert asked["mixed"]["todo_id"] == "mixed_branch_01"
+    assert asked["mixed"]["brief"]["failure"]["signature"] == "own"
+    assert asked["pre_existing_sig-mixed"]["brief"]["criteria"] == [f"pytest {TEST}"]
