@@ -16,7 +16,6 @@ from planner.model.edits import (
     NarrowFiles,
     QuarantineTest,
     RaiseLimit,
-    RecordAttempt,
     RetargetCheck,
     SplitTodo,
 )
@@ -83,7 +82,6 @@ _EDITS: Mapping[type[Edit], str] = {
     RetargetCheck: "let {check_id} of {todo_id} run {to_cmd} instead of {from_cmd}",
     SplitTodo: "split {todo_id} into {parts}",
     QuarantineTest: "bear the flaky {nodeid} until {expires} ({owner}, {ticket})",
-    RecordAttempt: "write down attempt {attempts} of {todo_id}",
 }
 
 

@@ -142,16 +142,6 @@ class QuarantineTest(_Edit):
     expires: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 
 
-class RecordAttempt(_Edit):
-    """Writes down that a branch was worked on and is still red: its ``x-planner``."""
-
-    edit: Literal["record_attempt"] = "record_attempt"
-    todo_id: Id
-    attempts: Annotated[int, Field(ge=0)]
-    signature: str | None = None
-    diff_hash: str | None = None
-
-
 Edit: TypeAlias = Annotated[
     AddBranch
     | AddTodoBefore
@@ -165,8 +155,7 @@ Edit: TypeAlias = Annotated[
     | RaiseLimit
     | RetargetCheck
     | SplitTodo
-    | QuarantineTest
-    | RecordAttempt,
+    | QuarantineTest,
     Field(discriminator="edit"),
 ]
 """Any edit; ``edit`` tells which."""

@@ -57,11 +57,6 @@ def tried(branch: Todo) -> Tried:
     )
 
 
-def can_remember(branch: Todo) -> bool:
-    """Whether a branch's memory can be written to: not where somebody keeps something else there."""
-    return isinstance(branch.extensions.get(MEMORY, {}), dict)
-
-
 def branch_reason(category: Category) -> BranchReason:
     """The routing key of a category, ``test_failure`` where it has none."""
     key = category.facts.routing_key

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from planner.model.outcome import OutcomeDocument
     from planner.model.plan import Budget
 
 
@@ -77,26 +75,6 @@ def _lines(budget: Budget, spent: Spent, wall_seconds: float) -> Iterator[Exceed
     ):
         if limit is not None:
             yield Exceeded(name, limit, used)
-
-
-def exceeded_budgets(budget: Budget, document: OutcomeDocument) -> Iterator[Exceeded]:
-    """Each budget of the plan that the run has passed. What nobody measured has spent nothing."""
-    metrics = [outcome.metrics for outcome in document.outcomes]
-    spent = {
-        "wall_seconds": (budget.wall_seconds, _seconds(document.run.duration_ms)),
-        "tokens": (budget.tokens, sum(max(each.tokens_used or 0, 0) for each in metrics)),
-        "cycles": (budget.cycles, sum(max(each.patch_cycles or 0, 0) for each in metrics)),
-    }
-    for name, (limit, used) in spent.items():
-        if limit is not None and used > limit:
-            yield Exceeded(name, limit, used)
-
-
-def _seconds(milliseconds: int) -> float:
-    try:
-        return milliseconds / 1000
-    except OverflowError:  # an outcome file may hold any whole number
-        return milliseconds // 1000
 
 
 def _number(value: float) -> str:

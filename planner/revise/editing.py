@@ -25,13 +25,12 @@ from planner.model.edits import (
     NarrowFiles,
     QuarantineTest,
     RaiseLimit,
-    RecordAttempt,
     RetargetCheck,
     SplitTodo,
 )
 from planner.model.plan import AcceptanceCriteria, ControllerTaskSpec, Plan, Policy, Quarantine, Todo
 from planner.policy.allowed_files import widened_by
-from planner.policy.branches import MEMORY, REPORT
+from planner.policy.branches import REPORT
 from planner.policy.criteria import commands_of, pytest_command, wants_convention
 
 if TYPE_CHECKING:
@@ -453,20 +452,6 @@ def _quarantine(draft: Editing, edit: QuarantineTest) -> Iterator[Change]:
     yield draft.with_policy(policy.model_copy(update={"flaky_retry": retry}))
 
 
-def _record_attempt(draft: Editing, edit: RecordAttempt) -> Iterator[Change]:
-    todo = _found(draft, edit, edit.todo_id)
-    held: Any = todo.extensions.get(MEMORY, {})
-    if not isinstance(held, dict):
-        _refuse(
-            edit, todo.id, f"its {MEMORY} is no mapping", f"give your own key another name than {MEMORY}"
-        )
-    told = {"attempts": edit.attempts, "signature": edit.signature, "diff_hash": edit.diff_hash}
-    memory = cast("dict[str, Any]", held) | {
-        name: value for name, value in told.items() if value is not None
-    }
-    yield _changed(todo, extensions=todo.extensions | {MEMORY: memory})
-
-
 _EFFECTS: dict[type[Any], Callable[[Editing, Any], Iterator[Change]]] = {
     AddBranch: _add_branch,
     AddTodoBefore: _add_todo_before,
@@ -481,7 +466,6 @@ _EFFECTS: dict[type[Any], Callable[[Editing, Any], Iterator[Change]]] = {
     RetargetCheck: _retarget_check,
     SplitTodo: _split_todo,
     QuarantineTest: _quarantine,
-    RecordAttempt: _record_attempt,
 }
 
 

@@ -24,7 +24,6 @@ from planner.model.edits import (
     NarrowFiles,
     QuarantineTest,
     RaiseLimit,
-    RecordAttempt,
     RetargetCheck,
     SplitTodo,
 )
@@ -413,21 +412,6 @@ def test_a_quarantine_is_written_into_the_policy_and_taken_back(metadata: dict[s
     assert "no date" in refused(quarantine("2026-02-31")).problem
 
 
-def test_what_was_tried_is_merged_into_what_the_branch_remembers() -> None:
-    memory = {"x-own": 1, "x-planner": {"opened_at": "T", "attempts": 0}}
-    given = plan(todo("t1", CMD), branch("b", "t1", extensions=memory))
-    edit = RecordAttempt(**WHY, todo_id="b", attempts=1, signature="s")
-    assert after(edit, of=given).todo("b").extensions == {
-        "x-own": 1,
-        "x-planner": {"opened_at": "T", "attempts": 1, "signature": "s"},
-    }
-
-
-def test_a_key_of_the_users_own_is_not_overwritten() -> None:
-    own = todo("t1", CMD).model_copy(update={"extensions": {"x-planner": "mine"}})
-    assert "no mapping" in refused(RecordAttempt(**WHY, todo_id="t1", attempts=1), of=plan(own)).problem
-
-
 def test_nothing_is_applied_when_one_edit_does_not_fit() -> None:
     editing = Editing(sample())
     with pytest.raises(EditConflictError):
@@ -512,7 +496,6 @@ edits = st.one_of(
     st.builds(lambda a, b, c: retarget("tests[0]", b, c, name=a), names, cmds, cmds),
     st.builds(lambda a, b: split(a, b, name=b.id), new_todos, new_todos),
     st.builds(quarantine, st.sampled_from(["2026-01-01", "2026-02-01", "2026-02-31"])),
-    st.builds(lambda a, b: RecordAttempt(**WHY, todo_id=a, attempts=b), names, st.integers(0, 3)),
 )
 
 

@@ -587,7 +587,6 @@ def test_phrases() -> None:
             {"edit": "quarantine", "nodeid": "n", "owner": "o", "ticket": "T-1", "expires": "2026-02-01"},
             "bear the flaky n until 2026-02-01 (o, T-1)",
         ),
-        ({"edit": "record_attempt", "attempts": 2}, "write down attempt 2 of t1"),
     ],
 )
 def test_every_edit_has_a_phrase(edit: dict[str, Any], phrase: str) -> None:

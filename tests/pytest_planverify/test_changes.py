@@ -133,7 +133,6 @@ def test_without_a_repository_the_digest_is_of_the_code(tmp_path: Path):
     assert changed[1] != first[1]
 
 
-
 def test_without_git_no_change_is_known(repository: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "")
 
