@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.catalog import parse_command
-from planner.edges.project_files import walk
-from planner.edges.qualification_file import write_qualification
 from planner.errors import CommandSyntaxError
 from planner.model.plan import CommandSpec, TodoStatus
 from planner.model.qualification import Qualification, QualifiedCheck, QualifiedRun, Quality
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, Verdict
 from planner.planfile.plan_folder import PlanFolder, make_home
+from planner.planfile.project_files import walk
+from planner.planfile.qualification_file import write_qualification
 from planner.policy.criteria import STAY_GREEN
 from planner.text.glob_patterns import allowed
 from pytest_planverify.baseline.recording import now

@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from planner.edges.project_files import CACHES, GONE, digest_of, is_code, walk
 from planner.errors import FileWriteError
 from planner.planfile.file_writer import replace_file
+from planner.planfile.project_files import CACHES, GONE, digest_of, is_code, walk
 from pytest_planverify.repository import GitFailed, git, top_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import re
 import stat
 from typing import TYPE_CHECKING
 
-from planner.edges.project_files import is_cache_or_report, walk
+from planner.planfile.project_files import is_cache_or_report, walk
 from pytest_planverify.repository import Repository
 
 if TYPE_CHECKING:

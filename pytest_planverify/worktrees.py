@@ -17,8 +17,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from planner.edges.project_files import OWN_REPORTS, walk
 from planner.errors import BaselineError
+from planner.planfile.project_files import OWN_REPORTS, walk
 from pytest_planverify.repository import GitFailed, Repository, git
 
 if TYPE_CHECKING:

@@ -147,7 +147,7 @@ class KeyTables:
         said = about.get("description") or self._told.get(part, {}).get(key)
         if said is None:
             raise KeyError(
-                f"nothing tells what {key} of {part} means; write it into planner/edges/data/keys.toml"
+                f"nothing tells what {key} of {part} means; write it into planner/cli/data/keys.toml"
             )
         return _first_paragraph(said)
 

@@ -14,7 +14,7 @@ from planner.catalog import TOOLS, Purpose
 from planner.catalog.output import output_table
 from planner.catalog.tools import LAUNCHERS, REFUSED_PROGRAMS
 from planner.cli.glossary import PLAN_KEY, Explanation, load_glossary, meanings
-from planner.edges.rule_advice import base_rule
+from planner.cli.rule_advice import base_rule
 from tools import lifecycle_page
 from tools.key_tables import KeyTables, cell, item, paragraph, rows
 

@@ -24,9 +24,9 @@ import yaml
 
 from planner.catalog.commands import Command, parse_command
 from planner.catalog.tools import Purpose
-from planner.edges.project_files import walk
 from planner.errors import CommandSyntaxError
 from planner.planfile.discovery import project_root
+from planner.planfile.project_files import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -199,8 +199,8 @@ def _decide(
 
 def _answer_checks(run: PlanRun, todo_id: str, said: str, who: str, check: str | None) -> list[str]:
     """Keep answers to the manual criteria of a todo where the verification reads them."""
-    from planner.edges.answers_file import add_answers
     from planner.model.answers import Answer
+    from planner.planfile.answers_file import add_answers
 
     specs = run.state.records[todo_id].todo.acceptance_criteria.manual
     wanted = {f"manual[{at}]": spec for at, spec in enumerate(specs)}

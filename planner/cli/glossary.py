@@ -8,14 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from planner import edges
-from planner.edges.rule_advice import advice_for, page_of
+from planner.cli.rule_advice import advice_for, page_of
 from planner.model.taxonomy import CATEGORIES, Category
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-FOLDER = Path(edges.__file__).parent / "data"
+FOLDER = Path(__file__).parent / "data"
 """Where the data files are, in the package."""
 
 LEARNED = "learned"

@@ -238,7 +238,7 @@ def cached(
     as_json: JsonOption = False,
 ) -> int:
     """Tell which plan served a goal before; in this repository first, and those that were completed."""
-    from planner.edges.fingerprint import repository_fingerprint
+    from planner.planfile.fingerprint import repository_fingerprint
     from planner.store import questions
 
     if as_plan and as_json:
@@ -294,8 +294,8 @@ def correct(
     ] = None,
 ) -> int:
     """Remember what a failure really was, whose, or whose to repair; later runs learn from it."""
-    from planner.edges.fingerprint import repository_fingerprint
     from planner.model.past import Correction
+    from planner.planfile.fingerprint import repository_fingerprint
     from planner.store import questions
     from planner.store.corrections import append_correction
 

@@ -17,10 +17,10 @@ from planner.model.life import PlanState, TodoLife
 from planner.text.display import cells, counted, listed, moment, padded
 
 if TYPE_CHECKING:
-    from planner.edges.plan_versions import PlanVersions
     from planner.engine import State, TodoRecord
     from planner.model.actions import Action
     from planner.model.events import Event
+    from planner.store.plan_versions import PlanVersions
     from planner.store.recorded_run import Difference, Replay
 
 app = command_app()
@@ -105,7 +105,7 @@ def replay(
 
 def _versions(log: Path, plan_out: Path) -> PlanVersions:
     """Return the versions of the plan, in the layout of its file, where that is as it was."""
-    from planner.edges.plan_versions import PlanVersions, unchanged_source
+    from planner.store.plan_versions import PlanVersions, unchanged_source
     from planner.store.run_log import RunLog
 
     with closing(RunLog.read(log)) as opened:

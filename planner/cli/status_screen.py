@@ -65,7 +65,7 @@ def show_status(run: PlanRun, tree: StatusTree, named: Sequence[Node], depth: in
 
 
 def _head(screen: Screen, run: PlanRun, tree: StatusTree) -> None:
-    from planner.edges.latest_outcomes import shown
+    from planner.planfile.latest_outcomes import shown
 
     title = screen.one_line(tree.title)
     path = screen.one_line(shown(run.tree.loaded.path))

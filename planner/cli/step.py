@@ -83,8 +83,8 @@ def step(
 
     The run is kept in the log: after a kill the same command goes on where it ended.
     """
-    from planner.edges.plan_versions import PlanVersions
     from planner.store.lines import MAX_EVENT_BYTES
+    from planner.store.plan_versions import PlanVersions
     from planner.store.session import RunSession, RunSettings
 
     plan = plan_or_usual(plan)

@@ -73,7 +73,7 @@ def validate(
 
     qualified = None
     if qualification is not None:
-        from planner.edges.qualification_file import read_qualification
+        from planner.planfile.qualification_file import read_qualification
 
         qualified = read_qualification(qualification)
     ignored, selected = _rules("--ignore", ignore), _rules("--select", select)

@@ -54,9 +54,9 @@ class _Known(NamedTuple):
 
 
 def _done(flat: FlatPlan, given: Path | None) -> _Known:
-    from planner.edges.latest_outcomes import find_outcomes
     from planner.errors import OutcomeFileError
     from planner.model.verdicts import TodoState
+    from planner.planfile.latest_outcomes import find_outcomes
     from planner.policy.outcomes import state_of
 
     try:

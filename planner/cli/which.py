@@ -59,8 +59,8 @@ def which(
     Where the plan was verified as it is now, the run knows exactly. Else it is read from what the commands
     select; what -k and -m match only pytest knows, and such a command may need the test.
     """
-    from planner.edges.latest_outcomes import find_outcomes
     from planner.errors import OutcomeFileError
+    from planner.planfile.latest_outcomes import find_outcomes
     from planner.planfile.tree import load_tree
 
     flat = load_tree(plan_or_usual(plan)).load_all().flat()

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from planner.edges.plain_json import plainly
 from planner.errors import LogError, RefusedEvent
 from planner.model.actions import AskHuman, PublishPlan
 from planner.model.base import ReadValue
 from planner.model.events import Event, PlanRevised, PlanSubmitted, SubPlanLoaded, Verified
 from planner.store.chain import body_of, chained, check_link
+from planner.store.plain_json import plainly
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from planner.edges.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
 from planner.engine import advance, start, step
 from planner.engine.intake import must_begin_anew, tell_run
 from planner.engine.plans import is_plan_of
@@ -18,6 +17,7 @@ from planner.engine.transaction import LATEST
 from planner.errors import ForeignOutcomesError, LogError, PlannerError
 from planner.model.events import PlanSubmitted, RunResumed
 from planner.model.run_policy import RunPolicy
+from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
 from planner.planfile.loader import shown_path
 from planner.planfile.tree import load_tree
 from planner.store.lines import without_secrets

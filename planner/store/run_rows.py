@@ -11,8 +11,6 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from planner.edges.outcome_file import read_outcomes
-from planner.edges.plan_versions import NewestPlans
 from planner.memory import task_kind, text_of
 from planner.model.actions import AskHuman, Finish, Implement, PublishPlan
 from planner.model.edits import AddBranch
@@ -30,7 +28,9 @@ from planner.model.taxonomy import Family
 from planner.model.verdicts import TodoState
 from planner.planfile.dump import render
 from planner.planfile.loader import collector_paused
+from planner.planfile.outcome_file import read_outcomes
 from planner.store.corrections import corrections_of
+from planner.store.plan_versions import NewestPlans
 from planner.store.recorded_run import run_of_log
 from planner.store.tables import (
     BRANCHES,

@@ -193,7 +193,7 @@ class RunSession:
 
     def _submission(self, at: datetime) -> PlanSubmitted:
         """Return the plan as it is submitted at that time, with all that decisions rest on."""
-        from planner.edges.fingerprint import repository_fingerprint
+        from planner.planfile.fingerprint import repository_fingerprint
 
         loaded, settings = self._tree.loaded, self._settings
         fingerprint = repository_fingerprint(loaded.root, loaded.plan)

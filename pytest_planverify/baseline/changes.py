@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.edges.kept_runs import MOST_FILES
-from planner.edges.project_files import digest_of, is_code, walk
+from planner.planfile.kept_runs import MOST_FILES
+from planner.planfile.project_files import digest_of, is_code, walk
 from planner.text.glob_patterns import allowed
 from pytest_planverify.repository import top_of
 

@@ -8,8 +8,8 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from planner.edges.baseline_file import baseline_bytes, parse_baseline, read_baseline
 from planner.errors import BaselineError
+from planner.planfile.baseline_file import baseline_bytes, parse_baseline, read_baseline
 from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import HOME, PLANS, PlanFolder, file_name, make_home
 from pytest_planverify.baseline.kinds import Judges

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from planner.edges.baseline_file import baseline_bytes
 from planner.model.baseline import Remake
 from planner.model.plan import TodoStatus
+from planner.planfile.baseline_file import baseline_bytes
 from pytest_planverify.baseline.recording import now, user
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from planner.edges.baseline_file import baseline_bytes, read_baseline
 from planner.errors import BaselineError, FileWriteError, PlannerError
+from planner.planfile.baseline_file import baseline_bytes, read_baseline
 from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.tree import load_tree

@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.edges.outcome_file import read_outcomes
 from planner.errors import BaselineError, OutcomeFileError
+from planner.planfile.outcome_file import read_outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Writes down what every rule of the diagnosis says, for programs that may not import the rules.
 
-``python -m pytest_planverify.corpus.catalogue`` writes ``planner/edges/data/diagnosis_rules.json``.
+``python -m pytest_planverify.corpus.catalogue`` writes ``planner/cli/data/diagnosis_rules.json``.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import planner.edges
-from planner.edges.rule_advice import base_rule
+import planner.cli
+from planner.cli.rule_advice import base_rule
 from pytest_planverify.corpus.files import read_cases
 from pytest_planverify.corpus.splitting import Part
 from pytest_planverify.diagnosis.confidence import calibrated
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from pytest_planverify.corpus.case import Case
 
-FILE = Path(planner.edges.__file__).parent / "data" / "diagnosis_rules.json"
+FILE = Path(planner.cli.__file__).parent / "data" / "diagnosis_rules.json"
 """The generated file, in the package."""
 
 
-CORPUS = Path(planner.edges.__file__).parents[2] / "fixtures" / "corpus"
+CORPUS = Path(planner.cli.__file__).parents[2] / "fixtures" / "corpus"
 """The corpus of the checkout, of which the part to develop on gives the examples."""
 
 MOST_EXAMPLES = 2

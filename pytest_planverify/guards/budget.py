@@ -131,7 +131,7 @@ class BudgetWatch:
             raise BudgetExceeded(_fact(name="new_files", limit=limit, used=len(new), examples=examples))
 
     def _files(self) -> Iterator[str]:
-        from planner.edges.project_files import walk
+        from planner.planfile.project_files import walk
 
         return (file for file in walk(self._root) if not self._is_no_news(file))
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.edges.outcome_file import write_outcomes
 from planner.model.outcome import OutcomeDocument, RunInfo
 from planner.model.verdicts import Verdict
 from planner.planfile.file_writer import STANDARD_OUTPUT
+from planner.planfile.outcome_file import write_outcomes
 from planner.planfile.plan_folder import PlanFolder
 from pytest_planverify.guards.guarding import hygiene_of
 from pytest_planverify.session.exit_status import ExitStatus

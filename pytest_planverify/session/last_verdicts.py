@@ -13,8 +13,8 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from planner.edges.project_files import digest_of
 from planner.model.verdicts import CheckKind, Verdict
+from planner.planfile.project_files import digest_of
 from pytest_planverify.observe.audit import MOST_EVENTS
 from pytest_planverify.session.check_runs import is_settled
 from pytest_planverify.session.run_journal import TREE, PastRun, conditions, past_runs

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.edges.project_files import OWN_REPORTS
 from planner.model.plan import Budget
+from planner.planfile.project_files import OWN_REPORTS
 from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.guards.budget import BudgetWatch
 from pytest_planverify.guards.guarding import Guards

@@ -10,8 +10,8 @@ import stat
 import time
 from typing import TYPE_CHECKING
 
-from planner.edges.outcome_file import outcomes_text
 from planner.planfile.file_writer import replace_file
+from planner.planfile.outcome_file import outcomes_text
 from planner.planfile.plan_folder import HOME, LATEST, make_home
 
 if TYPE_CHECKING:

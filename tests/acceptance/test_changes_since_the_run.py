@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from real_command import PLAIN_TERMINAL, run_pytest
 
-from planner.edges.latest_outcomes import FoundOutcomes, find_outcomes
+from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes
 from planner.planfile.loader import load_plan
 
 PLAN = """\

@@ -188,8 +188,8 @@ def test_a_run_that_is_over_makes_way_for_the_next_in_a_log_of_its_own(tmp_path:
 
 
 def test_the_newest_plan_is_not_written_over_the_log_of_its_run(tmp_path: Path):
-    from planner.edges.plan_versions import PlanVersions
     from planner.errors import PlannerError
+    from planner.store.plan_versions import PlanVersions
 
     log = tmp_path / "same"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from planner_command import Command, done, with_test
 
-from planner.edges.latest_outcomes import find_outcomes, short_digest, shown
 from planner.errors import ForeignOutcomesError, NoOutcomesError, OutcomeFileError, StaleOutcomesError
+from planner.planfile.latest_outcomes import find_outcomes, short_digest, shown
 from planner.planfile.loader import load_plan
 from planner.planfile.tree import load_tree
 

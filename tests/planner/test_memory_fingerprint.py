@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from planner.edges.fingerprint import MANIFESTS, repository_fingerprint
 from planner.model.plan import Plan
+from planner.planfile.fingerprint import MANIFESTS, repository_fingerprint
 from planner.planfile.rooted_files import LARGEST_READ
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.edges.fingerprint import MANIFESTS
 from planner.memory import TaskKind, memory, weighing
+from planner.planfile.fingerprint import MANIFESTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "memory.md"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from planner.edges.outcome_file import read_any_outcomes, read_outcomes, write_outcomes
 from planner.errors import OutcomeFileError
 from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Summary, TodoState, Verdict
 from planner.model.taxonomy import Category
+from planner.planfile.outcome_file import read_any_outcomes, read_outcomes, write_outcomes
 
 SEED = Path(__file__).parents[2] / "fixtures" / "seeds" / "controller_outcome.json"
 

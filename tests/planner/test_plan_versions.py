@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from planner.edges.plan_versions import NewestPlans, PlanVersions, unchanged_source
 from planner.errors import PlannerError
 from planner.model.actions import PublishPlan
 from planner.model.edits import AddDependency, NarrowFiles
 from planner.model.events import ClockTicked, PlanSubmitted, SubPlanLoaded
 from planner.planfile.loader import load_plan
 from planner.planfile.tree import load_tree
+from planner.store.plan_versions import NewestPlans, PlanVersions, unchanged_source
 
 PLAN = """\
 todo_list_id: shop  # mine

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from planner.cli.glossary import load_glossary
-from planner.edges.rule_advice import PAGE, advice_for, base_rule, page_of
+from planner.cli.rule_advice import PAGE, advice_for, base_rule, page_of
 from pytest_planverify.diagnosis import RULES
 from pytest_planverify.diagnosis.learning import RULE as LEARNED
 

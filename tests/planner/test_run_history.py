@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.edges import run_history
-from planner.edges.run_history import blocked_since
+from planner.planfile import run_history
+from planner.planfile.run_history import blocked_since
 
 DAY = "2026-01-{:02}T00:00:00.000Z"
 FIRST = 1767225600

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.edges.baseline_file import baseline_bytes, parse_baseline, read_baseline
 from planner.errors import BaselineError, FileWriteError
 from planner.model.baseline import (
     Acceptance,
@@ -23,6 +22,7 @@ from planner.model.baseline import (
     Remake,
 )
 from planner.model.outcome import TestOutcome, TodoState, Verdict
+from planner.planfile.baseline_file import baseline_bytes, parse_baseline, read_baseline
 from planner.planfile.plan_folder import PlanFolder
 from pytest_planverify.baseline import KeptBaseline, load_baseline
 from pytest_planverify.baseline.keeping import keep_baseline

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from past_run_samples import PLAN, Killed
 
-from planner.edges.baseline_file import baseline_bytes
-from planner.edges.outcome_file import read_outcomes
 from planner.model.baseline import Baseline
 from planner.model.outcome import Since, TodoState, Verdict
+from planner.planfile.baseline_file import baseline_bytes
 from planner.planfile.file_writer import replace_file
+from planner.planfile.outcome_file import read_outcomes
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.schemas import schema
 from pytest_planverify.baseline import KeptBaseline

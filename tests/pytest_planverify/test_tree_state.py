@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.edges import project_files
-from planner.edges.project_files import digest_of
+from planner.planfile import project_files
+from planner.planfile.project_files import digest_of
 from pytest_planverify import repository, tree_state
 from pytest_planverify.tree_state import TreeState, TreeWatch, difference, read_tree
 

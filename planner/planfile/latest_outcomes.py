@@ -8,10 +8,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.edges.kept_runs import ChangedFiles, UnfinishedRun, changed_files, unfinished_run
-from planner.edges.outcome_file import read_any_outcomes
 from planner.errors import ForeignOutcomesError, NoOutcomesError, OutcomeFileError, StaleOutcomesError
 from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
+from planner.planfile.kept_runs import ChangedFiles, UnfinishedRun, changed_files, unfinished_run
+from planner.planfile.outcome_file import read_any_outcomes
 from planner.planfile.plan_folder import PlanFolder
 from planner.text.sanitizing import clean
 

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from planner.edges.project_files import GONE, digest_of, is_code, walk
 from planner.planfile.plan_folder import HOME
+from planner.planfile.project_files import GONE, digest_of, is_code, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

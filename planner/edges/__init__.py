@@ -1,1 +1,0 @@
-"""The only modules that know YAML, JSON files and paths."""
