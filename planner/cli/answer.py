@@ -76,7 +76,7 @@ def answer(
     if not told:
         open_ = sorted({each.todo_id or each.id for each in run.state.questions.values()})
         raise UsageMistake(f"nothing is asked about {todo_id}; {nearest(name, open_, 'asked is about')}")
-    return _close(run, told)
+    return _close(run, plan, told)
 
 
 @approve_app.command(epilog=EPILOG)
@@ -193,7 +193,7 @@ def _decide(
     )
     verb = {"approve": "approved", "reject": "rejected", "modify": "approved with changes"}
     return _close(
-        run, [f"{verb.get(decision.value, 'approved, and all of its class')}: {asked.id} ({who})"]
+        run, plan, [f"{verb.get(decision.value, 'approved, and all of its class')}: {asked.id} ({who})"]
     )
 
 
@@ -270,7 +270,7 @@ def _question_about(run: PlanRun, todo_id: str) -> Question | None:
     return next((each for each in run.state.questions.values() if todo_id in (each.todo_id, each.id)), None)
 
 
-def _close(run: PlanRun, told: Sequence[str]) -> int:
+def _close(run: PlanRun, plan: Path, told: Sequence[str]) -> int:
     """Write the log, and say what was taken in and how it goes on."""
     from planner.cli.screen import Screen
 
@@ -278,8 +278,7 @@ def _close(run: PlanRun, told: Sequence[str]) -> int:
     screen = Screen()
     for line in told:
         screen.line(screen.one_line(line))
-    shown = shlex.quote(str(run.tree.loaded.path.name))
-    screen.line(f"next: {program()} next {shown}")
+    screen.line(f"next: {program()} next {shlex.quote(str(plan))}")
     screen.show()
     return Status.OK
 

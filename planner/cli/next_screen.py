@@ -10,6 +10,7 @@ from planner.cli.screen import Screen
 from planner.engine.progress import shown_state
 from planner.model.actions import AskHuman, Implement, LoadSubPlan, QuestionKind, Verify
 from planner.model.life import PlanState, TodoLife
+from planner.model.taxonomy import Owner
 from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
@@ -164,7 +165,8 @@ def _title(screen: Screen, record: TodoRecord, failure: Failure | None, who: str
     about = ""
     if failure is not None:
         sure = f" {failure.confidence:.0%}" if failure.confidence is not None else ""
-        owner = f", fault of the {failure.owner}" if failure.owner is not None else ""
+        known = failure.owner not in (None, Owner.UNKNOWN)
+        owner = f", fault of the {failure.owner}" if known else ", owner unknown"
         about = f"  {failure.category}{sure}{owner}; for the {who}"
     screen.line(f"{mark} {screen.style(screen.one_line(record.id), 'strong')}{screen.style(about, 'bad')}")
 
