@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -68,6 +68,13 @@ def step(
         bool,
         typer.Option("--no-validation", help="Carry out a plan though it has errors."),
     ] = False,
+    allow_unproved: Annotated[
+        bool,
+        typer.Option(
+            "--allow-unproved",
+            help="Let an outcome without checks make a todo done; it is shown as not verified.",
+        ),
+    ] = False,
     run: Annotated[
         str | None,
         typer.Option("--run", metavar="ID", help="The run that is meant, or what a new one is called."),
@@ -97,6 +104,7 @@ def step(
             run_id=run,
             jobs=jobs,
             validates=not no_validation,
+            allow_unproved=allow_unproved,
             watch=None if versions is None else versions.take,
         )
     )
@@ -150,10 +158,26 @@ def _answer(session: RunSession, raw: bytes) -> Iterator[str]:
 
 
 def state_line(state: State) -> str:
-    """Return the line that ends an answer, the todos in the order of the plan."""
+    """Return the line that ends an answer, the todos in the order of the plan.
+
+    ``unproved`` names those that are done though no verification has proved it, where there are any;
+    parents have their state from their todos.
+    """
+    from planner.model.life import TodoLife
+
     ranked = sorted(state.todos.values(), key=lambda record: record.rank)
-    todos = {record.id: record.life for record in ranked}
-    return json.dumps({"state": {"plan": state.plan_state, "todos": todos}, "seq": state.seq})
+    told: dict[str, Any] = {
+        "plan": state.plan_state,
+        "todos": {record.id: record.life for record in ranked},
+    }
+    unproved = [
+        record.id
+        for record in ranked
+        if record.life is TodoLife.DONE and not record.verified and not record.is_parent
+    ]
+    if unproved:
+        told["unproved"] = unproved
+    return json.dumps({"state": told, "seq": state.seq})
 
 
 def _error(error: PlannerError) -> str:

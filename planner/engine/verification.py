@@ -104,7 +104,7 @@ def _proof(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
         "no-proof",
         f"the outcome of '{record.id}' says that it is done, but {lack}",
         "tell the outcome as pytest --planverify wrote it; outcomes without checks count only in a run "
-        "that allows them (allow_unproved)",
+        "that was begun with planner step --allow-unproved",
     )
 
 

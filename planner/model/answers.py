@@ -1,4 +1,4 @@
-"""Answers to manual criteria, as people write them to ``.planverify/answers.json``."""
+"""Answers to manual criteria, as ``planner answer`` keeps them in ``.planverify/answers.json``."""
 
 from __future__ import annotations
 

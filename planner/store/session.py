@@ -68,6 +68,8 @@ class RunSettings:
     run_id: str | None = None
     jobs: int | None = None
     validates: bool = True
+    allow_unproved: bool = False
+    """Whether an outcome without checks can make a todo done, as a foreign driver may tell it."""
     watch: Callable[[Event, tuple[Action, ...]], None] | None = None
     """Is told each event that was taken in, with its actions, those of earlier processes too."""
 
@@ -210,7 +212,12 @@ class RunSession:
             digest=loaded.digest,
             path=shown_path(loaded.path),
             problems=problems,
-            policy=RunPolicy(jobs=settings.jobs, tools=tools, fingerprint=fingerprint),
+            policy=RunPolicy(
+                jobs=settings.jobs,
+                tools=tools,
+                allow_unproved=settings.allow_unproved,
+                fingerprint=fingerprint,
+            ),
             memory=self._past(fingerprint, at),
             run_id=self.run_id,
         )
@@ -259,6 +266,10 @@ class RunSession:
         if jobs is not None and jobs != begun:
             with_what = "without --jobs" if begun is None else f"with --jobs {begun}"
             self._log.remarks.append(f"{self.log}: the run was begun {with_what}, and goes on so")
+        if self._settings.allow_unproved and not first.policy.allow_unproved:
+            self._log.remarks.append(
+                f"{self.log}: the run was begun without --allow-unproved, and goes on so"
+            )
 
     def _error(self, problem: str, remedy: str) -> LogError:
         return LogError(f"{self.log}: {problem}; {remedy}")

@@ -23,7 +23,9 @@ from planner import cli
 
 START = datetime(2026, 1, 1, 10, 0, tzinfo=UTC)
 TEST = "from shop import price\ndef test_it(): assert price(1) == 2\n"
-PASSED = {"success": True, "tests_passed": True}
+BARE = {"success": True, "tests_passed": True}
+"""A pass as a driver tells it that knows an exit status and no more."""
+PASSED = {**BARE, "verified": True, "checks": [{"id": "tests[0]", "kind": "test", "verdict": "passed"}]}
 FAILURE = {"category": "TEST_REGRESSION", "signature": "a1b2c3d4e5f6", "check_id": "tests[0]"}
 FAILED = {"success": False, "tests_passed": False, "failure_evidence": FAILURE}
 

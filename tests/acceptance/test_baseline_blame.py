@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from real_planner import Desk, Ran
 
+from planner.planfile.loader import load_plan
+
 TEST = "tests/test_a.py::test_old"
 
 
@@ -81,7 +83,7 @@ ROWS = [
 @pytest.fixture(scope="module")
 def decided(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     desk = Desk(tmp_path_factory.mktemp("blame"))
-    policy = {"auto_fix_mode": True, "max_concurrent_branches": 100, "notify_after_n_failures": 100}
+    policy = {"max_concurrent_branches": 100, "notify_after_n_failures": 100}
     desk.plan(*(todo for _, _, todo, _ in ROWS), metadata=policy)
     desk.outcomes(*(outcome for *_, outcome in ROWS))
     return desk.next()
@@ -89,10 +91,10 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 @pytest.mark.parametrize(("todo_id", "blamed"), [each[:2] for each in ROWS], ids=[each[0] for each in ROWS])
 def test_the_table_of_blame_holds(decided: Ran, todo_id: str, blamed: bool) -> None:
-    assert (todo_id in decided.asked) is blamed
-    assert (f"pre_existing_sig-{todo_id}" in decided.asked) is not blamed
-    if blamed:
-        assert decided.asked[todo_id]["todo_id"] == f"{todo_id}_branch_01"
+    asked = {action["todo_id"]: action for action in decided.actions if action["action"] == "implement"}
+
+    assert (f"{todo_id}_branch_01" in asked) is blamed
+    assert (f"pre_existing_sig-{todo_id}" in asked) is not blamed
 
 
 def test_a_todo_with_both_kinds_is_blamed_for_its_own_and_waits_for_the_other(tmp_path: Path) -> None:
@@ -106,10 +108,12 @@ def test_a_todo_with_both_kinds_is_blamed_for_its_own_and_waits_for_the_other(tm
     outcome["failures"] = [own, *outcome["failures"]]
     outcome["failure_evidence"] = own
     desk = Desk(tmp_path)
-    desk.plan(todo, metadata={"auto_fix_mode": True})
+    desk.plan(todo)
     desk.outcomes(outcome)
-    asked = desk.next("--full").asked
 
-    assert asked["mixed"]["todo_id"] == "mixed_branch_01"
-    assert asked["mixed"]["brief"]["failure"]["signature"] == "own"
+    asked = {action["todo_id"]: action for action in desk.next("--output", "next.yaml").actions}
+
+    assert asked["mixed_branch_01"]["brief"]["failure"]["signature"] == "own"
     assert asked["pre_existing_sig-mixed"]["brief"]["criteria"] == [f"pytest {TEST}"]
+    plan = load_plan(tmp_path / "next.yaml").plan
+    assert plan.todo("mixed").dependencies == ("pre_existing_sig-mixed",)

@@ -82,7 +82,8 @@ def test_the_script_tells_what_comes_next_and_fails_when_a_claim_does_not_hold(t
     status, printed = run("sh verify.sh", tmp_path)
 
     assert status == 1, printed
-    assert "make the branch tax_branch_01 for the coder" in printed
+    assert "repair tax_branch_01, attempt 1 of 3, by the coder [branch-is-worked-on]" in printed
+    assert "pytest --planverify plan.yaml::tax" in printed
     assert (tmp_path / "decisions.json").is_file()
     assert (tmp_path / "planverify.xml").is_file()
 

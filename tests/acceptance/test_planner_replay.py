@@ -152,7 +152,7 @@ def test_the_past_is_told_to_programs(log: Path) -> None:
 
 
 def test_what_a_person_was_asked_is_told(recorded: Path, tmp_path: Path) -> None:
-    shop(tmp_path, {"id": "t1", "title": "Prices"}, metadata={})
+    shop(tmp_path, {"id": "t1", "title": "Prices"}, metadata={"auto_fix_mode": False})
     told(
         tmp_path,
         [

