@@ -231,7 +231,7 @@ def next_action(
 
 
 def _is_wanted_export(evidence: Evidence) -> bool:
-    """Return whether a linter complains of nothing but imports in an ``__init__.py`` that it calls unused."""
+    """Return whether a linter complains only of imports in an ``__init__.py`` that it calls unused."""
     found = () if evidence.command is None else evidence.command.findings
     return bool(found) and all(
         each.code == "F401" and (each.path or "").rpartition("/")[2] == "__init__.py" for each in found
