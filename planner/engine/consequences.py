@@ -62,7 +62,11 @@ def done(tx: Transaction, record: TodoRecord, *, verified: bool) -> None:
     rest(tx, record)
     _ask_no_more(tx, record)
     for name in open_branches(tx, record, f"{record.id}, which it repairs, is done"):
-        fail(tx, tx.records[name])
+        branch = tx.records[name]
+        if branch.life is TodoLife.ACTIVE:  # worked on, and what it is to repair holds: it has passed
+            done(tx, branch, verified=False)
+        else:
+            fail(tx, branch)
     if record.is_branch:
         tx.ended_branches.append(record.id)
     else:

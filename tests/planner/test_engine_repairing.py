@@ -311,6 +311,17 @@ def test_a_failure_that_several_todos_share_gets_one_todo_that_all_of_them_wait_
     assert sorted(run.verifying) == ["t1", "t2"]
 
 
+def test_a_branch_that_is_worked_on_has_passed_when_its_todo_is_verified_without_it():
+    """As where the plan file does not hold the branch, so that no run verifies it by itself."""
+    run = Told(todo())
+    branch = open_branch(run)
+
+    run.passes("t1")
+
+    assert (run.life("t1"), run.life(branch)) == ("done", "done")
+    assert run.record(branch).verified is False
+
+
 def test_a_branch_ends_with_the_todo_that_it_repairs():
     run = Told(todo("t1"), max_debug_attempts=1)
     old = sample_failure(todo("t1"), message="old", since=Since.PRE_EXISTING)
