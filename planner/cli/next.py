@@ -156,8 +156,14 @@ def _write_revision(run: PlanRun, output: Path | None, *, in_place: bool) -> lis
     from planner.engine.plans import current_plan
     from planner.planfile.loader import shown_path
     from planner.planfile.versions import write_beside, write_in_place
+    from planner.policy.inheritance import inherited
 
     plans = {within: current_plan(run.state, within) for within in run.state.parts}
+    for within, sub in run.tree.sub_plans().items():
+        if within in plans:
+            own, above = sub.loaded.plan.metadata, plans[run.state.records[within].within].metadata
+            if inherited(own, above) == plans[within].metadata:  # what it has from above is not its own
+                plans[within] = plans[within].model_copy(update={"metadata": own})
     made = write_in_place(run.tree, plans) if output is None else write_beside(run.tree, plans, output)
     if not made:
         return ["nothing was written: the plan is as the run has it"]

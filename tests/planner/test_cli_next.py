@@ -278,6 +278,36 @@ def test_the_revised_plan_is_written_to_a_new_file(shop: Command):
     assert (shop.folder / "plan.yaml").read_bytes() == before
 
 
+def test_the_plan_is_revised_in_place_once_and_the_version_before_can_be_had_again(shop: Command):
+    before = (shop.folder / "plan.yaml").read_text()
+
+    assert "wrote plan.yaml" in shop("next", "plan.yaml", "--in-place").out
+    revised = (shop.folder / "plan.yaml").read_text()
+    again = shop("next", "plan.yaml", "--in-place")
+
+    assert "b_branch_01" in revised
+    assert again.status == 0
+    assert "nothing was written" in again.out
+    assert (shop.folder / "plan.yaml").read_text() == revised
+    assert shop("undo", "plan.yaml").status == 0
+    assert (shop.folder / "plan.yaml").read_text() == before
+
+
+def test_no_copy_is_written_of_a_sub_plan_that_has_not_changed(command: Command):
+    command.plan(with_test("x"), path="phase.yaml", todo_list_id="phase")
+    command.plan(
+        {"id": "p", "title": "Phase", "sub_plan": "phase.yaml"},
+        with_test("b"),
+        metadata={"max_concurrent_branches": 20},
+    )
+    command.outcomes(done("p/x"), done("p"), failed("b"))
+
+    command("next", "plan.yaml", "--output", "next.yaml")
+
+    assert (command.folder / "next.yaml").is_file()
+    assert not list(command.folder.glob("next.*.yaml"))
+
+
 # --- what is refused -------------------------------------------------------------------------------------
 
 REFUSED = {

@@ -137,7 +137,8 @@ def test_a_todo_that_passes_ends_its_branch():
     people = People(todo("t1"), todo("t2")).run(red("t1")).run(green("t1"))
 
     assert people.state.records["t1"].life == "done"
-    assert people.state.records["t1_branch_01"].life == "failed"
+    assert people.state.records["t1_branch_01"].life == "done"
+    assert not people.state.records["t1_branch_01"].verified
     assert people.asked == [("implement", "t2")]
 
 
