@@ -252,6 +252,8 @@ def _ready(screen: Screen, run: PlanRun, ready: Sequence[Implement], plan: Path)
         return
     screen.line()
     screen.line(screen.style(f"Ready ({len(ready)}), side by side", "strong"))
+    document = run.found.document
+    outcomes = {} if document is None else {each.todo_id: each for each in document.outcomes}
     for action in ready[:MOST_TODOS]:
         record = run.state.records[action.todo_id]
         title = record.todo.title
@@ -260,6 +262,10 @@ def _ready(screen: Screen, run: PlanRun, ready: Sequence[Implement], plan: Path)
         files = action.bounds.allowed_files
         if files is not None:
             _clipped(screen, f"    may write {listed(map(screen.one_line, files), 4)}")
+        found = outcomes.get(action.todo_id)
+        if found is not None and found.failure_evidence is not None:
+            head = found.failure_evidence.stack_trace_head or found.failure_evidence.category
+            _clipped(screen, f"    not begun: {screen.one_line(head)}")
     _more(screen, len(ready))
     shown = shlex.quote(str(plan))
     _command(screen, "brief", f"{program()} next {shown} --brief {shlex.quote(ready[0].todo_id)}")
@@ -277,6 +283,13 @@ def _waiting(screen: Screen, run: PlanRun) -> None:
         step = record.next_step
         if step is not None and step.kind == "branch" and record.question is None:
             lines.append(f"{record.id}: its branch waits for a place (max_concurrent_branches)")
+        if (
+            record.parent_id
+            and record.waits
+            and state.records[record.parent_id].life is TodoLife.TEST_FAILED
+        ):
+            after = listed(record.todo.dependencies, 3)
+            lines.append(f"{record.parent_id}: its branch {record.todo.id} comes after {after}")
     if lines:
         screen.line()
         screen.line(screen.style(f"Waiting ({len(lines)})", "strong"))
