@@ -272,13 +272,14 @@ def _question_about(run: PlanRun, todo_id: str) -> Question | None:
 
 def _close(run: PlanRun, plan: Path, told: Sequence[str]) -> int:
     """Write the log, and say what was taken in and how it goes on."""
+    from planner.cli.next_screen import words_of
     from planner.cli.screen import Screen
 
     run.save()
     screen = Screen()
     for line in told:
         screen.line(screen.one_line(line))
-    screen.line(f"next: {program()} next {shlex.quote(str(plan))}")
+    screen.line(f"next: {program()} next {words_of(run, plan)}")
     screen.show()
     return Status.OK
 

@@ -155,7 +155,7 @@ def _repair(screen: Screen, run: PlanRun, action: Implement, plan: Path) -> None
     if followers:
         _clipped(screen, f"  also   {screen.one_line(listed(followers, 5))}: the same cause")
     _command(
-        screen, "brief", f"{program()} next {shlex.quote(str(plan))} --brief {shlex.quote(action.todo_id)}"
+        screen, "brief", f"{program()} next {words_of(run, plan)} --brief {shlex.quote(action.todo_id)}"
     )
     _command(screen, "then", f"pytest --planverify {shlex.quote(f'{plan}::{primary.id}')}")
 
@@ -215,13 +215,18 @@ def _question(screen: Screen, run: PlanRun, question: AskHuman, plan: Path) -> N
     _clipped(screen, f"  why    {screen.one_line(question.because)} [{question.rule}]")
     if record is not None and question.kind is not QuestionKind.ANSWER:
         _told(screen, record.failure)
-    for command in answers(question, plan):
+    for command in answers(question, words_of(run, plan)):
         _command(screen, "answer", command)
 
 
-def answers(question: AskHuman, plan: Path) -> list[str]:
-    """Return the commands that answer a question; the first says yes."""
-    shown = shlex.quote(str(plan))
+def words_of(run: PlanRun, plan: Path) -> str:
+    """Return the words that name this run on a command line: its plan, and its log where one was named."""
+    words = [str(plan)] if run.named_log is None else ["--log", str(run.named_log), str(plan)]
+    return shlex.join(words)
+
+
+def answers(question: AskHuman, shown: str) -> list[str]:
+    """Return the commands that answer a question of the run that is named so; the first says yes."""
     if question.kind.is_approval:
         return [f"{program()} approve {shown} {shlex.quote(question.question_id)}   (or reject, modify)"]
     if question.kind is QuestionKind.ANSWER:
@@ -267,7 +272,7 @@ def _ready(screen: Screen, run: PlanRun, ready: Sequence[Implement], plan: Path)
             head = found.failure_evidence.stack_trace_head or found.failure_evidence.category
             _clipped(screen, f"    not begun: {screen.one_line(head)}")
     _more(screen, len(ready))
-    shown = shlex.quote(str(plan))
+    shown = words_of(run, plan)
     _command(screen, "brief", f"{program()} next {shown} --brief {shlex.quote(ready[0].todo_id)}")
 
 

@@ -44,6 +44,8 @@ class PlanRun:
         """What a person should know: a sub-plan that cannot be loaded, an outcome that proves nothing."""
         self.log: Path | None = None
         """Where the run is kept, or would be."""
+        self.named_log: Path | None = None
+        """The log that a person has named: the commands that go on have to name it, too."""
         self._now = _time_of(found)
         self._completer = EventCompleter(tree, validates=False)
         self._new: list[Step] = []
@@ -71,6 +73,7 @@ class PlanRun:
             remarks.append(str(error))
             found = FoundOutcomes(path=tree.loaded.path, verify=verify_command(tree.loaded))
         run = cls(tree, found, remarks)
+        run.named_log = log
         if outcomes is None or log is not None:
             run._continue(log)
         if run._state is None:

@@ -99,6 +99,25 @@ def test_a_pass_without_checks_counts_only_where_the_run_allows_it_and_is_shown_
     ], shown
 
 
+def test_a_person_answers_a_driver_by_the_command_that_planner_next_shows(folder: Path) -> None:
+    shop(folder, metadata={"auto_fix_mode": False})
+    step = Step(folder)
+    step.tell(event("run_started"))
+    step.tell(event("work_finished", 1, todo_id="t1"))
+    step.tell(event("verified", 2, outcome={"todo_id": "t1", **FAILED}))
+
+    shown = planner("next", "plan.yaml", "--log", "run.jsonl", cwd=folder).out
+    found = re.search(r"planner (approve .* t1_branch_01)", shown)
+    assert found is not None, shown
+    approved = planner(*found[1].split(), cwd=folder)
+    answer = step.tell(event("clock_ticked", 3))
+
+    assert approved.status == 0, approved.err
+    assert answer.kinds == ["publish_plan", "implement"]
+    assert answer.todos["t1_branch_01"] == "active"
+    assert step.end() == 0
+
+
 def test_what_cannot_be_taken_in_is_answered_and_changes_nothing(folder: Path) -> None:
     step = Step(folder)
     step.tell(event("run_started"))
