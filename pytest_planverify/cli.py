@@ -80,7 +80,7 @@ class Program(TyperGroup):
         entry = COMMANDS.get(cmd_name) or planner_app.COMMANDS.get(cmd_name)
         if cmd_name in self.commands or entry is None:
             return self.commands.get(cmd_name)
-        command = typer.main.get_command(import_module(entry.module).app)
+        command = planner_app.load_command(planner_app.Entry(entry.module, entry.help))
         command.name, command.short_help = cmd_name, entry.help
         if cmd_name in planner_app.COMMANDS:
             _call_planverify(command)

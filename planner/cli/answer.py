@@ -75,7 +75,8 @@ def answer(
         told.append(_answer_question(run, question, said, who))
     if not told:
         open_ = sorted({each.todo_id or each.id for each in run.state.questions.values()})
-        raise UsageMistake(f"nothing is asked about {todo_id}; {nearest(name, open_, 'asked is about')}")
+        listing = nearest(name, open_, "asked is about") if open_ else "no question is open"
+        raise UsageMistake(f"nothing is asked about {todo_id}; {listing}")
     return _close(run, plan, told)
 
 
@@ -176,9 +177,8 @@ def _decide(
     asked = next((each for each in questions if name in (each.id, each.todo_id)), None)
     if asked is None:
         known = [each.id for each in questions]
-        raise UsageMistake(
-            f"{name}: nothing of that name is to be approved; {nearest(name, known, 'asked is')}"
-        )
+        listing = nearest(name, known, "asked is") if known else "nothing waits for approval"
+        raise UsageMistake(f"{name}: nothing of that name is to be approved; {listing}")
     who = by or _login()
     run.tell(
         ApprovalGiven(

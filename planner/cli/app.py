@@ -59,6 +59,12 @@ Start with: pytest --planverify plan.yaml; planner next plan.yaml
 """
 
 
+def load_command(entry: Entry) -> Any:
+    """Import the command of an entry; its module may name which of several it is, ``module:app``."""
+    module, _, name = entry.module.partition(":")
+    return typer.main.get_command(getattr(import_module(module), name or "app"))
+
+
 class LazyGroup(TyperGroup):
     """A group that knows the names and purposes of its commands without importing them."""
 
@@ -72,8 +78,7 @@ class LazyGroup(TyperGroup):
             entry = COMMANDS.get(cmd_name)
             if entry is None:
                 return None
-            module, _, name = entry.module.partition(":")
-            command = typer.main.get_command(getattr(import_module(module), name or "app"))
+            command = load_command(entry)
             command.name = cmd_name
             command.short_help = entry.help
             self.commands[cmd_name] = command

@@ -8,10 +8,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from example_project import Example, todo
 from real_command import PLAIN_TERMINAL, run_pytest
+
+from pytest_planverify.cli import app
 
 FILES = {
     "test_it.py": "def test_it(): pass\n",
@@ -61,6 +65,13 @@ def test_verify_passes_options_through_and_ends_with_the_status_of_pytest(
     assert refused.returncode == 4
     assert "--planverify-scope" in refused.stderr
     assert planverify("plan.yaml::pant", cwd=tmp_path).returncode == 4
+
+
+def test_every_command_that_is_listed_can_be_loaded() -> None:
+    group: Any = typer.main.get_command(app)
+
+    for name in group.list_commands(None):
+        assert group.get_command(None, name) is not None, name
 
 
 def test_todos_after_the_plan_run_alone_and_are_shown_alone(example: Example, tmp_path: Path) -> None:
