@@ -147,8 +147,8 @@ class PlanRun:
         """Take up the run where its log ends; begin another where that is of another plan, or over."""
         logs = plan_logs(self.tree.loaded)
         self.log = given or logs[-1]
-        if self.log.exists():
-            state = _fold(self.log)
+        state = _fold(self.log) if self.log.exists() else None
+        if state is not None:
             subs = self.tree.sub_plans()
             plans = {"": self.tree.loaded.plan} | {name: sub.loaded.plan for name, sub in subs.items()}
             is_same = state.plan_id == plans[""].todo_list_id and all(
@@ -209,7 +209,8 @@ def _time_of(found: FoundOutcomes) -> datetime:
         return datetime.now(UTC)
 
 
-def _fold(path: Path) -> State:
+def _fold(path: Path) -> State | None:
+    """Return the state that a log leads to; ``None`` where a kill has left it without its first line."""
     log = RunLog.read(path)
     state: State | None = None
     try:
@@ -221,6 +222,4 @@ def _fold(path: Path) -> State:
                 state = advance(state, entry.event)
     finally:
         log.close()
-    if state is None:
-        raise LogError(f"{path}: the log is empty; remove it, or name another with --log")
     return state

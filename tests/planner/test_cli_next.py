@@ -282,6 +282,20 @@ def test_the_revised_plan_is_written_to_a_new_file(shop: Command):
     assert (shop.folder / "plan.yaml").read_bytes() == before
 
 
+@pytest.mark.parametrize("left", ["", '{"n":0,"event":{"event":"plan_sub'], ids=["nothing", "a part"])
+def test_a_log_that_a_kill_has_left_without_its_first_line_is_begun_again(shop: Command, left: str):
+    folder = shop.folder / ".planverify" / "logs"
+    folder.mkdir(parents=True)
+    (folder / "shop.jsonl").write_text(left)
+
+    first, again = shop("next", "plan.yaml"), shop("next", "plan.yaml")
+
+    assert (first.status, first.err) == (0, "")
+    assert "b_branch_01, attempt 1 of 3" in first.out
+    assert again.out == first.out
+    assert (folder / "shop.jsonl").read_text().count("\n") > 2
+
+
 def test_the_plan_is_revised_in_place_once_and_the_version_before_can_be_had_again(shop: Command):
     before = (shop.folder / "plan.yaml").read_text()
 
