@@ -18,11 +18,11 @@ from planner.model.edits import QuarantineTest
 from planner.model.ids import qualified
 from planner.model.life import TodoLife
 from planner.model.taxonomy import Role
-from planner.policy.approval import needs_approval
-from planner.policy.branches import RETRIED_ONCE, attempts_of, branch_reason, next_branch_id
+from planner.policy.branches import RETRIED_ONCE, attempts_of, branch_reason, needs_approval, next_branch_id
 from planner.policy.outcomes import failures_of
 from planner.policy.risk import asks_before_branch
 from planner.policy.routing import role_for
+from planner.text.display import counted
 from planner.text.glob_patterns import allowed
 
 if TYPE_CHECKING:
@@ -444,10 +444,3 @@ def waits_for(tx: Transaction, name: str, goal: str) -> bool:
                 seen.add(before)
                 pending.append(before)
     return False
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun: ``1 attempt``, ``2 retries``."""
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count} {noun[:-1]}ies" if noun.endswith("y") else f"{count} {noun}s"

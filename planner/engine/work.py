@@ -9,7 +9,7 @@ from planner.engine.admission import DEEPEST, admit, base_of, problems_of
 from planner.engine.budget import check_budget, may_work
 from planner.engine.consequences import CHILDREN_ENDED, done, fail, offer, red, rest
 from planner.engine.dispatch import has_tests
-from planner.engine.repair import attempt_failed, counted, escalate, retries_of, to_red
+from planner.engine.repair import attempt_failed, escalate, retries_of, to_red
 from planner.engine.requests import implement, verify
 from planner.engine.state import PendingStep
 from planner.engine.transaction import Stop
@@ -17,6 +17,7 @@ from planner.errors import IllegalTransition, RefusedEvent
 from planner.model.life import TodoLife
 from planner.model.plan import MAX_TODOS
 from planner.model.taxonomy import Category
+from planner.text.display import counted
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:

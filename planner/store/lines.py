@@ -10,17 +10,19 @@ Lines are JSON in ASCII; the first has the number 0 and holds a ``plan_submitted
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from difflib import get_close_matches
+from enum import Enum
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
 from planner.errors import LogError, RefusedEvent
 from planner.model.actions import AskHuman, PublishPlan
-from planner.model.base import ReadValue
+from planner.model.base import ReadValue, Value
 from planner.model.events import Event, PlanRevised, PlanSubmitted, SubPlanLoaded, Verified
+from planner.planfile.dump import plain
 from planner.store.chain import body_of, chained, check_link
-from planner.store.plain_json import plainly
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 
@@ -304,3 +306,19 @@ def _unreadable(problem: str, remedy: str) -> RefusedEvent:
 
 def _line(text: str) -> str:
     return " ".join(clean(text, limit=_LONGEST).split())
+
+
+def plainly(value: Any) -> Any:
+    """Return a value as JSON has it, parts of plans as plan files write them, without what is absent."""
+    if isinstance(value, ReadValue):
+        held = ((name, getattr(value, name)) for name in type(value).model_fields)
+        return {name: plainly(item) for name, item in held if item is not None}
+    if isinstance(value, Value):
+        return plain(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple):
+        return [plainly(item) for item in cast("tuple[Any, ...]", value)]
+    if isinstance(value, dict):
+        return {str(name): plainly(item) for name, item in cast("dict[Any, Any]", value).items()}
+    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value
