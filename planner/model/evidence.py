@@ -148,6 +148,25 @@ class ChangedFile(ReadValue):
     """Product or test; ``None`` where it is neither, as of a document."""
 
 
+class Hunk(ReadValue):
+    """One changed piece of a file, compared with the baseline, the last green run or the last commit."""
+
+    path: str
+    """Relative to the plan's root."""
+    line: int
+    """The first changed line, in the file as it is now."""
+    added: int = 0
+    """Lines that are new."""
+    removed: int = 0
+    """Lines that are gone."""
+    function: str | None = None
+    """Qualified name of the innermost function or class around it; ``None`` at the level of the module."""
+    side: Side | None = None
+    """Product or test; ``None`` where it is neither."""
+    text: str = ""
+    """The lines of a unified diff, without its header; at most 40 lines."""
+
+
 class Confirmation(ReadValue):
     """What one repeated run of a failing check said."""
 

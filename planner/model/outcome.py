@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, Field
 
 from planner.model.base import ReadValue
-from planner.model.evidence import AuditEvent, Phase, ProcessEnd
+from planner.model.evidence import AuditEvent, Hunk, Phase, ProcessEnd
 from planner.model.plan_ref import PlanRef, SubPlanRef
 from planner.model.taxonomy import Category, Owner, Repeatability, Role, RoutingKey
 from planner.model.verdicts import (
@@ -27,6 +27,7 @@ from planner.model.verdicts import (
 
 __all__ = [
     "SCHEMA_VERSION",
+    "Candidate",
     "Cause",
     "CauseTodo",
     "Check",
@@ -122,6 +123,23 @@ class Location(ReadValue):
     function: str | None = None
 
 
+class Candidate(ReadValue):
+    """A function that may be at fault."""
+
+    path: str
+    """Relative to the plan's root."""
+    line: int
+    """Where it is changed, else where the failure passed through it, else where it begins."""
+    function: str | None = None
+    """Qualified name; ``None`` at the level of the module."""
+    score: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """How suspicious it is beside the others of this failure."""
+    reasons: tuple[str, ...] = ()
+    """What speaks for it: ``changed``, ``traceback``, ``spectrum``."""
+    hunk: Hunk | None = None
+    """What was changed in it."""
+
+
 class RunnerUp(ReadValue):
     """The second most likely reading of a failure."""
 
@@ -143,6 +161,8 @@ class Diagnosis(ReadValue):
     signature: str
     runner_up: RunnerUp | None = None
     location: Location | None = None
+    candidates: tuple[Candidate, ...] = ()
+    """The functions most likely to be at fault, the likeliest first; at most 5."""
     suggestion: str
     target_agent: Role | None = None
     """Who should act, where that is not the category's default; the todo's own routing goes before it."""
@@ -176,6 +196,8 @@ class Failure(ReadValue):
     process: ProcessEnd | None = None
     """How the process ended, where the failure ended it or a limit did."""
     location: Location | None = None
+    candidates: tuple[Candidate, ...] = ()
+    """The functions most likely to be at fault, the likeliest first; at most 5."""
     suggestion: str | None = None
     rerun: str | None = None
     """A command that reruns just this, from where the run was started."""
