@@ -36,8 +36,8 @@ from planner.model.plan import AcceptanceCriteria, CommandSpec, MetricSpec, Plan
 from planner.model.run_policy import RunPolicy
 from planner.model.taxonomy import CATEGORIES, Category, Repeatability, RoutingKey
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
+from planner.policy.branches import route
 from planner.policy.criteria import criterion_ids, wants_convention
-from planner.policy.routing import route
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

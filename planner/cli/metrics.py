@@ -20,7 +20,7 @@ from planner.cli.ending import Status, complain, ends
 from planner.cli.figures import Figures, RunCounter, review
 from planner.model.actions import QuestionKind
 from planner.model.life import PlanState, TodoLife
-from planner.policy.budget import left
+from planner.policy.limits import left
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:

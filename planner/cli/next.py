@@ -156,7 +156,7 @@ def _write_revision(run: PlanRun, output: Path | None, *, in_place: bool) -> lis
     from planner.engine.plans import current_plan
     from planner.planfile.loader import shown_path
     from planner.planfile.versions import write_beside, write_in_place
-    from planner.policy.inheritance import inherited
+    from planner.policy.limits import inherited
 
     plans = {within: current_plan(run.state, within) for within in run.state.parts}
     for within, sub in run.tree.sub_plans().items():

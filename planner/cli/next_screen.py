@@ -290,7 +290,7 @@ def _waiting(screen: Screen, run: PlanRun) -> None:
             lines.append(f"{record.id}: its branch waits for a place (max_concurrent_branches)")
         if (
             record.parent_id
-            and record.waits
+            and state.waits(record)
             and state.records[record.parent_id].life is TodoLife.TEST_FAILED
         ):
             after = listed(record.todo.dependencies, 3)

@@ -8,7 +8,7 @@ from planner.cli.next_screen import advice
 from planner.cli.screen import Screen
 from planner.model.ids import qualified
 from planner.model.verdicts import Verdict
-from planner.policy.cause_words import consequences, is_worth_telling, place
+from planner.policy.outcomes import consequences, is_worth_telling, place
 from planner.text.display import cells, counted, listed, moment, padded
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from planner.cli.screen import Screen
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
-    from planner.policy.waves import Placed
+    from planner.policy.dependencies import Placed
 
 app = command_app()
 
@@ -33,7 +33,7 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
     """
     from planner.errors import PlannerError
     from planner.planfile.tree import load_tree
-    from planner.policy.waves import placed_in_waves, to_be_worked_on
+    from planner.policy.dependencies import placed_in_waves, to_be_worked_on
 
     flat = load_tree(plan_or_usual(plan)).load_all().flat()
     known = _done(flat, outcomes)
@@ -73,7 +73,7 @@ def _done(flat: FlatPlan, given: Path | None) -> _Known:
 
 def _rooted_alike(flat: FlatPlan) -> Sequence[Todo]:
     """The todos, their files as they are written in one folder above the roots of all plan files."""
-    from planner.policy.file_claims import claimed_files
+    from planner.policy.allowed_files import claimed_files
     from planner.text.glob_patterns import seen_from_above
 
     items = flat.loaded.plan.items

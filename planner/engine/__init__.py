@@ -5,9 +5,8 @@ answers with. The state is a value; the same events give the same states and the
 byte. No clock, no random source and no file is read.
 
 The modules, in the order of their imports: ``state``, ``transaction`` (one event being taken in),
-``admission``, ``consequences``, ``budget``, ``requests``, ``revision``, ``repair``, ``dispatch``, then the
-events: ``work``, ``verification``, ``answers``; and ``settlement``. ``intake`` tells the outcomes of a run,
-``plans`` and ``progress`` read the state.
+``consequences``, ``plans``, ``requests``, ``repair``, ``dispatch``, and the events: ``work``,
+``verification``, ``answers``. ``intake`` tells the outcomes of a run, ``progress`` reads the state.
 """
 
 from __future__ import annotations
@@ -15,15 +14,14 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from planner.engine.admission import admit, problems_of
 from planner.engine.answers import approval_given, plan_revised, question_answered, stop_requested
-from planner.engine.budget import check_budget, is_over_budget
 from planner.engine.consequences import offer
+from planner.engine.dispatch import ask_again, end, halt, settle
+from planner.engine.plans import admit, problems_of
 from planner.engine.rules import ENGINE_RULES, REFUSALS
-from planner.engine.settlement import ask_again, halt, settle
 from planner.engine.state import PlanPart, Question, State, TodoRecord
 from planner.engine.transaction import Stop, Transaction
-from planner.engine.verification import Handled, verified
+from planner.engine.verification import verified
 from planner.engine.work import (
     budget_spent,
     conflict_found,
@@ -41,13 +39,14 @@ from planner.model.life import PlanState
 from planner.model.past import PastRecords
 from planner.model.plan import MAX_TODOS
 from planner.model.run_policy import RunPolicy
+from planner.text.display import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from planner.model.actions import Action
-    from planner.model.events import ClockTicked, Event, RunResumed, RunStarted
+    from planner.model.events import Event
     from planner.model.plan import Plan
 
 __all__ = [
@@ -66,7 +65,7 @@ __all__ = [
 
 
 def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
-    """The state of a plan that was submitted: ``ready``, or ``rejected`` where it is unfit."""
+    """Return the state of a plan that was submitted: ``ready``, or ``rejected`` where it is unfit."""
     plan = event.plan
     memory = Memory.of(event.memory)
     state = State(
@@ -75,61 +74,51 @@ def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
         policy=event.policy,
         memory=None if memory.is_empty else memory,
         now=event.at.timestamp(),
+        events=1,
     )
-    tx = Transaction(state, event.event)
-    tx.events = 1
+    tx = Transaction.begin(state, event.event)
     tx.plan_to(PlanState.VALIDATING)
     problems = (*event.problems, *problems_of(plan))
     if len(plan.items) > MAX_TODOS:
         problems = (*problems, f"the plan has more than {MAX_TODOS} todos; split it")
     if problems:
-        tx.parts[""] = PlanPart(plan, 1, event.digest)
+        tx.parts[""] = PlanPart(plan, 1, event.digest, ".", {})
         tx.plan_to(PlanState.REJECTED)
-        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        action = Finish(
-            seq=tx.number(),
-            rule="unfit-plan",
-            because=f"the plan is not fit to be carried out ({count})",
-            result="rejected",
-            problems=problems,
-        )
-        tx.actions.append(action)
-        tx.stopped = action
+        because = f"the plan is not fit to be carried out ({counted(len(problems), 'problem')})"
+        end(tx, Finish(rule="unfit-plan", because=because, result="rejected", problems=problems))
     else:
         admit(tx, plan, event.digest, "")
         tx.plan_to(PlanState.READY)
-    return tx.state(), tx.made()
+    return tx.state(), tuple(tx.actions)
 
 
 def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
-    """The state after an event, and what the engine asks of its driver.
+    """Return the state after an event, and what the engine asks of its driver.
 
     Pure and total: any event is either taken in as a whole, or refused with
     :class:`planner.errors.RefusedEvent`, of which :class:`planner.errors.IllegalTransition` is one.
     """
     tx = _taken_in(state, event)
-    return tx.state(), tx.made()
+    return tx.state(), tuple(tx.actions)
 
 
 def advance(state: State, event: Event) -> State:
-    """The state after an event. What the engine asks for is not made, which is most of the cost."""
-    return _taken_in(state, event).state()
+    """Return the state after an event. What the engine asks for is not made, which is most of the cost."""
+    return _taken_in(state, event, quiet=True).state()
 
 
 def fold(events: Iterable[Event]) -> State:
-    """The state after events, the first of which submits the plan; what they called for is left aside."""
+    """Return the state after events, the first of which submits the plan."""
     state: State | None = None
     for event in events:
-        if state is None:
-            if not isinstance(event, PlanSubmitted):
-                raise RefusedEvent(
-                    "no-plan", "the first event submits no plan", "begin with plan_submitted"
-                )
+        if state is not None:
+            state = advance(state, event)
+        elif isinstance(event, PlanSubmitted):
             state, _ = start(event)
         else:
-            state = advance(state, event)
+            break
     if state is None:
-        raise RefusedEvent("no-plan", "there is no event", "begin with plan_submitted")
+        raise RefusedEvent("no-plan", "the first event submits no plan", "begin with plan_submitted")
     return state
 
 
@@ -147,7 +136,7 @@ class Engine:
         path: str = "plan.yaml",
         problems: tuple[str, ...] = (),
     ) -> State:
-        """The state of a plan that was submitted at that time. ``problems`` are those of validation."""
+        """Return the state of a submitted plan. ``problems`` are those of validation."""
         state, _ = start(
             PlanSubmitted(
                 at=at,
@@ -164,28 +153,24 @@ class Engine:
     step = staticmethod(step)
 
 
-def _taken_in(state: State, event: Event) -> Transaction:
+def _taken_in(state: State, event: Event, *, quiet: bool = False) -> Transaction:
     kind = event.event
     _refuse_out_of_place(state, kind)
-    tx = Transaction(state, kind)
+    tx = Transaction.begin(state, kind, quiet=quiet)
     tx.now = max(state.now, event.at.timestamp())
     tx.events += 1
-    due, over = is_due(tx), is_over_budget(tx)
-    if due or over:
+    if is_due(tx) or tx.over_budget():
         # Time alone brings something about; an event that is refused brings about nothing at all.
-        rehearsal = Transaction(state, kind)
+        rehearsal = Transaction.begin(state, kind, quiet=True)
         rehearsal.now = tx.now
-        with suppress(Stop, Handled):
+        with suppress(Stop):
             _TAKEN_IN[kind](rehearsal, event)
     try:
-        if due:
+        if is_due(tx):
             expire(tx)
-        if over:
-            check_budget(tx, None)
+        tx.check_budget(None)
         _TAKEN_IN[kind](tx, event)
         settle(tx)
-    except Handled:
-        _settle_or_halt(tx)
     except Stop as stop:
         halt(tx, stop)
     return tx
@@ -204,42 +189,20 @@ def _refuse_out_of_place(state: State, kind: str) -> None:
         )
     begun = state.plan_state is not PlanState.READY
     if kind == "run_started" and begun:
-        raise IllegalTransition(
-            "the plan",
-            state.plan_state,
-            PlanState.EXECUTING,
-            kind,
-            remedy="a run is started once; go on with run_resumed",
-        )
+        remedy = "a run is started once; go on with run_resumed"
+        raise IllegalTransition("the plan", state.plan_state, PlanState.EXECUTING, kind, remedy=remedy)
     if not begun and kind not in ("run_started", "run_resumed", "stop_requested", "clock_ticked"):
         raise RefusedEvent("run-not-started", f"{kind} comes before run_started", "begin with run_started")
 
 
-def _settle_or_halt(tx: Transaction) -> None:
-    try:
-        settle(tx)
-    except Stop as stop:
-        halt(tx, stop)
-
-
-def _run_started(tx: Transaction, event: RunStarted | RunResumed) -> None:
-    del event
+def _run_started(tx: Transaction, _event: Event) -> None:
+    """Begin, or ask again: a driver that was killed before it could begin, begins."""
+    if tx.plan_state is not PlanState.READY:
+        ask_again(tx)
+        return
     tx.started = tx.now
     tx.plan_to(PlanState.EXECUTING)
-    offer(tx, [name for name, _ in sorted(tx.records.items(), key=lambda item: item[1].rank)])
-
-
-def _run_resumed(tx: Transaction, event: RunResumed) -> None:
-    """Ask again; a driver that was killed before it could begin, begins."""
-    if tx.plan_state is PlanState.READY:
-        _run_started(tx, event)
-    else:
-        ask_again(tx)
-
-
-def _clock_ticked(tx: Transaction, event: ClockTicked) -> None:
-    """The limits were looked at already, as with every event."""
-    del tx, event
+    offer(tx, [record.id for record in sorted(tx.records.values(), key=lambda record: record.rank)])
 
 
 _TAKEN_IN: dict[str, Callable[[Transaction, Any], None]] = {
@@ -250,10 +213,10 @@ _TAKEN_IN: dict[str, Callable[[Transaction, Any], None]] = {
     "approval_given": approval_given,
     "question_answered": question_answered,
     "budget_spent": budget_spent,
-    "clock_ticked": _clock_ticked,
+    "clock_ticked": lambda _tx, _event: None,  # limits are looked at with every event
     "conflict_found": conflict_found,
     "sub_plan_loaded": sub_plan_loaded,
     "plan_revised": plan_revised,
-    "run_resumed": _run_resumed,
+    "run_resumed": _run_started,
     "stop_requested": stop_requested,
 }

@@ -1,24 +1,15 @@
-"""Takes in what people say: approvals, answers, revisions of their own, and the step to stop."""
+"""Take in what people say: approvals, answers, revisions of their own, and the wish to stop."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.engine.budget import BUDGET_QUESTION
 from planner.engine.consequences import fail, offer
-from planner.engine.proposals import Proposal
-from planner.engine.repair import (
-    ALERT,
-    ask_review,
-    escalate,
-    failure_class,
-    publish_anew,
-    waits_for,
-)
-from planner.engine.revision import publish
-from planner.engine.state import PendingStep
-from planner.engine.transaction import Stop
-from planner.errors import EditConflictError, IllegalTransition, RefusedEvent
+from planner.engine.plans import publish
+from planner.engine.repair import ALERT, ask_review, escalate, failure_class, open_branch, waits_for
+from planner.engine.state import PendingStep, Proposal
+from planner.engine.transaction import BUDGET_QUESTION, Stop
+from planner.errors import EditConflictError, RefusedEvent
 from planner.model.actions import QuestionKind
 from planner.model.edits import NarrowFiles
 from planner.model.events import Decision
@@ -26,6 +17,7 @@ from planner.model.ids import qualified
 from planner.model.life import TodoLife
 from planner.model.taxonomy import Role
 from planner.policy.allowed_files import widened_by
+from planner.policy.limits import asks_a_person
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
@@ -41,13 +33,13 @@ if TYPE_CHECKING:
     )
     from planner.model.plan import Todo
 
-
 _LONGEST_REASON = 500
 _LONGEST_NAME = 100
+_GONE = (TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.HALTED)
 
 
 def approval_given(tx: Transaction, event: ApprovalGiven) -> None:
-    """A person has decided about a proposal."""
+    """Go on as a person has decided about a proposal."""
     question = _asked(tx, event.approval_id)
     if not question.kind.is_approval:
         raise RefusedEvent(
@@ -68,12 +60,18 @@ def approval_given(tx: Transaction, event: ApprovalGiven) -> None:
             f"'{event.decision}' is no answer to '{question.id}'",
             f"say {', '.join(question.options)}",
         )
-    answer = _ANSWERS[question.kind]
-    answer(tx, question, event)
+    tx.withdraw(question.id)
+    record = tx.records[question.todo_id]
+    if question.kind is QuestionKind.APPROVE_START:
+        _about_start(tx, record, event)
+    elif question.kind is QuestionKind.APPROVE_EDITS:
+        _about_edits(tx, record, question, event)
+    else:
+        _about_branch(tx, record, question, event)
 
 
 def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
-    """A person has answered a question."""
+    """Go on as a person has answered."""
     question = _asked(tx, event.question_id)
     if question.kind.is_approval:
         raise RefusedEvent(
@@ -87,7 +85,7 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
             f"'{event.answer[:100]}' is no answer to '{question.id}'",
             f"say {', '.join(question.options)}",
         )
-    said, who = _in_words(event.because), _named(event.by)
+    said, who = _reason(event.because), _name(event.by)
     tx.withdraw(question.id)
     if event.answer == "stop":
         found = (question.todo_id,) if question.todo_id else ()
@@ -100,19 +98,17 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
         fail(tx, record)
     elif event.answer == "retry":
         because = f"{who} wants it tried once more{said}"
-        if record.is_parent:
-            tx.enqueue(record, PendingStep("load", "person-grants-a-turn", because))
-        else:
+        if not record.is_parent:
             told = event.because or record.instructions
-            record = tx.put(record._replace(by_person=True, instructions=told))
-            tx.enqueue(record, PendingStep("implement", "person-grants-a-turn", because))
+            record = tx.update(record, by_person=True, instructions=told)
+        tx.enqueue(record, "load" if record.is_parent else "implement", "person-grants-a-turn", because)
     else:
-        record = tx.put(record._replace(waited=0))
-        tx.enqueue(record, PendingStep("verify", "answered-is-verified-again", f"{who} has answered{said}"))
+        record = tx.update(record, waited=0)
+        tx.enqueue(record, "verify", "answered-is-verified-again", f"{who} has answered{said}")
 
 
 def plan_revised(tx: Transaction, event: PlanRevised) -> None:
-    """A person has changed the plan. What is done, or under work, cannot be judged by something else."""
+    """Change the plan as a person wants; what is done, or under work, stays judged as it is."""
     if event.within not in tx.parts:
         raise RefusedEvent(
             "unknown-plan",
@@ -125,68 +121,50 @@ def plan_revised(tx: Transaction, event: PlanRevised) -> None:
             "a branch is made by the engine, which counts it and ends it",
             "answer the question about its todo, or add a todo",
         )
-    who = _named(event.by)
-    before = {
-        name: record.todo
-        for name, record in tx.records.items()
-        if record.within == event.within and (record.life.is_final or record.life.is_live)
-    }
+    before = tx.records.copy()
+    because = f"{_name(event.by)} has changed the plan"
     try:
-        publish(
-            tx, event.within, event.edits, "revised-by-person", f"{who} has changed the plan", whole=True
-        )
+        publish(tx, event.within, event.edits, "revised-by-person", because, whole=True)
     except EditConflictError as error:
         raise RefusedEvent(
             "revision-conflict", error.args[0], "decide anew from the plan as it is"
         ) from None
-    for name in sorted(before):
+    for name, was in sorted(before.items()):
         record = tx.records[name]
-        if record.todo is before[name] or record.todo == before[name]:
+        if not (was.life.is_final or was.life.is_live) or record.todo == was.todo:
             continue
-        old = before[name]
-        added = set(record.todo.dependencies) - set(old.dependencies)
-        if record.life.is_final or added:
-            raise IllegalTransition(
-                f"todo '{name}'",
-                record.life,
-                TodoLife.PENDING,
-                "plan_revised",
-                remedy="add a todo of its own for what is missing",
-            )
+        if record.life.is_final or set(record.todo.dependencies) - set(was.todo.dependencies):
+            raise tx.illegal(record, TodoLife.PENDING, "add a todo of its own for what is missing")
 
 
 def stop_requested(tx: Transaction, event: StopRequested) -> None:
-    """A person wants everything to stop."""
-    said = _in_words(event.because)
-    raise Stop("stopped-by-person", f"{_named(event.by)} wants everything to stop{said}")
+    """Stop everything, as a person wants."""
+    because = f"{_name(event.by)} wants everything to stop{_reason(event.because)}"
+    raise Stop("stopped-by-person", because)
 
 
 def _asked(tx: Transaction, question_id: str) -> Question:
     question = tx.questions.get(question_id)
     if question is None:
         open_ = ", ".join(sorted(tx.questions)[:10]) or "none"
-        raise RefusedEvent(
-            "no-such-question",
-            f"'{question_id}' is not asked (open are: {open_})",
-            "answer one that is asked",
-        )
+        said = f"'{question_id}' is not asked (open are: {open_})"
+        raise RefusedEvent("no-such-question", said, "answer one that is asked")
     return question
 
 
-def _about_start(tx: Transaction, question: Question, event: ApprovalGiven) -> None:
-    tx.withdraw(question.id)
-    record = tx.records[question.todo_id]
+def _about_start(tx: Transaction, record: TodoRecord, event: ApprovalGiven) -> None:
     if event.decision is Decision.REJECT:
         fail(tx, record)
         return
     if event.decision is Decision.MODIFY:
-        record = _begun_otherwise(tx, record, event.changes)
-    tx.put(record._replace(allowed_start=True))
+        _narrow(tx, record, event.changes)
+        record = tx.update(record, instructions=event.changes.instructions)
+    tx.update(record, allowed_start=True)
     offer(tx, (record.id,))
 
 
-def _begun_otherwise(tx: Transaction, record: TodoRecord, changes: BranchChanges) -> TodoRecord:
-    """A todo that is begun with what a person has changed: what it is told, and fewer files."""
+def _narrow(tx: Transaction, record: TodoRecord, changes: BranchChanges) -> None:
+    """Give a todo that is begun fewer files; what else it is told stands in its record."""
     named = changes.model_dump(exclude_none=True)
     other = [name for name in named if name not in ("instructions", "allowed_files")]
     if other:
@@ -195,51 +173,41 @@ def _begun_otherwise(tx: Transaction, record: TodoRecord, changes: BranchChanges
             f"{other[0]} cannot be changed at the start of '{record.id}'",
             "change its instructions and allowed_files, or revise the plan",
         )
-    if changes.allowed_files is not None:
-        edit = NarrowFiles(
-            rule="high-risk-asks-first",
-            because="a person lets it begin with these files only",
-            todo_id=record.todo.id,
-            allowed_files=changes.allowed_files,
-        )
-        try:
-            publish(tx, record.within, (edit,), edit.rule, edit.because)
-        except EditConflictError as error:
-            raise RefusedEvent("no-wider-files", error.problem, error.remedy) from None
-    return tx.records[record.id]._replace(instructions=changes.instructions)
-
-
-def _about_edits(tx: Transaction, question: Question, event: ApprovalGiven) -> None:
-    tx.withdraw(question.id)
-    if event.decision is Decision.REJECT:
+    if changes.allowed_files is None:
         return
-    record = tx.records[question.todo_id]
-    if record.life.is_final:  # what it was proposed for has come to its end meanwhile
-        return
-    who = _named(event.by)
+    edit = NarrowFiles(
+        rule="high-risk-asks-first",
+        because="a person lets it begin with these files only",
+        todo_id=record.todo.id,
+        allowed_files=changes.allowed_files,
+    )
     try:
-        publish(tx, record.within, question.edits, "approved-edits", f"{who} has agreed to it")
+        publish(tx, record.within, (edit,), edit.rule, edit.because)
+    except EditConflictError as error:
+        raise RefusedEvent("no-wider-files", error.problem, error.remedy) from None
+
+
+def _about_edits(tx: Transaction, record: TodoRecord, question: Question, event: ApprovalGiven) -> None:
+    if event.decision is Decision.REJECT or record.life.is_final:  # it has come to its end meanwhile
+        return
+    because = f"{_name(event.by)} has agreed to it"
+    try:
+        publish(tx, record.within, question.edits, "approved-edits", because)
     except EditConflictError as error:
         because = f"the approved change of {record.id} no longer fits the plan: {error}"
         tx.notify("revision-conflict", because, topic=ALERT, to=Role.PLANNER, todo_id=record.id)
         return
     record = tx.records[record.id]
-    if record.life is TodoLife.TEST_FAILED and record.question is not None and not record.waits:
+    if record.life is TodoLife.TEST_FAILED and record.question is not None and not tx.waits(record):
         tx.withdraw(record.question)
-        record = tx.records[record.id]
-        tx.enqueue(record, PendingStep("verify", "criteria-have-changed", "its criteria have changed"))
+        tx.enqueue(record, "verify", "criteria-have-changed", "its criteria have changed")
 
 
-def _about_branch(tx: Transaction, question: Question, event: ApprovalGiven) -> None:
-    tx.withdraw(question.id)
-    record = tx.records[question.todo_id]
-    who = _named(event.by)
+def _about_branch(tx: Transaction, record: TodoRecord, question: Question, event: ApprovalGiven) -> None:
     if event.decision is Decision.REJECT:
-        because = f"{who} has rejected {question.id}{_in_words(event.because)}"
+        because = f"{_name(event.by)} has rejected {question.id}{_reason(event.because)}"
         escalate(tx, record, "branch-rejected", because, exhausted=False)
         return
-    if event.decision is Decision.APPROVE_SIMILAR and question.failure is not None:
-        tx.approved = tx.approved | {failure_class(question.failure)}
     if event.decision is Decision.MODIFY:
         modified = _modified(tx, record, question, event.changes)
         if modified is None:
@@ -248,105 +216,85 @@ def _about_branch(tx: Transaction, question: Question, event: ApprovalGiven) -> 
             ask_review(tx, record, "branches-in-a-circle", because)
             return
         question = question._replace(proposal=modified)
-    publish_anew(tx, record, question)
-    if event.decision is Decision.APPROVE_SIMILAR:
-        _open_similar(tx)
+    _open_approved(tx, question)
+    if event.decision is Decision.APPROVE_SIMILAR and question.failure is not None:
+        alike = failure_class(question.failure)
+        tx.approved = tx.approved | {alike}
+        for other in sorted(tx.questions.values(), key=lambda each: each.asked):
+            if other.kind is not QuestionKind.APPROVE_BRANCH or other.failure is None:
+                continue
+            own = asks_a_person(tx.records[other.todo_id].todo)
+            if failure_class(other.failure) == alike and not own:
+                tx.withdraw(other.id)
+                _open_approved(tx, other)
 
 
-def _open_similar(tx: Transaction) -> None:
-    """Branches that are asked about, and for whose class somebody has just agreed, are made."""
-    for question in sorted(tx.questions.values(), key=lambda each: each.asked):
-        asked = question.kind is QuestionKind.APPROVE_BRANCH and question.failure is not None
-        if not asked or question.failure is None or failure_class(question.failure) not in tx.approved:
-            continue
-        record = tx.records[question.todo_id]
-        if record.todo.risk_level == "HIGH":
-            continue
-        tx.withdraw(question.id)
-        publish_anew(tx, tx.records[record.id], question)
+def _open_approved(tx: Transaction, question: Question) -> None:
+    step = PendingStep("branch", question.rule, question.because, question.proposal)
+    open_branch(tx, tx.records[question.todo_id], step)
 
 
 def _modified(
     tx: Transaction, record: TodoRecord, question: Question, changes: BranchChanges
 ) -> Proposal | None:
-    """The proposal with what a person has changed; ``None`` where it would wait for its own todo."""
+    """Return the proposal with what a person has changed; ``None`` where it would wait for its own todo."""
     proposal = question.proposal
     assert proposal is not None
     if changes.max_debug_attempts == 0:
         raise RefusedEvent("no-attempts", "a branch without attempts mends nothing", "reject it instead")
     for name in changes.dependencies or ():
-        qualified_name = qualified(record.within, name)
-        if qualified_name not in tx.records:
-            raise RefusedEvent(
-                "unknown-todo",
-                f"the branch cannot wait for '{name}', which is no todo",
-                "name one of its plan",
-            )
-        if tx.records[qualified_name].life in _GONE:
-            raise RefusedEvent(
-                "todo-is-gone",
-                f"the branch cannot wait for '{name}', which is {tx.records[qualified_name].life}",
-                "name one that can still be done",
-            )
-        if waits_for(tx, qualified_name, record.id):
+        other = tx.records.get(qualified(record.within, name))
+        if other is None:
+            said = f"the branch cannot wait for '{name}', which is no todo"
+            raise RefusedEvent("unknown-todo", said, "name one of its plan")
+        if other.life in _GONE:
+            said = f"the branch cannot wait for '{name}', which is {other.life}"
+            raise RefusedEvent("todo-is-gone", said, "name one that can still be done")
+        if waits_for(tx, other, record):
             return None
-    added = proposal.edits[0]
-    first = getattr(added, "todo", proposal.branch)
-    allowed = proposal.branch.allowed_files
-    branch = _changed(proposal.branch, changes, allowed)
-    edits: list[Edit] = [
-        added.model_copy(update={"todo": _changed(first, changes, first.allowed_files)}),
-        *proposal.edits[1:],
-    ]
-    if changes.allowed_files is not None:
-        edits = [edit for edit in edits if edit.edit != "narrow_files"]
+    branch = _changed(proposal.branch, changes)
+    told = None
     if changes.instructions is not None:
         told = f"{changes.instructions}\n\n{branch.debug_instructions or ''}".strip() + "\n"
-        edits = [
-            edit.model_copy(update={"text": told})
-            if edit.edit == "add_context" and edit.todo_id == branch.id
-            else edit
-            for edit in edits
-        ]
         branch = branch.model_copy(update={"debug_instructions": told})
-    return Proposal(branch=branch, edits=tuple(edits))
+    edits: list[Edit] = []
+    for edit in proposal.edits:
+        if edit.edit == "add_branch":
+            edit = edit.model_copy(update={"todo": _changed(edit.todo, changes)})
+        elif edit.edit == "narrow_files" and changes.allowed_files is not None:
+            continue
+        elif edit.edit == "add_context" and edit.todo_id == branch.id and told is not None:
+            edit = edit.model_copy(update={"text": told})
+        edits.append(edit)
+    return Proposal(branch, tuple(edits))
 
 
-def _changed(todo: Todo, changes: BranchChanges, allowed: tuple[str, ...] | None) -> Todo:
-    """A todo with what a person has changed. Raises :class:`planner.errors.RefusedEvent`."""
+def _changed(todo: Todo, changes: BranchChanges) -> Todo:
+    """Return a branch with what a person has changed. Raises :class:`planner.errors.RefusedEvent`."""
+    files, allowed = changes.allowed_files, todo.allowed_files
+    wider = None if files is None or allowed is None else widened_by(allowed, files)
+    if wider is not None:
+        raise RefusedEvent(
+            "no-wider-files",
+            f"'{wider}' is not within the files that were proposed ({', '.join(allowed or ()) or 'none'})",
+            "name patterns that lie within them",
+        )
     fields = {
         "agent_role": changes.role,
-        "target_agent_role": changes.role if todo.parent_id is not None else None,
-        "allowed_files": changes.allowed_files,
+        "target_agent_role": changes.role,
+        "allowed_files": files,
         "dependencies": changes.dependencies,
         "max_debug_attempts": changes.max_debug_attempts,
         "max_lifetime_seconds": changes.max_lifetime_seconds,
     }
-    if changes.allowed_files is not None and allowed is not None:
-        wider = widened_by(allowed, changes.allowed_files)
-        if wider is not None:
-            raise RefusedEvent(
-                "no-wider-files",
-                f"'{wider}' is not within the files that were proposed ({', '.join(allowed) or 'none'})",
-                "name patterns that lie within them",
-            )
     return todo.model_copy(update={name: held for name, held in fields.items() if held is not None})
 
 
-def _in_words(because: str | None) -> str:
-    """What a person gives as a reason, on one line, behind a colon."""
+def _reason(because: str | None) -> str:
+    """Return what a person gives as a reason, on one line, behind a colon."""
     said = " ".join(clean(because or "", limit=_LONGEST_REASON).split())
     return f": {said}" if said else ""
 
 
-def _named(person: str | None) -> str:
+def _name(person: str | None) -> str:
     return " ".join(clean(person or "", limit=_LONGEST_NAME).split()) or "a person"
-
-
-_GONE = frozenset((TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.HALTED))
-
-_ANSWERS = {
-    QuestionKind.APPROVE_START: _about_start,
-    QuestionKind.APPROVE_EDITS: _about_edits,
-    QuestionKind.APPROVE_BRANCH: _about_branch,
-}

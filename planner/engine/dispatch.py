@@ -1,4 +1,4 @@
-"""Lets todos have their turn: in order, while there is a place and nobody else has their files."""
+"""What follows from an event beyond the todo that it is about: branches, turns, the end of the plan."""
 
 from __future__ import annotations
 
@@ -6,168 +6,270 @@ from hashlib import sha256
 from heapq import heappop
 from typing import TYPE_CHECKING
 
-from planner.engine.admission import files_of, is_said_to_be_done
-from planner.engine.budget import may_work
-from planner.engine.consequences import done, fail, rest
-from planner.engine.requests import implement, load_sub_plan, verify
-from planner.engine.state import PendingStep, Question
-from planner.model.actions import QuestionKind
-from planner.model.life import TodoLife
+from planner.engine.consequences import done, fail, offer, open_branches, rest
+from planner.engine.plans import files_of, is_said_to_be_done
+from planner.engine.repair import branch_ended, open_branch, release_follower
+from planner.engine.requests import implement, load_sub_plan, repeat, verify
+from planner.engine.state import PendingStep
+from planner.engine.transaction import Stop
+from planner.model.actions import Finish, Halt, QuestionKind
+from planner.model.life import PlanState, TodoLife
+from planner.policy.allowed_files import claims_overlap
 from planner.policy.criteria import commands_of
-from planner.policy.file_claims import claims_overlap
-from planner.policy.risk import asks_before_start
+from planner.policy.limits import asks_a_person
 
 if TYPE_CHECKING:
     from planner.engine.state import TodoRecord
     from planner.engine.transaction import Transaction
-
-_WORK = frozenset(("start", "implement"))
-"""Wishes for a turn of work."""
+    from planner.model.actions import Fact
 
 _AWAITED = {
-    "start": frozenset((TodoLife.PENDING,)),
-    "implement": frozenset((TodoLife.TEST_FAILED, TodoLife.PENDING)),
-    "verify": frozenset((TodoLife.TEST_FAILED, TodoLife.TESTING, TodoLife.ACTIVE)),
-    "children": frozenset((TodoLife.ACTIVE,)),
-    "load": frozenset((TodoLife.ACTIVE,)),
+    "start": (TodoLife.PENDING,),
+    "implement": (TodoLife.TEST_FAILED, TodoLife.PENDING),
+    "verify": (TodoLife.TEST_FAILED, TodoLife.TESTING, TodoLife.ACTIVE),
+    "children": (TodoLife.ACTIVE,),
+    "load": (TodoLife.ACTIVE,),
+    "branch": (TodoLife.TEST_FAILED,),
 }
 """In which states a step may still be granted."""
 
+_TO_FAILED = {
+    TodoLife.ACTIVE: (TodoLife.FAILED,),
+    TodoLife.TESTING: (TodoLife.TEST_FAILED, TodoLife.FAILED),
+    TodoLife.TEST_FAILED: (TodoLife.FAILED,),
+    TodoLife.PENDING: (TodoLife.FAILED,),
+    TodoLife.FAILED: (),
+}
+"""How a todo gets to where it can be said to have brought everything to a stop."""
 
-def dispatch(tx: Transaction) -> None:
-    """Grant every step whose turn has come."""
+
+def settle(tx: Transaction) -> None:
+    """Draw every conclusion, until nothing more follows. Raises :class:`Stop`."""
+    while True:
+        if tx.judged_anew:
+            _verify_anew(tx, tx.records[tx.judged_anew.pop(0)])
+        elif tx.changed:
+            _propose_anew(tx, tx.changed.pop(0))
+        elif tx.ended_branches:
+            branch_ended(tx, tx.records[tx.ended_branches.pop(0)])
+        elif not release_follower(tx) and not _dispatch(tx):
+            break
+    _conclude(tx)
+
+
+def _dispatch(tx: Transaction) -> bool:
+    """Grant every step whose turn has come; return whether something is to be settled first."""
     aside: list[TodoRecord] = []
-    while tx.ready:
+    follows, jobs = False, tx.policy.jobs
+    while tx.ready and not follows:
         record = tx.records[tx.ready[0][-1]]
         step = record.next_step
-        if step is None or record.life not in _AWAITED.get(step.kind, ()):
+        if step is None or record.life not in _AWAITED[step.kind]:
             heappop(tx.ready)
             continue
-        if step.kind == "start" and record.waits:  # a revision lets it wait for something
+        if step.kind == "start" and tx.waits(record):  # a revision lets it wait for something
             heappop(tx.ready)
-            tx.put(record._replace(next_step=None))
+            tx.update(record, next_step=None)
             continue
-        if not record.is_parent:
-            if tx.policy.jobs is not None and tx.working >= tx.policy.jobs:
-                break
-            if step.kind in _WORK and not may_work(tx):  # what needs no further budget goes on
-                heappop(tx.ready)
+        if step.kind == "branch":
+            heappop(tx.ready)
+            if tx.open_branches < tx.top.max_concurrent_branches:
+                open_branch(tx, record, step)
+                follows = True
+            else:
                 aside.append(record)
-                continue
-        heappop(tx.ready)
-        holder = _holder(tx, record.files)
-        if holder not in (None, record.id):
-            tx.held[holder] = (*tx.held.get(holder, ()), record.id)
             continue
-        _grant(tx, record, step)
+        working = (name for name in tx.live if not tx.records[name].is_parent)
+        if jobs is not None and not record.is_parent and len(list(working)) >= jobs:
+            break
+        heappop(tx.ready)
+        is_work = step.kind in ("start", "implement") and not record.is_parent
+        if is_work and not tx.may_work():  # what needs no further budget goes on
+            aside.append(record)
+        elif (holder := _holder(tx, record)) is not None:
+            tx.held[holder] = (*tx.held.get(holder, ()), record.id)
+        else:
+            _grant(tx, record, step)
+        follows = bool(tx.ended_branches)
     for record in aside:
         tx.stand_in_line(record)
+    return follows
 
 
-def _holder(tx: Transaction, files: tuple[str, ...]) -> str | None:
-    """Return the first of the todos under work that may write one of the files."""
-    if not files:
+def _holder(tx: Transaction, record: TodoRecord) -> str | None:
+    """Return the first of the other todos under work that may write one of a todo's files."""
+    if not record.files:
         return None
-    live = (tx.records[name] for name in tx.live)
-    return next(
-        (each.id for each in live if not each.is_parent and claims_overlap(files, each.files)), None
-    )
-
-
-def has_tests(record: TodoRecord) -> bool:
-    """Whether a todo is verified when its work is over."""
-    return record.todo.requires_testing
+    for name in tx.live:
+        other = tx.records[name]
+        if name != record.id and not other.is_parent and claims_overlap(record.files, other.files):
+            return name
+    return None
 
 
 def has_own_criteria(record: TodoRecord) -> bool:
-    """Whether a parent is judged by more than its todos."""
+    """Return whether a parent is judged by more than its todos."""
     todo = record.todo
     named = todo.acceptance_criteria or todo.contract_path is not None
     return todo.requires_testing and bool(named or next(commands_of(todo), None))
 
 
 def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
+    rule, because = step.rule, step.because
+    starts = step.kind == "start"
     if step.kind == "children":
         _end_parent(tx, record)
         return
-    if step.kind == "start" and not record.is_parent and _asks_first(tx, record):
+    claimed = starts and not record.is_parent and is_said_to_be_done(tx, record)
+    is_begun = record.is_parent or record.turns or record.is_branch or record.allowed_start
+    if starts and not is_begun and not claimed and asks_a_person(record.todo):
+        _ask_first(tx, record)
         return
-    _begin(tx, record)
+    tx.live.setdefault(record.id)
     if record.is_parent and step.kind in ("start", "load"):
-        load_sub_plan(tx, record, step.rule, step.because)
+        load_sub_plan(tx, record, rule, because)
     elif step.kind == "verify":
-        verify(tx, record, step.rule, step.because)
-    elif step.kind == "start" and is_said_to_be_done(tx, record):
-        _take_claim(tx, record)
-    elif record.is_branch:
-        because = step.because if step.kind != "start" else "its branch is made, and waits for nothing"
-        rule = step.rule if step.kind != "start" else "branch-is-worked-on"
-        implement(tx, record, rule, because, attempt=record.attempts + 1, depth=record.depth)
-    elif tx.memory is not None and step.kind == "start":
-        chance = round(tx.memory.order_bias(record.todo, tx.now), 3)
-        implement(tx, record, step.rule, step.because, chance_at_once=chance)
-    else:
-        implement(tx, record, step.rule, step.because, retries=record.retries)
-
-
-def _take_claim(tx: Transaction, record: TodoRecord) -> None:
-    """A todo is said to be done before the run has asked for it."""
-    if has_tests(record):
+        verify(tx, record, rule, because)
+    elif claimed and record.todo.requires_testing:
         because = "it is said to be done already, which a verification has to prove"
         verify(tx, record, "claimed-is-verified", because)
-    else:
+    elif claimed:
         done(tx, tx.move(record, TodoLife.ACTIVE), verified=False)
+    elif record.is_branch:
+        if starts:
+            rule, because = "branch-is-worked-on", "its branch is made, and waits for nothing"
+        implement(tx, record, rule, because, attempt=record.attempts + 1, depth=record.depth)
+    elif tx.memory is not None and starts:
+        chance = round(tx.memory.order_bias(record.todo, tx.now), 3)
+        implement(tx, record, rule, because, chance_at_once=chance)
+    else:
+        implement(tx, record, rule, because, retries=record.retries)
 
 
-def _begin(tx: Transaction, record: TodoRecord) -> None:
-    tx.live[record.id] = record.rank
-    if not record.is_parent:
-        tx.working += 1
-
-
-def _asks_first(tx: Transaction, record: TodoRecord) -> bool:
-    """Whether a person is asked before a todo is begun."""
-    if record.is_branch or record.allowed_start or record.turns or not asks_before_start(record.todo):
-        return False
-    if is_said_to_be_done(tx, record):
-        return False
-    record = tx.put(record._replace(next_step=None))
-    tx.ask(
-        Question(
-            id=f"{record.id}:start",
-            kind=QuestionKind.APPROVE_START,
-            todo_id=record.id,
-            text=f"may the work on {record.id} begin?",
-            options=("approve", "reject", "modify"),
-            rule="high-risk-asks-first",
-            because=f"the risk of {record.id} is {record.todo.risk_level}",
-            asked=0,
-            digest=start_digest(record),
-        )
+def _ask_first(tx: Transaction, record: TodoRecord) -> None:
+    """Ask a person before a todo is begun: they agree to the todo as it is now."""
+    record = tx.update(record, next_step=None)
+    digest = "sha256:" + sha256(record.todo.model_dump_json(exclude_none=True).encode()).hexdigest()
+    because = f"the risk of {record.id} is {record.todo.risk_level}"
+    kind, text, name = (
+        QuestionKind.APPROVE_START,
+        f"may the work on {record.id} begin?",
+        f"{record.id}:start",
     )
-    return True
-
-
-def start_digest(record: TodoRecord) -> str:
-    """The digest of what is begun: the todo as it is now."""
-    text = record.todo.model_dump_json(exclude_none=True)
-    return "sha256:" + sha256(text.encode()).hexdigest()
+    tx.ask(kind, record, text, "high-risk-asks-first", because, name=name, digest=digest)
 
 
 def _end_parent(tx: Transaction, record: TodoRecord) -> None:
-    """All todos of a sub-plan have come to their end."""
-    if record.open_children:  # a revision has added one meanwhile
-        tx.put(record._replace(next_step=None))
+    """Judge a parent: all todos of its sub-plan have come to their end."""
+    if not all(tx.records[name].life.is_final for name in record.children):  # a revision has added one
+        tx.update(record, next_step=None)
         return
     rest(tx, record)
-    record = tx.records[record.id]
     alone = record.todo.model_copy(update={"sub_plan": None, "is_parent": False, "sub_project_id": None})
-    record = tx.put(
-        record._replace(is_parent=False, next_step=None, files=files_of(tx, alone, record.within))
-    )
+    files = files_of(tx, alone, record.within)
+    record = tx.update(record, is_parent=False, next_step=None, files=files)
     if any(tx.records[name].life is not TodoLife.DONE for name in record.children):
         fail(tx, record)
     elif has_own_criteria(record):
-        tx.enqueue(record, PendingStep("verify", "children-first", "all todos of its sub-plan are done"))
+        tx.enqueue(record, "verify", "children-first", "all todos of its sub-plan are done")
     else:
         done(tx, record, verified=False)
+
+
+def halt(tx: Transaction, stop: Stop) -> None:
+    """Bring everything to a stop."""
+    for record in _live(tx):
+        # Of a culprit, what was under way has just been told.
+        if not (record.id in stop.todo_ids and tx.trigger in ("verified", "work_finished")):
+            tx.cancel(record, stop.rule, stop.because)
+    culprits = [name for name in stop.todo_ids if tx.records[name].life in _TO_FAILED]
+    for name in culprits:
+        for life in (*_TO_FAILED[tx.records[name].life], TodoLife.HALTED):
+            tx.move(tx.records[name], life)
+    for record in [each for each in tx.records.values() if each.life.is_live]:
+        tx.move(record, TodoLife.HALTED)
+    if tx.plan_state is PlanState.READY:
+        tx.plan_to(PlanState.EXECUTING)
+    tx.plan_to(PlanState.HALTED)
+    tx.live, tx.questions = {}, {}
+    end(
+        tx,
+        Halt(
+            rule=stop.rule,
+            because=stop.because,
+            facts=stop.facts,
+            todo_ids=tuple(culprits),
+            category=stop.category,
+        ),
+    )
+
+
+def end(tx: Transaction, action: Halt | Finish) -> None:
+    """Say with the last action how the run has ended."""
+    tx.seq += 1
+    tx.stopped = action.model_copy(update={"seq": tx.seq})
+    tx.actions.append(tx.stopped)
+
+
+def ask_again(tx: Transaction) -> None:
+    """Ask again for everything that is outstanding: the driver has forgotten it."""
+    for record in _live(tx):
+        if not (record.is_parent and record.id in tx.parts):
+            repeat(tx, record)
+    for question in sorted(tx.questions.values(), key=lambda each: each.asked):
+        tx.show(question)
+
+
+def _live(tx: Transaction) -> list[TodoRecord]:
+    return sorted((tx.records[name] for name in tx.live), key=lambda record: (record.rank, record.id))
+
+
+def _propose_anew(tx: Transaction, todo_id: str) -> None:
+    """Ask anew about a todo that has changed: an approval is bound to what it was."""
+    for question in sorted(tx.questions.values(), key=lambda each: each.asked):
+        if question.todo_id == todo_id and question.kind is QuestionKind.APPROVE_START:
+            tx.withdraw(question.id)
+            offer(tx, (todo_id,))
+        elif question.todo_id == todo_id and question.kind is QuestionKind.APPROVE_BRANCH:
+            tx.withdraw(question.id)
+            open_branch(tx, tx.records[todo_id], PendingStep("branch", question.rule, question.because))
+
+
+def _verify_anew(tx: Transaction, record: TodoRecord) -> None:
+    """End verifications and branches of a todo whose criteria have changed, and verify the new ones."""
+    rule, because = "criteria-have-changed", "it is verified against the criteria that count now"
+    if record.life is TodoLife.TEST_FAILED:
+        branches = open_branches(tx, record, "its criteria have changed")
+        if branches:
+            tx.enqueue(record, "verify", rule, because)
+        for branch in branches:
+            fail(tx, branch)
+    elif record.life is TodoLife.TESTING and record.id in tx.live:
+        tx.cancel(record, rule, "its criteria have changed")
+        verify(tx, tx.update(record, must_say_which=True), rule, because)
+
+
+def _conclude(tx: Transaction) -> None:
+    """Decide whether the plan goes on, waits for a person, or has come to its end. Raises :class:`Stop`."""
+    if tx.plan_state not in (PlanState.EXECUTING, PlanState.REVISING, PlanState.AWAITING_REVIEW):
+        return
+    # A parent whose sub-plan is loaded is live by its todos alone.
+    if any(name not in tx.parts or not tx.records[name].is_parent for name in tx.live):
+        revisions = (QuestionKind.APPROVE_BRANCH, QuestionKind.APPROVE_EDITS)
+        waiting = any(question.kind in revisions for question in tx.questions.values())
+        tx.plan_to(PlanState.REVISING if waiting else PlanState.EXECUTING)
+        return
+    primary = [record for record in tx.records.values() if not record.is_branch]
+    left = [record for record in primary if record.life is not TodoLife.DONE]
+    if not left:
+        for question_id in sorted(tx.questions):
+            tx.withdraw(question_id)
+        tx.plan_to(PlanState.EXECUTING, PlanState.COMPLETED)
+        facts: dict[str, Fact] = {"todos": len(primary)}
+        end(tx, Finish(rule="all-done", because="all todos are done", facts=facts, result="completed"))
+    elif tx.questions:
+        tx.plan_to(PlanState.AWAITING_REVIEW)
+    else:
+        named = ", ".join(each.id for each in sorted(left, key=lambda each: each.rank)[:10])
+        because = f"nothing is left to do, and {len(left)} todos are not done ({named})"
+        raise Stop("nothing-left", because, not_done=len(left))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from planner.engine.plans import is_claimed
 from planner.errors import RefusedEvent
 from planner.model.events import RunStarted, SubPlanLoaded, Verified
 from planner.model.life import PlanState, TodoLife
-from planner.model.plan import TodoStatus
 from planner.model.verdicts import TodoState
-from planner.policy.outcomes import HALTING, failures_of, state_of
+from planner.policy.outcomes import failures_of, state_of, violations_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -108,25 +108,17 @@ def _is_news(state: State, record: TodoRecord, outcome: Outcome, document: Outco
         return False
     if document.run.scope != "claimed" or state_of(outcome) is TodoState.DONE:
         return True
-    return _is_claimed(state, record)
-
-
-def _is_claimed(state: State, record: TodoRecord) -> bool:
-    """Return whether a todo, the one that it repairs, or a parent of it is said to be done."""
-    if record.todo.status is TodoStatus.CLAIMED:
-        return True
-    above = record.parent_id or record.within
-    return bool(above) and _is_claimed(state, state.records[above])
+    return is_claimed(state, record)
 
 
 def _comes_too_early(state: State, record: TodoRecord, outcome: Outcome) -> bool:
     """Return whether something that the todo rests on may be told first."""
-    if any(each.category.facts.family in HALTING for each in failures_of(outcome)):
+    if violations_of(outcome):
         return False
     if record.parent_id is not None and state_of(outcome) is not TodoState.DONE:
         # Of a branch that the plan file holds, a failure says something once its todo is known to be red.
         return state.records[record.parent_id].life is not TodoLife.TEST_FAILED
-    return record.is_parent or (bool(record.waits) and state_of(outcome) is not TodoState.DONE)
+    return record.is_parent or (state_of(outcome) is not TodoState.DONE and state.waits(record))
 
 
 def _load_sub_plans(state: State, sub_plans: Collection[str], at: datetime, tell: Tell) -> State:

@@ -1,12 +1,309 @@
-"""The plans of a run as they stand after all edits, and whether a plan file is still one of them."""
+"""The plans of a run: admit their todos, publish new versions of them, and read them as they stand."""
 
 from __future__ import annotations
 
+from datetime import datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from pydantic import TypeAdapter
+
+from planner.engine.consequences import fail, offer
+from planner.engine.state import PlanPart, TodoRecord
+from planner.errors import EditConflictError
+from planner.model.actions import PublishPlan
+from planner.model.edits import Edit
+from planner.model.ids import qualified
+from planner.model.life import PlanState, TodoLife
+from planner.model.plan import TodoStatus
+from planner.policy.allowed_files import claimed_files
+from planner.policy.branches import tried
+from planner.policy.dependencies import find_cycle
+from planner.policy.limits import inherited
+from planner.revise.editing import Editing, InsertTodo, ReplacePolicy, ReplaceTodo
+from planner.text.glob_patterns import plain, seen_from_above
+
 if TYPE_CHECKING:
-    from planner.engine.state import State, TodoRecord
-    from planner.model.plan import Plan
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from planner.engine.state import State
+    from planner.engine.transaction import Transaction
+    from planner.model.events import SubPlanLoaded
+    from planner.model.plan import Plan, Todo
+
+_EDITS: TypeAdapter[tuple[Edit, ...]] = TypeAdapter(tuple[Edit, ...])
+
+
+def problems_of(plan: Plan) -> Iterator[str]:
+    """Yield why the todos of a plan could never all be done, as far as the plan alone shows it."""
+    ids = [todo.id for todo in plan.items]
+    known = set(ids)
+    if len(known) < len(ids):
+        twice = sorted({name for name in known if ids.count(name) > 1})
+        yield f"more than one todo has the id {', '.join(twice)}; give each an id of its own"
+    for todo in plan.items:
+        unknown = [name for name in todo.dependencies if name not in known]
+        if unknown:
+            yield f"'{todo.id}' depends on '{unknown[0]}', which is no todo of the plan; name another"
+        if todo.parent_id is not None and todo.parent_id not in known:
+            yield f"'{todo.id}' is a branch of '{todo.parent_id}', which is no todo of the plan"
+    circle = find_cycle(todo for todo in plan.items if todo.parent_id is None)
+    if circle:
+        yield f"the todos depend on each other in a circle: {' -> '.join(circle)}; remove one dependency"
+
+
+def base_of(tx: Transaction, parent: TodoRecord, event: SubPlanLoaded) -> str:
+    """Return where the root of a sub-plan lies, seen from the root of the plan at the top."""
+    if event.base is not None:
+        return plain(event.base)
+    path = event.path or parent.todo.sub_plan or ""
+    root = "." if event.plan is None else event.plan.root
+    parts: list[str] = []
+    for part in "/".join((tx.parts[parent.within].base, path.rpartition("/")[0], root)).split("/"):
+        if part == ".." and parts and parts[-1] != "..":
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts) or "."
+
+
+def files_of(tx: Transaction, todo: Todo, within: str) -> tuple[str, ...]:
+    """Return the globs that a todo may write, as the root of the plan at the top sees them."""
+    base = tx.parts[within].base
+    found = claimed_files(todo)
+    return found if base == "." else tuple(seen_from_above(each, base) for each in found)
+
+
+def admit(tx: Transaction, plan: Plan, digest: str, within: str, base: str = ".") -> tuple[str, ...]:
+    """Take in the todos of a plan; return the ids of those that are no branches, in its order.
+
+    A todo for which an earlier planning has made a branch is verified before anybody works on either.
+    """
+    if within:
+        above = tx.parts[tx.records[within].within].plan.metadata
+        plan = plan.model_copy(update={"metadata": inherited(plan.metadata, above)})
+    repaired = frozenset(todo.parent_id for todo in plan.items if todo.parent_id is not None)
+    tx.parts[within] = PlanPart(plan, 1, digest, base, {digest: 1}, repaired)
+    place = tx.records[within].rank if within else ()
+    primary = {index: todo for index, todo in enumerate(plan.items) if todo.parent_id is None}
+    names = tuple(_add(tx, todo, within, (*place, index)).id for index, todo in primary.items())
+    for todo in plan.items:
+        if todo.parent_id is not None:
+            _readmit(tx, _add(tx, todo, within, _branch_rank(tx, todo, within)))
+    waiting: dict[str, list[str]] = {}
+    for todo in sorted(plan.items, key=lambda todo: todo.parent_id is not None):
+        record = tx.records[qualified(within, todo.id)]
+        for before in dict.fromkeys(each.id for each in tx.dependencies(record)):
+            waiting.setdefault(before, []).append(record.id)
+    tx.dependents.update((name, tuple(those)) for name, those in waiting.items())
+    return names
+
+
+def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...]) -> TodoRecord:
+    record = TodoRecord(
+        id=qualified(within, todo.id),
+        todo=todo,
+        within=within,
+        rank=rank,
+        files=files_of(tx, todo, within),
+        is_parent=todo.has_sub_plan,
+    )
+    if todo.parent_id is not None:
+        primary = tx.records[qualified(within, todo.parent_id)]
+        lifetime = todo.max_lifetime_seconds or tx.parts[within].plan.metadata.branch_timeout_seconds
+        record = record._replace(
+            parent_id=primary.id,
+            depth=todo.branch_depth or 1,
+            opened=tx.now,
+            expires=tx.now + lifetime,
+            failure=primary.failure,
+            signature=primary.signature,
+            diff_hash=primary.diff_hash,
+            same=primary.same,
+        )
+        tx.update(primary, branches=(*primary.branches, record.id))
+        tx.remind(record.expires, record)
+    tx.records[record.id] = record
+    return record
+
+
+def _readmit(tx: Transaction, branch: TodoRecord) -> None:
+    """Give a branch of an earlier planning what it remembers of itself."""
+    memory = tried(branch.todo)
+    try:
+        opened = None if memory.opened_at is None else datetime.fromisoformat(memory.opened_at).timestamp()
+    except ValueError:
+        opened = tx.now
+    assert branch.expires is not None
+    assert branch.opened is not None
+    expires = branch.expires - branch.opened + (tx.now if opened is None else opened)
+    tx.update(
+        branch,
+        opened=opened,
+        expires=expires,
+        attempts=memory.attempts,
+        signature=memory.signature,
+        diff_hash=memory.diff_hash,
+    )
+    tx.open_branches += 1
+    tx.remind(expires, branch)
+
+
+def _branch_rank(tx: Transaction, branch: Todo, within: str) -> tuple[int, ...]:
+    assert branch.parent_id is not None
+    primary = tx.records[qualified(within, branch.parent_id)]
+    return (*primary.rank, len(primary.branches) + 1)
+
+
+def is_said_to_be_done(tx: Transaction, record: TodoRecord) -> bool:
+    """Return whether a todo is verified before anybody works on it: claimed, or repaired before."""
+    if record.turns or record.is_branch or record.outcome is not None:
+        return False
+    return record.todo.id in tx.parts[record.within].repaired or is_claimed(tx, record)
+
+
+def is_claimed(state: State, record: TodoRecord) -> bool:
+    """Return whether a todo, the one that it repairs, or a parent of it is said to be done."""
+    if record.todo.status is TodoStatus.CLAIMED:
+        return True
+    above = record.parent_id or record.within
+    return bool(above) and is_claimed(state, state.records[above])
+
+
+def digest_of_edits(previous: str, edits: Sequence[Edit]) -> str:
+    """Return the digest of a version: of the digest before it, a newline, and the edits as JSON."""
+    text = _EDITS.dump_json(tuple(edits), exclude_none=True)
+    return "sha256:" + sha256(previous.encode() + b"\n" + text).hexdigest()
+
+
+def draft_of(tx: Transaction, within: str, todo_ids: Iterable[str] | None) -> Editing:
+    """Return a part of a plan to which edits can be applied: these todos, by their own ids, and what they
+    depend on; the whole of it for ``None``.
+    """
+    if todo_ids is None:
+        records = [record for record in tx.records.values() if record.within == within]
+    else:
+        names = [qualified(within, name) for name in todo_ids]
+        found = {name: tx.records[name] for name in names if name in tx.records}
+        for record in list(found.values()):
+            ids = (qualified(within, name) for name in record.todo.dependencies)
+            found |= {each: tx.records[each] for each in ids if each in tx.records}
+        records = list(found.values())
+    items = tuple(record.todo for record in sorted(records, key=lambda record: record.rank))
+    return Editing(tx.parts[within].plan.model_copy(update={"items": items}))
+
+
+def publish(
+    tx: Transaction, within: str, edits: Sequence[Edit], rule: str, because: str, *, whole: bool = False
+) -> None:
+    """Give a plan its next version. Raises :class:`planner.errors.EditConflictError`, and changes nothing.
+
+    ``whole`` looks at every todo of the plan, as edits of a person call for; those of a strategy concern
+    only the todos that they name.
+    """
+    part = tx.parts[within]
+    editing = draft_of(tx, within, None if whole else _named(edits))
+    changes = editing.apply(edits)
+    new = list(dict.fromkeys(each.todo.id for each in changes if isinstance(each, InsertTodo)))
+    for name in new:
+        if qualified(within, name) in tx.records:
+            raise EditConflictError("any edit", name, "the id is taken", "give the new todo another id")
+    plan, version, digest = part.plan, part.version + 1, digest_of_edits(part.digest, edits)
+    policies = [each.after for each in changes if isinstance(each, ReplacePolicy)]
+    if policies and policies[-1] is not None:
+        plan = plan.model_copy(update={"metadata": policies[-1]})
+    tx.parts[within] = part._replace(
+        plan=plan, version=version, digest=digest, versions={**part.versions, digest: version}
+    )
+    if tx.plan_state is PlanState.EXECUTING:
+        tx.plan_to(PlanState.REVISING)
+    facts = {"within": within, "version": version, "digest": digest, "previous": part.digest}
+    tx.emit(PublishPlan, rule, because, edits=tuple(edits), **facts)
+    changed = dict.fromkeys(each.after.id for each in changes if isinstance(each, ReplaceTodo))
+    for index, name in enumerate(new):
+        todo = _edited(editing, name)
+        record = _add(tx, todo, within, _rank(tx, todo, within, edits, index))
+        if within and not record.is_branch:
+            parent = tx.records[within]
+            tx.update(parent, children=(*parent.children, record.id))
+    for name in changed:
+        if name not in new:
+            _replace(tx, tx.records[qualified(within, name)], _edited(editing, name))
+    for name in new:
+        record = tx.records[qualified(within, name)]
+        _wait(tx, record, record.todo.dependencies)
+    offer(tx, [qualified(within, name) for name in new])
+
+
+def judges(todo: Todo) -> tuple[object, ...]:
+    """Return what judges a todo."""
+    return (
+        todo.acceptance_criteria,
+        todo.verify,
+        todo.test_command,
+        todo.test_file,
+        todo.contract_path,
+        todo.must_turn_green,
+        todo.must_stay_green,
+    )
+
+
+def _edited(editing: Editing, name: str) -> Todo:
+    todo = editing.todo(name)
+    assert todo is not None  # it was just edited
+    return todo
+
+
+def _todos_in(edit: Edit) -> tuple[Todo, ...]:
+    """Return the todos that an edit holds."""
+    return tuple(each for each in (getattr(edit, "todo", None), *getattr(edit, "parts", ())) if each)
+
+
+def _named(edits: Sequence[Edit]) -> set[str]:
+    """Return the todos, by their own ids, that edits speak of."""
+    names = {getattr(edit, name, None) for edit in edits for name in ("todo_id", "on")}
+    for todo in (each for edit in edits for each in _todos_in(edit)):
+        names |= {todo.id, todo.parent_id, todo.via, *todo.dependencies}
+    return {name for name in names if name is not None}
+
+
+def _rank(tx: Transaction, todo: Todo, within: str, edits: Sequence[Edit], index: int) -> tuple[int, ...]:
+    """Put a branch behind its todo, anything else in front of what waits for it."""
+    if todo.parent_id is not None:
+        return _branch_rank(tx, todo, within)
+    for edit in edits:
+        waiting = getattr(edit, "todo_id", None)
+        if waiting is not None and any(each.id == todo.id for each in _todos_in(edit)):
+            known = tx.records.get(qualified(within, waiting))
+            if known is not None:
+                return (*known.rank[:-1], known.rank[-1] - 1, tx.parts[within].version, index)
+    return (tx.events, index)
+
+
+def _replace(tx: Transaction, record: TodoRecord, todo: Todo) -> None:
+    old, files = record.todo, files_of(tx, todo, record.within)
+    if record.id in tx.live:  # what it was told that it may write stays its own for this turn
+        files = tuple(dict.fromkeys((*record.files, *files)))
+    tx.update(record, todo=todo, files=files)
+    if judges(old) != judges(todo):
+        tx.update(record, judged_since=tx.parts[record.within].version)
+        tx.judged_anew.append(record.id)
+    tx.changed.append(record.id)
+    # No edit takes a dependency away.
+    _wait(tx, record, [each for each in todo.dependencies if each not in old.dependencies])
+
+
+def _wait(tx: Transaction, record: TodoRecord, dependencies: Iterable[str]) -> None:
+    """Let a todo wait for others of its plan."""
+    for each in dict.fromkeys(dependencies):
+        before = tx.records.get(qualified(record.within, each))
+        if before is None:
+            continue
+        if before.life.is_final and before.life is not TodoLife.DONE:  # it will never be done
+            if tx.records[record.id].life is TodoLife.PENDING:
+                fail(tx, tx.records[record.id], TodoLife.SKIPPED)
+        else:
+            tx.dependents[before.id] = (*tx.dependents.get(before.id, ()), record.id)
 
 
 def current_plan(state: State, within: str = "") -> Plan:
@@ -15,12 +312,20 @@ def current_plan(state: State, within: str = "") -> Plan:
     ``within`` is the qualified id of the parent whose sub-plan is meant. Branches stand behind their todo,
     steps in front of what waits for them.
     """
-    part = state.parts[within]
-    records = sorted((each for each in state.records.values() if each.within == within), key=_rank)
+
+    def is_useless(record: TodoRecord) -> bool:
+        if record.parent_id is not None:
+            return state.records[record.parent_id].life.is_final
+        waiting = (state.records[name] for name in state.dependents.get(record.id, ()))
+        return record.life.is_final and all(each.life.is_final for each in waiting)
+
+    records = (each for each in state.records.values() if each.within == within)
     items = tuple(
-        each.todo for each in records if not (each.todo.is_temporary and _is_useless(state, each))
+        each.todo
+        for each in sorted(records, key=lambda record: record.rank)
+        if not (each.todo.is_temporary and is_useless(each))
     )
-    return part.plan.model_copy(update={"items": items})
+    return state.parts[within].plan.model_copy(update={"items": items})
 
 
 def is_plan_of(state: State, plan: Plan, within: str = "") -> bool:
@@ -33,26 +338,13 @@ def is_plan_of(state: State, plan: Plan, within: str = "") -> bool:
         return True  # it is not loaded yet
     before = {todo.id: todo for todo in part.plan.items}
     now = {each.todo.id: each.todo for each in state.records.values() if each.within == within}
-    seen: set[str] = set()
     for todo in plan.items:
         if todo.id not in now:
             return False
         if not todo.is_temporary and todo not in (before.get(todo.id), now[todo.id]):
             return False
-        seen.add(todo.id)
+    seen = {todo.id for todo in plan.items}
     if any(name not in seen and not todo.is_temporary for name, todo in before.items()):
         return False
     # The policy of a sub-plan is kept as it is under that of the plan above it.
     return within != "" or plan.metadata == part.plan.metadata
-
-
-def _is_useless(state: State, record: TodoRecord) -> bool:
-    """Return whether a temporary todo has come to its end, and nothing rests on it any more."""
-    if record.parent_id is not None:
-        return state.records[record.parent_id].life.is_final
-    waiting = (state.records[name] for name in state.dependents.get(record.id, ()))
-    return record.life.is_final and all(each.life.is_final for each in waiting)
-
-
-def _rank(record: TodoRecord) -> tuple[int, ...]:
-    return record.rank

@@ -2,282 +2,217 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from shlex import quote
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from planner.engine.proposals import Failed, instructions_for
+from planner.brief import write_brief
 from planner.engine.transaction import rfc3339
 from planner.model.actions import Brief, Implement, LoadSubPlan, Verify
 from planner.model.life import TodoLife
-from planner.policy.criteria import commands_of, pytest_command, wants_convention
-from planner.policy.risk import bounds_of
+from planner.policy.criteria import commands_of, conventional_command, wants_convention
+from planner.policy.limits import bounds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from planner.engine.state import State, TodoRecord
     from planner.engine.transaction import Transaction
     from planner.model.actions import Fact
-    from planner.model.plan import Plan, Todo
+    from planner.model.plan import Todo
 
 MOST_RESULTS = 200
-"""So many done todos are named to whoever plans a phase."""
+"""At most this many done todos are named to whoever plans a phase."""
 
 
 def implement(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: Fact) -> None:
     """Ask for a turn of work."""
-    todo = record.todo
-    number = tx.number()
-    limit = todo.timeout_seconds if tx.policy.driven else None
-    deadline = None if limit is None else tx.now + limit
-    record = tx.move(
-        record,
-        TodoLife.ACTIVE,
-        turns=record.turns + 1,
-        asked=number,
-        asked_by=(rule, because),
-        deadline=deadline,
-        told=False,
-        next_step=None,
-        waited=0,
-    )
-    tx.remind(deadline, record.id)
-    tx.actions.append(_implement(tx, record, number, rule, because, facts))
+    changes = {"turns": record.turns + 1, "told": False, "next_step": None, "waited": 0}
+    _asked(tx, record, rule, because, TodoLife.ACTIVE, **changes)
+    _implement(tx, record, rule, because, facts)
 
 
 def verify(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: Fact) -> None:
     """Ask for the verification of a todo."""
-    number = tx.number()
-    record = tx.move(
-        record, TodoLife.TESTING, asked=number, asked_by=(rule, because), deadline=None, next_step=None
-    )
-    tx.actions.append(_verify(tx, record, number, rule, because, None, facts))
+    _asked(tx, record, rule, because, TodoLife.TESTING, deadline=None, next_step=None)
+    _verify(tx, record, rule, because, facts)
 
 
 def verify_again(tx: Transaction, record: TodoRecord, rule: str, because: str, delay: float) -> None:
     """Ask for it once more, after some seconds."""
-    number = tx.number()
-    record = tx.move(
-        record, TodoLife.TESTING, asked=number, asked_by=(rule, because), waited=record.waited + 1
-    )
+    waited = record.waited + 1
+    _asked(tx, record, rule, because, TodoLife.TESTING, waited=waited)
     at = None if delay <= 0 else tx.now + delay
-    facts: dict[str, Fact] = {"waited": record.waited, "delay_seconds": delay}
-    tx.actions.append(_verify(tx, record, number, rule, because, at, facts))
+    _verify(tx, record, rule, because, {"waited": waited, "delay_seconds": delay}, at)
 
 
 def load_sub_plan(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
     """Ask for the plan of a parent's todos."""
-    number = tx.number()
-    record = tx.move(record, TodoLife.ACTIVE, asked=number, asked_by=(rule, because), next_step=None)
-    tx.actions.append(_load(tx, record, number, rule, because))
+    _asked(tx, record, rule, because, TodoLife.ACTIVE, next_step=None)
+    _load(tx, record, rule, because)
 
 
 def repeat(tx: Transaction, record: TodoRecord) -> None:
     """Ask again for what is outstanding."""
-    number = tx.number()
     rule, because = "resumed", "the driver has begun anew, and this was not answered"
+    tx.update(record, asked=tx.seq + 1)
     if record.life is TodoLife.TESTING:
-        record = tx.put(record._replace(asked=number))
-        tx.actions.append(_verify(tx, record, number, rule, because, None, {}))
+        _verify(tx, record, rule, because, {})
     elif record.is_parent:
-        record = tx.put(record._replace(asked=number))
-        tx.actions.append(_load(tx, record, number, rule, because))
+        _load(tx, record, rule, because)
     else:
-        limit = record.todo.timeout_seconds if tx.policy.driven else None
-        deadline = None if limit is None else tx.now + limit
-        record = tx.put(record._replace(asked=number, deadline=deadline))
-        tx.remind(deadline, record.id)
-        tx.actions.append(_implement(tx, record, number, rule, because, {}))
+        _implement(tx, record, rule, because, {})
 
 
-def failed_of(tx: Transaction, record: TodoRecord) -> Failed | None:
-    """A todo's last failure and all that is known of it."""
-    return _Work.of(tx, record).failed_of(record)
+def _asked(
+    tx: Transaction, record: TodoRecord, rule: str, because: str, life: TodoLife, **changes: object
+) -> None:
+    tx.move(record, life, asked=tx.seq + 1, asked_by=(rule, because), **changes)
+
+
+def _implement(
+    tx: Transaction, record: TodoRecord, rule: str, because: str, facts: dict[str, Fact]
+) -> None:
+    start_clock(tx, record, driven_only=True)
+    record = tx.records[record.id]
+    tx.emit(
+        Implement,
+        rule,
+        because,
+        facts=facts,
+        todo_id=record.id,
+        role=record.todo.agent_role,
+        attempt=record.attempts + 1 if record.is_branch else record.turns,
+        parent_id=record.parent_id,
+        bounds=bounds_of(record.todo, tx.policy_of(record)),
+        # A fold has no use for what takes the longest to write.
+        brief=None if tx.quiet else _brief(tx, record),
+    )
+
+
+def start_clock(tx: Transaction, record: TodoRecord, *, driven_only: bool = False) -> None:
+    """Count the time of a turn of work from here."""
+    limit = record.todo.timeout_seconds
+    if limit is None or (driven_only and not tx.policy.driven):
+        tx.update(record, deadline=None)
+    else:
+        tx.remind(tx.now + limit, tx.update(record, deadline=tx.now + limit))
+
+
+def _verify(
+    tx: Transaction,
+    record: TodoRecord,
+    rule: str,
+    because: str,
+    facts: dict[str, Fact],
+    at: float | None = None,
+) -> None:
+    failure = tx.records[record.id].failure
+    advice = None if tx.memory is None or tx.quiet else tx.memory.recipe(record.todo, tx.now)
+    tx.emit(
+        Verify,
+        rule,
+        because,
+        facts=facts if advice is None else facts | {"recipe_because": advice.because},
+        todo_ids=(record.id,),
+        plan_digest=tx.parts[record.within].digest,
+        recipe=None if advice is None else advice.value,
+        isolate=failure is not None and failure.category.facts.routing_key == "flaky_test",
+        not_before=None if at is None else rfc3339(at),
+    )
+
+
+def _load(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
+    """Ask for a sub-plan, and name what its parent depends on, the nearest first."""
+    found: dict[str, TodoRecord] = {}
+    pending = list(tx.dependencies(record))
+    for before in pending:
+        if before.id not in found and len(found) < MOST_RESULTS:
+            found[before.id] = before
+            pending.extend(tx.dependencies(before))
+    tx.emit(
+        LoadSubPlan,
+        rule,
+        because,
+        todo_id=record.id,
+        sub_plan=record.todo.sub_plan,
+        sub_project_id=record.todo.sub_project_id,
+        results=tuple(found),
+    )
+
+
+def instructions_for(state: State, primary: TodoRecord, red: TodoRecord, worker: Todo) -> str:
+    """Return what whoever repairs a todo is told.
+
+    ``red`` has the failure that is told, which may be a branch's own; ``worker`` is the todo or branch that
+    is worked on.
+    """
+    plan = state.parts[primary.within].plan
+    assert red.outcome is not None
+    return write_brief(
+        plan,
+        primary.todo,
+        red.outcome,
+        red.context,
+        branch_id=worker.id,
+        allowed_files=worker.allowed_files,
+        protected=plan.metadata.protected_files,
+        rerun=(primary.failure and primary.failure.rerun) or _check(state, primary.id),
+        role=worker.agent_role,
+    )
 
 
 def brief_of(state: State, todo_id: str) -> str:
     """Return what whoever works on a todo needs to know, in Markdown."""
     record = state.records[todo_id]
-    work = _Work.of(state, record)
-    brief = work.brief()
+    brief = _brief(state, record)
     if brief.instructions is not None:
         return brief.instructions.rstrip("\n")
-    bounds = bounds_of(record.todo, work.plan.metadata)
+    bounds = bounds_of(record.todo, state.parts[record.within].plan.metadata)
     lines = [f"# {brief.title}", ""]
     lines += [brief.intent, ""] if brief.intent else []
     lines += ["It is done when all of this holds:", "", *(f"- {each}" for each in brief.criteria), ""]
-    lines += (
-        [f"Begin with {brief.target_file}: {brief.hint or ''}".rstrip(": "), ""]
-        if brief.target_file
-        else []
-    )
+    if brief.target_file:
+        lines += [f"Begin with {brief.target_file}: {brief.hint or ''}".rstrip(": "), ""]
     if bounds.allowed_files is not None:
         lines += [f"Write only {', '.join(bounds.allowed_files)}.", ""]
     if bounds.protected_files:
         lines += [f"Never write {', '.join(bounds.protected_files)}.", ""]
-    return "\n".join([*lines, f"Check: pytest --planverify {quote(f'{state.path}::{todo_id}')}"])
+    return "\n".join([*lines, f"Check: {_check(state, todo_id)}"])
 
 
-class _Work(NamedTuple):
-    """What a turn of work rests on: values that no longer change when the event goes on."""
-
-    record: TodoRecord
-    primary: TodoRecord | None
-    """The todo that is repaired, of a branch."""
-    plan: Plan
-    path: str
-    now: float
-    tools: tuple[str, ...]
-
-    @classmethod
-    def of(cls, tx: Transaction | State, record: TodoRecord) -> _Work:
-        primary = None if record.parent_id is None else tx.records[record.parent_id]
-        return cls(record, primary, tx.parts[record.within].plan, tx.path, tx.now, tx.policy.tools)
-
-    def failed_of(self, record: TodoRecord) -> Failed | None:
-        if record.outcome is None or record.failure is None:
-            return None
-        return Failed(
-            plan=self.plan,
-            todo=record.todo,
-            outcome=record.outcome,
-            failure=record.failure,
-            context=record.context,
-            at=rfc3339(self.now),
-            rerun=record.failure.rerun or f"pytest --planverify {quote(f'{self.path}::{record.id}')}",
-            tools=frozenset(self.tools),
-        )
-
-    def brief(self) -> Brief:
-        todo = self.record.todo
-        task = todo.controller_task_spec
-        return Brief(
-            title=todo.title,
-            intent=todo.intent,
-            instructions=self._instructions(),
-            criteria=_criteria(todo),
-            target_file=None if task is None else task.target_file,
-            hint=None if task is None else task.hint,
-            contract_path=todo.contract_path,
-            failure=self.record.failure,
-        )
-
-    def _instructions(self) -> str | None:
-        """What was seen, and before it what a person has said about it."""
-        record = self.record
-        told = record.todo.debug_instructions
-        failed = self._failed()
-        if failed is not None:
-            told = instructions_for(
-                failed, record.todo.id, record.todo.allowed_files, record.todo.agent_role
-            )
-        if record.instructions is None:
-            return told
-        return record.instructions if told is None else f"{record.instructions}\n\n{told}"
-
-    def _failed(self) -> Failed | None:
-        """What is to be mended, where the todo itself does not say so: of a branch, after an attempt."""
-        record = self.record
-        if self.primary is None:
-            return self.failed_of(record)
-        failed = self.failed_of(self.primary)
-        if failed is None or record.outcome is None or record.failure is None:
-            return None
-        return replace(failed, outcome=record.outcome, failure=record.failure, context=record.context)
+def _check(state: State, todo_id: str) -> str:
+    return f"pytest --planverify {quote(f'{state.path}::{todo_id}')}"
 
 
-def _implement(
-    tx: Transaction, record: TodoRecord, number: int, rule: str, because: str, facts: dict[str, Fact]
-) -> Callable[[], Implement]:
-    work = _Work.of(tx, record)
+def _brief(state: State, record: TodoRecord) -> Brief:
+    todo = record.todo
+    task = todo.controller_task_spec
+    return Brief(
+        title=todo.title,
+        intent=todo.intent,
+        instructions=_instructions(state, record),
+        criteria=_criteria(todo),
+        target_file=None if task is None else task.target_file,
+        hint=None if task is None else task.hint,
+        contract_path=todo.contract_path,
+        failure=record.failure,
+    )
 
-    def make() -> Implement:
-        return Implement(
-            seq=number,
-            rule=rule,
-            because=because,
-            facts=facts,
-            todo_id=record.id,
-            role=record.todo.agent_role,
-            attempt=record.attempts + 1 if record.is_branch else record.turns,
-            parent_id=record.parent_id,
-            bounds=bounds_of(record.todo, work.plan.metadata),
-            brief=work.brief(),
-        )
 
-    return make
+def _instructions(state: State, record: TodoRecord) -> str | None:
+    """Return what was seen, and before it what a person has said about it."""
+    primary = record if record.parent_id is None else state.records[record.parent_id]
+    told = record.todo.debug_instructions
+    if all(each.outcome is not None and each.failure is not None for each in (record, primary)):
+        told = instructions_for(state, primary, record, record.todo)
+    return "\n\n".join(each for each in (record.instructions, told) if each is not None) or None
 
 
 def _criteria(todo: Todo) -> tuple[str, ...]:
     wanted = todo.acceptance_criteria
     return (
         *(spec.cmd for _, spec in commands_of(todo)),
-        *((f"by convention: {pytest_command(_conventional(todo))}",) if wants_convention(todo) else ()),
+        *((f"by convention: {conventional_command(todo)}",) if wants_convention(todo) else ()),
         *(f"artifact: {artifact.path}" for artifact in wanted.expected_artifacts),
         *(f"metric: {each.name} {each.operator} {each.value:g}" for each in wanted.metrics),
         *(f"question: {each.question}" for each in wanted.manual),
         *(() if todo.contract_path is None else (f"contract: {todo.contract_path}",)),
     )
-
-
-def _conventional(todo: Todo) -> str:
-    """The file in which the tests of a todo without criteria are looked for first."""
-    return f"tests/test_{todo.id.replace('-', '_')}.py"
-
-
-def _verify(
-    tx: Transaction,
-    record: TodoRecord,
-    number: int,
-    rule: str,
-    because: str,
-    at: float | None,
-    facts: dict[str, Fact],
-) -> Callable[[], Verify]:
-    memory, now, digest = tx.memory, tx.now, tx.parts[record.within].digest
-
-    def make() -> Verify:
-        advice = None if memory is None else memory.recipe(record.todo, now)
-        failure = record.failure
-        return Verify(
-            seq=number,
-            rule=rule,
-            because=because,
-            facts=facts if advice is None else facts | {"recipe_because": advice.because},
-            todo_ids=(record.id,),
-            plan_digest=digest,
-            recipe=None if advice is None else advice.value,
-            isolate=failure is not None and failure.category.facts.routing_key == "flaky_test",
-            not_before=None if at is None else rfc3339(at),
-        )
-
-    return make
-
-
-def _load(tx: Transaction, record: TodoRecord, number: int, rule: str, because: str) -> LoadSubPlan:
-    return LoadSubPlan(
-        seq=number,
-        rule=rule,
-        because=because,
-        todo_id=record.id,
-        sub_plan=record.todo.sub_plan,
-        sub_project_id=record.todo.sub_project_id,
-        results=_results(tx, record),
-    )
-
-
-def _results(tx: Transaction, record: TodoRecord) -> tuple[str, ...]:
-    """What a parent depends on, the nearest first."""
-    prefix = f"{record.within}/" if record.within else ""
-    found: dict[str, None] = {}
-    pending = [prefix + name for name in record.todo.dependencies]
-    for name in pending:
-        before = tx.records.get(name)
-        if before is None or name in found:
-            continue
-        found[name] = None
-        if len(found) >= MOST_RESULTS:
-            break
-        pending.extend(prefix + each for each in before.todo.dependencies)
-    return tuple(found)

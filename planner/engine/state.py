@@ -1,22 +1,18 @@
-"""The state of a run: a value that every event replaces by another. It is never stored; the events are.
-
-Its mappings and heaps are plain ones, which a transaction copies before it changes them: a plan has
-hundreds of todos at most, and to copy as many references takes microseconds.
-"""
+"""The state of a run: a value that every event replaces by another. It is never stored; the events are."""
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from planner.model.ids import qualified
 from planner.model.life import PlanState, TodoLife
 from planner.model.run_policy import RunPolicy
-from planner.policy.budget import Spent
+from planner.policy.limits import Spent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator
 
-    from planner.engine.proposals import Proposal
     from planner.memory import Memory
     from planner.model.actions import Finish, Halt, QuestionKind
     from planner.model.context import FailureContext
@@ -25,10 +21,13 @@ if TYPE_CHECKING:
     from planner.model.plan import Plan, Todo
 
 
-Key: TypeAlias = tuple[Any, ...]
-"""What stands in a heap: keys are compared as tuples, and equal ones may stand in it twice."""
+class Proposal(NamedTuple):
+    """A branch that may be made."""
 
-_EMPTY: Mapping[str, Any] = MappingProxyType({})
+    branch: Todo
+    """As it stands after those edits that need no approval of their own."""
+    edits: tuple[Edit, ...]
+    """The first adds the branch."""
 
 
 class PendingStep(NamedTuple):
@@ -50,19 +49,18 @@ class TodoRecord(NamedTuple):
     todo: Todo
     """As it is now."""
     within: str
+    """The parent whose sub-plan holds it, by its qualified id."""
     rank: tuple[int, ...]
     """Its place among all: of a todo of a sub-plan behind its parent's, of a branch behind its todo's."""
     life: TodoLife = TodoLife.PENDING
     """In the records of a state, what is blocked is ``pending``: see :meth:`State.todos`."""
-    waits: int = 0
-    """So many of the todos that it depends on are not done."""
     next_step: PendingStep | None = None
     turns: int = 0
-    """So many turns of work were asked for."""
+    """The number of turns of work that were asked for."""
     retries: int = 0
-    """So many of them were retries by the same role."""
+    """The number of them that were retries by the same role."""
     waited: int = 0
-    """So often in a row it was verified again because nothing could be told."""
+    """How often in a row it was verified again because nothing could be told."""
     deadline: float | None = None
     """When the turn of work is over, epoch seconds."""
     asked: int = 0
@@ -79,11 +77,11 @@ class TodoRecord(NamedTuple):
     diff_hash: str | None = None
     """Of the product at that time."""
     same: int = 0
-    """So many times in a row the same failure was found in the same product."""
+    """How often in a row the same failure was found in the same product."""
     flaky: int = 0
-    """So many verifications in a row had both answers for the same code."""
+    """How many verifications in a row had both answers for the same code."""
     set_apart: int = 0
-    """So often failures that are older than the work were given todos of their own."""
+    """How often failures that are older than the work were given todos of their own."""
     question: str | None = None
     """What a person is asked about it."""
     allowed_start: bool = False
@@ -100,10 +98,7 @@ class TodoRecord(NamedTuple):
     """It is done, and by a verification that passed."""
     files: tuple[str, ...] = ()
     """The globs that it may write."""
-    next_files: tuple[str, ...] | None = None
-    """Those that it may write from its next turn on, where a revision has changed them during one."""
     children: tuple[str, ...] = ()
-    open_children: int = 0
     is_parent: bool = False
     """Its state comes from the todos of another plan; when they have ended it is a todo like any other."""
     run_id: str | None = None
@@ -120,7 +115,7 @@ class TodoRecord(NamedTuple):
     """The todo that it repairs, of a branch."""
     depth: int = 0
     attempts: int = 0
-    """Of a branch, so many have failed."""
+    """Of a branch, the number that have failed."""
     opened: float | None = None
     """When a branch was made."""
     expires: float | None = None
@@ -130,13 +125,8 @@ class TodoRecord(NamedTuple):
 
     @property
     def is_branch(self) -> bool:
-        """Whether it was made to repair another todo."""
+        """Return whether it was made to repair another todo."""
         return self.parent_id is not None
-
-    @property
-    def via(self) -> str | None:
-        """The branch that a branch came out of."""
-        return self.todo.via
 
 
 class Question(NamedTuple):
@@ -149,7 +139,7 @@ class Question(NamedTuple):
     options: tuple[str, ...]
     rule: str
     because: str
-    asked: int
+    asked: int = 0
     """The number of the action."""
     digest: str = ""
     proposal: Proposal | None = None
@@ -164,77 +154,70 @@ class PlanPart(NamedTuple):
     """As it was loaded; only its policy is kept up to date. Its todos stand in the records."""
     version: int
     digest: str
-    base: str = "."
+    base: str
     """Where its root lies, seen from the root of the plan at the top."""
-    versions: Mapping[str, int] = _EMPTY
+    versions: dict[str, int]
     """The number of each version by its digest."""
     repaired: frozenset[str] = frozenset()
-    """The todos that they were made for."""
+    """The todos for which an earlier planning has made branches."""
 
 
-class State(NamedTuple):
-    """Everything that the engine knows of a run after some events."""
+@dataclass(slots=True, kw_only=True)
+class State:
+    """Everything that the engine knows of a run after some events. Only a transaction changes its copy."""
 
     plan_id: str
     path: str
     plan_state: PlanState = PlanState.CREATED
-    policy: RunPolicy = RunPolicy()
+    policy: RunPolicy = field(default_factory=RunPolicy)
     memory: Memory | None = None
     events: int = 0
-    """So many were taken in, the submission of the plan included."""
+    """The number that was taken in, the submission of the plan included."""
     seq: int = 0
     """The number of the last action."""
     now: float = 0.0
     """The time of the latest event, epoch seconds."""
     started: float | None = None
-    parts: Mapping[str, PlanPart] = _EMPTY
+    parts: dict[str, PlanPart] = field(default_factory=dict[str, PlanPart])
     """By the qualified id of the parent; the top plan by the empty text."""
-    records: Mapping[str, TodoRecord] = _EMPTY
+    records: dict[str, TodoRecord] = field(default_factory=dict[str, TodoRecord])
     """Every todo by its qualified id; that one is blocked is worked out when it is asked for."""
-    reds: Mapping[str, None] = _EMPTY
+    reds: dict[str, None] = field(default_factory=dict[str, None])
     """The todos that have failed and can still be repaired."""
-    dependents: Mapping[str, tuple[str, ...]] = _EMPTY
+    dependents: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """By id, the todos that wait for it."""
-    questions: Mapping[str, Question] = _EMPTY
-    live: Mapping[str, tuple[int, ...]] = _EMPTY
-    """The todos that the driver is at, with their ranks: parents, too; in the order of taking files."""
-    working: int = 0
-    """So many of them are no parents."""
-    ready: Sequence[Key] = ()
-    """A heap of keys ``(parent or not, priority, bias, rank, id)`` of todos that have a step."""
-    held: Mapping[str, tuple[str, ...]] = _EMPTY
+    questions: dict[str, Question] = field(default_factory=dict[str, Question])
+    live: dict[str, None] = field(default_factory=dict[str, None])
+    """The todos that the driver is at, parents too, in the order in which they began."""
+    ready: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
+    """A heap of keys ``(kind, priority, bias, rank, id)`` of todos that have a step."""
+    held: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """By the id of a live todo, those that wait for its files."""
-    timers: Sequence[Key] = ()
-    """A heap of keys ``(time, id)``; one that the todo no longer has is passed over."""
-    queue: Sequence[Key] = ()
-    """A heap of keys ``(priority, rank, id)`` of todos whose branch waits for a place."""
+    timers: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
+    """A heap of times and todos; one that the todo no longer has is passed over."""
     open_branches: int = 0
     failed_branches: int = 0
     last_failed_branches: tuple[str, ...] = ()
     """At most ten of them, the last last."""
     consecutive: int = 0
-    """So many todos in a row have used up their repairs."""
+    """How many todos in a row have used up their repairs."""
     approved: frozenset[str] = frozenset()
     """The classes of failures whose branches a person has agreed to."""
-    spent: Spent = Spent()
+    spent: Spent = field(default_factory=Spent)
     overspent: bool = False
     """A person has agreed that it goes on though a budget is used up."""
-    unfinished: int = 0
-    """So many todos, branches not counted, have not come to their end."""
-    not_done: int = 0
-    """So many todos, branches not counted, are not done."""
     asked_questions: int = 0
-    """So many questions were asked."""
+    """How many questions were asked that have a number."""
     stopped: Halt | Finish | None = None
 
     @property
-    def todos(self) -> Mapping[str, TodoRecord]:
+    def todos(self) -> dict[str, TodoRecord]:
         """Every todo by its qualified id, as it stands."""
         blocked = {name: self.records[name]._replace(life=TodoLife.BLOCKED) for name in self.blocked()}
         return {**self.records, **blocked}
 
     def blocked(self) -> dict[str, str]:
-        """The todos that wait for something red, each with the red todo that was found first."""
+        """Return the todos that wait for something red, each with the red todo that was found first."""
         found: dict[str, str] = {}
         for red in sorted(self.reds):
             pending = [red]
@@ -248,3 +231,18 @@ class State(NamedTuple):
                 if record.within and record.within not in found and not record.is_branch:
                     pending.append(record.within)
         return found
+
+    def dependencies(self, record: TodoRecord) -> Iterator[TodoRecord]:
+        """Yield what a todo depends on; only a branch waits for branches."""
+        for each in record.todo.dependencies:
+            before = self.records.get(qualified(record.within, each))
+            if before is not None and (record.is_branch or not before.is_branch):
+                yield before
+
+    def waits(self, record: TodoRecord) -> bool:
+        """Return whether something that a todo depends on has not come to its end."""
+        return any(not each.life.is_final for each in self.dependencies(record))
+
+    def last_branch(self, record: TodoRecord) -> TodoRecord | None:
+        """Return the last branch that was made for a todo."""
+        return self.records[record.branches[-1]] if record.branches else None

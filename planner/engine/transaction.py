@@ -5,32 +5,44 @@ Nothing is seen of it before :meth:`Transaction.state`: an event that is refused
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
-from planner.engine.state import State
-from planner.errors import RefusedEvent
-from planner.model.actions import AskHuman, Cancel, Notify
+from planner.engine.state import PendingStep, Question, State
+from planner.errors import IllegalTransition, RefusedEvent
+from planner.model.actions import AskHuman, Cancel, Notify, QuestionKind
+from planner.model.taxonomy import Category
 from planner.policy.lifecycle import plan_may, todo_may
+from planner.policy.limits import exceeded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from planner.engine.state import Key, PendingStep, PlanPart, Question, TodoRecord
-    from planner.memory import Memory
-    from planner.model.actions import Action, Fact, Finish, Halt
+    from planner.engine.state import Proposal, TodoRecord
+    from planner.model.actions import Action, Fact
+    from planner.model.edits import Edit
     from planner.model.life import PlanState, TodoLife
     from planner.model.plan import Policy
-    from planner.model.run_policy import RunPolicy
     from planner.model.taxonomy import Role
-    from planner.policy.budget import Spent
-
 
 LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 """The last time that can be written."""
 
-_LATEST_SECONDS = LATEST.timestamp()
+BUDGET_QUESTION = "budget"
+"""While this is asked, nobody is asked to work."""
+
+OPTIONS: dict[QuestionKind, tuple[str, ...]] = {
+    QuestionKind.APPROVE_BRANCH: ("approve", "reject", "modify", "approve_similar"),
+    QuestionKind.APPROVE_EDITS: ("approve", "reject"),
+    QuestionKind.APPROVE_START: ("approve", "reject", "modify"),
+    QuestionKind.ANSWER: ("answered", "give_up", "stop"),
+    QuestionKind.MEND_ENVIRONMENT: ("verify", "give_up", "stop"),
+    QuestionKind.REVIEW: ("retry", "give_up", "stop"),
+}
+"""What a person may answer."""
 
 
 class Stop(Exception):
@@ -41,102 +53,48 @@ class Stop(Exception):
         rule: str,
         because: str,
         todo_ids: tuple[str, ...] = (),
-        *,
-        facts: Mapping[str, Fact] | None = None,
-        **more: Any,
+        category: Category | None = None,
+        /,
+        **facts: Fact,
     ) -> None:
         super().__init__(rule)
         self.rule = rule
         self.because = because
         self.todo_ids = todo_ids
-        self.facts = facts or {}
-        self.more = more
+        self.category = category
+        self.facts = facts
 
 
-_MAPPINGS = frozenset(("parts", "records", "reds", "dependents", "questions", "live", "held"))
-_HEAPS = frozenset(("ready", "timers", "queue"))
+@dataclass(slots=True, kw_only=True)
+class Transaction(State):
+    """A copy of a state, to be changed, and what changes several of its fields together."""
 
-
-class Transaction:
-    """The fields of :class:`planner.engine.state.State`, to be changed, and what changes them together."""
-
-    plan_id: str
-    path: str
-    plan_state: PlanState
-    policy: RunPolicy
-    memory: Memory | None
-    events: int
-    seq: int
-    now: float
-    started: float | None
-    parts: dict[str, PlanPart]
-    records: dict[str, TodoRecord]
-    reds: dict[str, None]
-    dependents: dict[str, tuple[str, ...]]
-    questions: dict[str, Question]
-    live: dict[str, tuple[int, ...]]
-    working: int
-    ready: list[Key]
-    held: dict[str, tuple[str, ...]]
-    timers: list[Key]
-    queue: list[Key]
-    open_branches: int
-    failed_branches: int
-    last_failed_branches: tuple[str, ...]
-    consecutive: int
-    approved: frozenset[str]
-    spent: Spent
-    overspent: bool
-    unfinished: int
-    not_done: int
-    asked_questions: int
-    stopped: Halt | Finish | None
-
-    __slots__ = (
-        *State._fields,
-        "actions",
-        "changed",
-        "ended_branches",
-        "expired",
-        "judged_anew",
-        "trigger",
-    )
-
-    actions: list[Action | Callable[[], Action]]
-    """What the engine asks for, or how it is made from values that no longer change."""
     trigger: str
     """The name of the event."""
-    expired: frozenset[str]
+    quiet: bool = False
+    """Leave out the actions, whose making is most of the cost: a fold has no use for them."""
+    actions: list[Action] = field(default_factory=list["Action"])
+    expired: set[str] = field(default_factory=set[str])
     """The todos whose turn of work was over before the event."""
-    ended_branches: list[str]
+    ended_branches: list[str] = field(default_factory=list[str])
     """The branches that have come to their end; what follows for their todos is decided last."""
-    judged_anew: list[str]
+    judged_anew: list[str] = field(default_factory=list[str])
     """The todos whose criteria have changed."""
-    changed: list[str]
+    changed: list[str] = field(default_factory=list[str])
     """The todos that a revision has changed: what was proposed about them is proposed anew."""
 
-    def __init__(self, state: State, trigger: str) -> None:
-        for name in State._fields:
-            value: Any = getattr(state, name)
-            if name in _MAPPINGS:
-                value = dict(value)
-            elif name in _HEAPS:
-                value = list(value)
-            setattr(self, name, value)
-        self.actions = []
-        self.trigger = trigger
-        self.expired = frozenset()
-        self.ended_branches = []
-        self.judged_anew = []
-        self.changed = []
+    @classmethod
+    def begin(cls, state: State, trigger: str, *, quiet: bool = False) -> Transaction:
+        """Return a transaction on a copy of a state."""
+        values: dict[str, Any] = {}
+        for name in _FIELDS:
+            value = getattr(state, name)
+            values[name] = copy(value) if type(value) in (dict, list) else value
+        return cls(**values, trigger=trigger, quiet=quiet)
 
     def state(self) -> State:
-        """The state after the event."""
-        return State(*[getattr(self, name) for name in State._fields])
-
-    def made(self) -> tuple[Action, ...]:
-        """The actions. They are made only now: a fold has no use for them."""
-        return tuple([make() if callable(make) else make for make in self.actions])
+        """Return the state after the event."""
+        return State(**{name: getattr(self, name) for name in _FIELDS})
 
     @property
     def top(self) -> Policy:
@@ -144,11 +102,11 @@ class Transaction:
         return self.parts[""].plan.metadata
 
     def policy_of(self, record: TodoRecord) -> Policy:
-        """The policy of the plan that holds a todo."""
+        """Return the policy of the plan that holds a todo."""
         return self.parts[record.within].plan.metadata
 
     def known(self, todo_id: str) -> TodoRecord:
-        """The todo of that id. Raises :class:`planner.errors.RefusedEvent`."""
+        """Return the todo of that id. Raises :class:`planner.errors.RefusedEvent`."""
         record = self.records.get(todo_id)
         if record is None:
             raise RefusedEvent(
@@ -158,15 +116,20 @@ class Transaction:
             )
         return record
 
-    def put(self, record: TodoRecord) -> TodoRecord:
-        """Keep a todo as it is now."""
-        self.records[record.id] = record
-        return record
+    def illegal(self, record: TodoRecord, after: TodoLife, remedy: str) -> IllegalTransition:
+        """Return the refusal of an event that would bring a todo where its life cycle does not lead."""
+        return IllegalTransition(f"todo '{record.id}'", record.life, after, self.trigger, remedy=remedy)
+
+    def update(self, record: TodoRecord, **changes: Any) -> TodoRecord:
+        """Change what is kept of a todo now; return it."""
+        changed = self.records[record.id]._replace(**changes)
+        self.records[record.id] = changed
+        return changed
 
     def move(self, record: TodoRecord, life: TodoLife, **changes: Any) -> TodoRecord:
         """Bring a todo into another state. Raises :class:`planner.errors.IllegalTransition`."""
         todo_may(record.id, record.life, life, self.trigger)
-        return self.put(record._replace(life=life, **changes))
+        return self.update(record, life=life, **changes)
 
     def plan_to(self, *states: PlanState) -> None:
         """Bring the plan into states, one after the other; one that it is in is passed over."""
@@ -174,14 +137,11 @@ class Transaction:
             if state is not self.plan_state:
                 self.plan_state = plan_may(self.plan_state, state, self.trigger)
 
-    def number(self) -> int:
-        """The number of the next action."""
-        self.seq += 1
-        return self.seq
-
-    def enqueue(self, record: TodoRecord, step: PendingStep) -> TodoRecord:
+    def enqueue(
+        self, record: TodoRecord, kind: str, rule: str, because: str, proposal: Proposal | None = None
+    ) -> TodoRecord:
         """Let a todo do something as soon as its turn comes."""
-        record = self.put(record._replace(next_step=step))
+        record = self.update(record, next_step=PendingStep(kind, rule, because, proposal))
         self.stand_in_line(record)
         return record
 
@@ -190,80 +150,146 @@ class Transaction:
         bias = 0.0
         if self.memory is not None:
             bias = -round(self.memory.order_bias(record.todo, self.now), 6)
-        # A parent takes no place, and so it waits for none.
-        first = 0 if record.is_parent else 1
+        is_branch = record.next_step is not None and record.next_step.kind == "branch"
+        # Branches are made before anything begins; a parent takes no place, and so it waits for none.
+        first = 0 if is_branch else 1 if record.is_parent else 2
         heappush(self.ready, (first, record.todo.priority, bias, record.rank, record.id))
 
-    def take_files_last(self, todo_id: str) -> None:
-        """Let a todo under work come behind the others where it is asked who has a file."""
-        self.live[todo_id] = self.live.pop(todo_id)
-
-    def remind(self, time: float | None, todo_id: str) -> None:
+    def remind(self, time: float | None, record: TodoRecord) -> None:
         """Look at a todo again when that time has come."""
         if time is not None:
-            heappush(self.timers, (time, todo_id))
+            heappush(self.timers, (time, record.id))
+
+    def emit(self, kind: Callable[..., Action], rule: str, because: str, /, **more: Any) -> Action | None:
+        """Ask the driver for something; return the action where it is not left out."""
+        self.seq += 1
+        if self.quiet:
+            return None
+        action = kind(seq=self.seq, rule=rule, because=because, **more)
+        self.actions.append(action)
+        return action
 
     def cancel(self, record: TodoRecord, rule: str, because: str) -> None:
         """Stop what the driver does for a todo."""
-        self.actions.append(Cancel(seq=self.number(), rule=rule, because=because, todo_id=record.id))
+        self.emit(Cancel, rule, because, todo_id=record.id)
 
     def notify(
         self, rule: str, because: str, *, topic: str, to: Role, todo_id: str | None, **facts: Fact
     ) -> None:
         """Tell somebody something."""
-        self.actions.append(
-            Notify(
-                seq=self.number(),
+        message = f"{topic}: {because}"
+        self.emit(Notify, rule, because, facts=facts, topic=topic, to=to, todo_id=todo_id, message=message)
+
+    def ask(
+        self,
+        kind: QuestionKind,
+        record: TodoRecord,
+        text: str,
+        rule: str,
+        because: str,
+        *,
+        name: str | None = None,
+        options: tuple[str, ...] | None = None,
+        digest: str = "",
+        proposal: Proposal | None = None,
+        edits: tuple[Edit, ...] = (),
+    ) -> None:
+        """Ask a person about a todo; a question without a name gets a number of its own."""
+        if name is None:
+            self.asked_questions += 1
+            word = "edits" if edits else kind.value
+            name = f"{record.id}:{word}:{self.asked_questions}"
+        self.update(record, question=name)
+        self.show(
+            Question(
+                id=name,
+                kind=kind,
+                todo_id=record.id,
+                text=text,
+                options=options or OPTIONS[kind],
                 rule=rule,
                 because=because,
-                facts=facts,
-                topic=topic,
-                to=to,
-                todo_id=todo_id,
-                message=f"{topic}: {because}",
+                digest=digest,
+                proposal=proposal,
+                edits=edits,
+                failure=record.failure,
             )
         )
 
-    def ask(self, question: Question) -> None:
-        """Ask a person, and remember what was asked."""
-        number = self.number()
-        question = question._replace(asked=number)
-        self.questions[question.id] = question
-        self.actions.append(asking(question, number))
-        record = self.records.get(question.todo_id)
-        if record is not None:
-            self.put(record._replace(question=question.id))
+    def show(self, question: Question) -> None:
+        """Put a question to a person, for the first time or again."""
+        proposal = question.proposal
+        self.emit(
+            AskHuman,
+            question.rule,
+            question.because,
+            question_id=question.id,
+            kind=question.kind,
+            todo_id=question.todo_id,
+            question=question.text,
+            options=question.options,
+            digest=question.digest,
+            branch=None if proposal is None else proposal.branch,
+            edits=question.edits if proposal is None else proposal.edits,
+            failure=question.failure,
+        )
+        self.questions[question.id] = question._replace(asked=self.seq)
 
-    def withdraw(self, question_id: str) -> None:
+    def withdraw(self, question_id: str | None) -> None:
         """Forget a question."""
-        question = self.questions.pop(question_id, None)
-        if question is None:
-            return
-        record = self.records.get(question.todo_id)
+        question = self.questions.pop(question_id or "", None)
+        record = None if question is None else self.records.get(question.todo_id)
         if record is not None and record.question == question_id:
-            self.put(record._replace(question=None))
+            self.update(record, question=None)
+
+    def over_budget(self, *, before_work: bool = False) -> str | None:
+        """Return what was spent more than is allowed, where nobody has agreed to that.
+
+        ``before_work`` asks whether anything is left for another turn of work.
+        """
+        budget = self.top.budget
+        if self.overspent or not budget.model_fields_set:
+            return None
+        wall = 0.0 if self.started is None else self.now - self.started
+        found = exceeded(budget, self.spent, wall, or_used_up=before_work)
+        return None if found is None else str(found)
+
+    def check_budget(self, todo_id: str | None) -> None:
+        """Stop, or ask a person, where a budget is exceeded. Raises :class:`Stop`.
+
+        ``todo_id`` is the todo that has spent it, where one is known.
+        """
+        found = self.over_budget()
+        if found is not None:
+            self._budget_is_over(f"the plan's budget is used up ({found})", todo_id)
+
+    def may_work(self) -> bool:
+        """Return whether the budget leaves another turn of work; if not, ask or raise :class:`Stop`."""
+        if self.overspent:
+            return True
+        if BUDGET_QUESTION in self.questions:
+            return False
+        found = self.over_budget(before_work=True)
+        if found is None:
+            return True
+        self._budget_is_over(f"the plan's budget leaves no further turn of work ({found})", None)
+        return False
+
+    def _budget_is_over(self, because: str, todo_id: str | None) -> None:
+        rule = "halt-on-budget"
+        if self.top.halt.budget == "halt":
+            found = () if todo_id is None else (todo_id,)
+            raise Stop(rule, because, found, Category.BUDGET_EXCEEDED)
+        if BUDGET_QUESTION not in self.questions:
+            text, options = "the budget is used up; does it go on?", ("go_on", "stop")
+            kind = QuestionKind.REVIEW
+            self.show(Question(BUDGET_QUESTION, kind, "", text, options, rule, because))
 
 
-def asking(question: Question, number: int) -> AskHuman:
-    """The action that asks a question."""
-    proposal = question.proposal
-    return AskHuman(
-        seq=number,
-        rule=question.rule,
-        because=question.because,
-        question_id=question.id,
-        kind=question.kind,
-        todo_id=question.todo_id,
-        question=question.text,
-        options=question.options,
-        digest=question.digest,
-        branch=None if proposal is None else proposal.branch,
-        edits=question.edits if proposal is None else proposal.edits,
-        failure=question.failure,
-    )
+_FIELDS = tuple(each.name for each in fields(State))
 
 
 def rfc3339(seconds: float) -> str:
-    """A time in epoch seconds as text, in UTC; the last that can be written where it lies beyond."""
-    at = LATEST if seconds >= _LATEST_SECONDS else datetime.fromtimestamp(seconds, UTC)
+    """Return a time in epoch seconds as text, in UTC; the last that can be written where it lies beyond."""
+    at = LATEST if seconds >= LATEST.timestamp() else datetime.fromtimestamp(seconds, UTC)
     return at.isoformat().replace("+00:00", "Z")

@@ -15,7 +15,7 @@ from planner.model.plan import ID_PATTERN, MAX_TODOS
 from planner.planfile.document import Loc
 from planner.policy.criteria import Criterion, command_criterion, commands_of, criteria_of, wants_convention
 from planner.policy.dependencies import find_cycle
-from planner.policy.inheritance import is_stricter_tool, tools_under
+from planner.policy.limits import is_stricter_tool, tools_under
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""From a failed todo to its branch: whether one may be made, and what it looks like."""
+"""From a failed todo to its repair: who acts, how often, whether a branch is made, what it looks like."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Todo
 from planner.model.taxonomy import BranchReason, Category
-from planner.policy.criteria import pytest_command, wants_convention
+from planner.policy.criteria import conventional_command, wants_convention
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
-    from planner.model.outcome import Outcome
+    from planner.model.outcome import Failure, Outcome
     from planner.model.plan import Policy
-    from planner.model.taxonomy import Role
+    from planner.model.taxonomy import Role, RoutingKey
 
 MEMORY = "x-planner"
 """The key of a branch under which the planner remembers what was tried."""
@@ -81,32 +81,37 @@ def attempts_of(reason: BranchReason | None, policy: Policy) -> int:
     return policy.max_debug_attempts
 
 
+def retries_of(todo: Todo, failure: Failure | None) -> int:
+    """Return how many retries by the same role a todo has; an unknown failure is retried once."""
+    limit = todo.max_retries
+    return min(limit, 1) if failure is not None and failure.category in RETRIED_ONCE else limit
+
+
 def branch_todo(
     parent: Todo,
     outcome: Outcome,
     policy: Policy,
     *,
     branch_id: str,
-    category: Category,
+    failure: Failure,
     role: Role,
     depth: int,
     via: str | None,
     opened_at: str,
-    signature: str | None,
 ) -> Todo:
     """The branch todo as it is before any edit: it reuses all criteria of its parent."""
-    reason = branch_reason(category)
+    reason = branch_reason(failure.category)
     attempts = attempts_of(reason, policy)
     memory = {
         "opened_at": opened_at,
         "attempts": 0,
-        "signature": signature,
+        "signature": failure.signature,
         "diff_hash": outcome.diff_hash,
     }
     fields: dict[str, Any] = {
         "id": branch_id,
         "parent_id": parent.id,
-        "title": f"Repair {parent.title} ({_words(reason)})"[:10_000],
+        "title": f"Repair {parent.title} ({reason.replace('_', ' ')})"[:10_000],
         "agent_role": role,
         "target_agent_role": role,
         "branch_reason": reason,
@@ -121,7 +126,7 @@ def branch_todo(
         "risk_level": parent.risk_level,
         "failure_routing": parent.failure_routing or None,
         "is_temporary": True,
-        "max_debug_attempts": min(attempts, 1) if category in RETRIED_ONCE else attempts,
+        "max_debug_attempts": min(attempts, 1) if failure.category in RETRIED_ONCE else attempts,
         "max_lifetime_seconds": policy.branch_timeout_seconds,
         "timeout_seconds": parent.timeout_seconds,
         "priority": parent.priority,
@@ -144,11 +149,7 @@ def _conventional(parent: Todo, outcome: Outcome) -> str | None:
     if not wants_convention(parent):
         return None
     said = next((check.cmd for check in outcome.checks if check.id == "convention"), None)
-    return said or pytest_command(f"tests/test_{parent.id.replace('-', '_')}.py")
-
-
-def _words(reason: BranchReason) -> str:
-    return reason.value.replace("_", " ")
+    return said or conventional_command(parent)
 
 
 def _text(value: Any) -> str | None:
@@ -169,3 +170,28 @@ def needs_approval(policy: Policy, top: Policy) -> bool:
     if policy.require_planner_approval is True or top.require_planner_approval is True:
         return True
     return not policy.auto_fix_mode and not policy.auto_approve_branches
+
+
+def route(
+    category: Category,
+    failure_routing: Mapping[RoutingKey | Category, Role],
+    diagnosed: Role | None = None,
+) -> Role:
+    """Who acts on a failure of that category, under the routing of its todo. The first that answers:
+
+    the todo's entry for the category; the category's own default, where it differs from that of its key;
+    the todo's entry for the key; the default. The role that a diagnosis names takes the place of both
+    defaults.
+    """
+    facts = category.facts
+    default = diagnosed or facts.default_role
+    if category in failure_routing:
+        return failure_routing[category]
+    if facts.routing_key is None or facts.overrides_key:
+        return default
+    return failure_routing.get(facts.routing_key, default)
+
+
+def role_for(failure: Failure, todo: Todo) -> Role:
+    """Who acts on a diagnosed failure of a todo: what the diagnosis says, where the todo does not."""
+    return route(failure.category, todo.failure_routing, failure.target_agent)

@@ -109,6 +109,11 @@ def pytest_command(path: str) -> str:
     return f"pytest {shlex.quote(f'./{path}' if path.startswith('-') else path)}"
 
 
+def conventional_command(todo: Todo) -> str:
+    """Return the command that a todo without criteria is judged by, where no other convention fits."""
+    return pytest_command(f"tests/test_{todo.id.replace('-', '_')}.py")
+
+
 def wants_convention(todo: Todo) -> bool:
     """Whether a todo names no criterion at all and yet is to be tested."""
     return (

@@ -1,4 +1,4 @@
-"""Read an outcome: the state that it bears out, its failures, who answers for each, and its proof."""
+"""Read outcomes: the state that one bears out, its failures and proof, what a parent has from its todos."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from planner.model.outcome import Failure
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category, Family, Owner
 from planner.model.verdicts import CheckKind, TestOutcome, TodoState, Verdict
+from planner.policy.allowed_files import claimed_files
 from planner.policy.criteria import STAY_GREEN, TURN_GREEN, criterion_ids, wants_convention
-from planner.policy.file_claims import claimed_files
-from planner.policy.preexisting import BEFORE_THE_WORK, is_preexisting
+from planner.policy.since import BEFORE_THE_WORK, is_preexisting
+from planner.text.display import counted
 from planner.text.glob_patterns import allowed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from planner.model.outcome import Check, Outcome
+    from planner.model.outcome import Cause, Check, Outcome
     from planner.model.plan import Todo
 
 HALTING = {
@@ -36,7 +37,7 @@ _SUPPLIED = frozenset((Category.IMPORT_ERROR,))
 _MISSING = frozenset((Category.TEST_NOT_FOUND, Category.ARTIFACT_MISSING, Category.IMPORT_ERROR))
 """How criteria fail of which the work is not there at all."""
 
-_SUB_PLAN = "sub_plan"
+CHECK_ID = "sub_plan"
 """The check by which a parent has what its todos have."""
 
 
@@ -68,7 +69,7 @@ def missing_proof(todo: Todo, outcome: Outcome, *, is_parent: bool) -> str | Non
     wanted = criterion_ids(todo)
     if not wanted and wants_convention(todo):
         wanted = {"convention"}
-    allowed_more = {_SUB_PLAN} if is_parent or todo.has_sub_plan else set[str]()
+    allowed_more = {CHECK_ID} if is_parent or todo.has_sub_plan else set[str]()
     missing, unknown = sorted(wanted - checks), sorted(checks - wanted - allowed_more)
     if missing:
         return f"it has no check of {', '.join(missing[:5])}"
@@ -88,6 +89,11 @@ def failures_of(outcome: Outcome) -> Iterator[Failure]:
     if deciding is not None:
         yield deciding
     yield from sorted((each for each in outcome.failures if each != deciding), key=_severity)
+
+
+def violations_of(outcome: Outcome) -> list[Failure]:
+    """Return the failures that stop everything."""
+    return [each for each in failures_of(outcome) if each.category.facts.family in HALTING]
 
 
 def _severity(failure: Failure) -> tuple[int, float]:
@@ -138,11 +144,6 @@ def is_begun(todo: Todo, outcome: Outcome) -> bool:
     )
 
 
-def open_checks(outcome: Outcome) -> list[Check]:
-    """Return the checks that the run could not decide."""
-    return [check for check in outcome.checks if check.counts_as in UNDECIDED]
-
-
 def is_beyond_proof(outcome: Outcome, check: Check) -> bool:
     """Return whether a demand is open though all its tests have ended: nothing is left to prove."""
     return (
@@ -152,3 +153,92 @@ def is_beyond_proof(outcome: Outcome, check: Check) -> bool:
         and all(test.outcome is not TestOutcome.NOT_RUN for test in check.tests)
         and not any(failure.check_id == check.id for failure in outcome.failures)
     )
+
+
+MOST_NAMED = 5
+"""So many todos are named in a reason, the rest counted."""
+
+_OF_STATE = {
+    TodoState.DONE: Verdict.PASSED,
+    TodoState.TEST_FAILED: Verdict.FAILED,
+    TodoState.BLOCKED: Verdict.BLOCKED,
+    TodoState.PENDING: Verdict.NOT_RUN,
+}
+_SEVERITY = (
+    Verdict.FAILED,
+    Verdict.INCONCLUSIVE,
+    Verdict.STALE,
+    Verdict.NEEDS_HUMAN,
+    Verdict.BLOCKED,
+    Verdict.NOT_RUN,
+    Verdict.PASSED,
+)
+"""The first that a todo of the sub-plan has is the verdict of all of them."""
+
+_REASONS = {
+    Verdict.FAILED: "failed",
+    Verdict.INCONCLUSIVE: "could not be decided",
+    Verdict.STALE: "must be answered anew",
+    Verdict.NEEDS_HUMAN: "must be answered by a person",
+    Verdict.BLOCKED: "blocked",
+    Verdict.NOT_RUN: "not done yet",
+}
+
+
+def verdict_of(outcome: Outcome) -> Verdict:
+    """What a todo of a sub-plan says to its parent. A parent whose own todos failed has failed."""
+    state = outcome.state or (TodoState.DONE if outcome.success else TodoState.TEST_FAILED)
+    if state in _OF_STATE:
+        return _OF_STATE[state]
+    found = {Verdict.FAILED if check.counts_as.is_red else check.counts_as for check in outcome.checks}
+    return next((each for each in _SEVERITY[:-1] if each in found), Verdict.NOT_RUN)
+
+
+def sub_plan_verdict(children: Iterable[Verdict]) -> Verdict:
+    """The verdict of the check ``sub_plan``: passed when all are, else the most serious.
+
+    Where one failed, what is blocked by it is its failure too; blocked is only what is so altogether.
+    """
+    found = set(children)
+    return next((each for each in _SEVERITY if each in found), Verdict.NOT_RUN)
+
+
+def sub_plan_reason(children: Sequence[Outcome], verdict: Verdict) -> str | None:
+    """Which todos give the check its verdict: ``phase-2/buffer-impl failed``."""
+    if verdict is Verdict.PASSED:
+        return None
+    names = [child.todo_id for child in children if verdict_of(child) is verdict]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(names[:MOST_NAMED])}{more} {_REASONS[verdict]}"
+
+
+def parent_verdicts(own: Iterable[Verdict], children: Iterable[Verdict]) -> list[Verdict]:
+    """The verdicts from which a parent's state follows.
+
+    Its own criteria count as any todo's do. The failure of a todo of its sub-plan is that todo's: the
+    parent is not ``test_failed`` by it, it is not through.
+    """
+    return [*own, *(Verdict.INCONCLUSIVE if verdict.is_red else verdict for verdict in children)]
+
+
+def is_worth_telling(causes: Sequence[Cause]) -> bool:
+    """Whether the todos alone do not show what to mend first: two causes, or one that several show."""
+    return len(causes) > 1 or any(len(cause.todos) > 1 for cause in causes)
+
+
+def consequences(cause: Cause) -> str:
+    """``1700 tests in 12 todos``."""
+    todos = len(cause.todos)
+    where = f"in '{cause.todos[0].todo_id}'" if todos == 1 else f"in {counted(todos, 'todo')}"
+    counts = [
+        counted(count, noun) for count, noun in ((cause.tests, "test"), (cause.files, "test file")) if count
+    ]
+    return f"{' and '.join(counts)} {where}".strip()
+
+
+def place(cause: Cause) -> str:
+    """``shop/tax.py:3``, or nothing."""
+    if cause.location is None:
+        return ""
+    line = "" if cause.location.line is None else f":{cause.location.line}"
+    return f"{cause.location.path}{line}"

@@ -15,7 +15,7 @@ from planner.model.plan import (
     Todo,
 )
 from planner.model.verdicts import CheckKind
-from planner.policy.routing import role_for
+from planner.policy.branches import role_for
 from planner.revise.situation import parsed
 from planner.text.sanitizing import clean
 

@@ -16,7 +16,7 @@ from planner.model.plan import DEFAULT_CRITERION_SECONDS, MAX_SECONDS, CommandSp
 from planner.model.taxonomy import Owner
 from planner.policy.allowed_files import WILDCARDS
 from planner.policy.criteria import commands_of
-from planner.policy.preexisting import is_preexisting
+from planner.policy.since import is_preexisting
 from planner.text.glob_patterns import allowed, matches
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean

@@ -37,8 +37,8 @@ from planner.model.plan import (
 )
 from planner.model.taxonomy import Category, Owner, Repeatability, Role
 from planner.policy.allowed_files import WILDCARDS, is_exclusion, lies_within, without_covered
+from planner.policy.branches import role_for
 from planner.policy.criteria import commands_of, wants_convention
-from planner.policy.routing import role_for
 from planner.revise.commands import (
     fixing_command,
     isolated_commands,

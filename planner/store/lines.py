@@ -13,6 +13,7 @@ import json
 from datetime import datetime
 from difflib import get_close_matches
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
@@ -149,9 +150,14 @@ _NAMES = frozenset(("event", "at", "todo_id", "plan", "id", "question_id", "appr
 """Keys whose values name something: they are no text in which a secret could be quoted."""
 
 
+_LONGEST_KEPT = 200
+_redact_again = lru_cache(maxsize=4096)(redact)
+"""Most texts of the outcomes of a run are alike; only short ones are kept, so that memory stays bounded."""
+
+
 def _redacted(value: Any) -> Any:
     if isinstance(value, str):
-        return redact(value)
+        return redact(value) if len(value) > _LONGEST_KEPT else _redact_again(value)
     if isinstance(value, list):
         return [_redacted(each) for each in cast("list[Any]", value)]
     if isinstance(value, dict):

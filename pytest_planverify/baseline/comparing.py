@@ -6,8 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoAtBase, TodoState
-from planner.policy.preexisting import BEFORE_THE_WORK
-from planner.policy.since import check_at_base, since_of, since_of_check, since_of_tests
+from planner.policy.since import BEFORE_THE_WORK, check_at_base, since_of, since_of_check, since_of_tests
 from pytest_planverify.baseline.nodeids import below
 
 if TYPE_CHECKING:

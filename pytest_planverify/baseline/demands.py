@@ -10,8 +10,7 @@ from planner.model.evidence import Evidence, Selector
 from planner.model.kinds import EvidenceKind, Phase
 from planner.model.verdicts import TestOutcome, Verdict
 from planner.policy.criteria import STAY_GREEN, TURN_GREEN
-from planner.policy.preexisting import covers
-from planner.policy.since import GREEN
+from planner.policy.since import GREEN, covers
 from pytest_planverify.baseline.nodeids import below
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.taxonomy import Category, Owner
-from planner.policy.routing import route
+from planner.policy.branches import route
 from pytest_planverify.corpus.files import CorpusError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import Isolation, Verdict
-from planner.policy.cause_words import consequences, is_worth_telling
-from planner.policy.cause_words import place as place_of_cause
+from planner.policy.outcomes import consequences, is_worth_telling
+from planner.policy.outcomes import place as place_of_cause
 from planner.text.display import cells, counted, padded, wrapped
 from pytest_planverify.reports.screen import GAP, INDENT, Screen, Span, Style, widest
 from pytest_planverify.reports.words import (

@@ -21,8 +21,8 @@ from planner.model.outcome import (
 from planner.model.plan import MetricSpec, TodoStatus
 from planner.model.verdicts import CheckKind, Since, TodoState, Verdict
 from planner.planfile.tree import SEPARATOR
-from planner.policy.parents import CHECK_ID, parent_verdicts, sub_plan_reason, sub_plan_verdict, verdict_of
-from planner.policy.routing import route
+from planner.policy.branches import route
+from planner.policy.outcomes import CHECK_ID, parent_verdicts, sub_plan_reason, sub_plan_verdict, verdict_of
 from pytest_planverify.checks.promised import with_promise
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.session.check_runs import PlanResult, blocked_reason, recorded_values
@@ -254,7 +254,7 @@ def _own_first(todo: Todo, outcome: Outcome) -> Outcome:
     """The failure that decides the route is one of the todo's own, where it has any."""
     if len(outcome.failures) < 2 or all(each.since is Since.UNKNOWN for each in outcome.failures):
         return outcome
-    from planner.policy.preexisting import is_preexisting
+    from planner.policy.since import is_preexisting
 
     failures = tuple(sorted(outcome.failures, key=lambda each: is_preexisting(todo, outcome, each)))
     return outcome.model_copy(update={"failures": failures, "failure_evidence": failures[0]})

@@ -18,7 +18,7 @@ from planner.errors import CommandSyntaxError, PlannerError
 from planner.model.plan import ToolSpec
 from planner.planfile.loader import LoadedPlan, load_plan
 from planner.planfile.tree import load_tree
-from planner.policy.inheritance import is_stricter_tool
+from planner.policy.limits import is_stricter_tool
 
 SORTED = ToolSpec(name="sorted", kind=Purpose.LINT, argv=("sort", "--check"))
 GREP = ToolSpec(name="grep", argv=("grep", "-q"))

@@ -420,14 +420,7 @@ def test_before_a_run_is_started_only_time_passes():
 
 
 def test_a_fold_begins_with_a_plan():
-    refusals: list[str] = []
     for events in ([], [ClockTicked(at=START)]):
-        with pytest.raises(RefusedEvent) as refusal:
+        with pytest.raises(RefusedEvent, match="the first event submits no plan; begin with") as refusal:
             fold(events)
         assert refusal.value.rule == "no-plan"
-        refusals.append(str(refusal.value))
-
-    assert refusals == [
-        "there is no event; begin with plan_submitted",
-        "the first event submits no plan; begin with plan_submitted",
-    ]

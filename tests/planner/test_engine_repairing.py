@@ -150,7 +150,7 @@ def test_a_parent_that_is_still_red_gets_a_deeper_branch():
     assert run.rules == ["deeper-branch", "branch-is-worked-on"]
     assert (deeper.todo_id, record.depth) == ("t1_branch_02", 2)
     assert record.parent_id == "t1"
-    assert record.via == "t1_branch_01"
+    assert record.todo.via == "t1_branch_01"
 
 
 def test_branches_are_nested_no_deeper_than_max_branch_depth_then_a_person_is_asked():

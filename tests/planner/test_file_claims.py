@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.model.plan import Todo
-from planner.policy.file_claims import claimed_files, claims_overlap, grants_of
+from planner.policy.allowed_files import claimed_files, claims_overlap, grants_of
 from planner.text.glob_patterns import allowed, globs_overlap, literal_prefix, matches
 
 PARTS = st.sampled_from(

@@ -117,7 +117,7 @@ def _drive(driver: RunSession, document: OutcomeDocument, at: datetime) -> None:
             record = _state(driver).records[outcome.todo_id]
             if _is_over(driver) or record.life.is_final:
                 pending.remove(outcome)
-            elif not record.waits or outcome.success or _violates(outcome):
+            elif not _state(driver).waits(record) or outcome.success or _violates(outcome):
                 pending.remove(outcome)
                 event = Verified(at=at, outcome=outcome, run_id=document.run.run_id)
                 try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.model.outcome import Check, CheckKind, Outcome, TodoState, Verdict
-from planner.policy.parents import parent_verdicts, sub_plan_reason, sub_plan_verdict, verdict_of
+from planner.policy.outcomes import parent_verdicts, sub_plan_reason, sub_plan_verdict, verdict_of
 
 DONE, FAILED, TESTING = TodoState.DONE, TodoState.TEST_FAILED, TodoState.TESTING
 BLOCKED, PENDING = TodoState.BLOCKED, TodoState.PENDING

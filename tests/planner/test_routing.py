@@ -7,7 +7,7 @@ import pytest
 from planner.model.outcome import Failure
 from planner.model.plan import Todo
 from planner.model.taxonomy import CATEGORIES, Category, Role, RoutingKey
-from planner.policy.routing import role_for, route
+from planner.policy.branches import role_for, route
 
 
 @pytest.mark.parametrize("category", Category)

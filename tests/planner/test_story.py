@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
@@ -607,7 +608,7 @@ def test_more_attempts_than_the_plan_allows_are_counted_alone() -> None:
     story = Story(todo("t1", max_debug_attempts=3))
     story.is_red("t1")
     branch = story.state.records["t1_branch_01"]._replace(attempts=8)
-    state = story.state._replace(records={**story.state.records, "t1_branch_01": branch})
+    state = replace(story.state, records={**story.state.records, "t1_branch_01": branch})
 
     (_, said) = texts(todo_stands(state, "t1"))
     assert said == "The branch t1_branch_01 is worked on; attempts that failed: 8."

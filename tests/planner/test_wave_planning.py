@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from planner_command import Command, done, failed, with_test
 
 from planner.model.plan import Todo
-from planner.policy.waves import placed_in_waves, to_be_worked_on
+from planner.policy.dependencies import placed_in_waves, to_be_worked_on
 from planner.text.glob_patterns import matches, seen_from_above
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.plan import Todo
-from planner.policy.file_claims import claimed_files, claims_overlap
-from planner.policy.waves import waves
+from planner.policy.allowed_files import claimed_files, claims_overlap
+from planner.policy.dependencies import waves
 
 PARTS = st.sampled_from(
     [

@@ -6,9 +6,11 @@ import json
 import sys
 from pathlib import Path
 
-from bench_plan_loading import TODOS, plan_text
+from bench_plan_loading import plan_text
 from measuring import Command, interleaved
 from table import Row
+
+from planner.model.plan import MAX_TODOS as TODOS
 
 FAILED_EVERY = 10
 MOST_TIMES = 3.0

@@ -12,7 +12,7 @@ from pathlib import Path
 from table import Row
 
 from planner.model.plan import MAX_TODOS, Todo
-from planner.policy.waves import waves
+from planner.policy.dependencies import waves
 
 LAYER = 50
 MOST_SECONDS = 4.0

@@ -1,0 +1,181 @@
+"""What bounds a run and each turn of work: budgets, the risk of a todo, the policy of the plan above."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from planner.catalog.tools import Purpose
+from planner.model.actions import Bounds
+from planner.model.plan import RiskLevel
+from planner.policy.allowed_files import claimed_files
+from planner.policy.criteria import commands_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from planner.model.plan import Budget, Policy, Todo, ToolSpec
+
+
+class Spent(NamedTuple):
+    """What a run has spent so far, beside time."""
+
+    tokens: int = 0
+    cycles: int = 0
+    """Of patching."""
+    new_files: int = 0
+
+    def plus(self, tokens: int = 0, cycles: int = 0, new_files: int = 0) -> Spent:
+        """Return the sum."""
+        return Spent(self.tokens + tokens, self.cycles + cycles, self.new_files + new_files)
+
+
+class BudgetLine(NamedTuple):
+    """One budget that the plan sets, and what is spent of it."""
+
+    name: str
+    limit: float
+    spent: float
+
+    def __str__(self) -> str:
+        return f"{self.name}: {_number(self.spent)} spent, {_number(self.limit)} allowed"
+
+
+def exceeded(
+    budget: Budget, spent: Spent, wall_seconds: float, *, or_used_up: bool = False
+) -> BudgetLine | None:
+    """Return the first budget of which more is spent than is allowed. To spend exactly all is allowed.
+
+    ``or_used_up`` asks for one that leaves nothing for another turn of work. A turn need not make a new
+    file, so of new files nothing is lacking until one too many is made.
+    """
+    for line in _lines(budget, spent, wall_seconds):
+        used_up = or_used_up and line.spent == line.limit and line.name != "new_files"
+        if line.spent > line.limit or used_up:
+            return line
+    return None
+
+
+def left(budget: Budget, spent: Spent, wall_seconds: float) -> dict[str, tuple[float, float]]:
+    """Return what is left of each budget of the plan, never less than nothing, and how much it was."""
+    found = _lines(budget, spent, wall_seconds)
+    return {each.name: (max(each.limit - each.spent, 0), each.limit) for each in found}
+
+
+def _lines(budget: Budget, spent: Spent, wall_seconds: float) -> Iterator[BudgetLine]:
+    for name, limit, used in (
+        ("tokens", budget.tokens, spent.tokens),
+        ("cycles", budget.cycles, spent.cycles),
+        ("wall_seconds", budget.wall_seconds, wall_seconds),
+        ("new_files", budget.new_files, spent.new_files),
+    ):
+        if limit is not None:
+            yield BudgetLine(name, limit, used)
+
+
+def _number(value: float) -> str:
+    try:
+        return f"{value:,.1f}".removesuffix(".0")
+    except OverflowError:
+        return f"more than {sys.float_info.max:.0e}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Care:
+    """How much care a level of risk asks for."""
+
+    purposes: tuple[Purpose, ...] | None
+    """Of the tools that may be run; ``None``: nothing but the todo's very own commands."""
+    named_files_only: bool
+    """Without ``allowed_files``, the files that the todo names are all that it may write."""
+    asks: bool
+    """A person agrees before the first turn of work and before each branch, whatever the plan's policy."""
+
+
+CARE = {
+    RiskLevel.LOW: Care(purposes=tuple(Purpose), named_files_only=False, asks=False),
+    RiskLevel.MEDIUM: Care(
+        purposes=(Purpose.TEST, Purpose.LINT, Purpose.TYPE_CHECK, Purpose.VALIDATE),
+        named_files_only=True,
+        asks=False,
+    ),
+    RiskLevel.HIGH: Care(purposes=None, named_files_only=True, asks=True),
+}
+"""By level; a todo without one is of ``LOW`` risk."""
+
+
+def bounds_of(todo: Todo, policy: Policy) -> Bounds:
+    """Return what a turn of work on a todo may do.
+
+    A todo that names no file at all cannot be narrowed: it may write any but the protected ones. Its time
+    is the shortest of the limits that hold for one turn; a branch has a lifetime as well.
+    """
+    level = todo.risk_level or RiskLevel.LOW
+    care = CARE[level]
+    own = tuple(dict.fromkeys(spec.cmd for _, spec in commands_of(todo)))
+    files = todo.allowed_files
+    if files is None and care.named_files_only:
+        files = claimed_files(todo) or None
+    limits = [todo.timeout_seconds or policy.max_todo_seconds]
+    if todo.parent_id is not None:
+        limits.append(todo.max_lifetime_seconds or policy.branch_timeout_seconds)
+    return Bounds(
+        risk_level=level,
+        allowed_files=files,
+        protected_files=policy.protected_files,
+        commands=own if care.purposes is None else tuple(purpose.value for purpose in care.purposes),
+        timeout_seconds=min((limit for limit in limits if limit is not None), default=None),
+    )
+
+
+def asks_a_person(todo: Todo) -> bool:
+    """Return whether a person has to agree before a todo is begun and before each of its branches."""
+    return CARE[todo.risk_level or RiskLevel.LOW].asks
+
+
+_ALLOWANCES = ("auto_fix_mode", "auto_approve_branches")
+"""Granted where both policies grant it."""
+
+_LIMITS = (
+    "max_branch_depth",
+    "max_debug_attempts",
+    "branch_timeout_seconds",
+    "max_concurrent_branches",
+    "notify_after_n_failures",
+)
+"""The lower counts."""
+
+
+def inherited(policy: Policy, above: Policy) -> Policy:
+    """Return the policy by which the todos of a sub-plan are carried out.
+
+    What it leaves out it has from the plan above; what it says may only be stricter. Its budget, its halts
+    and what it says of the network count for nobody else, and stay as they are.
+    """
+    said = policy.model_fields_set
+    changes: dict[str, Any] = {}
+    for name in (*_ALLOWANCES, *_LIMITS):
+        own, theirs = getattr(policy, name), getattr(above, name)
+        strict = min(own, theirs)  # of two allowances, too: false is less than true
+        changes[name] = strict if name in said else theirs
+    if "require_planner_approval" not in said or above.require_planner_approval is True:
+        changes["require_planner_approval"] = above.require_planner_approval
+    retry, attempts = policy.flaky_retry, above.flaky_retry.attempts
+    if "flaky_retry" in said and "attempts" in retry.model_fields_set:
+        attempts = min(attempts, retry.attempts)
+    changes["tools"] = tools_under(policy, above.tools)
+    changes["flaky_retry"] = retry.model_copy(update={"attempts": attempts})
+    kept = {name: value for name, value in changes.items() if value != getattr(policy, name)}
+    return policy.model_copy(update=kept) if kept else policy
+
+
+def tools_under(policy: Policy, above: tuple[ToolSpec, ...] | None) -> tuple[ToolSpec, ...]:
+    """Return the tools that the commands of a plan may name: its own, else those of the plan above it."""
+    return policy.tools if above is None or "tools" in policy.model_fields_set else above
+
+
+def is_stricter_tool(spec: ToolSpec, above: ToolSpec) -> bool:
+    """Return whether a tool of a sub-plan runs nothing but what that tool of the plan above runs."""
+    words, allowed = spec.argv or (spec.name,), above.argv or (above.name,)
+    return words[: len(allowed)] == allowed

@@ -1,0 +1,92 @@
+"""What bounds a run and each turn of work: budgets at their edge, and what the risk of a todo narrows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planner.catalog.tools import TOOLS
+from planner.model.plan import Budget, Policy, RiskLevel, Todo
+from planner.policy.limits import CARE, BudgetLine, Spent, asks_a_person, bounds_of, exceeded, left
+
+FULL = Budget(tokens=100, cycles=5, wall_seconds=60, new_files=3)
+NAMED: dict[str, Any] = {
+    "controller_task_spec": {"type": "PATCH", "target_file": "src/a.py"},
+    "acceptance_criteria": {
+        "expected_artifacts": ["out/a.json"],
+        "tests": [{"cmd": "pytest tests/test_a.py"}, {"cmd": "ruff check src"}],
+    },
+    "test_command": "pytest tests/test_a.py",
+}
+"""A todo that names two files and three commands, two of them the same."""
+
+
+def a_todo(level: str | None, **keys: Any) -> Todo:
+    return Todo.model_validate({"id": "t1", "title": "A todo", "risk_level": level, **keys})
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"), [("tokens", 100), ("cycles", 5), ("wall_seconds", 60), ("new_files", 3)]
+)
+def test_exactly_all_of_a_budget_is_allowed_and_leaves_no_further_turn(name: str, limit: int) -> None:
+    for amount, over, used_up in ((limit - 1, False, False), (limit, False, True), (limit + 1, True, True)):
+        spent = Spent() if name == "wall_seconds" else Spent(**{name: amount})
+        seconds = amount if name == "wall_seconds" else 0
+        found = BudgetLine(name, limit, amount)
+        assert exceeded(FULL, spent, seconds) == (found if over else None)
+        # No turn of work has to make a file, so with as many files as are allowed there may be another.
+        none_left = used_up if name != "new_files" else over
+        assert exceeded(FULL, spent, seconds, or_used_up=True) == (found if none_left else None)
+        assert left(FULL, spent, seconds)[name] == (max(limit - amount, 0), limit)
+
+
+def test_the_first_budget_in_their_order_is_told() -> None:
+    spent, seconds = Spent(tokens=101, cycles=6, new_files=4), 61.5
+    timed = FULL.model_copy(update={"tokens": None, "cycles": None})
+    assert str(exceeded(FULL, spent, seconds)) == "tokens: 101 spent, 100 allowed"
+    assert str(exceeded(timed, spent, seconds)) == "wall_seconds: 61.5 spent, 60 allowed"
+    assert str(exceeded(Budget(tokens=0), Spent(tokens=10**400), 0)).startswith("tokens: more than")
+    assert exceeded(Budget(), Spent(10**15, 10**15, 10**15), 1e12, or_used_up=True) is None
+
+
+@pytest.mark.parametrize(
+    ("level", "files", "commands"),
+    [
+        (None, None, ("test", "lint", "type_check", "build", "validate")),
+        ("MEDIUM", ("src/a.py", "out/a.json"), ("test", "lint", "type_check", "validate")),
+        ("HIGH", ("src/a.py", "out/a.json"), ("pytest tests/test_a.py", "ruff check src")),
+    ],
+)
+def test_each_level_of_risk_narrows_what_a_turn_may_do(
+    level: str | None, files: tuple[str, ...] | None, commands: tuple[str, ...]
+) -> None:
+    bounds = bounds_of(a_todo(level, **NAMED), Policy(protected_files=("tests/**",)))
+    assert (bounds.allowed_files, bounds.commands) == (files, commands)
+    assert bounds.protected_files == ("tests/**",)
+    given = bounds_of(a_todo(level, **NAMED, allowed_files=["lib/**", "!lib/x"]), Policy())
+    assert given.allowed_files == ("lib/**", "!lib/x")
+    assert bounds_of(a_todo(level), Policy()).allowed_files is None
+    assert asks_a_person(a_todo(level)) is (level == "HIGH")
+
+
+def test_every_level_has_its_row_and_every_purpose_is_one_of_the_catalog() -> None:
+    assert set(CARE) == set(RiskLevel)
+    purposes = {tool.purpose for tool in TOOLS}
+    assert {purpose for care in CARE.values() for purpose in care.purposes or ()} == purposes
+
+
+@pytest.mark.parametrize(
+    ("keys", "policy", "seconds"),
+    [
+        ({}, {}, None),
+        ({"timeout_seconds": 60}, {"max_todo_seconds": 50}, 60),
+        ({}, {"max_todo_seconds": 50}, 50),
+        ({"parent_id": "t0"}, {}, 600),
+        ({"parent_id": "t0", "max_lifetime_seconds": 30, "timeout_seconds": 60}, {}, 30),
+    ],
+)
+def test_a_turn_has_the_time_of_its_todo_and_of_a_branch_no_longer_than_it_lives(
+    keys: dict[str, Any], policy: dict[str, Any], seconds: float | None
+) -> None:
+    assert bounds_of(a_todo(None, **keys), Policy(**policy)).timeout_seconds == seconds
