@@ -5,15 +5,11 @@ from __future__ import annotations
 import pytest
 from engine_telling import Told, todo
 
-from planner.errors import RefusedEvent
 from planner.model.actions import Cancel, Halt
 from planner.model.events import (
     BudgetSpent,
-    ClockTicked,
-    StopRequested,
 )
 from planner.model.taxonomy import Category
-from planner.testing import sample_failure, simulate_failure
 
 SECURITY = [Category.SANDBOX_VIOLATION, Category.HYGIENE_VIOLATION, Category.ALLOWLIST_VIOLATION]
 
@@ -57,25 +53,6 @@ def test_a_violation_goes_to_a_person_where_the_policy_says_so(category: Categor
     assert [each.todo_id for each in run.questions] == ["t1"]
 
 
-def test_a_violation_beside_another_failure_stops_everything_too():
-    run = Told(todo())
-    run.works()
-    mild = simulate_failure(todo(), Category.TEST_REGRESSION)
-    violation = sample_failure(todo(), Category.HYGIENE_VIOLATION)
-
-    run.outcome(mild.model_copy(update={"failures": (*mild.failures, violation)}))
-
-    assert halt_of(run).category is Category.HYGIENE_VIOLATION
-
-
-def test_an_outcome_that_says_that_the_budget_is_exceeded_stops_everything():
-    run = Told(todo())
-
-    run.is_red("t1", Category.BUDGET_EXCEEDED)
-
-    assert halt_of(run).rule == "halt-on-budget"
-
-
 @pytest.mark.parametrize(("limit", "halts"), [(2, True), (3, False), (None, False)])
 def test_so_many_todos_in_a_row_that_are_beyond_repair_stop_everything(limit: int | None, halts: bool):
     run = Told(todo("t1"), todo("t2"), todo("t3"), max_branch_depth=0, halt={"consecutive_failures": limit})
@@ -116,27 +93,6 @@ def test_the_same_failure_of_the_same_product_so_many_times_stops_everything(
         assert halt_of(run).rule == "halt-on-identical-failure"
 
 
-@pytest.mark.parametrize(
-    ("message", "diff_hash"), [("it broke otherwise", "sha256:same"), ("it broke", "sha256:other")]
-)
-def test_another_failure_or_another_product_is_progress(message: str, diff_hash: str):
-    run = Told(todo(max_retries=5), halt={"identical_failures": 2})
-    run.is_red("t1", message="it broke", diff_hash="sha256:same")
-
-    run.is_red("t1", message=message, diff_hash=diff_hash)
-
-    assert goes_on(run)
-
-
-def test_the_same_failure_of_two_todos_is_none_that_repeats_itself():
-    run = Told(todo("t1", max_retries=5), todo("t2", max_retries=5), halt={"identical_failures": 2})
-
-    for name in ("t1", "t2"):
-        run.is_red(name, message="it broke", diff_hash="sha256:same", signature="aaaaaaaaaaaa")
-
-    assert goes_on(run)
-
-
 @pytest.mark.parametrize(("limit", "halts"), [(3, True), (4, False), (None, False)])
 def test_a_streak_of_flaky_verifications_stops_everything(limit: int | None, halts: bool):
     run = Told(todo(max_retries=9), halt={"flaky_streak": limit, "identical_failures": None})
@@ -151,15 +107,6 @@ def test_a_streak_of_flaky_verifications_stops_everything(limit: int | None, hal
         assert halt_of(run).rule == "halt-on-flaky-streak"
 
 
-def test_a_plain_failure_ends_a_streak_of_flaky_ones():
-    run = Told(todo(max_retries=9), halt={"flaky_streak": 2, "identical_failures": None})
-
-    for category in (Category.FLAKY_TEST, Category.TEST_REGRESSION, Category.FLAKY_TEST):
-        run.is_red("t1", category)
-
-    assert goes_on(run)
-
-
 @pytest.mark.parametrize(("limit", "made", "halts"), [(5, 5, False), (5, 6, True), (None, 600, False)])
 def test_more_new_files_than_file_growth_from_one_turn_stop_everything(
     limit: int | None, made: int, halts: bool
@@ -172,35 +119,6 @@ def test_more_new_files_than_file_growth_from_one_turn_stop_everything(
     if halts:
         assert halt_of(run).rule == "halt-on-file-growth"
         assert run.life() == "halted"
-
-
-def test_file_growth_is_counted_anew_for_each_turn():
-    run = Told(todo("t1"), todo("t2"), halt={"file_growth": 5})
-
-    for name in ("t1", "t2"):
-        run.works(name, new_files=tuple(f"{name}{at}.py" for at in range(5)))
-
-    assert goes_on(run)
-
-
-def test_a_person_can_stop_the_run_at_any_time():
-    run = Told(todo("t1"), todo("t2"))
-
-    run.tell(StopRequested(at=run.now, by="ada", because="enough"))
-
-    assert halt_of(run).rule == "stopped-by-person"
-    assert {each.todo_id for each in run.last_of(Cancel)} == {"t1", "t2"}
-
-
-def test_after_a_halt_nothing_is_taken_in():
-    run = Told(todo())
-    run.tell(StopRequested(at=run.now))
-
-    with pytest.raises(RefusedEvent) as refusal:
-        run.works()
-
-    assert refusal.value.rule == "run-is-over"
-    assert str(refusal.value) == ("the run is over: the plan is halted; begin another, in a log of its own")
 
 
 # Budgets
@@ -229,26 +147,6 @@ def test_a_budget_may_be_spent_to_its_end_and_no_further(
         assert halt_of(run).rule == "halt-on-budget"
 
 
-def test_what_a_turn_of_work_reports_counts_against_the_budget():
-    run = Told(todo("t1"), todo("t2"), budget={"tokens": 100})
-
-    run.works("t1", tokens=60)
-    assert goes_on(run)
-    run.works("t2", tokens=60)
-
-    assert halt_of(run).rule == "halt-on-budget"
-    assert run.state.spent.tokens == 120
-
-
-def test_no_new_work_is_asked_for_when_nothing_is_left_of_the_budget():
-    run = Told(todo("t1"), todo("t2", dependencies=("t1",)), budget={"tokens": 100})
-    run.works("t1", tokens=100)
-
-    run.passes("t1")
-
-    assert run.started == []
-
-
 @pytest.mark.parametrize(("seconds", "halts"), [(60, False), (61, True)])
 def test_the_time_of_a_run_is_a_budget_that_begins_with_its_start(seconds: int, halts: bool):
     run = Told(todo(), budget={"wall_seconds": 60})
@@ -256,17 +154,6 @@ def test_the_time_of_a_run_is_a_budget_that_begins_with_its_start(seconds: int, 
     run.waits(seconds)
 
     assert goes_on(run) is not halts
-
-
-def test_a_clock_that_goes_back_takes_nothing_from_what_is_spent():
-    run = Told(todo(), budget={"wall_seconds": 60})
-    run.waits(50)
-    late = run.now
-
-    run.tell(ClockTicked(at=late.replace(year=1999)))
-    run.waits(20)
-
-    assert run.state.plan_state == "halted"
 
 
 def test_a_budget_that_is_used_up_goes_to_a_person_where_the_policy_says_so():

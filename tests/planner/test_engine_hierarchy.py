@@ -24,39 +24,6 @@ def test_the_sub_plan_of_a_parent_is_loaded_when_its_turn_comes():
     assert run.life("p1") == "active"
 
 
-def test_the_todos_of_a_sub_plan_are_worked_on_while_their_parent_is_active():
-    run = Told(*phases())
-
-    run.loads("p1", todo("a"), todo("b", dependencies=("a",)))
-
-    assert run.started == ["p1/a"]
-    assert run.life("p1") == "active"
-    assert run.life("p1/b") == "pending"
-
-
-def test_a_parent_is_done_when_all_its_todos_are_and_that_is_shown_as_unverified():
-    run = Told(*phases())
-    run.loads("p1", todo("a"), todo("b"))
-
-    run.is_done("p1/a")
-    assert run.life("p1") == "active"
-    run.is_done("p1/b")
-
-    assert run.life("p1") == "done"
-    assert not run.record("p1").verified
-
-
-def test_a_later_phase_is_planned_on_the_results_of_those_before():
-    run = Told(*phases())
-    run.loads("p1", todo("a"))
-
-    run.is_done("p1/a")
-
-    (action,) = run.last_of(LoadSubPlan)
-    assert (action.todo_id, action.sub_plan) == ("p2", "phase2.yaml")
-    assert "p1" in action.results
-
-
 def test_a_parent_with_criteria_of_its_own_is_verified_when_its_todos_are_done():
     run = Told(todo("p1", is_parent=True, sub_project_id="s"))
     run.loads("p1", todo("a"))
@@ -105,17 +72,3 @@ def test_sub_plans_are_nested_three_levels_deep_and_no_deeper():
         "the sub-plan of p/p/p/p cannot be carried out: sub-plans go at most 3 levels deep"
     )
     assert f"{name}/a" not in run.state.todos
-
-
-def test_todos_of_different_plans_whose_files_overlap_are_worked_on_one_after_the_other():
-    run = Told(
-        todo("p", sub_plan="phase/plan.yaml"),
-        todo("t1", allowed_files=("phase/src/b.py",)),
-        todo("t2", allowed_files=("src/a.py",)),
-    )
-
-    run.loads("p", todo("a", allowed_files=("src/b.py",)), todo("b", allowed_files=("src/a.py",)))
-
-    assert run.started == ["p/b"]
-    run.is_done("t1")
-    assert run.started == ["p/a"]

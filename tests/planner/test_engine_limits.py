@@ -4,32 +4,17 @@ from __future__ import annotations
 
 from engine_telling import Told, todo
 
-from planner.model.actions import Cancel, Halt, Implement, Notify
+from planner.model.actions import Cancel, Halt, Notify
 from planner.model.events import (
     ApprovalGiven,
     BranchChanges,
     Decision,
-    WorkStarted,
 )
-from planner.model.plan import Policy
-from planner.model.taxonomy import Category, Role
-
-SECURITY = [Category.SANDBOX_VIOLATION, Category.HYGIENE_VIOLATION, Category.ALLOWLIST_VIOLATION]
+from planner.model.taxonomy import Role
 
 
 def goes_on(run: Told) -> bool:
     return not run.all_of(Halt) and not run.state.plan_state.is_final
-
-
-def test_the_defaults_are_those_of_the_design():
-    policy = Policy()
-
-    assert (policy.max_debug_attempts, policy.max_branch_depth) == (3, 2)
-    assert (policy.auto_fix_mode, policy.auto_approve_branches) == (True, False)
-    assert (policy.branch_timeout_seconds, policy.max_concurrent_branches) == (600, 5)
-    assert policy.notify_after_n_failures == 3
-    halt = policy.halt
-    assert (halt.consecutive_failures, halt.identical_failures, halt.flaky_streak) == (3, 2, 3)
 
 
 # Limits of branches
@@ -63,30 +48,6 @@ def test_a_branch_that_is_still_open_when_its_lifetime_is_over_is_cancelled_and_
     assert [(each.kind.value, each.rule) for each in run.questions] == [("review", "branch-lifetime")]
 
 
-def test_a_branch_lives_as_long_as_a_person_says():
-    run = Told(todo(), auto_fix_mode=False, branch_timeout_seconds=600)
-    run.is_red()
-    run.decides(Decision.MODIFY, run.asked(), changes=BranchChanges(max_lifetime_seconds=60))
-    run.waits(60)
-    assert run.life("t1_branch_01") == "active"
-
-    run.waits(1)
-
-    assert run.life("t1_branch_01") == "failed"
-    assert run.questions[0].because == "t1_branch_01 is not done within its lifetime"
-
-
-def test_the_lifetime_of_a_branch_is_looked_at_with_every_event():
-    run = Told(todo("t1"), todo("t2"), branch_timeout_seconds=600)
-    run.is_red("t1")
-    run.waits(0)
-    run.now = run.now.replace(hour=12)
-
-    run.works("t2")
-
-    assert run.life("t1_branch_01") == "failed"
-
-
 # Notifications
 
 
@@ -111,18 +72,6 @@ def test_a_person_is_alerted_when_more_branches_failed_than_notify_after_n_failu
     assert (alert.to, alert.topic) == (Role.HUMAN, "planner.alert")
 
 
-def test_the_planner_hears_of_branches_that_would_be_too_deep():
-    run = Told(todo(), max_branch_depth=1)
-    run.is_red()
-    run.is_done("t1_branch_01")
-
-    run.fails("t1")
-
-    assert [(each.topic, each.to) for each in run.last_of(Notify)] == [
-        ("planner.review_required", Role.PLANNER)
-    ]
-
-
 def test_a_branch_that_waits_for_what_waits_for_its_parent_blocks_the_workflow_and_alerts():
     run = Told(todo("t1"), todo("t2", dependencies=("t1",)), auto_fix_mode=False)
     run.is_red()
@@ -143,14 +92,3 @@ def test_a_branch_that_waits_for_what_waits_for_its_parent_blocks_the_workflow_a
     assert "planner.alert" in [each.topic for each in run.last_of(Notify)]
     assert [each.kind.value for each in run.questions] == ["review"]
     assert run.state.plan_state == "awaiting_review"
-
-
-def test_a_turn_of_work_is_bounded_by_the_timeout_of_its_todo():
-    run = Told(todo(timeout_seconds=60, max_retries=1))
-    (action,) = run.all_of(Implement)
-    assert action.bounds.timeout_seconds == 60
-    run.tell(WorkStarted(at=run.now, todo_id="t1"))
-
-    run.waits(61)
-
-    assert [each.todo_id for each in run.last_of(Cancel)] == ["t1"]

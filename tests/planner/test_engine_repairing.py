@@ -7,20 +7,10 @@ from typing import Any
 import pytest
 from engine_telling import Told, chain, todo
 
-from planner.model.actions import Cancel, Halt, Implement, Notify, Verify
-from planner.model.outcome import Check, Outcome
-from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
-from planner.model.verdicts import CheckKind, Since, TodoState, Verdict
-from planner.testing import sample_failure, simulate_failure
-
-ROUTES = {
-    Category.TEST_REGRESSION: (Role.CODER, BranchReason.IMPLEMENTATION_BUG),
-    Category.SPEC_MISMATCH: (Role.ARCHITECT, BranchReason.SPEC_MISMATCH),
-    Category.TEST_TIMEOUT: (Role.TESTER, BranchReason.TIMEOUT),
-    Category.FLAKY_TEST: (Role.TESTER, BranchReason.FLAKY_TEST),
-    Category.IMPORT_ERROR: (Role.CODER, BranchReason.MISSING_DEPENDENCY),
-    Category.UNKNOWN: (Role.DEBUGGER, BranchReason.TEST_FAILURE),
-}
+from planner.model.actions import Implement, Notify, Verify
+from planner.model.taxonomy import Category, Role, RoutingKey
+from planner.model.verdicts import Verdict
+from planner.testing import simulate_failure
 
 
 def branch_of(run: Told) -> Implement:
@@ -67,30 +57,12 @@ def test_a_red_todo_without_retries_left_gets_a_branch_that_reuses_its_criteria(
     assert run.edits()[0].edit == "add_branch"
 
 
-@pytest.mark.parametrize("category", ROUTES)
-def test_a_branch_goes_to_the_role_of_its_failure(category: Category):
-    run = Told(todo(), halt={"flaky_streak": None})
-
-    run.is_red("t1", category)
-
-    branch = run.record("t1_branch_01").todo
-    assert (branch.agent_role, branch.branch_reason) == ROUTES[category]
-
-
 def test_the_routing_of_a_todo_goes_before_that_of_the_taxonomy():
     run = Told(todo(failure_routing={RoutingKey.IMPLEMENTATION_BUG: "architect"}))
 
     run.is_red()
 
     assert branch_of(run).role is Role.ARCHITECT
-
-
-def test_what_depends_on_a_red_todo_is_blocked_down_to_the_last():
-    run = Told(*chain(), todo("t4"))
-
-    open_branch(run)
-
-    assert [run.life(f"t{at}") for at in range(1, 5)] == ["test_failed", "blocked", "blocked", "active"]
 
 
 def test_a_branch_is_tried_as_often_as_max_debug_attempts_says():
@@ -109,15 +81,6 @@ def test_a_branch_is_tried_as_often_as_max_debug_attempts_says():
     assert run.state.plan_state == "awaiting_review"
 
 
-def test_a_branch_for_an_unknown_failure_is_tried_once():
-    run = Told(todo())
-    branch = open_branch(run, category=Category.UNKNOWN)
-
-    run.is_red(branch)
-
-    assert run.life(branch) == "failed"
-
-
 def test_a_branch_that_passes_has_its_parent_verified_again():
     run = Told(*chain())
     branch = open_branch(run)
@@ -127,16 +90,6 @@ def test_a_branch_that_passes_has_its_parent_verified_again():
     assert run.verifying == ["t1"]
     assert "branch-passed" in run.rules
     assert (run.life(branch), run.life("t1")) == ("done", "testing")
-
-
-def test_a_parent_that_passes_then_is_done_and_unblocks_what_depends_on_it():
-    run = Told(*chain())
-    run.is_done(open_branch(run))
-
-    run.passes("t1")
-
-    assert [run.life(f"t{at}") for at in range(1, 4)] == ["done", "active", "pending"]
-    assert run.started == ["t2"]
 
 
 def test_a_parent_that_is_still_red_gets_a_deeper_branch():
@@ -169,15 +122,6 @@ def test_branches_are_nested_no_deeper_than_max_branch_depth_then_a_person_is_as
     assert run.state.plan_state == "awaiting_review"
 
 
-def test_no_branches_are_made_where_max_branch_depth_is_zero():
-    run = Told(todo(), max_branch_depth=0)
-
-    run.is_red()
-
-    assert run.started == []
-    assert [each.rule for each in run.questions] == ["branch-depth"]
-
-
 def test_a_branch_that_is_red_for_what_the_environment_lacks_keeps_its_attempts():
     run = Told(todo(), max_debug_attempts=1)
     branch = open_branch(run)
@@ -207,16 +151,6 @@ def test_what_nobody_is_to_blame_for_is_verified_later_and_then_a_person_is_aske
     assert run.life() == "testing"
 
 
-def test_what_a_run_could_not_tell_is_verified_again():
-    run = Told(todo())
-    run.works()
-
-    run.says(Verdict.INCONCLUSIVE)
-
-    assert run.verifying == ["t1"]
-    assert run.life() == "testing"
-
-
 def test_a_question_of_the_plan_waits_for_an_answer_and_is_verified_with_it():
     run = Told(todo())
     run.works()
@@ -230,54 +164,6 @@ def test_a_question_of_the_plan_waits_for_an_answer_and_is_verified_with_it():
     assert run.verifying == ["t1"]
 
 
-def test_a_failure_that_is_older_than_the_work_gets_a_todo_of_its_own():
-    run = Told(todo())
-
-    run.is_red("t1", since=Since.PRE_EXISTING)
-
-    assert "pre-existing-failure" in run.rules
-    assert run.record("t1").branches == ()
-    assert len(run.state.todos) == 2
-
-
-def test_an_outcome_that_says_nothing_but_red_is_repaired_all_the_same():
-    run = Told(todo())
-    run.works()
-
-    run.outcome(Outcome(todo_id="t1", success=False, tests_passed=False))
-
-    assert branch_of(run).role is Role.DEBUGGER
-
-
-def test_an_outcome_that_contradicts_itself_is_no_pass_and_no_failure():
-    run = Told(todo())
-    run.works()
-
-    run.outcome(Outcome(todo_id="t1", state=TodoState.DONE, success=False, tests_passed=True))
-
-    assert run.life() == "testing"
-    assert run.verifying == ["t1"]
-
-
-def test_a_todo_that_is_given_up_has_what_depends_on_it_skipped():
-    run = Told(*chain(), todo("t4"), max_branch_depth=0)
-    run.is_red()
-
-    run.answers("give_up", run.questions[0])
-
-    assert [run.life(f"t{at}") for at in range(1, 5)] == ["failed", "skipped", "skipped", "active"]
-
-
-def test_the_plan_is_halted_when_nothing_is_left_that_can_be_done():
-    run = Told(*chain(), max_branch_depth=0)
-    run.is_red()
-
-    run.answers("give_up", run.questions[0])
-
-    assert [each.rule for each in run.last_of(Halt)] == ["nothing-left"]
-    assert run.state.plan_state == "halted"
-
-
 def test_a_person_can_have_it_tried_once_more():
     run = Told(todo(), max_branch_depth=0)
     run.is_red()
@@ -287,84 +173,6 @@ def test_a_person_can_have_it_tried_once_more():
     assert run.started == ["t1"]
     run.is_red()
     assert [each.kind for each in run.questions] == ["review"]
-
-
-def test_a_person_can_stop_everything():
-    run = Told(todo(), todo("t2"), max_branch_depth=0)
-    run.is_red()
-
-    run.answers("stop", run.questions[0])
-
-    assert run.state.plan_state == "halted"
-    assert [each.todo_id for each in run.last_of(Cancel)] == ["t2"]
-
-
-def test_a_failure_that_several_todos_share_gets_one_todo_that_all_of_them_wait_for():
-    run = Told(todo("t1"), todo("t2"))
-    for name in ("t1", "t2"):
-        run.is_red(name, since=Since.PRE_EXISTING, signature="a" * 12)
-    (older,) = set(run.state.todos) - {"t1", "t2"}
-
-    assert [run.record(name).todo.dependencies for name in ("t1", "t2")] == [(older,), (older,)]
-    run.is_done(older)
-
-    assert sorted(run.verifying) == ["t1", "t2"]
-
-
-def test_a_branch_that_is_worked_on_has_passed_when_its_todo_is_verified_without_it():
-    """As where the plan file does not hold the branch, so that no run verifies it by itself."""
-    run = Told(todo())
-    branch = open_branch(run)
-
-    run.passes("t1")
-
-    assert (run.life("t1"), run.life(branch)) == ("done", "done")
-    assert run.record(branch).verified is False
-
-
-def test_a_branch_ends_with_the_todo_that_it_repairs():
-    run = Told(todo("t1"), max_debug_attempts=1)
-    old = sample_failure(todo("t1"), message="old", since=Since.PRE_EXISTING)
-    new = simulate_failure(todo("t1"))
-    run.works("t1")
-    run.outcome(new.model_copy(update={"failures": (*new.failures, old)}))
-    (older,) = set(run.state.todos) - {"t1", "t1_branch_01"}
-    assert run.life("t1_branch_01") == "active"
-
-    for name in (older, f"{older}_branch_01"):
-        run.is_red(name)
-    run.answers("give_up", run.asked())
-
-    (cancelled,) = run.last_of(Cancel)
-    assert (cancelled.todo_id, cancelled.rule) == ("t1_branch_01", "branch-without-use")
-    assert cancelled.because == "t1, which it repairs, is given up"
-    assert [run.life(name) for name in (older, "t1", "t1_branch_01")] == ["failed"] * 3
-    assert run.state.plan_state == "halted"
-
-
-def test_a_person_is_shown_every_question_that_is_open_of_a_todo():
-    run = Told(todo("t1"))
-    run.works()
-    checks = tuple(
-        Check(id=f"manual[{at}]", kind=CheckKind.MANUAL, verdict=Verdict.NEEDS_HUMAN, title=title)
-        for at, title in enumerate(("Is it pretty?", None))
-    )
-
-    run.outcome(
-        Outcome(todo_id="t1", state=TodoState.TESTING, success=False, tests_passed=False, checks=checks)
-    )
-
-    assert [each.question for each in run.questions] == ["Is it pretty?; manual[1]"]
-
-
-def test_whoever_repairs_is_told_which_files_are_protected():
-    run = Told(todo("t1"), protected_files=("secrets.ini",))
-
-    run.is_red()
-
-    action = branch_of(run)
-    assert "secrets.ini" in (action.brief.instructions or "")
-    assert action.bounds.protected_files == ("secrets.ini",)
 
 
 @pytest.mark.parametrize(("tools", "checked"), [((), False), (("mypy",), True)])

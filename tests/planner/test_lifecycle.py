@@ -16,35 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-OF_TODOS = """
-pending active, pending skipped, pending blocked, blocked pending, blocked skipped, active done,
-active active, active failed, failed halted, pending testing, active testing, testing done,
-testing test_failed, testing testing, testing failed, test_failed active, test_failed testing,
-test_failed failed
-"""
-"""What a run cannot do without: work, tests, repair, and what failures do to others."""
-
-OF_PLANS = """
-created validating, validating rejected, validating ready, ready executing, executing executing,
-executing revising, executing completed, executing halted, revising executing, revising halted,
-executing awaiting_review, revising awaiting_review, awaiting_review executing, awaiting_review revising,
-awaiting_review halted
-"""
-
-
-def pairs(text: str) -> list[list[str]]:
-    return [pair.split() for pair in text.split(",")]
-
-
-@pytest.mark.parametrize(("before", "after"), pairs(OF_TODOS))
-def test_a_todo_may_go(before: str, after: str) -> None:
-    assert todo_may("t1", TodoLife(before), TodoLife(after), "an event") is TodoLife(after)
-
-
-@pytest.mark.parametrize(("before", "after"), pairs(OF_PLANS))
-def test_a_plan_may_go(before: str, after: str) -> None:
-    assert plan_may(PlanState(before), PlanState(after), "an event") is PlanState(after)
-
 
 def test_every_other_transition_of_a_todo_is_refused_by_name() -> None:
     for before, after in product(TodoLife, repeat=2):

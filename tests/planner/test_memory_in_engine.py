@@ -7,14 +7,14 @@ from typing import Any
 
 from engine_telling import START, Told, todo
 
-from planner.engine import start, step
+from planner.engine import start
 from planner.memory import task_kind, text_of
 from planner.model.actions import Action, Implement, Verify
-from planner.model.events import Event, RunStarted, Verified, WorkFinished
+from planner.model.events import RunStarted, Verified
 from planner.model.past import Correction, PastRecords, PastRepair, PastTodo
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Role
-from planner.testing import sample_failure, simulate_failure, simulate_success
+from planner.testing import sample_failure, simulate_failure
 
 PARSER, LEXER = todo("t1", title="Add a parser"), todo("t2", title="Add colours to the lexer")
 FAILURE = sample_failure(PARSER, Category.TEST_TIMEOUT, "too slow")
@@ -120,24 +120,3 @@ def test_a_recipe_is_asked_for_before_what_failed_so_in_the_past() -> None:
 
     assert verify.recipe == "python-quick"
     assert verify.facts["recipe_because"] == "4 like this; 4 met LINT_ERROR"
-
-
-def test_a_glowing_past_makes_no_pass_of_a_failure() -> None:
-    memory = PastRecords(fingerprint="here", todos=past_todos(PARSER, True, 50))
-    lives: list[str] = []
-    for given in (memory, PastRecords()):
-        run = Remembering(PARSER, memory=given)
-        events: list[Event] = [
-            WorkFinished(at=START, todo_id="t1"),
-            Verified(at=START, outcome=simulate_failure(PARSER)),
-        ]
-        for event in events:
-            run.state, _ = step(run.state, event)
-        lives.append(run.life())
-        assert not run.record().verified
-        run.tell(WorkFinished(at=START, todo_id="t1_branch_01"))
-        run.passes("t1_branch_01")
-        run.tell(Verified(at=START, outcome=simulate_success(PARSER)))
-        assert run.life() == "done"
-
-    assert lives == ["test_failed", "test_failed"]

@@ -84,18 +84,6 @@ def green(todo_id: str = "t1") -> Outcome:
     return simulate_success(todo(todo_id))
 
 
-def test_a_pass_is_taken_in_and_what_waits_is_ready():
-    people = People(todo("t1"), todo("t2", dependencies=("t1",))).run(green("t1"))
-
-    assert people.asked == [("implement", "t2")]
-
-
-def test_a_red_todo_gets_a_branch():
-    people = People(todo("t1")).run(red("t1"))
-
-    assert people.asked == [("implement", "t1_branch_01")]
-
-
 def test_max_retries_come_first_and_are_counted_from_run_to_run():
     people = People(todo("t1", max_retries=2))
 
@@ -230,23 +218,6 @@ def test_what_failed_before_the_work_becomes_a_todo_of_its_own():
 
     ((kind, name),) = people.asked
     assert (kind, name.startswith("pre_existing_")) == ("implement", True)
-
-
-def test_the_environment_is_nobodys_repair():
-    people = People(todo("t1")).run(red("t1", Category.ENVIRONMENT_ERROR))
-
-    assert people.asked == [("verify", "t1")]
-    assert people.state.records["t1"].retries == 0
-
-
-@pytest.mark.parametrize("category", [Category.SANDBOX_VIOLATION, Category.BUDGET_EXCEEDED])
-def test_a_violation_halts_even_what_waits_and_leaves_nobody_under_way(category: Category):
-    people = People(todo("t1"), todo("t2", dependencies=("t1",)), todo("t3")).run(
-        red("t1"), red("t2", category)
-    )
-
-    assert people.state.plan_state == "halted"
-    assert not [each.id for each in people.state.records.values() if each.life.is_live]
 
 
 def test_a_question_of_the_plan_is_asked_and_its_answer_counts_in_the_next_run():

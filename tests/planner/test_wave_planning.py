@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -110,14 +109,6 @@ def test_the_todos_of_a_sub_plan_stand_for_their_parent_and_their_files_are_belo
     assert files["after"]["after"] == ["phase/two"]
 
 
-def test_a_branch_is_worked_on_in_place_of_what_it_repairs(planner: Command) -> None:
-    branch = writing("a_branch_01", "x.py", parent_id="a", is_temporary=True)
-    planner.plan(writing("a", "x.py"), branch, with_test("b", dependencies=["a"]))
-    assert named(planner("waves", "--json").json) == [["a_branch_01"], ["b"]]
-    planner.outcomes(done("a"))
-    assert named(planner("waves", "--json").json) == [["b"]]
-
-
 def test_a_circle_that_a_branch_closes_is_told_in_one_line(planner: Command) -> None:
     branch = with_test("a_branch_01", parent_id="a", dependencies=["b"])
     planner.plan(with_test("a"), with_test("b", dependencies=["a"]), branch)
@@ -165,10 +156,3 @@ def test_a_glob_names_the_same_files_from_above(pattern: str, folder: str, path:
     above = path if folder == "." else f"{folder}/{path}"
     assert matches(above, seen_from_above(pattern, folder)) == matches(path, pattern)
     assert seen_from_above(f"!{pattern}", folder) == f"!{seen_from_above(pattern, folder)}"
-
-
-def test_the_json_is_sorted_and_names_the_plan(planner: Command) -> None:
-    planner.plan(with_test("a"))
-    ran = planner("waves", "--json")
-    assert list(json.loads(ran.out)) == ["done", "plan", "remarks", "waves"]
-    assert ran.json["plan"]["todo_list_id"] == "shop"
