@@ -23,12 +23,12 @@ _REPORT = "diagnostics/{}_failure_report.json"
 
 
 def is_exclusion(pattern: str) -> bool:
-    """Whether a pattern takes files out instead of letting them in."""
+    """Return whether a pattern takes files out instead of letting them in."""
     return pattern.startswith("!")
 
 
 def lies_within(pattern: str, other: str) -> bool:
-    """Whether every file of a pattern is one of the other's, as far as the two texts show it.
+    """Return whether every file of a pattern is one of the other's, as far as the two texts show it.
 
     Conservative: where it cannot be seen part by part, the answer is no. Parts are compared as text; a part
     with wildcards is within ``*`` or within its equal only.
@@ -40,7 +40,7 @@ def lies_within(pattern: str, other: str) -> bool:
 
 
 def widened_by(old: Iterable[str], new: Sequence[str]) -> str | None:
-    """The first pattern of a new allowlist that may let in what the old one does not, or that is missing.
+    """Return the first pattern of a new allowlist that widens the old one, or that is missing from it.
 
     Exclusions of the old list must stand in the new one, behind everything that it lets in.
     """
@@ -55,7 +55,7 @@ def widened_by(old: Iterable[str], new: Sequence[str]) -> str | None:
 
 
 def without_covered(patterns: Iterable[str]) -> tuple[str, ...]:
-    """The patterns, each once, without those that lie within another."""
+    """Return the patterns, each once, without those that lie within another."""
     unique = list(dict.fromkeys(patterns))
     return tuple(
         each for each in unique if not any(other != each and lies_within(each, other) for other in unique)
@@ -93,7 +93,7 @@ def _part_covers(outer: str, inner: str) -> bool:
 
 
 def claimed_files(todo: Todo) -> tuple[str, ...]:
-    """The globs of the files that a todo may write, those that take files out again (``!``) among them.
+    """Return the globs of what a todo may write, those that take files out again (``!``) among them.
 
     Where it has no ``allowed_files``, they are the files that it names: its target and its artifacts.
     Empty where it names none; it is then taken to be apart from all others, as a parent is, whose files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,9 +26,6 @@ REPORT = "diagnostics/{todo_id}_failure_report.json"
 _LONGEST_STEM = 185
 """Of a todo's id, so much stands in the ids of its branches: an id has at most 200 characters."""
 
-_MOST_BRANCHES = 10_000_000
-"""A larger number in an id was not counted by anybody, and one more would not fit."""
-
 RETRIED_ONCE = frozenset((Category.UNKNOWN,))
 """Categories whose branch has one attempt only."""
 
@@ -43,7 +41,7 @@ class Tried:
 
 
 def tried(branch: Todo) -> Tried:
-    """What a branch remembers; whatever is not as it should be is passed over."""
+    """Return what a branch remembers; whatever is not as it should be is passed over."""
     held: Any = branch.extensions.get(MEMORY)
     if not isinstance(held, dict):
         return Tried()
@@ -58,21 +56,21 @@ def tried(branch: Todo) -> Tried:
 
 
 def branch_reason(category: Category) -> BranchReason:
-    """The routing key of a category, ``test_failure`` where it has none."""
+    """Return the routing key of a category, ``test_failure`` where it has none."""
     key = category.facts.routing_key
     return BranchReason.TEST_FAILURE if key is None else BranchReason(key.value)
 
 
 def next_branch_id(todo_id: str, taken: Collection[str]) -> str:
-    """The first free id ``{todo}_branch_{nn}`` after all that bear a number."""
+    """Return the first free id ``{todo}_branch_{nn}`` after all that bear a number."""
     prefix = f"{todo_id[:_LONGEST_STEM]}_branch_"
-    numbers = [int(name.removeprefix(prefix)) for name in taken if _is_number_after(name, prefix)]
-    numbers = [number for number in numbers if number < _MOST_BRANCHES]
-    return f"{prefix}{max(numbers, default=0) + 1:02d}"
+    # A longer number was not counted by anybody, and one more would not fit.
+    found = (re.fullmatch(rf"{re.escape(prefix)}([0-9]{{1,7}})", name) for name in taken)
+    return f"{prefix}{max((int(each[1]) for each in found if each), default=0) + 1:02d}"
 
 
 def attempts_of(reason: BranchReason | None, policy: Policy) -> int:
-    """How many attempts a branch has that does not say so itself.
+    """Return how many attempts a branch has that does not say so itself.
 
     A flaky test is green by chance if it is only tried often enough: its repair has a number of its own.
     """
@@ -99,7 +97,7 @@ def branch_todo(
     via: str | None,
     opened_at: str,
 ) -> Todo:
-    """The branch todo as it is before any edit: it reuses all criteria of its parent."""
+    """Return the branch todo as it is before any edit: it reuses all criteria of its parent."""
     reason = branch_reason(failure.category)
     attempts = attempts_of(reason, policy)
     memory = {
@@ -136,7 +134,7 @@ def branch_todo(
 
 
 def _criteria(parent: Todo) -> AcceptanceCriteria:
-    """The parent's criteria, and the report of its failure, which informs and is no criterion."""
+    """Return the parent's criteria, and the report of its failure, which informs and is no criterion."""
     wanted = parent.acceptance_criteria
     report = ArtifactSpec(path=REPORT.format(todo_id=parent.id))
     return wanted.model_copy(
@@ -145,7 +143,7 @@ def _criteria(parent: Todo) -> AcceptanceCriteria:
 
 
 def _conventional(parent: Todo, outcome: Outcome) -> str | None:
-    """The command that a convention gave to the parent: the branch's own id would lead elsewhere."""
+    """Return the command that a convention gave to the parent: the branch's own id would lead elsewhere."""
     if not wants_convention(parent):
         return None
     said = next((check.cmd for check in outcome.checks if check.id == "convention"), None)
@@ -154,11 +152,6 @@ def _conventional(parent: Todo, outcome: Outcome) -> str | None:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _is_number_after(name: str, prefix: str) -> bool:
-    rest = name.removeprefix(prefix)
-    return name.startswith(prefix) and rest.isascii() and rest.isdigit()
 
 
 def needs_approval(policy: Policy, top: Policy) -> bool:
@@ -177,7 +170,7 @@ def route(
     failure_routing: Mapping[RoutingKey | Category, Role],
     diagnosed: Role | None = None,
 ) -> Role:
-    """Who acts on a failure of that category, under the routing of its todo. The first that answers:
+    """Return who acts on a failure of that category, under the routing of its todo. The first that answers:
 
     the todo's entry for the category; the category's own default, where it differs from that of its key;
     the todo's entry for the key; the default. The role that a diagnosis names takes the place of both
@@ -193,5 +186,5 @@ def route(
 
 
 def role_for(failure: Failure, todo: Todo) -> Role:
-    """Who acts on a diagnosed failure of a todo: what the diagnosis says, where the todo does not."""
+    """Return who acts on a diagnosed failure: what the diagnosis says, where the todo does not."""
     return route(failure.category, todo.failure_routing, failure.target_agent)

@@ -77,7 +77,7 @@ def criterion_ids(todo: Todo) -> set[str]:
 
 
 def commands_of(todo: Todo) -> Iterator[tuple[str, CommandSpec]]:
-    """The commands that a todo names, each with the id of its criterion."""
+    """Return the commands that a todo names, each with the id of its criterion."""
     for index, spec in enumerate(todo.acceptance_criteria.tests):
         yield f"tests[{index}]", spec
     if todo.verify is not None:
@@ -104,7 +104,7 @@ def command_criterion(where: str, spec: CommandSpec, tools: tuple[ToolSpec, ...]
 
 
 def pytest_command(path: str) -> str:
-    """The command that runs the tests of one file."""
+    """Return the command that runs the tests of one file."""
     # A leading dash would make an option of the path.
     return f"pytest {shlex.quote(f'./{path}' if path.startswith('-') else path)}"
 
@@ -115,7 +115,7 @@ def conventional_command(todo: Todo) -> str:
 
 
 def wants_convention(todo: Todo) -> bool:
-    """Whether a todo names no criterion at all and yet is to be tested."""
+    """Return whether a todo names no criterion at all and yet is to be tested."""
     return (
         todo.requires_testing
         and not todo.has_sub_plan
@@ -142,5 +142,5 @@ def _pytest_of(tests: Literal["all"] | Sequence[str]) -> str:
 
 
 def _command(cmd: str) -> CommandSpec:
-    """The todo has checked the words already, or their fault is known: they are not refused again."""
+    # The todo has checked the words already, or their fault is known: they are not refused again.
     return CommandSpec.model_construct(cmd=cmd)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def dependency_order(items: Iterable[Todo]) -> tuple[Todo, ...]:
-    """The todos, each after those that it depends on; among equals by priority, then as in the plan.
+    """Return the todos, each after those that it depends on; among equals by priority, then as in the plan.
 
     Dependencies that are not among the items are passed over. Raises ``ValueError`` on a cycle.
     """
@@ -48,12 +48,12 @@ def dependency_order(items: Iterable[Todo]) -> tuple[Todo, ...]:
 
 
 def circle_among(items: Iterable[Todo]) -> ValueError:
-    """The error to raise where todos depend on each other in a circle."""
+    """Return the error to raise where todos depend on each other in a circle."""
     return ValueError("the todos depend on each other in a circle: " + " -> ".join(find_cycle(items)))
 
 
 def find_cycle(items: Iterable[Todo]) -> tuple[str, ...]:
-    """The ids of one cycle, its first id also last (``a, b, a``); empty where there is none."""
+    """Return the ids of one cycle, its first id also last (``a, b, a``); empty where there is none."""
     dependencies = {todo.id: todo.dependencies for todo in items}
     done: set[str] = set()
     for start in dependencies:
@@ -78,7 +78,7 @@ def find_cycle(items: Iterable[Todo]) -> tuple[str, ...]:
 def blockers(
     todo_id: str, failed: Collection[str], items: Iterable[Todo] | Mapping[str, Todo]
 ) -> tuple[str, ...]:
-    """The failed todos that a todo depends on, directly or not, the nearest first.
+    """Return the failed todos that a todo depends on, directly or not, the nearest first.
 
     What lies behind a failed todo is not searched: that todo is the one to mend first. Pass a mapping by
     id to ask of many todos.

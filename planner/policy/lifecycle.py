@@ -82,7 +82,7 @@ PLAN_MOVES: Mapping[tuple[PlanState, PlanState], str] = {(b, a): trigger for b, 
 
 
 def todo_may(todo_id: str, before: TodoLife, after: TodoLife, trigger: str) -> TodoLife:
-    """The state after a transition. Raises :class:`planner.errors.IllegalTransition` for an illegal one.
+    """Return the state after a transition. Raises :class:`planner.errors.IllegalTransition`.
 
     ``trigger`` is what the transition would be made for: the name of an event, or a rule.
     """
@@ -92,7 +92,7 @@ def todo_may(todo_id: str, before: TodoLife, after: TodoLife, trigger: str) -> T
 
 
 def plan_may(before: PlanState, after: PlanState, trigger: str) -> PlanState:
-    """The same of a plan."""
+    """Return the state of a plan after a transition. Raises as :func:`todo_may` does."""
     if (before, after) not in PLAN_MOVES:
         ways = [each.value for each in PlanState if (before, each) in PLAN_MOVES]
         raise IllegalTransition("the plan", before, after, trigger, ways)
@@ -100,5 +100,5 @@ def plan_may(before: PlanState, after: PlanState, trigger: str) -> PlanState:
 
 
 def reachable(before: TodoLife) -> list[str]:
-    """The states that may follow."""
+    """Return the states that may follow."""
     return [each.value for each in TodoLife if (before, each) in TODO_MOVES]

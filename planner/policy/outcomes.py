@@ -186,7 +186,7 @@ _REASONS = {
 
 
 def verdict_of(outcome: Outcome) -> Verdict:
-    """What a todo of a sub-plan says to its parent. A parent whose own todos failed has failed."""
+    """Return what a todo of a sub-plan says to its parent. A parent whose own todos failed has failed."""
     state = outcome.state or (TodoState.DONE if outcome.success else TodoState.TEST_FAILED)
     if state in _OF_STATE:
         return _OF_STATE[state]
@@ -195,7 +195,7 @@ def verdict_of(outcome: Outcome) -> Verdict:
 
 
 def sub_plan_verdict(children: Iterable[Verdict]) -> Verdict:
-    """The verdict of the check ``sub_plan``: passed when all are, else the most serious.
+    """Return the verdict of the check ``sub_plan``: passed when all are, else the most serious.
 
     Where one failed, what is blocked by it is its failure too; blocked is only what is so altogether.
     """
@@ -204,7 +204,7 @@ def sub_plan_verdict(children: Iterable[Verdict]) -> Verdict:
 
 
 def sub_plan_reason(children: Sequence[Outcome], verdict: Verdict) -> str | None:
-    """Which todos give the check its verdict: ``phase-2/buffer-impl failed``."""
+    """Return which todos give the check its verdict: ``phase-2/buffer-impl failed``."""
     if verdict is Verdict.PASSED:
         return None
     names = [child.todo_id for child in children if verdict_of(child) is verdict]
@@ -213,7 +213,7 @@ def sub_plan_reason(children: Sequence[Outcome], verdict: Verdict) -> str | None
 
 
 def parent_verdicts(own: Iterable[Verdict], children: Iterable[Verdict]) -> list[Verdict]:
-    """The verdicts from which a parent's state follows.
+    """Return the verdicts from which a parent's state follows.
 
     Its own criteria count as any todo's do. The failure of a todo of its sub-plan is that todo's: the
     parent is not ``test_failed`` by it, it is not through.
@@ -222,7 +222,7 @@ def parent_verdicts(own: Iterable[Verdict], children: Iterable[Verdict]) -> list
 
 
 def is_worth_telling(causes: Sequence[Cause]) -> bool:
-    """Whether the todos alone do not show what to mend first: two causes, or one that several show."""
+    """Return whether the todos alone do not show what to mend first."""
     return len(causes) > 1 or any(len(cause.todos) > 1 for cause in causes)
 
 

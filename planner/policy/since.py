@@ -19,7 +19,7 @@ GREEN = frozenset((TestOutcome.PASSED, TestOutcome.XPASSED))
 
 
 def since_of(now: TestOutcome, then: BaselineTest | None, *, may_have_been_there: bool) -> Since:
-    """How a test's result compares with what it said at the baseline.
+    """Return how a test's result compares with what it said at the baseline.
 
     ``then`` is ``None`` for a test that the baseline has no result of; it is absent there, or
     ``may_have_been_there`` and was not run.
@@ -41,12 +41,12 @@ _FIRST = (Since.NEW, Since.UNKNOWN, Since.PRE_EXISTING, Since.FLAKY_AT_BASE)
 
 
 def since_of_tests(sinces: Collection[Since]) -> Since:
-    """How a failure compares whose tests, all of them red, compare like this."""
+    """Return how a failure compares whose tests, all of them red, compare like this."""
     return next((since for since in _FIRST if since in sinces), Since.UNKNOWN)
 
 
 def since_of_check(then: BaselineCheck | None, signature: str | None) -> Since:
-    """How a failure of a check compares that no test shows: by the check's own verdict and failures."""
+    """Return how a failure that no test shows compares: by its check's own verdict and failures."""
     if then is None:
         return Since.UNKNOWN
     if then.verdict is Verdict.FLAKY:
@@ -57,7 +57,7 @@ def since_of_check(then: BaselineCheck | None, signature: str | None) -> Since:
 
 
 def check_at_base(then: BaselineCheck | None, tests: Iterable[BaselineTest]) -> CheckAtBase | None:
-    """What a check was worth at the baseline, by those of its tests that ran there, else by its verdict."""
+    """Return what a check was worth at the baseline: by its tests that ran there, else by its verdict."""
     known = list(tests)
     if not known:
         return None if then is None else _BY_VERDICT.get(then.verdict)
@@ -80,7 +80,7 @@ BEFORE_THE_WORK = frozenset((Since.PRE_EXISTING, Since.FLAKY_AT_BASE))
 
 
 def is_preexisting(todo: Todo, outcome: Outcome | None, failure: Failure) -> bool:
-    """Whether a failure is neither the todo's doing nor what the todo is there to mend.
+    """Return whether a failure is neither the todo's doing nor what the todo is there to mend.
 
     What was red before the work is the todo's own where it says so (``must_turn_green``), or where it was
     open at the baseline and nothing of the check held there. A red among greens is not.

@@ -1,4 +1,6 @@
-"""The command ``planner`` on a plan of 10,000 todos of which 1,000 failed, beside loading the two files."""
+"""The command ``planner`` on as many todos as a plan may have, of which every seventh failed, beside
+loading the plan and the outcomes.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from table import Row
 
 from planner.model.plan import MAX_TODOS as TODOS
 
-FAILED_EVERY = 10
+FAILED_EVERY = 7
 MOST_TIMES = 3.0
 MOST_HELP_TIMES = 1.5
 
