@@ -106,12 +106,11 @@ def situation(
         outcome,
         given.metadata,
         branch_id=f"{item.id}_branch_01",
-        category=failed.category,
+        failure=failed,
         role=Role.CODER,
         depth=1,
         via=None,
         opened_at=AT,
-        signature=failed.signature,
     )
     return Situation(
         plan=given,

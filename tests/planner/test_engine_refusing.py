@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from engine_telling import START, Told, todo
 
 from planner.engine import fold, start, step
 from planner.errors import RefusedEvent
+from planner.model.actions import Implement
+from planner.model.edits import AddBranch, AddDependency
 from planner.model.events import (
+    BranchChanges,
+    BudgetSpent,
     ClockTicked,
+    ConflictFound,
+    Decision,
+    PlanRevised,
     Verified,
     WorkFinished,
 )
@@ -22,6 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from planner.model.events import Event
+
+BRANCH = AddBranch(rule="r", because="b", todo=todo("b", parent_id="t1"))
+DEPENDS = AddDependency(rule="r", because="b", todo_id="t1", on="t3")
 
 
 def verified(todo_id: str, **fields: object) -> Callable[[Told], Event]:
@@ -87,3 +97,67 @@ def test_a_fold_begins_with_a_plan():
         with pytest.raises(RefusedEvent, match="the first event submits no plan; begin with") as refusal:
             fold(events)
         assert refusal.value.rule == "no-plan"
+
+
+@pytest.mark.parametrize(
+    ("of_start", "changes", "rule", "message"),
+    [
+        (False, {"max_debug_attempts": 0}, "no-attempts", "a branch without attempts mends nothing"),
+        (False, {"dependencies": ("t9",)}, "unknown-todo", "cannot wait for 't9', which is no todo"),
+        (False, {"dependencies": ("t2",)}, "todo-is-gone", "cannot wait for 't2', which is failed"),
+        (False, {"allowed_files": ("docs/**",)}, "no-wider-files", "'docs/.+' is not within the files"),
+        (True, {"allowed_files": ("docs/**",)}, "no-wider-files", "'docs/.+' is not within its"),
+        (True, {"role": "tester"}, "no-such-change", "role cannot be changed at the start of 't1'"),
+    ],
+)
+def test_a_person_cannot_change_a_proposal_into_what_cannot_be(
+    of_start: bool, changes: dict[str, Any], rule: str, message: str
+) -> None:
+    first = todo("t1", allowed_files=("src/**",), risk_level="HIGH" if of_start else "LOW")
+    run = Told(first, todo("t2", requires_testing=False), auto_fix_mode=False)
+    if not of_start:
+        run.works("t2", success=False)
+        run.is_red("t1")
+    before = run.state
+
+    with pytest.raises(RefusedEvent, match=message) as refusal:
+        run.decides(Decision.MODIFY, run.asked(), changes=BranchChanges.model_validate(changes))
+
+    assert refusal.value.rule == rule
+    assert run.state is before
+
+
+@pytest.mark.parametrize(
+    ("event", "rule"),
+    [
+        (PlanRevised(at=START, within="t1", edits=(DEPENDS,)), "unknown-plan"),
+        (
+            PlanRevised(
+                at=START, edits=(AddBranch(rule="r", because="b", todo=todo("b", parent_id="t1")),)
+            ),
+            "no-branch-by-hand",
+        ),
+        (PlanRevised(at=START, edits=(DEPENDS,)), "illegal-transition"),
+        (ConflictFound(at=START, todo_ids=("t1", "t1")), "no-conflict"),
+        (ConflictFound(at=START, todo_ids=("t1", "t2")), "illegal-transition"),
+        (BudgetSpent(at=START, todo_id="t9", tokens=1), "unknown-todo"),
+    ],
+)
+def test_what_a_driver_cannot_tell_of_a_run_is_refused_by_name(event: Event, rule: str) -> None:
+    run = Told(todo("t1"), todo("t2", dependencies=("t1",)), todo("t3"))
+
+    with pytest.raises(RefusedEvent) as refusal:
+        run.tell(event)
+
+    assert refusal.value.rule == rule
+
+
+def test_a_todo_of_high_risk_is_begun_with_the_files_and_the_words_of_a_person() -> None:
+    run = Told(todo("t1", risk_level="HIGH", allowed_files=("src/**",)))
+
+    changes = BranchChanges(allowed_files=("src/a.py",), instructions="Only this file.")
+    run.decides(Decision.MODIFY, run.asked(), changes=changes)
+
+    (work,) = run.last_of(Implement)
+    assert work.bounds.allowed_files == ("src/a.py",)
+    assert work.brief.instructions == "Only this file."
