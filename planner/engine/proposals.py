@@ -135,8 +135,8 @@ def revised(draft: Editing, edits: Iterable[Edit], branch_id: str) -> Todo:
 
     Raises :class:`planner.errors.EditConflictError`.
     """
-    changes = draft.apply(edit for edit in edits if not edit.requires_approval)
+    draft.apply(edit for edit in edits if not edit.requires_approval)
     found = draft.todo(branch_id)
-    draft.undo(changes)
+    draft.undo()
     assert found is not None
     return found

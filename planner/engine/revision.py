@@ -15,7 +15,7 @@ from planner.model.actions import PublishPlan
 from planner.model.edits import Edit
 from planner.model.ids import qualified
 from planner.model.life import PlanState, TodoLife
-from planner.revise.editing import Editing, InsertTodo, ReplacePolicy, ReplaceTodo
+from planner.revise.editing import Editing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -61,14 +61,12 @@ def publish(
     part = tx.parts[within]
     editing = draft_of(tx, within, None if whole else _named(edits))
     changes = editing.apply(edits)
-    inserted = [change.todo.id for change in changes if isinstance(change, InsertTodo)]
-    for name in inserted:
+    for name in changes.inserted:
         if qualified(within, name) in tx.records:
             raise EditConflictError("any edit", name, "the id is taken", "give the new todo another id")
-    policies = [change.after for change in changes if isinstance(change, ReplacePolicy)]
     plan = part.plan
-    if policies and policies[-1] is not None:
-        plan = plan.model_copy(update={"metadata": policies[-1]})
+    if changes.policy is not None:
+        plan = plan.model_copy(update={"metadata": changes.policy})
     digest = digest_of_edits(part.digest, edits)
     tx.parts[within] = part._replace(
         plan=plan,
@@ -90,19 +88,17 @@ def publish(
             edits=tuple(edits),
         )
     )
-    changed = [change.after.id for change in changes if isinstance(change, ReplaceTodo)]
-    new = list(dict.fromkeys(inserted))
-    for index, name in enumerate(new):
+    for index, name in enumerate(changes.inserted):
         todo = editing.todo(name)
         assert todo is not None
         _add(tx, todo, within, _rank(tx, todo, within, edits, index))
-    for name in dict.fromkeys(each for each in changed if each not in inserted):
+    for name in changes.replaced:
         todo = editing.todo(name)
         assert todo is not None
         _replace(tx, qualified(within, name), todo)
-    for name in new:
+    for name in changes.inserted:
         _wait(tx, qualified(within, name), tx.records[qualified(within, name)].todo.dependencies)
-    offer(tx, [qualified(within, name) for name in new])
+    offer(tx, [qualified(within, name) for name in changes.inserted])
 
 
 def judges(todo: Todo) -> tuple[object, ...]:

@@ -21,7 +21,7 @@ from planner.model.outcome import (
 from planner.model.plan import Plan, Policy, Todo
 from planner.model.taxonomy import Category, Owner, Role
 from planner.policy.branches import branch_todo
-from planner.revise.editing import Revised, apply_edits
+from planner.revise.editing import apply_edits
 from planner.revise.situation import Situation
 from planner.revise.strategies import revise
 
@@ -145,7 +145,7 @@ def added(case: Situation) -> list[Edit]:
     ]
 
 
-def revised(case: Situation) -> Revised:
+def revised(case: Situation) -> Plan:
     return apply_edits(case.plan, added(case))
 
 

@@ -27,11 +27,11 @@ from planner.model.edits import (
     RetargetCheck,
     SplitTodo,
 )
-from planner.model.plan import CommandSpec, Plan, Policy, Todo
+from planner.model.plan import CommandSpec, Plan, Todo
 from planner.planfile.dump import render
 from planner.policy.allowed_files import lies_within, widened_by, without_covered
 from planner.policy.dependencies import find_cycle
-from planner.revise.editing import Editing, RemoveTodo, ReplacePolicy, ReplaceTodo, apply_edits, undo
+from planner.revise.editing import Editing, apply_edits
 
 WHY: dict[str, Any] = {"rule": "r", "because": "b"}
 CMD = "pytest tests/test_a.py -q"
@@ -61,11 +61,12 @@ def ids(given: Plan) -> list[str]:
 def after(*edits: Edit, of: Plan | None = None) -> Plan:
     """The plan after the edits, having seen that undo gives it back, to the last key."""
     given = of or sample()
-    revised = apply_edits(given, edits)
-    back = undo(revised.plan, revised.changes)
-    assert back == given
-    assert render(back, format="yaml") == render(given, format="yaml")
-    return revised.plan
+    editing = Editing(given)
+    editing.apply(edits)
+    result = editing.plan()
+    editing.undo()
+    assert editing.plan() is given
+    return result
 
 
 def refused(*edits: Edit, of: Plan | None = None) -> EditConflictError:
@@ -420,47 +421,6 @@ def test_nothing_is_applied_when_one_edit_does_not_fit() -> None:
     assert render(editing.plan(), format="yaml") == render(sample(), format="yaml")
 
 
-def test_no_edits_give_the_very_plan_back() -> None:
-    given = sample()
-    assert apply_edits(given, []).plan is given
-
-
-def test_batches_are_applied_and_taken_back_one_by_one() -> None:
-    editing = Editing(sample())
-    first = editing.apply([add_branch()])
-    second = editing.apply([add_branch("t2_branch_02")])
-    assert editing.todo("t2_branch_02") is not None
-    editing.undo(second)
-    editing.undo(first)
-    assert editing.todo("t2_branch_02") is None
-    assert ids(editing.plan()) == ["t1", "t2", "t3"]
-
-
-def test_a_branch_follows_the_last_that_is_left() -> None:
-    editing = Editing(sample())
-    editing.apply([add_branch()])
-    second = editing.apply([add_branch("t2_branch_02")])
-    editing.undo(second)
-    editing.apply([add_branch("t2_branch_03"), add_branch("t3_branch_01", "t3")])
-    assert ids(editing.plan())[1:4] == ["t2", "t2_branch_01", "t2_branch_03"]
-
-
-def test_undo_refuses_a_plan_that_has_gone_on() -> None:
-    revised = apply_edits(sample(), [add_branch(), AddContext(**WHY, todo_id="t1", text="look")])
-    changed = apply_edits(revised.plan, [AddContext(**WHY, todo_id="t1", text="other")]).plan
-    for other in (changed, sample(), plan(*reversed(revised.plan.items))):
-        with pytest.raises(EditConflictError, match=r"^undo of "):
-            undo(other, revised.changes)
-    with pytest.raises(EditConflictError, match="the id is taken"):
-        undo(sample(), [RemoveTodo(0, todo("t1", CMD))])
-    with pytest.raises(EditConflictError, match="no such todo"):
-        undo(sample(), [ReplaceTodo(todo("t8"), todo("t8"))])
-    with pytest.raises(EditConflictError, match="policy"):
-        undo(sample(), [ReplacePolicy(None, Policy(auto_fix_mode=True))])
-    with pytest.raises(EditConflictError, match="no place 9"):
-        undo(sample(), [RemoveTodo(9, todo("new", CMD))])
-
-
 def test_a_plan_with_one_id_twice_is_refused() -> None:
     with pytest.raises(EditConflictError, match="two todos have this id"):
         apply_edits(plan(todo("t1", CMD), todo("t1", CMD)), [])
@@ -499,42 +459,6 @@ edits = st.one_of(
 )
 
 
-def applied(given: Plan, batch: list[Edit]) -> tuple[Plan, list[Edit], list[Any]]:
-    """The plan after those of the edits that fit, one by one."""
-    fitting: list[Edit] = []
-    changes: list[Any] = []
-    for edit in batch:
-        try:
-            revised = apply_edits(given, [edit])
-        except EditConflictError:
-            continue
-        given = revised.plan
-        fitting.append(edit)
-        changes.extend(revised.changes)
-    return given, fitting, changes
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.lists(edits, max_size=8), st.sampled_from([None, {}, {"max_debug_attempts": 1}]))
-def test_edits_compose_undo_and_leave_a_sound_plan(
-    batch: list[Edit], metadata: dict[str, Any] | None
-) -> None:
-    start = sample() if metadata is None else sample(metadata=metadata)
-    end, fitting, changes = applied(start, batch)
-    together = apply_edits(start, fitting)
-    assert together.plan == end
-    assert list(together.changes) == changes
-    assert render(together.plan, format="yaml") == render(end, format="yaml")
-    back = undo(end, changes)
-    assert back == start
-    assert render(back, format="yaml") == render(start, format="yaml")
-    found = ids(end)
-    assert len(set(found)) == len(found)
-    assert {name for item in end.items for name in item.dependencies} <= set(found)
-    assert find_cycle(end.items) == ()
-    assert Plan.model_validate(end.model_dump(by_alias=True)) == end
-
-
 @settings(max_examples=100, deadline=None)
 @given(st.lists(edits, min_size=1, max_size=6))
 def test_a_batch_that_conflicts_changes_nothing(batch: list[Edit]) -> None:
@@ -544,3 +468,28 @@ def test_a_batch_that_conflicts_changes_nothing(batch: list[Edit]) -> None:
     except EditConflictError:
         assert editing.plan() == sample()
         assert render(editing.plan(), format="yaml") == render(sample(), format="yaml")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(edits, max_size=8), st.sampled_from([None, {}, {"max_debug_attempts": 1}]))
+def test_edits_leave_a_sound_plan_one_by_one_and_together(
+    batch: list[Edit], metadata: dict[str, Any] | None
+) -> None:
+    start = sample() if metadata is None else sample(metadata=metadata)
+    editing, fitting = Editing(start), list[Edit]()
+    for edit in batch:
+        try:
+            editing.apply([edit])
+        except EditConflictError:
+            continue
+        fitting.append(edit)
+    end = editing.plan()
+    assert not fitting or apply_edits(start, fitting) == end
+    found = ids(end)
+    assert len(set(found)) == len(found)
+    assert {name for item in end.items for name in item.dependencies} <= set(found)
+    assert find_cycle(end.items) == ()
+    assert Plan.model_validate(end.model_dump(by_alias=True)) == end
+    for _ in fitting:
+        editing.undo()
+    assert editing.plan() is start

@@ -46,10 +46,9 @@ from planner.model.plan import CommandSpec, Todo
 from planner.model.taxonomy import Category, Owner, Repeatability, Role
 from planner.planfile.checks import judge_plan
 from planner.planfile.confinement import Confinement
-from planner.planfile.dump import render
 from planner.policy.criteria import criteria_of
-from planner.revise.commands import about_files, fixing_command, narrowed_command, python_of
-from planner.revise.editing import apply_edits, undo
+from planner.revise.commands import fixing_command, narrowed_command, python_of
+from planner.revise.editing import apply_edits
 from planner.revise.situation import Situation, below_root
 from planner.revise.strategies import STRATEGIES, narrowed, near_selection, revise
 
@@ -155,7 +154,7 @@ def test_isolation_works_wherever_the_command_stands(fields: dict[str, Any], che
     cmd = "pytest tests/test_rsi.py" if check_id == "test_file" else FILE
     shown = check(check_id, cmd, RSI, timeout_seconds=20)
     case = situation(failure(Category.TEST_REGRESSION, RSI, check_id=check_id), todo("t2", **fields), shown)
-    branch = revised(case).plan.todo(BRANCH)
+    branch = revised(case).todo(BRANCH)
     assert [each.id for each in criteria_of(branch) if each.command] == ["tests[0]"]
     assert commands(branch) == [cmd.replace("tests/test_rsi.py", RSI)]
     assert branch.acceptance_criteria.tests[0].timeout_seconds == (20 if check_id == "convention" else 300)
@@ -168,7 +167,7 @@ def test_a_command_of_a_recipe_is_isolated_too() -> None:
         todo("t2", verify="python-full"),
         shown,
     )
-    branch = revised(case).plan.todo(BRANCH)
+    branch = revised(case).todo(BRANCH)
     assert commands(branch) == [f"pytest {RSI}"]
     assert branch.verify is None
 
@@ -289,7 +288,7 @@ def test_nothing_is_narrowed_where_no_code_is_at_fault(owner: Owner) -> None:
 def test_an_unknown_failure_without_a_file_isolates_instead() -> None:
     case = situation(failure(Category.UNKNOWN, RSI), todo("t2", FILE), check("tests[0]", FILE, RSI))
     assert [edit.rule for edit in revise(case)] == ["unknown-isolates"]
-    assert commands(revised(case).plan.todo(BRANCH)) == [f"pytest {RSI} -q"]
+    assert commands(revised(case).todo(BRANCH)) == [f"pytest {RSI} -q"]
 
 
 def test_touched_files_count_where_the_failure_or_the_plan_speaks_of_them() -> None:
@@ -329,15 +328,6 @@ def test_the_syntax_is_checked_by_the_interpreter_of_the_tests(cmd: str, check_c
     parse_command(check_cmd)
 
 
-def test_other_languages_are_checked_by_what_the_plan_uses_for_them() -> None:
-    tsc = "npx --no-install tsc --noEmit"
-    failed = failure(Category.COMPILATION_ERROR, at="src/a.ts")
-    case = situation(failed, todo("t2", "npm test"), others=(todo("t1", tsc),))
-    assert only(case, AddCheck).check.cmd == tsc
-    assert edits_of(situation(failed, todo("t2", "npm test")), AddCheck) == []
-    assert edits_of(situation(failed, todo("t2", tsc)), AddCheck) == []
-
-
 def test_every_file_that_does_not_compile_is_checked() -> None:
     first = failure(Category.COMPILATION_ERROR, at="a.py")
     second = failure(Category.COMPILATION_ERROR, at="pkg/-b.py")
@@ -356,23 +346,12 @@ def type_case(
 @pytest.mark.parametrize(
     ("case", "cmd", "approval"),
     [
-        (type_case("mypy --strict .", elsewhere="pyright"), "mypy --strict pkg/a.py", False),
-        (
-            type_case("A=1 python -m mypy -p pkg --config-file x.ini"),
-            "A=1 python -m mypy --config-file x.ini pkg/a.py",
-            False,
-        ),
-        (type_case(FILE, elsewhere="uv run pyright -p conf"), "uv run pyright pkg/a.py", False),
+        (type_case(FILE, elsewhere="mypy --strict ."), "mypy --strict .", False),
         (type_case(FILE, tools=frozenset({"mypy", "pyright"})), "mypy pkg/a.py", False),
         (type_case(FILE, tools=frozenset({"ruff"})), "mypy pkg/a.py", True),
         (
             type_case(FILE, at="src/a.ts", elsewhere="npx --no-install tsc -b"),
             "npx --no-install tsc -b",
-            False,
-        ),
-        (
-            type_case(FILE, at="src/a.ts", tools=frozenset({"tsc", "mypy"})),
-            "npx --no-install tsc --noEmit",
             False,
         ),
         (type_case(FILE, at=None, elsewhere="mypy ."), "mypy .", False),
@@ -407,10 +386,6 @@ def test_no_type_checker_is_added_twice_or_made_up(case: Situation) -> None:
         ("isort -c --df pkg", "isort pkg"),
         ("npx eslint src", "npx eslint --fix src"),
         ("prettier --check 'src/**'", "prettier --write 'src/**'"),
-        ("cargo clippy -- -D warnings", "cargo clippy --fix --allow-dirty -- -D warnings"),
-        ("cargo fmt --check", "cargo fmt"),
-        ("gofmt -l .", "gofmt -w ."),
-        ("dotnet format --verify-no-changes", "dotnet format"),
         ("pre-commit run --all-files", "pre-commit run --all-files"),
         ("A=1 black --check .", "A=1 black ."),
         ("python -m pre_commit run", "python -m pre_commit run"),
@@ -565,7 +540,6 @@ def test_a_todo_that_is_tested_by_convention_is_bound_to_no_contract() -> None:
             "data/in.csv",
         ),
         ({"stack_trace_head": "No module named 'pkg.new'", "at": "pkg/a.py"}, (), "pkg/new.py"),
-        ({"at": "where/it/was.py"}, (), "where/it/was.py"),
         ({"check_id": "tests[0]"}, (), "fixtures/f.json"),
         (
             {},
@@ -595,7 +569,7 @@ def test_nobody_is_told_to_make_what_is_there() -> None:
     assert (edit.path, edit.task) == ("out/x.csv", "PATCH")
     skipped = failure(Category.TEST_NOT_FOUND, rule="all-skipped", at=test)
     case = situation(skipped, item, check("tests[0]", f"pytest {test}"))
-    task = revised(case).plan.todo(BRANCH).controller_task_spec
+    task = revised(case).todo(BRANCH).controller_task_spec
     assert task is not None
     assert (task.type, task.target_file) == ("PATCH", test)
     step = import_step("No module named 'tool'", "tool.py")
@@ -685,7 +659,7 @@ def test_a_split_keeps_metrics_parents_and_names_whole() -> None:
     case = situation(failed, many(max_retries=5, contract_path="c.json"))
     first, rest = only(case, SplitTodo).parts
     assert (first.max_retries, first.contract_path, rest.contract_path) == (5, None, "c.json")
-    assert revised(case).plan.todo("t2").dependencies == ("t2_part_01",)
+    assert revised(case).todo("t2").dependencies == ("t2_part_01",)
 
 
 def flaky(**fields: Any) -> Situation:
@@ -707,7 +681,7 @@ def test_a_test_is_borne_once_and_anew_only_after_its_time() -> None:
 def test_a_test_that_fails_only_in_company_keeps_its_company() -> None:
     item = todo("t2", FILE, "ruff check .", "pytest tests/test_b.py", contract_path="c.json")
     failed = failure(Category.FLAKY_TEST, RSI, repeatability=Repeatability.ORDER_DEPENDENT)
-    branch = revised(situation(failed, item, check("tests[0]", FILE, RSI))).plan.todo(BRANCH)
+    branch = revised(situation(failed, item, check("tests[0]", FILE, RSI))).todo(BRANCH)
     assert commands(branch) == [FILE, "pytest tests/test_b.py"]
     assert branch.contract_path is None
     conventional = situation(
@@ -788,7 +762,7 @@ def test_only_what_is_missing_is_retargeted() -> None:
     selector = Selector(text="tests/test_x.py", problem="missing_file", nearest=("test_y.py",))
     case = missing(cmd, selector)
     assert only(case, RetargetCheck).to_cmd == "pytest tests/test_a.py tests/test_y.py -q"
-    assert only(case, NameArtifact).path == "tests/test_x.py"
+    assert edits_of(case, NameArtifact) == [], "what was misspelt is not to be written"
     unclear = Selector(text="tests/test_a.py", problem="missing_file")
     assert edits_of(missing(cmd, selector, unclear), RetargetCheck) == []
 
@@ -817,7 +791,7 @@ def test_a_test_file_is_retargeted_in_its_own_place() -> None:
     selector = Selector(text="tests/test_a.py", problem="missing_file", nearest=("test_b.py",))
     item = todo("t2", test_file="tests/test_a.py")
     case = missing("pytest tests/test_a.py", selector, check_id="test_file", item=item)
-    assert revised(case).plan.todo("t2").test_file == "tests/test_b.py"
+    assert revised(case).todo("t2").test_file == "tests/test_b.py"
 
 
 def test_an_empty_selection_names_the_file_in_which_a_test_is_missing() -> None:
@@ -843,12 +817,6 @@ def test_an_interpreter_is_taken_over_from_a_command_that_is_understood() -> Non
     assert python_of("nonsense here") == ("python",)
     assert python_of("python -m pytest") == ("python",)
     assert python_of("npx jest") == ("python",)
-
-
-def test_a_checker_of_whole_projects_is_not_asked_about_files() -> None:
-    assert about_files(parse_command("npx --no-install tsc --noEmit"), ["a.ts"]) is None
-    assert about_files(parse_command("mypy --exclude x -- pkg"), ["-a.py"]) == "mypy --exclude x ./-a.py"
-    assert about_files(parse_command("mypy --package=pkg"), ["a.py"]) == "mypy a.py"
 
 
 @pytest.mark.parametrize("category", sorted(Category))
@@ -1045,18 +1013,15 @@ def test_revisions_apply_are_taken_back_and_never_weaken(
     edits = added(case)
     assert edits == added(case)
     result = revised(case)
-    back = undo(result.plan, result.changes)
-    assert back == case.plan
-    assert render(back, format="yaml") == render(case.plan, format="yaml")
     confinement = Confinement(Path(__file__).parent)
-    assert judge_plan(result.plan, confinement, None).faults == []
-    for each in result.plan.items:
+    assert judge_plan(result, confinement, None).faults == []
+    for each in result.items:
         criteria_of(each)
         assert all(
             below_root(file.replace("*", "x")) for file in each.allowed_files or () if file[0] != "!"
         )
     free = [edit for edit in edits if not edit.requires_approval]
-    assert criteria_of(apply_edits(case.plan, free).plan.todo("t2")) == criteria_of(case.todo)
+    assert criteria_of(apply_edits(case.plan, free).todo("t2")) == criteria_of(case.todo)
     for edit in edits:
         assert "\n" not in edit.because
         assert "\x1b" not in edit.because
