@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.catalog.test_paths import is_test_path
+from planner.model.taxonomy import Category, Role
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from planner.model.outcome import Failure
+    from planner.model.outcome import Failure, Location
     from planner.model.plan import Todo
-    from planner.model.taxonomy import Category, Role, RoutingKey
+    from planner.model.taxonomy import RoutingKey
 
 
 def route(
@@ -34,4 +37,14 @@ def route(
 
 def role_for(failure: Failure, todo: Todo) -> Role:
     """Who acts on a diagnosed failure of a todo: what the diagnosis says, where the todo does not."""
-    return route(failure.category, todo.failure_routing, failure.target_agent)
+    diagnosed = failure.target_agent or agent_at(failure.category, failure.location)
+    return route(failure.category, todo.failure_routing, diagnosed)
+
+
+def agent_at(category: Category, location: Location | None) -> Role | None:
+    """Return who may touch the place at fault, where the default of the category may not.
+
+    A timeout goes to the tester, who must not edit the product in which it was ended.
+    """
+    in_product = location is not None and not is_test_path(location.path)
+    return Role.CODER if category is Category.TEST_TIMEOUT and in_product else None
