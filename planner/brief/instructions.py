@@ -87,9 +87,9 @@ def objection(instruction: Instruction, scope: EditScope, tree: Tree) -> str | N
     for path in instruction.changes:
         if tree.exists(path) is False:
             return f"{path} does not exist"
-    for path in (*instruction.makes, *instruction.changes):
-        # A folder, or what a glob names, is asked for by the files in it.
-        if not is_glob(path) and not scope.permits(path):
+    # What a glob names is asked for by the files in it.
+    for path in (*(each for each in instruction.makes if not is_glob(each)), *instruction.changes):
+        if not scope.permits(path):
             return f"{path} is none of the files that may be edited"
     return None
 

@@ -88,6 +88,7 @@ def situation(
     failures: tuple[Failure, ...] = (),
     branched: bool = True,
     touched: tuple[str, ...] = (),
+    at_context: FailureContext | None = None,
     **fields: Any,
 ) -> Situation:
     """A situation as the planner meets it: the branch made, nothing revised yet."""
@@ -119,7 +120,7 @@ def situation(
         outcome=outcome,
         failure=failed,
         branch=branch if branched else None,
-        context=None if observations is None else context(failed, *observations),
+        context=at_context if observations is None else context(failed, *observations),
         at=AT,
         **fields,
     )
