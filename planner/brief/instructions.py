@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.catalog.test_paths import is_test_path
+from planner.model.failure_report import evidence_of
 from planner.model.taxonomy import Category, Owner, Role
 from planner.text.glob_patterns import allowed, is_glob, matches
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from planner.model.context import FailureContext
     from planner.model.evidence import Evidence
     from planner.model.outcome import Failure
+    from planner.model.plan import Todo
 
 _TESTS_AT_ISSUE = frozenset((Category.FLAKY_TEST, Category.TEST_NOT_FOUND))
 """Categories in which the tests may be what has to change."""
@@ -92,6 +94,20 @@ def objection(instruction: Instruction, scope: EditScope, tree: Tree) -> str | N
         if not scope.permits(path):
             return f"{path} is none of the files that may be edited"
     return None
+
+
+def right_suggestion(
+    failure: Failure, todo: Todo, context: FailureContext | None, protected: tuple[str, ...] = ()
+) -> str | None:
+    """Return what a diagnosis suggests for a todo; ``None`` where it must not be shown."""
+    told = read_instruction(failure.suggestion or "")
+    scope = EditScope(
+        allowed=todo.allowed_files,
+        kept=protected,
+        tests=may_change_tests(failure, todo.allowed_files, todo.agent_role),
+    )
+    observed = evidence_of(failure, context.evidence) if context else ()
+    return None if objection(told, scope, tree_of(context, observed)) else told.text or None
 
 
 def read_instruction(text: str) -> Instruction:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from planner.brief import write_brief
@@ -38,6 +38,8 @@ class Failed:
     rerun: str
     """The command that verifies the whole todo."""
     tools: frozenset[str] = frozenset()
+    tried: tuple[str, ...] = ()
+    """What was done about it in vain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,8 @@ def propose_branch(
         final = revised(draft, [added, *revision], branch_id)
     except EditConflictError:
         revision, final = [], branch
-    context = context_edit(failed, final)
+    tried = () if via is None else (f"branch {via}",)
+    context = context_edit(replace(failed, tried=tried), final)
     final = final.model_copy(update={"debug_instructions": context.text})
     return Proposal(branch=final, edits=(added, *revision, context))
 
@@ -127,6 +130,7 @@ def instructions_for(
         protected=failed.plan.metadata.protected_files,
         rerun=failed.rerun,
         role=role,
+        tried=failed.tried,
     )
 
 

@@ -184,7 +184,14 @@ class _Work(NamedTuple):
         failed = self.failed_of(self.primary)
         if failed is None or record.outcome is None or record.failure is None:
             return None
-        return replace(failed, outcome=record.outcome, failure=record.failure, context=record.context)
+        touched = ", ".join(record.outcome.touched_files[:5]) or "nothing"
+        return replace(
+            failed,
+            outcome=record.outcome,
+            failure=record.failure,
+            context=record.context,
+            tried=(f"attempt {record.attempts}, which changed {touched}",),
+        )
 
 
 def _implement(
