@@ -12,6 +12,7 @@ from planner.brief.instructions import (
     module_paths,
 )
 from planner.brief.quoting import code, listed
+from planner.catalog.tables import load_table
 from planner.catalog.test_paths import is_test_path
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner, Role
@@ -26,115 +27,17 @@ if TYPE_CHECKING:
 
 
 class Advice(NamedTuple):
-    """One row of the table."""
+    """One row of ``advice.toml``, which tells what the fields mean."""
 
     title: str
-    """Says what is the matter, and completes "Repair t1: …"."""
     edit: str
-    """What to do at ``{place}``, a place that may be edited."""
     search: str
-    """What to do where no such place is known."""
-
-
-def _everywhere(title: str, action: str) -> Advice:
-    """Return a row whose action does not depend on the place."""
-    return Advice(title, action, action)
 
 
 _C = Category
 ADVICE: Mapping[Category, Advice] = {
-    _C.TEST_REGRESSION: Advice(
-        "a test finds a wrong result",
-        "Correct {place}, or what it calls, so that the test gets what it expects.",
-        "Follow the failing test into the code, and correct the first step that gives a wrong value.",
-    ),
-    _C.TEST_TIMEOUT: Advice(
-        "a test does not end in time",
-        "Find the loop or the wait in {place} that does not end, and make it end; keep the limit.",
-        "Find the loop or the wait without an end that the test reaches, and make it end; keep the limit.",
-    ),
-    _C.FLAKY_TEST: Advice(
-        "a test is now green, now red",
-        "Find what differs between runs in {place} (time, randomness, order, shared state), and fix it; "
-        "add no rerun, skip or longer sleep.",
-        "Find what differs between runs (time, randomness, order, shared state), and fix it; add no rerun, "
-        "skip or longer sleep.",
-    ),
-    _C.TEST_CRASH: Advice(
-        "the process dies while a test runs",
-        "Find what ends the process in {place} (native code, endless recursion, os._exit, memory), and "
-        "correct it.",
-        "Run the test alone with `python -X faulthandler -m pytest`, and correct the call that ends the "
-        "process.",
-    ),
-    _C.TEST_NOT_FOUND: _everywhere(
-        "the criterion's test is not there",
-        "Compare what the command selects with the tests that exist, and make it find one that can fail.",
-    ),
-    _C.COMPILATION_ERROR: Advice(
-        "the code cannot be compiled",
-        "Correct the syntax at {place}; an unclosed bracket or quote may begin above it.",
-        "Find the file that does not compile in the message, and correct its syntax.",
-    ),
-    _C.TYPE_ERROR: Advice(
-        "a value has the wrong type",
-        "Find who gives {place} a value of the wrong kind, and correct it; silence no checker.",
-        "Find where the value of the wrong kind is made, and correct it there; silence no checker.",
-    ),
-    _C.LINT_ERROR: Advice(
-        "the linter complains",
-        "Fix what the linter names, from {place} on; silence no rule, and change no behaviour.",
-        "Fix what the linter names; silence no rule, and change no behaviour.",
-    ),
-    _C.IMPORT_ERROR: Advice(
-        "something cannot be imported",
-        "Correct the import at {place}, or declare the package that it needs; vendor and stub nothing.",
-        "Correct the import, or declare the package that it needs; vendor and stub nothing.",
-    ),
-    _C.SPEC_MISMATCH: Advice(
-        "the code's interface is not the one that was promised",
-        "Bring {place} to the interface that the tests and the contract promise, and then its callers.",
-        "Find the definition that the tests or the contract promise, and bring the code to it.",
-    ),
-    _C.ARTIFACT_MISSING: Advice(
-        "a file that should have been made is missing or wrong",
-        "Correct the code at {place} that makes the file, and run it.",
-        "Find the code that should make the file, correct it and run it.",
-    ),
-    _C.METRIC_UNMET: Advice(
-        "a measured number is not good enough",
-        "Improve what the number measures, from {place} on; record nothing else and measure no less.",
-        "Improve what the number measures; record nothing else and measure no less.",
-    ),
-    _C.SANDBOX_VIOLATION: _everywhere(
-        "the code reached for something it may not touch",
-        "Change nothing: everything waits until a person has looked at what was attempted.",
-    ),
-    _C.HYGIENE_VIOLATION: _everywhere(
-        "what judges the work was changed",
-        "Change nothing: everything waits until a person has looked at what was changed.",
-    ),
-    _C.ALLOWLIST_VIOLATION: _everywhere(
-        "a file was changed that the todo may not change",
-        "Change nothing: a person decides whether the list or the change is wrong.",
-    ),
-    _C.BUDGET_EXCEEDED: _everywhere(
-        "the budget is used up",
-        "Change nothing: a person decides whether there is more to spend, and on what.",
-    ),
-    _C.ENVIRONMENT_ERROR: _everywhere(
-        "the environment is not ready",
-        "Change no code: have what the message names installed, started or freed, and verify again.",
-    ),
-    _C.HARNESS_ERROR: _everywhere(
-        "the verifier itself failed",
-        "Change no code: verify again, and report the message if it comes back.",
-    ),
-    _C.UNKNOWN: Advice(
-        "it fails, and no rule could say why",
-        "Run the check alone, make its input smaller until the cause shows, and begin at {place}.",
-        "Run the check alone, and make its input smaller until the cause shows.",
-    ),
+    Category(name): Advice(row["title"], row["edit"], row.get("search", row["edit"]))
+    for name, row in load_table("advice", "planner.brief").items()
 }
 
 FOR_A_PERSON = frozenset(
