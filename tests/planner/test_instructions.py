@@ -7,17 +7,25 @@ import re
 from pathlib import Path
 
 import pytest
-from revision_samples import situation, todo
+from revision_samples import frame, situation, todo
 
 from planner.brief import write_brief
-from planner.brief.instructions import EditScope, Instruction, Tree, objection, read_instruction
+from planner.brief.instructions import (
+    EditScope,
+    Instruction,
+    Tree,
+    objection,
+    read_instruction,
+    right_suggestion,
+)
 from planner.catalog.test_paths import is_test_path
 from planner.model.context import FailureContext
 from planner.model.edits import AddTodoBefore, NameArtifact, RaiseLimit
-from planner.model.evidence import Evidence
-from planner.model.kinds import Side
-from planner.model.outcome import Failure
-from planner.model.taxonomy import Owner, Role
+from planner.model.evidence import Evidence, ExceptionFact
+from planner.model.kinds import EvidenceKind, Side
+from planner.model.outcome import Failure, Location
+from planner.model.taxonomy import Category, Owner, Role
+from planner.planfile.rooted_files import RootedFiles
 from planner.policy.routing import agent_at, role_for
 from planner.revise.strategies import revise
 from planner.text.glob_patterns import allowed
@@ -133,3 +141,58 @@ def test_the_files_of_a_foreign_sentence_are_read_from_its_verbs() -> None:
     told = read_instruction("slugify.slugifi is missing: write `slugify/slugifi.py`, then fix setup.cfg.")
     assert (told.makes, told.changes) == (("slugify/slugifi.py",), ("setup.cfg",))
     assert read_instruction("total (shop/cart.py:4) gave 0 where 3 is expected.")[1:] == ((), ())
+
+
+def test_a_misspelt_module_is_told_with_the_existing_name_and_not_to_be_written(tmp_path: Path) -> None:
+    (tmp_path / "slugify").mkdir()
+    (tmp_path / "slugify/slugify.py").write_text("")
+    files = RootedFiles(tmp_path)
+    near = {"slugify/slugifi.py": files.near("slugify/slugifi.py") or ""}
+    assert near == {"slugify/slugifi.py": "slugify/slugify.py"}
+    assert files.near("../slugify.py") is None
+    assert files.near("nowhere/slugify.py") is None
+    importing = frame("slugify/__init__.py", source="from .slugifi import *", module="slugify")
+    lacking = ExceptionFact(
+        type="ModuleNotFoundError",
+        qualified="builtins.ModuleNotFoundError",
+        message="No module named 'slugify.slugifi'",
+        name="slugify.slugifi",
+        frames=(importing,),
+    )
+    fact = Evidence(
+        kind=EvidenceKind.TEST, check_id="tests[0]", exceptions=(lacking,), first_party=("slugify",)
+    )
+    item = todo("t1", "pytest tests")
+    for category in (Category.IMPORT_ERROR, Category.ARTIFACT_MISSING):
+        seen = Failure(category=category, check_id="tests[0]", stack_trace_head=lacking.message)
+        context = FailureContext(todo_id="t1", evidence=(fact,), absent=tuple(near), near=near)
+        case = situation(seen, item, at_context=context)
+        page = write_brief(case.plan, item, case.outcome, context, rerun="pytest --planverify plan.yaml")
+        assert "did you mean `slugify/slugify.py`?" in page
+        assert not [edit for edit in revise(case) if isinstance(edit, NameArtifact)]
+        for edit in revise(case):
+            assert isinstance(edit, AddTodoBefore)
+            assert edit.todo.title == "Correct the import of slugify.slugifi"
+            assert not edit.todo.acceptance_criteria.expected_artifacts
+            assert edit.todo.allowed_files == ("slugify/__init__.py", "slugify/slugify.py")
+
+
+def test_a_product_that_loops_gets_no_more_time() -> None:
+    item = todo("t1", "pytest tests")
+    at = Location(path="slugify/slugify.py", line=12, function="spin")
+    ended = Failure(category=Category.TEST_TIMEOUT, check_id="tests[0]", location=at)
+    assert not [edit for edit in revise(situation(ended, item)) if isinstance(edit, RaiseLimit)]
+    slow = ended.model_copy(update={"location": at.model_copy(update={"path": "tests/test_a.py"})})
+    assert [edit for edit in revise(situation(slow, item)) if isinstance(edit, RaiseLimit)]
+
+
+def test_what_a_diagnosis_suggests_is_shown_only_where_it_is_right() -> None:
+    said = Failure(
+        category=Category.ARTIFACT_MISSING, suggestion="lib.report is missing: write lib/report.py."
+    )
+    there = FailureContext(todo_id="t1", present=("lib/report.py",))
+    free = todo("t1", "pytest tests")
+    assert right_suggestion(said, free, None) == said.suggestion
+    assert right_suggestion(said, free, there) is None
+    assert right_suggestion(said, todo("t1", "pytest tests", allowed_files=["src/**"]), None) is None
+    assert right_suggestion(said, free, None, protected=("lib/**",)) is None
