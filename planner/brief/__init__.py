@@ -1,5 +1,5 @@
 """What an agent or a person is told about one failed todo."""
 
-from planner.brief.page import summarize_failure, write_brief
+from planner.brief.page import write_brief
 
-__all__ = ["summarize_failure", "write_brief"]
+__all__ = ["write_brief"]

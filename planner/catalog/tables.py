@@ -1,4 +1,4 @@
-"""Reading the tables that are packaged beside this module as TOML."""
+"""Reading the tables that are packaged as TOML."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import tomllib
 from typing import Any
 
 
-def load_table(name: str) -> dict[str, Any]:
-    """Load ``name.toml`` of this package."""
-    data = pkgutil.get_data("planner.catalog", f"{name}.toml")
+def load_table(name: str, package: str = "planner.catalog") -> dict[str, Any]:
+    """Load ``name.toml`` of a package."""
+    data = pkgutil.get_data(package, f"{name}.toml")
     if data is None:
-        raise FileNotFoundError(f"planner.catalog has no {name}.toml; install the package again")
+        raise FileNotFoundError(f"{package} has no {name}.toml; install the package again")
     return tomllib.loads(data.decode())

@@ -191,7 +191,9 @@ def _print_json(run: PlanRun, actions: list[Action], *, full: bool) -> None:
         record = run.state.records.get(held.get("todo_id", ""))
         primary = record if record is None or not record.parent_id else run.state.records[record.parent_id]
         failure = None if record is None or primary is None else record.failure or primary.failure
-        return short if failure is None else short | {"failure": in_short(failure)}
+        if failure is None or primary is None:
+            return short
+        return short | {"failure": in_short(failure, primary)}
 
     state, document = run.state, run.found.document
     told = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
+from planner.brief.instructions import right_suggestion
 from planner.cli.ending import program
 from planner.cli.screen import Screen
 from planner.engine.progress import shown_state
@@ -143,7 +144,7 @@ def _repair(screen: Screen, run: PlanRun, action: Implement, plan: Path) -> None
     failure = record.failure or primary.failure
     screen.line()
     _title(screen, primary, failure, f"{action.role}")
-    _told(screen, failure)
+    _told(screen, failure, primary)
     if record.is_branch:
         allowed = record.todo.max_debug_attempts
         of = f" of {allowed}" if allowed else ""
@@ -171,7 +172,7 @@ def _title(screen: Screen, record: TodoRecord, failure: Failure | None, who: str
     screen.line(f"{mark} {screen.style(screen.one_line(record.id), 'strong')}{screen.style(about, 'bad')}")
 
 
-def _told(screen: Screen, failure: Failure | None) -> None:
+def _told(screen: Screen, failure: Failure | None, record: TodoRecord) -> None:
     """What failed, where, and the edit: a line each."""
     if failure is None:
         return
@@ -187,11 +188,12 @@ def _told(screen: Screen, failure: Failure | None) -> None:
         line = f":{place.line}" if place.line else ""
         function = f" in {place.function}" if place.function else ""
         _clipped(screen, "  where  " + screen.one_line(f"{place.path}{line}{function}"))
-    if failure.suggestion:
-        _clipped(screen, f"  edit   {screen.one_line(failure.suggestion)}")
+    suggestion = right_suggestion(failure, record.todo, record.context)
+    if suggestion:
+        _clipped(screen, f"  edit   {screen.one_line(suggestion)}")
 
 
-def in_short(failure: Failure) -> dict[str, str]:
+def in_short(failure: Failure, record: TodoRecord) -> dict[str, str]:
     """Return what a program needs to know of a failure to decide who looks at it."""
     place = failure.location
     told = {
@@ -200,7 +202,7 @@ def in_short(failure: Failure) -> dict[str, str]:
         "says": failure.stack_trace_head,
         "place": None if place is None else f"{place.path}:{place.line}" if place.line else place.path,
         "function": None if place is None else place.function,
-        "edit": failure.suggestion,
+        "edit": right_suggestion(failure, record.todo, record.context),
     }
     return {key: str(value) for key, value in told.items() if value}
 
@@ -214,7 +216,7 @@ def _question(screen: Screen, run: PlanRun, question: AskHuman, plan: Path) -> N
     screen.paragraph(f"{question.question}", first="  ask    ", indent=9)
     _clipped(screen, f"  why    {screen.one_line(question.because)} [{question.rule}]")
     if record is not None and question.kind is not QuestionKind.ANSWER:
-        _told(screen, record.failure)
+        _told(screen, record.failure, record)
     for command in answers(question, words_of(run, plan)):
         _command(screen, "answer", command)
 

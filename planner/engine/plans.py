@@ -20,7 +20,7 @@ from planner.policy.allowed_files import claimed_files
 from planner.policy.branches import tried
 from planner.policy.dependencies import find_cycle
 from planner.policy.limits import inherited
-from planner.revise.editing import Editing, InsertTodo, ReplacePolicy, ReplaceTodo
+from planner.revise.editing import Editing
 from planner.text.glob_patterns import plain, seen_from_above
 
 if TYPE_CHECKING:
@@ -204,14 +204,13 @@ def publish(
     part = tx.parts[within]
     editing = draft_of(tx, within, None if whole else _named(edits))
     changes = editing.apply(edits)
-    new = list(dict.fromkeys(each.todo.id for each in changes if isinstance(each, InsertTodo)))
+    new = changes.inserted
     for name in new:
         if qualified(within, name) in tx.records:
             raise EditConflictError("any edit", name, "the id is taken", "give the new todo another id")
     plan, version, digest = part.plan, part.version + 1, digest_of_edits(part.digest, edits)
-    policies = [each.after for each in changes if isinstance(each, ReplacePolicy)]
-    if policies and policies[-1] is not None:
-        plan = plan.model_copy(update={"metadata": policies[-1]})
+    if changes.policy is not None:
+        plan = plan.model_copy(update={"metadata": changes.policy})
     tx.parts[within] = part._replace(
         plan=plan, version=version, digest=digest, versions={**part.versions, digest: version}
     )
@@ -219,16 +218,14 @@ def publish(
         tx.plan_to(PlanState.REVISING)
     facts = {"within": within, "version": version, "digest": digest, "previous": part.digest}
     tx.emit(PublishPlan, rule, because, edits=tuple(edits), **facts)
-    changed = dict.fromkeys(each.after.id for each in changes if isinstance(each, ReplaceTodo))
     for index, name in enumerate(new):
         todo = _edited(editing, name)
         record = _add(tx, todo, within, _rank(tx, todo, within, edits, index))
         if within and not record.is_branch:
             parent = tx.records[within]
             tx.update(parent, children=(*parent.children, record.id))
-    for name in changed:
-        if name not in new:
-            _replace(tx, tx.records[qualified(within, name)], _edited(editing, name))
+    for name in changes.replaced:
+        _replace(tx, tx.records[qualified(within, name)], _edited(editing, name))
     for name in new:
         record = tx.records[qualified(within, name)]
         _wait(tx, record, record.todo.dependencies)

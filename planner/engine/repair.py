@@ -387,16 +387,18 @@ def _proposed(tx: Transaction, record: TodoRecord, step: PendingStep) -> tuple[P
     added = AddBranch(rule=step.rule, because=because, todo=branch)
     draft = draft_of(tx, record.within, family)
     try:
-        changes = draft.apply(each for each in (added, *edits) if not each.requires_approval)
+        draft.apply(each for each in (added, *edits) if not each.requires_approval)
         final = draft.todo(branch_id) or branch
-        draft.undo(changes)
+        draft.undo()
     except EditConflictError:  # the edits do not fit the plan
         edits, final = [], branch
     told = AddContext(
         rule="context-for-the-repair",
         because="whoever repairs it sees nothing else",
         todo_id=branch_id,
-        text=instructions_for(tx, record, record, final),
+        text=instructions_for(
+            tx, record, record, final, () if last is None else (f"branch {last.todo.id}",)
+        ),
     )
     final = final.model_copy(update={"debug_instructions": told.text})
     return Proposal(final, (added, *edits, told)), because

@@ -138,11 +138,13 @@ def _load(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
     )
 
 
-def instructions_for(state: State, primary: TodoRecord, red: TodoRecord, worker: Todo) -> str:
+def instructions_for(
+    state: State, primary: TodoRecord, red: TodoRecord, worker: Todo, tried: tuple[str, ...] = ()
+) -> str:
     """Return what whoever repairs a todo is told.
 
     ``red`` has the failure that is told, which may be a branch's own; ``worker`` is the todo or branch that
-    is worked on.
+    is worked on; ``tried`` is what was done about it in vain.
     """
     plan = state.parts[primary.within].plan
     assert red.outcome is not None
@@ -156,6 +158,7 @@ def instructions_for(state: State, primary: TodoRecord, red: TodoRecord, worker:
         protected=plan.metadata.protected_files,
         rerun=(primary.failure and primary.failure.rerun) or _check(state, primary.id),
         role=worker.agent_role,
+        tried=tried,
     )
 
 
@@ -202,7 +205,11 @@ def _instructions(state: State, record: TodoRecord) -> str | None:
     primary = record if record.parent_id is None else state.records[record.parent_id]
     told = record.todo.debug_instructions
     if all(each.outcome is not None and each.failure is not None for each in (record, primary)):
-        told = instructions_for(state, primary, record, record.todo)
+        tried: tuple[str, ...] = ()
+        if record.outcome is not None and record is not primary:
+            touched = ", ".join(record.outcome.touched_files[:5]) or "nothing"
+            tried = (f"attempt {record.attempts}, which changed {touched}",)
+        told = instructions_for(state, primary, record, record.todo, tried)
     return "\n\n".join(each for each in (record.instructions, told) if each is not None) or None
 
 

@@ -5,10 +5,9 @@ The rules are pure: what they ask of the project is answered by a :class:`.proje
 
 from __future__ import annotations
 
-import pkgutil
-import tomllib
 from typing import TYPE_CHECKING, NamedTuple
 
+from planner.catalog.tables import load_table
 from planner.lint import criteria, size, todos
 from planner.lint.facts import Facts, Finding
 from planner.lint.project import Kind, Project
@@ -30,10 +29,9 @@ class LintRule(NamedTuple):
     """What helps in general; a finding may say it for its own place."""
 
 
-_TABLE = tomllib.loads((pkgutil.get_data(__name__, "rules.toml") or b"").decode())
-
 LINT_RULES: Mapping[str, LintRule] = {
-    name: LintRule(Severity(row["weighs"]), row["why"], row["fix"]) for name, row in _TABLE.items()
+    name: LintRule(Severity(row["weighs"]), row["why"], row["fix"])
+    for name, row in load_table("rules", __name__).items()
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from planner.lint.project import Kind
 from planner.lint.selection import Selector
@@ -13,14 +13,12 @@ from planner.policy.dependencies import dependency_order
 from planner.text.glob_patterns import is_glob, matches, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from planner.lint.project import Project
     from planner.model.plan import Plan
     from planner.model.qualification import Qualification
     from planner.policy.criteria import Criterion
-
-_T = TypeVar("_T")
 
 Loc: TypeAlias = tuple[str | int, ...]
 """A place in the plan by the names of the model: ``("items", 2, "title")``."""
@@ -60,17 +58,12 @@ class Facts:
         self.qualification = qualification
         self.qualified_prefix = qualified_prefix
         self.selector = Selector(project)
-        self._known: dict[Hashable, Any] = {}
+        self.modules: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+        """By folder and module of an import, what the rules about criteria have found of it."""
         self.by_id = {todo.id: todo for todo in plan.items}
         self.todos = tuple(enumerate(plan.items))
         # A branch borrows its criteria, and lives only for a while.
         self.primaries = tuple((index, todo) for index, todo in self.todos if not is_branch(todo))
-
-    def once(self, key: Hashable, work_out: Callable[[], _T]) -> _T:
-        """Return what was worked out for a key before, or work it out now."""
-        if key not in self._known:
-            self._known[key] = work_out()
-        return self._known[key]
 
     @cached_property
     def _before(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -91,23 +84,21 @@ class Facts:
         return bool(before.get(todo_id, 0) & bit.get(other, 0))
 
     @cached_property
-    def _makers(self) -> tuple[Mapping[str, list[str]], tuple[tuple[str, str], ...]]:
-        """By file, and by folder that holds one, the todos that make it; and the globs with their todos."""
+    def _makers(self) -> dict[str, list[str]]:
+        """By file, by folder that holds one, and by glob, the todos that make it."""
         makers: dict[str, list[str]] = {}
-        globs: list[tuple[str, str]] = []
         for todo in self.plan.items:
-            for path in made_by(todo):
-                if is_glob(path):
-                    globs.append((path, todo.id))
+            for made in made_by(todo):
+                path = made
                 while path and todo.id not in makers.setdefault(path, []):
                     makers[path].append(todo.id)
-                    path = path.rpartition("/")[0]
-        return makers, tuple(globs)
+                    path = "" if is_glob(made) else path.rpartition("/")[0]
+        return makers
 
     def makers_of(self, path: str) -> list[str]:
         """Return the todos that make a file, or a file of that folder."""
-        makers, globs = self._makers
-        return makers.get(path) or [owner for pattern, owner in globs if matches(path, pattern)]
+        globs = (each for each in self._makers if is_glob(each) and matches(path, each))
+        return self._makers.get(path) or [owner for each in globs for owner in self._makers[each]]
 
     def comes_first(self, todo: Todo, maker: str) -> bool:
         """Return whether what ``maker`` makes is there when the todo is judged."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from planner.lint.facts import Finding, command_spec, listed, shown_seconds
 from planner.policy.dependencies import dependency_order
+from planner.text.glob_patterns import is_glob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from planner.policy.criteria import Criterion
 
 MOST_CRITERIA = 8
-MOST_DOMAINS = 2
-"""Top folders of the product that one todo may make files in."""
 MOST_SECONDS = 3600.0
 """How long the criteria of one todo may take together, as far as the plan says their limits."""
 MANY_TODOS = 15
@@ -29,8 +28,8 @@ PHASE_TODOS = 9
 """A phase has no more todos than this."""
 
 _SIDE_FOLDERS = (
-    "tests test fixtures fixture contracts contract docs doc data out output build src lib diagnostics "
-    "schemas reports artifacts"
+    ". .. tests test fixtures fixture contracts contract docs doc data out output build src lib "
+    "diagnostics schemas reports artifacts"
 )
 _KINDS = (
     "test tests impl implementation integration design docs doc review setup spec contract api ui cli "
@@ -44,7 +43,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     """Yield what is too large."""
     for index, todo in facts.primaries:
         criteria = facts.criteria.get(todo.id, ())
-        reasons = list(_reasons(todo, criteria))
+        reasons = list(_reasons(criteria))
         if reasons:
             half = listed([each.id for each in criteria[: len(criteria) // 2]], 10)
             message = f"'{todo.id}' {' and '.join(reasons)}"
@@ -61,13 +60,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield Finding("hierarchy-suggested", ("items",), None, reason, fix)
 
 
-def _reasons(todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[str]:
+def _reasons(criteria: tuple[Criterion, ...]) -> Iterator[str]:
     if len(criteria) > MOST_CRITERIA:
         yield f"has {len(criteria)} criteria, more than {MOST_CRITERIA}"
-    made = (_domain_of(each.path) for each in todo.acceptance_criteria.expected_artifacts)
-    domains = dict.fromkeys(each for each in made if each is not None)
-    if len(domains) > MOST_DOMAINS:
-        yield f"makes files in {len(domains)} parts of the product: {listed(list(domains))}"
     specs = [spec for each in criteria if (spec := command_spec(each)) is not None]
     limits = [spec.timeout_seconds for spec in specs if "timeout_seconds" in spec.model_fields_set]
     if len(limits) > 1 and max(limits) <= MOST_SECONDS < sum(limits):
@@ -82,9 +77,8 @@ def divide(todos: list[Todo]) -> tuple[str, list[tuple[str, list[str]]]]:
     """
     if len(todos) < FEW_TODOS:
         return "", []
-    many = (
-        f"{len(todos)} todos stand on one level, more than {MANY_TODOS}" if len(todos) > MANY_TODOS else ""
-    )
+    is_large = len(todos) > MANY_TODOS
+    many = f"{len(todos)} todos stand on one level, more than {MANY_TODOS}" if is_large else ""
     for groups, reason in (
         (_by_title(todos), "the titles name {} phases"),
         (_by_domain(todos, _prefix), "the ids fall into {} groups of the same beginning"),
@@ -93,10 +87,7 @@ def divide(todos: list[Todo]) -> tuple[str, list[tuple[str, list[str]]]]:
         if groups:
             why = f"{reason.format(len(groups))}: {listed(list(groups), 8)}"
             return f"{many}; {why}" if many else why, list(_phases(groups))
-    depth: dict[str, int] = {}
-    for todo in dependency_order(todos):
-        depth[todo.id] = 1 + max((depth[each] for each in todo.dependencies if each in depth), default=-1)
-    return many, list(_phases({"Phase": sorted(todos, key=lambda todo: depth[todo.id])})) if many else []
+    return many, list(_phases({"Phase": list(dependency_order(todos))})) if many else []
 
 
 def _by_title(todos: list[Todo]) -> dict[str, list[Todo]]:
@@ -114,9 +105,9 @@ def _by_title(todos: list[Todo]) -> dict[str, list[Todo]]:
 
 def _by_domain(todos: list[Todo], name_of: Callable[[Todo], str | None]) -> dict[str, list[Todo]]:
     """By what most todos share with others, where dependencies mostly stay within a group."""
-    names = {todo.id: name_of(todo) for todo in todos}
+    names = {todo.id: name_of(todo) or "" for todo in todos}
     shared = {name for name, count in Counter(names.values()).items() if name and count > 1}
-    covered = sum(names[todo.id] in shared for todo in todos)
+    covered = sum(name in shared for name in names.values())
     edges = [(names[todo.id], names[each]) for todo in todos for each in todo.dependencies if each in names]
     within = sum(one == other for one, other in edges)
     if len(shared) < 3 or covered * 4 < len(todos) * 3 or within * 2 < len(edges):
@@ -124,7 +115,7 @@ def _by_domain(todos: list[Todo], name_of: Callable[[Todo], str | None]) -> dict
     groups: dict[str, list[Todo]] = {}
     for todo in todos:
         name = names[todo.id]
-        groups.setdefault(name if name in shared and name else "Rest", []).append(todo)
+        groups.setdefault(name if name in shared else "Rest", []).append(todo)
     return groups
 
 
@@ -137,19 +128,14 @@ def _prefix(todo: Todo) -> str | None:
 
 
 def _domain(todo: Todo) -> str | None:
-    """Return the top folder that most of a todo's files lie in."""
+    """Return the top folder of the product that most of a todo's files lie in."""
     paths = [artifact.path for artifact in todo.acceptance_criteria.expected_artifacts]
     paths += [pattern.removeprefix("!") for pattern in todo.allowed_files or ()]
-    counted = Counter(name for path in paths if (name := _domain_of(path)) is not None)
+    folders = [
+        [part for part in path.split("/")[:-1] if part not in _SIDE_FOLDERS.split()] for path in paths
+    ]
+    counted = Counter(parts[0] for parts in folders if parts and not is_glob(parts[0]))
     return counted.most_common(1)[0][0] if counted else None
-
-
-def _domain_of(path: str) -> str | None:
-    """Return the top folder of a path, if it stands for a part of the product."""
-    folders = (part for part in path.split("/")[:-1] if part not in ("", ".", ".."))
-    return next(
-        (each for each in folders if each not in _SIDE_FOLDERS.split() and not set("*?[") & set(each)), None
-    )
 
 
 def _phases(groups: dict[str, list[Todo]]) -> Iterator[tuple[str, list[str]]]:

@@ -21,18 +21,18 @@ from planner.lint.facts import (
 )
 from planner.lint.project import Kind
 from planner.model.contract import Contract
-from planner.model.plan import ArtifactSpec, RiskLevel, TodoStatus
+from planner.model.plan import RiskLevel, TodoStatus
 from planner.model.taxonomy import Role
 from planner.model.verdicts import CheckKind
 from planner.policy.criteria import STAY_GREEN
 from planner.text.glob_patterns import EVERYTHING, allowed, is_glob, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from planner.catalog.templates import Template, TemplateStep
     from planner.lint.facts import Facts, Loc
-    from planner.model.plan import Policy, Todo
+    from planner.model.plan import Todo
     from planner.policy.criteria import Criterion
 
 LONGEST_SECONDS = 3600.0
@@ -64,72 +64,61 @@ def check(facts: Facts) -> Iterator[Finding]:
 # -- the plan as a whole -------------------------------------------------------------------------------
 
 _COUNTED = ("consecutive_failures", "identical_failures", "flaky_streak", "file_growth")
-_DOUBTS: tuple[tuple[str, Loc, Callable[[Policy], bool], str], ...] = (
-    (
-        "safety-off",
-        ("halt", "security"),
-        lambda policy: policy.halt.security == "ask",
-        "halt.security: ask lets a person wave through a violation of the sandbox, of hygiene or of the "
-        "allowed files",
-    ),
-    (
-        "safety-off",
-        ("halt",),
-        lambda policy: all(getattr(policy.halt, name) is None for name in _COUNTED),
-        f"all halt conditions that count are null ({', '.join(_COUNTED)}): vain repairs go on and on",
-    ),
-    (
-        "policy-contradiction",
-        ("require_planner_approval",),
-        lambda policy: policy.require_planner_approval is True and policy.auto_approve_branches,
-        "require_planner_approval always asks, auto_approve_branches answers where nobody can be asked",
-    ),
-    (
-        "policy-contradiction",
-        ("require_planner_approval",),
-        lambda policy: (
-            policy.require_planner_approval is True
-            and policy.auto_fix_mode
-            and "auto_fix_mode" in policy.model_fields_set
-        ),
-        "require_planner_approval always asks, auto_fix_mode acts without asking",
-    ),
-    (
-        "policy-contradiction",
-        ("require_planner_approval",),
-        lambda policy: (
-            policy.require_planner_approval is False
-            and not policy.auto_fix_mode
-            and "auto_fix_mode" in policy.model_fields_set
-            and not policy.auto_approve_branches
-        ),
-        "require_planner_approval: false says not to ask, auto_fix_mode: false to ask before each branch",
-    ),
-    *(
-        (
-            "policy-contradiction",
-            (key,),
-            lambda policy, key=key: policy.auto_fix_mode and getattr(policy, key) == 0,
-            f"auto_fix_mode makes branches, {key}: 0 lets none of them be worked on",
-        )
-        for key in ("max_branch_depth", "max_debug_attempts", "max_concurrent_branches")
-    ),
-)
 
 
 def _policy(facts: Facts) -> Iterator[Finding]:
     policy = facts.plan.metadata
-    for rule, loc, holds, message in _DOUBTS:
-        if holds(policy):
-            yield Finding(rule, ("metadata", *loc), None, message)
+    halt, asks = policy.halt, policy.require_planner_approval
+    acts = policy.auto_fix_mode and "auto_fix_mode" in policy.model_fields_set
+    is_silent = not policy.auto_fix_mode and not policy.auto_approve_branches
     wall, most = policy.budget.wall_seconds, policy.max_todo_seconds
-    if wall is not None and most is not None and most > wall:
-        at = ("metadata", "max_todo_seconds")
-        message = (
-            f"one todo may take {shown_seconds(most)}, the whole plan only {shown_seconds(wall)} "
-            "(budget.wall_seconds)"
-        )
-        yield Finding("policy-contradiction", at, None, message)
+    doubts: list[tuple[bool, str, Loc, str]] = [
+        (
+            halt.security == "ask",
+            "safety-off",
+            ("halt", "security"),
+            "halt.security: ask lets a person wave through a violation of the sandbox, of hygiene or of "
+            "the allowed files",
+        ),
+        (
+            all(getattr(halt, name) is None for name in _COUNTED),
+            "safety-off",
+            ("halt",),
+            f"all halt conditions that count are null ({', '.join(_COUNTED)}): vain repairs go on and on",
+        ),
+        (
+            asks is True and (policy.auto_approve_branches or acts),
+            "policy-contradiction",
+            ("require_planner_approval",),
+            "require_planner_approval always asks, "
+            + ("auto_fix_mode acts without asking" if acts else "auto_approve_branches answers by itself"),
+        ),
+        (
+            asks is False and is_silent,
+            "policy-contradiction",
+            ("require_planner_approval",),
+            "require_planner_approval: false says not to ask, auto_fix_mode: false to ask each time",
+        ),
+        (
+            wall is not None and most is not None and most > wall,
+            "policy-contradiction",
+            ("max_todo_seconds",),
+            f"one todo may take {shown_seconds(most or 0)}, the whole plan only {shown_seconds(wall or 0)} "
+            "(budget.wall_seconds)",
+        ),
+        *(
+            (
+                policy.auto_fix_mode and getattr(policy, key) == 0,
+                "policy-contradiction",
+                (key,),
+                f"auto_fix_mode makes branches, {key}: 0 lets none of them be worked on",
+            )
+            for key in ("max_branch_depth", "max_debug_attempts", "max_concurrent_branches")
+        ),
+    ]
+    for holds, rule, loc, message in doubts:
+        if holds:
+            yield Finding(rule, ("metadata", *loc), None, message)
     for index, entry in enumerate(policy.flaky_retry.quarantine):
         # Dates that are written as YYYY-MM-DD are in order as texts.
         if facts.today is not None and entry.expires < facts.today:
@@ -139,54 +128,42 @@ def _policy(facts: Facts) -> Iterator[Finding]:
 
 
 def _template(facts: Facts) -> Iterator[Finding]:
+    """Say which step of the template that the plan names is not there, or not in its place."""
     for loc, extensions in (((), facts.plan.extensions), (("metadata",), facts.plan.metadata.extensions)):
         if TEMPLATE_KEY not in extensions:
             continue
         loc, name = (*loc, TEMPLATE_KEY), str(extensions[TEMPLATE_KEY])[:100]
         template = TEMPLATES.get(name)
-        if template is not None:
-            yield from _steps(facts, template, loc)
+        if template is None:
+            near = get_close_matches(name, TEMPLATES, n=1)
+            fix = (f"did you mean {near[0]}? " if near else "") + f"known templates: {', '.join(TEMPLATES)}"
+            yield Finding("template-mismatch", loc, None, f"there is no template '{name}'", fix)
             return
-        near = get_close_matches(name, TEMPLATES, n=1)
-        fix = (f"did you mean {near[0]}? " if near else "") + f"known templates: {', '.join(TEMPLATES)}"
-        yield Finding("template-mismatch", loc, None, f"there is no template '{name}'", fix)
-
-
-def _steps(facts: Facts, template: Template, loc: Loc) -> Iterator[Finding]:
-    steps: dict[str, list[tuple[int, Todo]]] = {step.name: [] for step in template.steps}
-    for index, todo in facts.primaries:
-        step = step_of(todo, template)
-        if step is not None:
-            steps[step.name].append((index, todo))
-    before: list[tuple[int, Todo]] = []
-    for step in template.steps:
-        found = steps[step.name]
-        if not found:
-            place = f" after '{before[-1][1].id}', which it depends on" if before else " as the first todo"
-            message = f"the template {template.name} has the step '{step.name}', the plan has no such todo"
-            fix = f"add a todo '{step.title}' ({step.roles[0].value}, proved by '{step.criterion}'){place}"
-            yield Finding("template-mismatch", loc, None, message, fix)
-            continue
-        for index, todo in found if before else ():
-            wrong = index < before[0][0] or not any(facts.waits_for(todo.id, each.id) for _, each in before)
-            if wrong:
-                last = before[-1][1].id
-                message = (
-                    f"'{todo.id}' ({step.name}) does not stand behind '{last}', or does not depend on it"
-                )
-                fix = f"put '{todo.id}' behind '{last}', and that among its dependencies"
-                yield Finding("template-mismatch", ("items", index), todo.id, message, fix)
-        before = found
+        before: list[tuple[int, Todo]] = []
+        for step in template.steps:
+            found = [each for each in facts.primaries if step_of(each[1], template) is step]
+            last = before[-1][1].id if before else ""
+            if not found:
+                place = f"after '{last}', which it depends on" if before else "as the first todo"
+                message = f"the template {name} has the step '{step.name}', the plan has no such todo"
+                who = f"{step.roles[0].value}, proved by '{step.criterion}'"
+                fix = f"add a todo '{step.title}' ({who}) {place}"
+                yield Finding("template-mismatch", loc, None, message, fix)
+                continue
+            for index, todo in found if before else ():
+                waits = any(facts.waits_for(todo.id, each.id) for _, each in before)
+                if index < before[0][0] or not waits:
+                    message = f"'{todo.id}' ({step.name}) does not stand behind '{last}' and wait for it"
+                    fix = f"put '{todo.id}' behind '{last}', and that among its dependencies"
+                    yield Finding("template-mismatch", ("items", index), todo.id, message, fix)
+            before = found
 
 
 def step_of(todo: Todo, template: Template) -> TemplateStep | None:
     """Return which step a todo is, by the words of its title, then of its id; ``None`` for several."""
     for text in (todo.title, todo.id.replace("_", " ")):
         words = _WORD.findall(text.lower())
-        hits = [
-            sum(any(word.startswith(start) for start in step.words) for word in words)
-            for step in template.steps
-        ]
+        hits = [sum(word.startswith(tuple(step.words)) for word in words) for step in template.steps]
         if max(hits) and hits.count(max(hits)) == 1:
             return template.steps[hits.index(max(hits))]
     return None
@@ -258,28 +235,30 @@ def _branch(facts: Facts, index: int, todo: Todo, parent_id: str) -> Iterator[Fi
     while at is not None and at.via is not None and at.via not in chain:
         chain.append(at.via)
         at = facts.by_id.get(at.via)
-    circle = at is not None and at.via is not None
-    via = facts.by_id.get(todo.via) if todo.via is not None else None
+    is_circle = at is not None and at.via is not None
+    via = facts.by_id.get(todo.via or "")
     most = facts.plan.metadata.max_branch_depth
-    depth = max(todo.branch_depth or 0, 0 if circle else len(chain))
-    primary = parent is None or parent.parent_id is None or parent_id == todo.id
-    waits = facts.waits_for(todo.id, parent_id)
-    strange = todo.via is not None and (via is None or via.parent_id != parent_id)
-    shown = " -> ".join([*chain, (at and at.via) or ""])
-    problems = (
+    depth = max(todo.branch_depth or 0, 0 if is_circle else len(chain))
+    for holds, key, message in (
         (parent is None, "parent_id", f"there is no todo '{parent_id}' that '{todo.id}' could repair"),
-        (parent_id == todo.id, "parent_id", f"'{todo.id}' is its own parent"),
         (
-            not primary,
+            parent is not None and parent.parent_id is not None,
             "parent_id",
             f"'{parent_id}' is itself a branch: name its primary todo, and it as via",
         ),
-        (waits, "dependencies", f"'{todo.id}' repairs '{parent_id}' and yet waits for it"),
-        (strange, "via", f"'{todo.via}' is no branch of '{parent_id}'"),
-        (circle, "via", f"the branches form a circle: {shown}"),
+        (
+            facts.waits_for(todo.id, parent_id),
+            "dependencies",
+            f"'{todo.id}' repairs '{parent_id}' and yet waits for it",
+        ),
+        (
+            todo.via is not None and (via is None or via.parent_id != parent_id),
+            "via",
+            f"'{todo.via}' is no branch of '{parent_id}'",
+        ),
+        (is_circle, "via", f"the branches form a circle: {' -> '.join([*chain, (at and at.via) or ''])}"),
         (depth > most, "branch_depth", f"'{todo.id}' lies {depth} deep, max_branch_depth is {most}"),
-    )
-    for holds, key, message in problems:
+    ):
         if holds:
             yield Finding("branch-invalid", ("items", index, key), todo.id, message)
 
@@ -335,48 +314,45 @@ def _references(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion,
         named["contract", plain(todo.contract_path)] = ("items", index, "contract_path")
     for criterion in criteria:
         loc = criterion_loc(index, criterion.id)[:-1]
-        spec = command_spec(criterion)
-        if spec is not None and spec.fixture is not None:
-            named.setdefault(("fixture", plain(spec.fixture)), (*loc, "fixture"))
-        if isinstance(criterion.spec, ArtifactSpec) and criterion.spec.json_schema is not None:
-            named.setdefault(("schema", plain(criterion.spec.json_schema)), (*loc, "json_schema"))
+        for noun, name in (("fixture", "fixture"), ("schema", "json_schema")):
+            path = getattr(criterion.spec, name, None)
+            if path is not None:
+                named.setdefault((noun, plain(path)), (*loc, name))
     for (noun, path), loc in named.items():
+        makers = facts.makers_of(path)
         if facts.project.kind(path) is Kind.FILE:
             problem = _contract_problem(facts.project.text(path)) if noun == "contract" else None
             if problem is not None:
-                yield Finding(
-                    "contract-invalid", loc, todo.id, f"the contract {path} cannot be used: {problem}"
+                message = f"the contract {path} cannot be used: {problem}"
+                yield Finding("contract-invalid", loc, todo.id, message)
+        # The steps of a repair come first: the todo under repair waits for its branch, that for the step.
+        elif facts.lies_above(path) or any(
+            facts.comes_first(todo, each) or is_branch(facts.by_id[each]) for each in makers
+        ):
+            continue
+        elif makers:
+            message = (
+                f"the {noun} {path} does not exist; '{makers[0]}' makes it, and '{todo.id}' does not wait"
+            )
+            fix = f"add '{makers[0]}' to the dependencies of '{todo.id}'"
+            yield Finding("dependency-missing", loc, todo.id, message, fix)
+        else:
+            near = facts.project.near(path)
+            who = f"'{todo.id}' or of a todo before it"
+            if noun == "contract":
+                roles = {
+                    each: facts.by_id[each].agent_role for each in todo.dependencies if each in facts.by_id
+                }
+                architect = next((each for each, role in roles.items() if role is Role.ARCHITECT), None)
+                who = (
+                    f"the architect's '{architect}'"
+                    if architect
+                    else f"an architect's todo before '{todo.id}'"
                 )
-        elif not facts.lies_above(path):
-            yield from _missing_reference(facts, todo, noun, path, loc)
-
-
-def _missing_reference(facts: Facts, todo: Todo, noun: str, path: str, loc: Loc) -> Iterator[Finding]:
-    makers = facts.makers_of(path)
-    # The steps of a repair come first: the todo under repair waits for its branch, the branch for the step.
-    if any(facts.comes_first(todo, each) or is_branch(facts.by_id[each]) for each in makers):
-        return
-    if makers:
-        message = f"the {noun} {path} does not exist; '{makers[0]}' makes it, and '{todo.id}' does not wait"
-        fix = f"add '{makers[0]}' to the dependencies of '{todo.id}'"
-        yield Finding("dependency-missing", loc, todo.id, message, fix)
-        return
-    near = facts.project.near(path)
-    fix = f"add the file, or list {path} among the expected_artifacts of '{todo.id}' or of a todo before it"
-    if noun == "contract":
-        others = (facts.by_id.get(each) for each in todo.dependencies)
-        architect = next(
-            (each for each in others if each is not None and each.agent_role is Role.ARCHITECT), None
-        )
-        who = (
-            f"of the architect's '{architect.id}'"
-            if architect
-            else f"of an architect's todo before '{todo.id}'"
-        )
-        fix = f"list {path} among the expected_artifacts {who}"
-    message = f"the {noun} {path} does not exist, and no todo says that it makes it"
-    fix = f"did you mean {near}? else {fix}" if near else fix
-    yield Finding(f"{noun}-missing", loc, todo.id, message, fix)
+            fix = f"add the file, or list {path} among the expected_artifacts of {who}"
+            message = f"the {noun} {path} does not exist, and no todo says that it makes it"
+            fix = f"did you mean {near}? else {fix}" if near else fix
+            yield Finding(f"{noun}-missing", loc, todo.id, message, fix)
 
 
 def _contract_problem(text: str | None) -> str | None:

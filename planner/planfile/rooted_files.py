@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -74,3 +75,16 @@ class RootedFiles:
         except (OSError, ValueError):
             return None  # what cannot be read is left out; the outcome still names it
         return ReadFile(path, data, max(facts.st_size, len(data)))
+
+    def near(self, path: str) -> str | None:
+        """An existing file beside a missing one, whose name looks like it."""
+        folder, _, name = path.rpartition("/")
+        if self._confinement.fault(path) is not None:
+            return None
+        try:
+            names = sorted(os.listdir(f"{self._root}/{folder}"))[:5_000]
+        except OSError:
+            return None
+        found = get_close_matches(name, names, n=1, cutoff=0.75)
+        near = f"{folder}/{found[0]}".removeprefix("/") if found else None
+        return near if near is not None and self.read(near) is not None else None

@@ -11,7 +11,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.brief.advice import fault_location, missing_files
+from planner.brief.advice import fault_location
+from planner.brief.instructions import files_to_look_up, module_paths
 from planner.brief.page import deciding_failure
 from planner.model.context import FailureContext
 from planner.model.failure_report import (
@@ -39,6 +40,8 @@ LARGEST_REPORT = 8 * 1024 * 1024
 """Bytes."""
 
 EXCERPT_LINES = 12
+FUNCTION_LINES = 24
+"""Of a function that is shown from its beginning."""
 LONGEST_LINE = 240
 """Characters."""
 
@@ -104,13 +107,19 @@ def _context(
     report = _read_report(report_files, outcome, plan_id, run_id)
     evidence = report.evidence if report else ()
     excerpts = report.excerpts if report else read_excerpts(files, failure, evidence)
-    missing = [path for fact in evidence_of(failure, evidence) for path in missing_files(fact)]
-    present = dict.fromkeys(path for path in missing if files.read(path) is not None)
+    own = evidence_of(failure, evidence)
+    wanted = files_to_look_up(failure, own)
+    present = [path for path in wanted if files.read(path) is not None]
+    absent = [path for path in wanted if path not in present]
+    modules = dict.fromkeys(path for fact in own for path in module_paths(fact))
+    near = {path: found for path in modules if path in absent and (found := files.near(path)) is not None}
     return FailureContext(
         todo_id=outcome.todo_id,
         evidence=evidence,
         excerpts=excerpts,
         present=tuple(present),
+        absent=tuple(absent),
+        near=near,
         report_path=_report_path(outcome.todo_id) if report else None,
     )
 
@@ -150,6 +159,8 @@ def _places(
     location = fault_location(failure, evidence[0] if evidence else None)
     if location is not None and location.line:
         yield location.path, location.line
+    for each in failure.candidates[1:2]:
+        yield each.path, each.line
     for fact in evidence:
         for raised in fact.exceptions[:2]:
             if raised.path and raised.line:  # a SyntaxError has no frame where it is
@@ -181,9 +192,10 @@ def _excerpt(files: RootedFiles, path: str, line: int) -> SourceExcerpt | None:
     if len(lines) != len(file.lines):
         return None
     first = _first_line(file.text, line) if path.endswith(".py") and file.is_whole else None
-    if first is None or line >= first + EXCERPT_LINES:
-        first = max(line - EXCERPT_LINES + 4, 1)
-    shown = lines[first - 1 : first - 1 + EXCERPT_LINES]
+    most = FUNCTION_LINES
+    if first is None or line >= first + FUNCTION_LINES:
+        first, most = max(line - EXCERPT_LINES + 4, 1), EXCERPT_LINES
+    shown = lines[first - 1 : first - 1 + most]
     return SourceExcerpt(path=path, line=line, first_line=first, lines=tuple(map(_shown, shown)))
 
 

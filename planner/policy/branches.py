@@ -6,16 +6,17 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from planner.catalog.test_paths import is_test_path
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Todo
-from planner.model.taxonomy import BranchReason, Category
+from planner.model.taxonomy import BranchReason, Category, Role
 from planner.policy.criteria import conventional_command, wants_convention
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from planner.model.outcome import Failure, Outcome
+    from planner.model.outcome import Failure, Location, Outcome
     from planner.model.plan import Policy
-    from planner.model.taxonomy import Role, RoutingKey
+    from planner.model.taxonomy import RoutingKey
 
 MEMORY = "x-planner"
 """The key of a branch under which the planner remembers what was tried."""
@@ -187,4 +188,14 @@ def route(
 
 def role_for(failure: Failure, todo: Todo) -> Role:
     """Return who acts on a diagnosed failure: what the diagnosis says, where the todo does not."""
-    return route(failure.category, todo.failure_routing, failure.target_agent)
+    diagnosed = failure.target_agent or agent_at(failure.category, failure.location)
+    return route(failure.category, todo.failure_routing, diagnosed)
+
+
+def agent_at(category: Category, location: Location | None) -> Role | None:
+    """Return who may touch the place at fault, where the default of the category may not.
+
+    A timeout goes to the tester, who must not edit the product in which it was ended.
+    """
+    in_product = location is not None and not is_test_path(location.path)
+    return Role.CODER if category is Category.TEST_TIMEOUT and in_product else None

@@ -1,14 +1,12 @@
-"""Applies typed edits to a plan and takes them back: effects, inverses and guards.
+"""Applies typed edits to a plan, all or none, and takes them back.
 
-An edit is taken apart into primitive changes, each with an exact inverse. Every change checks that the plan
-is as it expects, so that edits decided for one plan never apply to another.
+Every edit checks that the plan is as it expects, so that edits decided for one plan never apply to another.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from planner.catalog import parse_command
 from planner.errors import CommandSyntaxError, EditConflictError
@@ -34,88 +32,29 @@ from planner.policy.branches import REPORT
 from planner.policy.criteria import commands_of, pytest_command, wants_convention
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from planner.model.plan import CommandSpec
 
 
-@dataclass(frozen=True, slots=True)
-class InsertTodo:
-    """Puts a todo at a place; those behind it move on."""
+class Changes(NamedTuple):
+    """What a batch of edits has changed."""
 
-    index: int
-    todo: Todo
-
-    @property
-    def inverse(self) -> RemoveTodo:
-        return RemoveTodo(self.index, self.todo)
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveTodo:
-    """Takes a todo away from a place."""
-
-    index: int
-    todo: Todo
-
-    @property
-    def inverse(self) -> InsertTodo:
-        return InsertTodo(self.index, self.todo)
+    inserted: tuple[str, ...]
+    """Ids of the todos that are new."""
+    replaced: tuple[str, ...]
+    """Ids of the todos that were there and are others now."""
+    policy: Policy | None
+    """The policy, where it is another one."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplaceTodo:
-    """Puts a todo in the place of another of the same id."""
-
-    before: Todo
-    after: Todo
-
-    @property
-    def inverse(self) -> ReplaceTodo:
-        return ReplaceTodo(self.after, self.before)
-
-
-@dataclass(frozen=True, slots=True)
-class ReplacePolicy:
-    """Gives the plan another policy; ``None`` where its file names none."""
-
-    before: Policy | None
-    after: Policy | None
-
-    @property
-    def inverse(self) -> ReplacePolicy:
-        return ReplacePolicy(self.after, self.before)
-
-
-Change: TypeAlias = InsertTodo | RemoveTodo | ReplaceTodo | ReplacePolicy
-"""One primitive change of a plan."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revised:
-    """A plan after edits, and the changes that take it back."""
-
-    plan: Plan
-    changes: tuple[Change, ...]
-
-
-def apply_edits(plan: Plan, edits: Iterable[Edit]) -> Revised:
+def apply_edits(plan: Plan, edits: Iterable[Edit]) -> Plan:
     """Return the plan after the edits, in their order.
 
     Raises :class:`planner.errors.EditConflictError` where one of them does not fit; then none is applied.
     """
     editing = Editing(plan)
-    changes = editing.apply(edits)
-    return Revised(plan=editing.plan(), changes=changes)
-
-
-def undo(plan: Plan, changes: Sequence[Change]) -> Plan:
-    """Return the plan as it was before the changes.
-
-    Raises :class:`planner.errors.EditConflictError` where the plan is not what the changes made of it.
-    """
-    editing = Editing(plan)
-    editing.undo(changes)
+    editing.apply(edits)
     return editing.plan()
 
 
@@ -128,53 +67,83 @@ class Editing:
     def __init__(self, plan: Plan) -> None:
         """Raises :class:`planner.errors.EditConflictError` for a plan in which two todos have one id."""
         self._plan = plan
-        self._order = [todo.id for todo in plan.items]
+        self._items = list(plan.items)
         self._todos = {todo.id: todo for todo in plan.items}
-        if len(self._todos) < len(self._order):
+        if len(self._todos) < len(self._items):
             twice = next(todo.id for todo in plan.items if self._todos[todo.id] is not todo)
             raise EditConflictError("any edit", twice, "two todos have this id", "give one of them another")
-        self._policy = plan.metadata if "metadata" in plan.model_fields_set else None
-        self._is_changed = False
+        self._named_policy = plan.metadata if "metadata" in plan.model_fields_set else None
+        self._earlier: list[tuple[list[Todo], Policy | None]] = []
 
     def todo(self, todo_id: str) -> Todo | None:
         """Return the todo of that id as it is now."""
         return self._todos.get(todo_id)
 
-    def plan(self) -> Plan:
-        """Return the plan as it is now."""
-        if not self._is_changed:
-            return self._plan
-        items = tuple([self._todos[name] for name in self._order])
-        revised = self._plan.model_copy(update={"items": items, "metadata": self.policy})
-        if self._policy is None:
-            revised.model_fields_set.discard("metadata")
-        return revised
-
-    def apply(self, edits: Iterable[Edit]) -> tuple[Change, ...]:
-        """Apply edits, all or none. Raises :class:`planner.errors.EditConflictError`."""
-        return self._perform((edit.edit, change) for edit in edits for change in _effects(self, edit))
-
-    def undo(self, changes: Sequence[Change]) -> None:
-        """Take changes back, all or none. Raises :class:`planner.errors.EditConflictError`."""
-        self._perform(("undo", change.inverse) for change in reversed(changes))
-
     @property
     def policy(self) -> Policy:
         """The policy as it is now."""
-        return Policy() if self._policy is None else self._policy
+        return self._named_policy or Policy()
 
-    def with_policy(self, policy: Policy) -> ReplacePolicy:
-        """Return the change that gives the plan this policy."""
-        return ReplacePolicy(self._policy, policy)
+    def plan(self) -> Plan:
+        """Return the plan as it is now."""
+        if not self._earlier:
+            return self._plan
+        revised = self._plan.model_copy(update={"items": tuple(self._items), "metadata": self.policy})
+        if self._named_policy is None:
+            revised.model_fields_set.discard("metadata")
+        return revised
+
+    def apply(self, edits: Iterable[Edit]) -> Changes:
+        """Apply edits, all or none. Raises :class:`planner.errors.EditConflictError`."""
+        before, policy = dict(self._todos), self._named_policy
+        self._earlier.append((list(self._items), policy))
+        try:
+            for edit in edits:
+                effect = cast("Callable[[Editing, Edit], None]", _EFFECTS[type(edit)])
+                effect(self, edit)
+        except EditConflictError:
+            self.undo()
+            raise
+        return Changes(
+            inserted=tuple(name for name in self._todos if name not in before),
+            replaced=tuple(
+                todo.id for todo in self._items if todo.id in before and before[todo.id] is not todo
+            ),
+            policy=self._named_policy if self._named_policy is not policy else None,
+        )
+
+    def undo(self) -> None:
+        """Take the last batch back."""
+        self._items, self._named_policy = self._earlier.pop()
+        self._todos = {todo.id: todo for todo in self._items}
+
+    # -- what edits do ------------------------------------------------------------------------------------
+
+    def insert(self, before: int, todo: Todo) -> None:
+        """Put a todo at a place; those behind it move on."""
+        self._items.insert(before, todo)
+        self._todos[todo.id] = todo
+
+    def replace(self, old: Todo, new: Todo) -> None:
+        """Put a todo in the place of another of the same id."""
+        self._items[self.position(old.id)] = new
+        self._todos[new.id] = new
+
+    def change(self, todo: Todo, **fields: Any) -> None:
+        """Give a todo other values."""
+        self.replace(todo, todo.model_copy(update=fields))
+
+    def set_policy(self, policy: Policy) -> None:
+        """Give the plan another policy."""
+        self._named_policy = policy
 
     def position(self, todo_id: str) -> int:
         """Return where a todo stands now."""
-        return self._order.index(todo_id)
+        return next(at for at, todo in enumerate(self._items) if todo.id == todo_id)
 
     def behind_branches_of(self, parent_id: str) -> int:
         """Return the place behind a todo and its last branch."""
-        family = (name for name, todo in self._todos.items() if parent_id in (name, todo.parent_id))
-        return max(map(self.position, family)) + 1
+        return max(at + 1 for at, todo in enumerate(self._items) if parent_id in (todo.id, todo.parent_id))
 
     def is_before(self, todo_id: str, others: Iterable[str]) -> bool:
         """Return whether a todo is among others or what they depend on, directly or not."""
@@ -190,77 +159,15 @@ class Editing:
             pending += new
         return False
 
-    # -- primitive changes ----------------------------------------------------------------------------
-
-    def _perform(self, changes: Iterable[tuple[str, Change]]) -> tuple[Change, ...]:
-        """Make changes; each is made before the next is asked for."""
-        done: list[Change] = []
-        try:
-            for edit, change in changes:
-                self._make(change, edit)
-                done.append(change)
-        except EditConflictError:
-            for change in reversed(done):
-                self._make(change.inverse, "undo")
-            raise
-        return tuple(done)
-
-    def _make(self, change: Change, edit: str) -> None:
-        match change:
-            case InsertTodo(index, todo):
-                if todo.id in self._todos:
-                    raise EditConflictError(edit, todo.id, "the id is taken", "give it another id")
-                if not 0 <= index <= len(self._order):
-                    raise EditConflictError(
-                        edit, todo.id, f"the plan has no place {index}", "decide from the newest plan"
-                    )
-                self._order.insert(index, todo.id)
-                self._todos[todo.id] = todo
-            case RemoveTodo(index, todo):
-                self._expect(todo, edit)
-                if self._order[index : index + 1] != [todo.id]:
-                    raise EditConflictError(
-                        edit, todo.id, f"it does not stand at place {index}", "decide from the newest plan"
-                    )
-                del self._order[index], self._todos[todo.id]
-            case ReplaceTodo(before, after):
-                self._expect(before, edit)
-                self._todos[after.id] = after
-            case ReplacePolicy(before, after):
-                if self._policy != before:
-                    raise EditConflictError(
-                        edit, "metadata", "the policy has been changed since", "decide from the newest plan"
-                    )
-                self._policy = after
-        self._is_changed = True
-
-    def _expect(self, todo: Todo, edit: str) -> None:
-        found = self._todos.get(todo.id)
-        if found is None:
-            raise EditConflictError(edit, todo.id, "there is no such todo", "decide from the newest plan")
-        if found is not todo and found != todo:
-            raise EditConflictError(
-                edit, todo.id, "the todo has been changed since", "decide from the newest plan"
-            )
-
 
 # -- what each kind of edit changes ---------------------------------------------------------------------
-
-
-def _effects(draft: Editing, edit: Edit) -> Iterator[Change]:
-    """Yield the changes of an edit, each to be made before the next is asked for.
-
-    Raises :class:`planner.errors.EditConflictError` where the edit does not fit.
-    """
-    effect = cast("Callable[[Editing, Edit], Iterator[Change]]", _EFFECTS[type(edit)])
-    return effect(draft, edit)
 
 
 def _refuse(edit: Edit, todo_id: str, problem: str, remedy: str) -> NoReturn:
     raise EditConflictError(edit.edit, todo_id, problem, remedy)
 
 
-def _add_branch(draft: Editing, edit: AddBranch) -> Iterator[Change]:
+def _add_branch(draft: Editing, edit: AddBranch) -> None:
     branch = edit.todo
     parent = None if branch.parent_id is None else draft.todo(branch.parent_id)
     if parent is None:
@@ -273,27 +180,27 @@ def _add_branch(draft: Editing, edit: AddBranch) -> Iterator[Change]:
             f"make '{parent.parent_id}' the parent and name '{parent.id}' in via",
         )
     _check_new(draft, edit, branch)
-    yield InsertTodo(draft.behind_branches_of(parent.id), branch)
+    draft.insert(draft.behind_branches_of(parent.id), branch)
 
 
-def _add_todo_before(draft: Editing, edit: AddTodoBefore) -> Iterator[Change]:
+def _add_todo_before(draft: Editing, edit: AddTodoBefore) -> None:
     waiting = _found(draft, edit, edit.todo_id)
     _check_new(draft, edit, edit.todo)
     _check_order(draft, edit, waiting, edit.todo.dependencies)
-    yield InsertTodo(draft.position(waiting.id), edit.todo)
-    yield _changed(waiting, dependencies=(*waiting.dependencies, edit.todo.id))
+    draft.insert(draft.position(waiting.id), edit.todo)
+    draft.change(waiting, dependencies=(*waiting.dependencies, edit.todo.id))
 
 
-def _add_dependency(draft: Editing, edit: AddDependency) -> Iterator[Change]:
+def _add_dependency(draft: Editing, edit: AddDependency) -> None:
     waiting = _found(draft, edit, edit.todo_id)
     _found(draft, edit, edit.on)
     if edit.on in waiting.dependencies:
         _refuse(edit, waiting.id, f"it waits for '{edit.on}' already", "leave the edit out")
     _check_order(draft, edit, waiting, (edit.on,))
-    yield _changed(waiting, dependencies=(*waiting.dependencies, edit.on))
+    draft.change(waiting, dependencies=(*waiting.dependencies, edit.on))
 
 
-def _narrow_files(draft: Editing, edit: NarrowFiles) -> Iterator[Change]:
+def _narrow_files(draft: Editing, edit: NarrowFiles) -> None:
     todo = _found(draft, edit, edit.todo_id)
     if todo.allowed_files is not None:
         wider = widened_by(todo.allowed_files, edit.allowed_files)
@@ -305,20 +212,20 @@ def _narrow_files(draft: Editing, edit: NarrowFiles) -> Iterator[Change]:
                 f"'{wider}' is not within its allowed_files ({held})",
                 "name patterns that lie within them, and keep its exclusions at the end",
             )
-    yield _changed(todo, allowed_files=edit.allowed_files)
+    draft.change(todo, allowed_files=edit.allowed_files)
 
 
-def _add_check(draft: Editing, edit: AddCheck) -> Iterator[Change]:
+def _add_check(draft: Editing, edit: AddCheck) -> None:
     todo = _found(draft, edit, edit.todo_id)
     _check_command(draft, edit, todo.id, edit.check.cmd)
     if any(spec.cmd.split() == edit.check.cmd.split() for _, spec in commands_of(todo)):
         _refuse(edit, todo.id, f"it has the command {edit.check.cmd!r} already", "leave the edit out")
     _check_keeps_convention(edit, todo)
     wanted = todo.acceptance_criteria
-    yield _changed(todo, acceptance_criteria=_with_tests(wanted, (edit.check, *wanted.tests)))
+    draft.change(todo, acceptance_criteria=_with_tests(wanted, (edit.check, *wanted.tests)))
 
 
-def _isolate(draft: Editing, edit: Isolate) -> Iterator[Change]:
+def _isolate(draft: Editing, edit: Isolate) -> None:
     todo = _found(draft, edit, edit.todo_id)
     if todo.parent_id is None:
         _refuse(
@@ -344,14 +251,14 @@ def _isolate(draft: Editing, edit: Isolate) -> Iterator[Change]:
     criteria = AcceptanceCriteria.model_construct(**{name: held for name, held in kept.items() if held})
     gone = ("verify", "test_command", "test_file")
     dropped = gone if "contract_path" in edit.keeps else (*gone, "contract_path")
-    yield ReplaceTodo(todo, _without(todo, dropped, acceptance_criteria=criteria))
+    draft.replace(todo, _without(todo, dropped, acceptance_criteria=criteria))
 
 
-def _add_context(draft: Editing, edit: AddContext) -> Iterator[Change]:
-    yield _changed(_found(draft, edit, edit.todo_id), debug_instructions=edit.text)
+def _add_context(draft: Editing, edit: AddContext) -> None:
+    draft.change(_found(draft, edit, edit.todo_id), debug_instructions=edit.text)
 
 
-def _name_artifact(draft: Editing, edit: NameArtifact) -> Iterator[Change]:
+def _name_artifact(draft: Editing, edit: NameArtifact) -> None:
     todo = _found(draft, edit, edit.todo_id)
     named: dict[str, Any] = {"target_file": edit.path}
     if edit.hint is not None:
@@ -359,18 +266,18 @@ def _name_artifact(draft: Editing, edit: NameArtifact) -> Iterator[Change]:
     task = todo.controller_task_spec
     new = ControllerTaskSpec(type=edit.task or "CREATE", **named)
     task = new if task is None else task.model_copy(update=named)
-    yield _changed(todo, controller_task_spec=task)
+    draft.change(todo, controller_task_spec=task)
 
 
-def _add_contract(draft: Editing, edit: AddContract) -> Iterator[Change]:
+def _add_contract(draft: Editing, edit: AddContract) -> None:
     todo = _found(draft, edit, edit.todo_id)
     if todo.contract_path is not None:
         _refuse(edit, todo.id, f"it is held to '{todo.contract_path}' already", "settle that contract")
     _check_keeps_convention(edit, todo)
-    yield _changed(todo, contract_path=edit.contract_path)
+    draft.change(todo, contract_path=edit.contract_path)
 
 
-def _raise_limit(draft: Editing, edit: RaiseLimit) -> Iterator[Change]:
+def _raise_limit(draft: Editing, edit: RaiseLimit) -> None:
     todo = _found(draft, edit, edit.todo_id)
     index = _test_index(todo, edit.check_id)
     if index is None:
@@ -390,10 +297,10 @@ def _raise_limit(draft: Editing, edit: RaiseLimit) -> Iterator[Change]:
         )
     if edit.to_seconds <= spec.timeout_seconds:
         _refuse(edit, todo.id, f"{edit.to_seconds:g} s is no more than it has", "name more")
-    yield _changed_test(todo, index, timeout_seconds=edit.to_seconds)
+    _change_test(draft, todo, index, timeout_seconds=edit.to_seconds)
 
 
-def _retarget_check(draft: Editing, edit: RetargetCheck) -> Iterator[Change]:
+def _retarget_check(draft: Editing, edit: RetargetCheck) -> None:
     todo = _found(draft, edit, edit.todo_id)
     held = {where: spec.cmd for where, spec in commands_of(todo)}.get(edit.check_id)
     if held != edit.from_cmd:
@@ -404,16 +311,16 @@ def _retarget_check(draft: Editing, edit: RetargetCheck) -> Iterator[Change]:
     _check_command(draft, edit, todo.id, edit.to_cmd)
     index = _test_index(todo, edit.check_id)
     if index is not None:
-        yield _changed_test(todo, index, cmd=edit.to_cmd)
+        _change_test(draft, todo, index, cmd=edit.to_cmd)
     elif edit.check_id == "test_file":
-        yield _changed(todo, test_file=_file_of(edit, todo))
+        draft.change(todo, test_file=_file_of(edit, todo))
     elif edit.check_id in ("verify", "test_command"):
-        yield _changed(todo, **{edit.check_id: edit.to_cmd})
+        draft.change(todo, **{edit.check_id: edit.to_cmd})
     else:
         _refuse(edit, todo.id, f"{edit.check_id} comes from a recipe", "write the commands of the recipe")
 
 
-def _split_todo(draft: Editing, edit: SplitTodo) -> Iterator[Change]:
+def _split_todo(draft: Editing, edit: SplitTodo) -> None:
     todo = _found(draft, edit, edit.todo_id)
     *parts, rest = edit.parts
     if rest.id != todo.id:
@@ -425,16 +332,16 @@ def _split_todo(draft: Editing, edit: SplitTodo) -> Iterator[Change]:
     for offset, part in enumerate(parts):
         _check_new(draft, edit, part)
         _check_order(draft, edit, todo, part.dependencies)
-        yield InsertTodo(place + offset, part)
+        draft.insert(place + offset, part)
     # What was added to its dependencies since the parts were made is kept.
     before = dict.fromkeys((*rest.dependencies, *todo.dependencies, *(part.id for part in parts)))
     rest = rest.model_copy(update={"dependencies": tuple(before)})
     _check_known(draft, edit, rest)
     _check_order(draft, edit, todo, rest.dependencies)
-    yield ReplaceTodo(todo, rest)
+    draft.replace(todo, rest)
 
 
-def _quarantine(draft: Editing, edit: QuarantineTest) -> Iterator[Change]:
+def _quarantine(draft: Editing, edit: QuarantineTest) -> None:
     _found(draft, edit, edit.todo_id)
     try:
         date.fromisoformat(edit.expires)
@@ -449,10 +356,10 @@ def _quarantine(draft: Editing, edit: QuarantineTest) -> Iterator[Change]:
     added = Quarantine(nodeid=edit.nodeid, owner=edit.owner, ticket=edit.ticket, expires=edit.expires)
     left = tuple(entry for entry in entries if entry.nodeid != edit.nodeid)
     retry = policy.flaky_retry.model_copy(update={"quarantine": (*left, added)})
-    yield draft.with_policy(policy.model_copy(update={"flaky_retry": retry}))
+    draft.set_policy(policy.model_copy(update={"flaky_retry": retry}))
 
 
-_EFFECTS: dict[type[Any], Callable[[Editing, Any], Iterator[Change]]] = {
+_EFFECTS: dict[type[Any], Callable[[Editing, Any], None]] = {
     AddBranch: _add_branch,
     AddTodoBefore: _add_todo_before,
     AddDependency: _add_dependency,
@@ -511,14 +418,10 @@ def _check_keeps_convention(edit: Edit, todo: Todo) -> None:
         _refuse(edit, todo.id, "its tests are found by convention", "name them as criteria first")
 
 
-def _changed(todo: Todo, **fields: Any) -> ReplaceTodo:
-    return ReplaceTodo(todo, todo.model_copy(update=fields))
-
-
-def _changed_test(todo: Todo, index: int, **fields: Any) -> ReplaceTodo:
+def _change_test(draft: Editing, todo: Todo, index: int, **fields: Any) -> None:
     tests = list(todo.acceptance_criteria.tests)
     tests[index] = tests[index].model_copy(update=fields)
-    return _changed(todo, acceptance_criteria=_with_tests(todo.acceptance_criteria, tuple(tests)))
+    draft.change(todo, acceptance_criteria=_with_tests(todo.acceptance_criteria, tuple(tests)))
 
 
 def _with_tests(criteria: AcceptanceCriteria, tests: tuple[CommandSpec, ...]) -> AcceptanceCriteria:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from planner.brief.instructions import EditScope, Tree, may_change_tests, tree_of
 from planner.catalog import parse_command
 from planner.catalog.test_paths import is_test_path
 from planner.errors import CommandSyntaxError
@@ -17,7 +18,7 @@ from planner.model.taxonomy import Owner
 from planner.policy.allowed_files import WILDCARDS
 from planner.policy.criteria import commands_of
 from planner.policy.since import is_preexisting
-from planner.text.glob_patterns import allowed, matches
+from planner.text.glob_patterns import matches
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from planner.model.evidence import Evidence, ExceptionFact
     from planner.model.outcome import Failure, Outcome
     from planner.model.plan import Plan, Todo
+    from planner.model.taxonomy import Role
 
 MAX_FILES = 20
 """Of more files than this the first are taken."""
@@ -42,7 +44,7 @@ _MAX_PATH = 4_096
 _UNUSUAL = re.compile(r"^[/\\~]|^[A-Za-z]:|[\x00-\x1f\x7f\\\ud800-\udfff]")
 _FOREIGN = frozenset({"site-packages", "dist-packages", "node_modules", ".venv", "venv", ".tox", ".nox"})
 _RECORDS = frozenset({".planverify", "diagnostics"})
-_SOURCE_FOLDERS = ("", "src/", "lib/", "python/")
+_SOURCE_FOLDERS = ("", "src", "lib", "python")
 """Folders in which the packages of a project stand."""
 
 
@@ -137,6 +139,11 @@ class Situation:
         return _below_root(each.location.path if each.location else None for each in self.failures)
 
     @cached_property
+    def candidate_files(self) -> tuple[str, ...]:
+        """The files of the functions most likely to be at fault."""
+        return _below_root(place.path for each in self.failures for place in each.candidates)
+
+    @cached_property
     def files_with_findings(self) -> tuple[str, ...]:
         """The located files and those that a tool complained of."""
         found = [
@@ -178,7 +185,9 @@ class Situation:
         of_tests = {frame.path for frame in frames if frame.side is Side.TEST}
         of_product = (frame.path for frame in frames if frame.side is Side.PRODUCT)
         task = self.todo.controller_task_spec
-        certain = _below_root((*self.located_files, *of_product, task.target_file if task else None))
+        certain = _below_root(
+            (*self.candidate_files, *self.located_files, *of_product, task.target_file if task else None)
+        )
         promised = {artifact.path for artifact in self.todo.acceptance_criteria.expected_artifacts}
         near = {file.rpartition("/")[0] for file in certain}
         touched = _below_root(self.outcome.touched_files)
@@ -189,11 +198,20 @@ class Situation:
             if file not in of_tests and not is_test_path(file)
         ]
 
-    def may_change(self, path: str) -> bool:
-        """Return whether the todo may change a file, and so whatever repairs the todo."""
-        patterns = self.todo.allowed_files
-        is_protected = any(matches(path, each) for each in self.plan.metadata.protected_files)
-        return not is_protected and (patterns is None or allowed(path, patterns))
+    # -- what may be done -----------------------------------------------------------------------------
+
+    @cached_property
+    def tree(self) -> Tree:
+        """What is known of the files that the failure speaks of."""
+        return tree_of(self.context, self.observations)
+
+    def scope(self, role: Role | None = None) -> EditScope:
+        """Return which files whoever repairs the todo may edit."""
+        return EditScope(
+            allowed=self.todo.allowed_files,
+            kept=self.plan.metadata.protected_files,
+            tests=may_change_tests(self.failure, self.todo.allowed_files, role),
+        )
 
     def module_file(self, module: str) -> str | None:
         """Return the file of a module; ``None`` where nothing shows that it is the project's own.
@@ -201,33 +219,25 @@ class Situation:
         A file that the plan expects is taken as it is named; else the module stands where its package does.
         """
         inner = module.replace(".", "/")
-        names = (f"{inner}.py", f"{inner}/__init__.py")
         task = self.todo.controller_task_spec
         wanted = [artifact.path for artifact in self.todo.acceptance_criteria.expected_artifacts]
-        wanted.append(task.target_file or "" if task else "")
-        promised = [path for path in _below_root(wanted, at_most=None) if path.endswith(".py")]
+        promised = _below_root([*wanted, task.target_file if task else None], at_most=None)
         for path in promised:
-            if path.endswith(names) and any(path == name or path.endswith(f"/{name}") for name in names):
+            if f"/{path}".endswith((f"/{inner}.py", f"/{inner}/__init__.py")):
                 return path
+        top = module.partition(".")[0]
+        frames = (frame for each in self.exceptions for frame in each.frames if frame.side is Side.PRODUCT)
+        ran = [
+            below_root(frame.path) or "" for frame in frames if (frame.module or "").split(".")[0] == top
+        ]
         known = (*self.product_files, *promised, *(self.todo.allowed_files or ()))
-        folder = self._folder_of(module.partition(".")[0], known)
-        if folder is None:
-            return None
-        return folder + names[any(path.startswith(f"{folder}{inner}/") for path in known)]
-
-    def _folder_of(self, top: str, known: Iterable[str]) -> str | None:
-        """Return what stands before a top-level module in paths: ``src/``, or nothing."""
-        for each in self.exceptions:
-            for frame in each.frames:
-                path, inner = below_root(frame.path), (frame.module or "").replace(".", "/")
-                if frame.side is Side.PRODUCT and path is not None and inner.partition("/")[0] == top:
-                    for tail in (f"{inner}.py", f"{inner}/__init__.py"):
-                        if path == tail or path.endswith(f"/{tail}"):
-                            return path.removesuffix(tail)
-        for path in known:
-            for folder in _SOURCE_FOLDERS:
-                if path == f"{folder}{top}.py" or path.startswith(f"{folder}{top}/"):
-                    return folder
+        for path in (*ran, *known):
+            parts = path.split("/")
+            at = next((at for at, part in enumerate(parts) if part in (top, f"{top}.py")), None)
+            if at is not None and (path in ran or "/".join(parts[:at]) in _SOURCE_FOLDERS):
+                folder = "".join(f"{part}/" for part in parts[:at])
+                is_package = any(each.startswith(f"{folder}{inner}/") for each in known)
+                return f"{folder}{inner}/__init__.py" if is_package else f"{folder}{inner}.py"
         return None
 
 

@@ -1,7 +1,7 @@
 """From the category of a failure to the edits of the plan that it calls for: one function a category.
 
-A suggestion is right or absent: none widens what the todo may change without a person's approval, tells
-anybody to make what is there, or gives more time to product code that loops.
+None widens what the todo may change without a person's approval, or gives more time to product code that
+loops; what an edit tells to make or to change is checked by :mod:`planner.brief.instructions`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from datetime import date, timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from planner.brief.instructions import EditScope, Instruction, objection
 from planner.catalog import Purpose
+from planner.catalog.tables import load_table
 from planner.catalog.test_paths import is_test_path
 from planner.model.edits import (
     AddCheck,
@@ -40,12 +42,12 @@ from planner.policy.allowed_files import WILDCARDS, is_exclusion, lies_within, w
 from planner.policy.branches import role_for
 from planner.policy.criteria import commands_of, wants_convention
 from planner.revise.commands import (
+    PYTHON,
     fixing_command,
     isolated_commands,
-    own_commands,
+    known_commands,
     syntax_check,
-    type_checks,
-    whole_commands,
+    type_check,
     with_selections,
 )
 from planner.revise.situation import below_root, fixed_part, listed, parsed, quoted
@@ -58,43 +60,7 @@ if TYPE_CHECKING:
     from planner.model.evidence import Selector
     from planner.revise.situation import Situation
 
-REVISION_RULES: Mapping[str, str] = {
-    "regression-narrows-files": "After a wrong result the branch may change only the folders of the files "
-    "that the failure points to.",
-    "regression-isolates": "After a wrong result the branch runs the failing tests only; the parent keeps "
-    "all of its own.",
-    "compilation-checks-syntax-first": "Before a file that did not compile is tested again, its syntax is "
-    "checked.",
-    "compilation-narrows-files": "When a file does not compile, the branch may change only that file.",
-    "types-checked-before-retry": "After a type error a type checker looks at the file before the tests "
-    "run again; one that the project does not use yet needs a person's approval.",
-    "lint-fixed-first": "What a linter can fix by itself is fixed in a step before the branch.",
-    "lint-narrows-files": "After complaints of a linter the branch may change only the files that it "
-    "complained of.",
-    "import-resolved-first": "What cannot be imported is provided in a step before the branch; where the "
-    "todo may not change the files that it needs, a person agrees first.",
-    "contract-settled-first": "When code and contract differ, the architect settles the contract in a step "
-    "before the branch.",
-    "contract-binds-todo": "A todo that broke a promise which no contract holds is held to one, if a "
-    "person agrees.",
-    "artifact-named": "The branch is told which file it has to make.",
-    "metric-isolates": "When it is known which tests record a metric, the branch runs those only.",
-    "timeout-isolates": "A test that passed its limit is run alone.",
-    "timeout-raises-limit": "A test that is slow, and was not ended while product code ran, may get twice "
-    "the time, if a person agrees.",
-    "timeout-splits-todo": "A todo with many commands may be split, the slow ones apart, if a person "
-    "agrees.",
-    "crash-isolates": "A test that ends its process is run alone.",
-    "flaky-isolates": "A test that gives both answers is run again, alone.",
-    "flaky-quarantines": "A flaky test may be quarantined for 14 days, if a person agrees.",
-    "missing-test-retargets": "A command that names a test which does not exist may name the one that "
-    "looks like it, if a person agrees.",
-    "missing-test-written": "The branch is told in which file the missing test belongs.",
-    "unknown-narrows-files": "While the cause is unknown, the branch may change only what the failure "
-    "points to, and has one attempt.",
-    "unknown-isolates": "Where an unknown failure points to no file that is less than what may be changed, "
-    "the branch runs the failing tests only.",
-}
+REVISION_RULES: Mapping[str, str] = load_table("rules", "planner.revise")
 """Every rule of a revision with what it does, in the order of the strategies."""
 
 QUARANTINE_DAYS = 14
@@ -142,9 +108,6 @@ _MISSING_TEST = ("missing_file", "missing_id")
 _NOT_PROVING = ("all-skipped", "only-expected-failures")
 """Rules of a diagnosis that say: the tests are there, and none of them proves anything."""
 
-_READ_CONTRACT = ("missing_module", "missing_function", "signature", "unresolved")
-"""What can be said of a contract that was found and read."""
-
 _SHARED_BY_PARTS = (
     *("intent", "status", "agent_role", "allowed_files", "risk_level", "failure_routing"),
     *("dependencies", "max_retries", "timeout_seconds", "priority"),
@@ -159,7 +122,22 @@ def revise(situation: Situation) -> tuple[Edit, ...]:
     strategy = STRATEGIES.get(situation.failure.category)
     if strategy is None or situation.outcome.success:
         return ()
-    return tuple(strategy(situation))
+    return tuple(edit for edit in strategy(situation) if _is_right(edit, situation))
+
+
+def _is_right(edit: Edit, situation: Situation) -> bool:
+    """Return whether what an edit tells somebody agrees with the tree and with what they may edit."""
+    if isinstance(edit, NameArtifact):
+        names = (edit.path,)
+        is_change = edit.task is not None
+        told = Instruction(edit.hint or "", () if is_change else names, names if is_change else ())
+        return objection(told, situation.scope(), situation.tree) is None
+    if isinstance(edit, AddTodoBefore):
+        made = tuple(each.path for each in edit.todo.acceptance_criteria.expected_artifacts)
+        kept = situation.plan.metadata.protected_files
+        scope = EditScope(allowed=edit.todo.allowed_files, kept=kept, tests=situation.scope().tests)
+        return objection(Instruction(edit.todo.title, makes=made), scope, situation.tree) is None
+    return True
 
 
 # -- tests that fail -----------------------------------------------------------------------------------
@@ -194,12 +172,17 @@ def _after_flaky_test(situation: Situation) -> Iterator[Edit]:
     if situation.failure.repeatability is Repeatability.ORDER_DEPENDENT:
         # Alone it would be green and prove nothing; run as it stands it is red each time, which no
         # quarantine allows for.
-        why = "what fails only in company is run in company"
-        yield from _isolate(situation, "flaky-isolates", why, tests=whole_commands(situation))
+        specs = [spec for _, spec in commands_of(situation.todo)] or situation.failing_commands()
+        whole = tuple(spec for spec in specs if (run := parsed(spec.cmd)) is not None and run.pytest)
+        yield from _isolate(
+            situation, "flaky-isolates", "what fails only in company is run in company", tests=whole
+        )
         return
     yield from _isolate(situation, "flaky-isolates", "what gives both answers is run again, alone")
-    today = _day(situation.at)
-    if today is None or today > date.max - timedelta(days=QUARANTINE_DAYS):
+    try:
+        today = date.fromisoformat(situation.at[:10])
+        expires = (today + timedelta(days=QUARANTINE_DAYS)).isoformat()
+    except (ValueError, OverflowError):
         return
     known = {each.nodeid: each.expires for each in situation.plan.metadata.flaky_retry.quarantine}
     ticket = situation.branch.id if situation.branch else situation.todo.id
@@ -217,7 +200,7 @@ def _after_flaky_test(situation: Situation) -> Iterator[Edit]:
             nodeid=nodeid,
             owner=role_for(situation.failure, situation.todo).value,
             ticket=ticket,
-            expires=(today + timedelta(days=QUARANTINE_DAYS)).isoformat(),
+            expires=expires,
         )
 
 
@@ -252,18 +235,19 @@ def _after_timeout(situation: Situation) -> Iterator[Edit]:
 
 def _hangs(situation: Situation) -> bool:
     """Return whether it was ended in product code, in an endless loop, or while it waited for another."""
+    location = situation.failure.location
+    if location is not None and not is_test_path(location.path):
+        return True
     for exception in situation.exceptions:
         frames = exception.frames
         if any(frame.source and _ENDLESS.search(frame.source) for frame in frames):
             return True
-        if not frames:
-            continue
-        last = frames[-1]
-        module = last.module or last.path.rpartition("/")[2].removesuffix(".py")
-        if last.side is Side.STDLIB and module.partition(".")[0] in _WAITING:
-            return True
         own = [frame.side for frame in frames if frame.side in (Side.PRODUCT, Side.TEST)]
         if own and own[-1] is Side.PRODUCT:
+            return True
+        last = frames[-1] if frames else None
+        module = (last.module or last.path.rpartition("/")[2].removesuffix(".py")) if last else ""
+        if last and last.side is Side.STDLIB and module.partition(".")[0] in _WAITING:
             return True
     return False
 
@@ -304,17 +288,29 @@ def _split(situation: Situation) -> Iterator[SplitTodo]:
 
 
 def _after_missing_test(situation: Situation) -> Iterator[Edit]:
-    if situation.failure.owner is Owner.ENVIRONMENT:
-        return  # the tests are there and cannot run on this machine
-    yield from _retarget(situation)
     branch, failure = situation.branch, situation.failure
-    if branch is None:
-        return
-    for selection in _selections(situation):
+    if failure.owner is Owner.ENVIRONMENT:
+        return  # the tests are there and cannot run on this machine
+    retargets = tuple(_retarget(situation))
+    yield from retargets
+    selectors = [each for seen in situation.observations for each in seen.selectors]
+    problems = {each.text: each.problem for each in selectors}
+    missing = [each.text for each in selectors if each.problem in _MISSING_TEST]
+    commands = (parsed(spec.cmd) for spec in situation.failing_commands())
+    selected = [text for each in commands if each and each.pytest for text in each.pytest.selections]
+    located = situation.located_files
+    for selection in (
+        *missing,
+        *(text for text in selected if text.partition("::")[0] in located),
+        *selected,
+    ):
         file = below_root(selection.partition("::")[0])
-        if file is None or "." not in file.rpartition("/")[2] or not situation.may_change(file):
+        # Nobody is told to write what was probably misspelt.
+        if branch is None or retargets or file is None or "." not in file.rpartition("/")[2]:
             continue
-        said = quoted(failure.suggestion or failure.stack_trace_head or "")
+        problem = problems.get(selection, "" if selectors or "::" in selection else "missing_file")
+        is_absent = problem == "missing_file" and failure.rule not in _NOT_PROVING
+        exists = situation.tree.exists(file)
         hint = (
             f"Let a test of {quoted(selection)} run that fails while the work is undone."
             if failure.rule in _NOT_PROVING
@@ -325,21 +321,10 @@ def _after_missing_test(situation: Situation) -> Iterator[Edit]:
             because=f"{quoted(selection)} proves nothing yet",
             todo_id=branch.id,
             path=file,
-            hint=f"{hint} {said}".strip(),
-            task=None if _is_missing_file(situation, selection) else "PATCH",
+            hint=f"{hint} {quoted(failure.suggestion or failure.stack_trace_head or '')}".strip(),
+            task=None if (is_absent if exists is None else not exists) else "PATCH",
         )
         return
-
-
-def _is_missing_file(situation: Situation, selection: str) -> bool:
-    """Return whether the file of a selection is not there, as far as anything is known of it."""
-    if situation.failure.rule in _NOT_PROVING:
-        return False
-    selectors = [each for seen in situation.observations for each in seen.selectors]
-    problems = {each.problem for each in selectors if each.text == selection}
-    if problems:
-        return "missing_file" in problems
-    return not selectors and "::" not in selection
 
 
 def _retarget(situation: Situation) -> Iterator[RetargetCheck]:
@@ -389,18 +374,6 @@ def near_selection(selector: Selector) -> str | None:
     return near if is_function or other_name.count("::") >= name.count("::") else None
 
 
-def _selections(situation: Situation) -> Iterator[str]:
-    """Yield what the failing commands select, what is missing in front."""
-    for each in situation.observations:
-        yield from (selector.text for selector in each.selectors if selector.problem in _MISSING_TEST)
-    commands = (parsed(spec.cmd) for spec in situation.failing_commands())
-    selections = [text for each in commands if each and each.pytest for text in each.pytest.selections]
-    located = situation.located_files
-    yield from (text for text in selections if text.partition("::")[0] in located)
-    yield from located
-    yield from selections
-
-
 # -- source that cannot be used ------------------------------------------------------------------------
 
 
@@ -414,18 +387,21 @@ def _after_compilation_error(situation: Situation) -> Iterator[Edit]:
 
 def _after_type_error(situation: Situation) -> Iterator[Edit]:
     files = situation.files_with_findings
-    for cmd, whose, is_in_use in type_checks(situation, files):
+    found = type_check(situation, files)
+    if found is not None:
+        cmd, whose, is_in_use = found
         because = f"{whose} looks at {listed(files) or 'the project'} before the tests do"
         rule = "types-checked-before-retry"
         yield from _add_check(situation, cmd, rule, because, requires_approval=not is_in_use)
-        return
 
 
 def _after_lint_error(situation: Situation) -> Iterator[Edit]:
     files = situation.files_with_findings
-    command = next((each for each in own_commands(situation) if each.tool.purpose is Purpose.LINT), None)
+    own = {spec.cmd for _, spec in commands_of(situation.todo)}
+    linters = (each for each in known_commands(situation) if each.tool.purpose is Purpose.LINT)
+    command = next((each for each in linters if each.text in own), None)
     fix = None if command is None else fixing_command(command)
-    python = [file for file in files if file.endswith((".py", ".pyi"))]
+    python = [file for file in files if file.endswith(PYTHON)]
     if fix is None and python and "ruff" in situation.tools:
         fix = shlex.join(["ruff", "check", "--fix", *python])
     linter = quoted(command.text if command is not None else "the linter")
@@ -455,53 +431,66 @@ def _after_lint_error(situation: Situation) -> Iterator[Edit]:
 
 
 def _after_import_error(situation: Situation) -> Iterator[Edit]:
-    role, missing = role_for(situation.failure, situation.todo), _missing_import(situation)
-    if missing is None:
-        said = situation.failure.stack_trace_head or situation.failure.suggestion or "nothing more is known"
-        yield from _add_step(
-            situation,
-            rule="import-resolved-first",
-            because=f"an import fails: {quoted(said)}",
-            title=f"Resolve the import that {situation.todo.id} lacks",
-            task="RESOLVE_DEPENDENCY",
-            hint="Find out what cannot be imported. Write it if it is the project's own; else declare and "
-            "install what provides it.",
-            role=role,
-            allowed_files=situation.todo.allowed_files or (),
-        )
-        return
-    module, name, is_node = missing
-    what = quoted(f"{name} of {module}" if name else module)
-    path = None if is_node else situation.module_file(module)
-    if path is not None:
-        # A module that lacks a name is there already: its file would prove nothing.
-        is_there = name is not None or path in situation.product_files
-        yield from _add_step(
-            situation,
-            rule="import-resolved-first",
-            because=f"{what} is the project's own and cannot be imported",
-            title=f"Provide {what}",
-            task="RESOLVE_DEPENDENCY",
-            hint=f"Let {path} provide {what}, or import it by the name that it has.",
-            role=role,
-            target_file=path,
-            artifacts=() if is_there else (path,),
-            allowed_files=(path,),
-        )
-        return
-    top = quoted(module if is_node else module.partition(".")[0])
+    missing = _missing_import(situation)
+    said = situation.failure.stack_trace_head or situation.failure.suggestion or "nothing more is known"
+    because, title = (
+        f"an import fails: {quoted(said)}",
+        f"Resolve the import that {situation.todo.id} lacks",
+    )
+    hint = (
+        "Find out what cannot be imported. Write it if it is the project's own; else declare and install "
+        "what provides it."
+    )
+    files, path, is_new = situation.todo.allowed_files or (), None, False
+    if missing is not None:
+        module, name, is_node = missing
+        what = quoted(f"{name} of {module}" if name else module)
+        path = None if is_node else situation.module_file(module)
+        near = situation.tree.near.get(path or "")
+        if path is None:
+            top = quoted(module if is_node else module.partition(".")[0])
+            because = f"{what} cannot be imported, and nothing shows that it is the project's own"
+            title = f"Declare and install what provides {top}"
+            hint = (
+                f"Declare the distribution that provides the module {top}"
+                f"{f' in a version that has {what}' if name else ''} where the project declares its "
+                "dependencies, and install it where the tests run. If the module was to be the project's "
+                "own, write it instead."
+            )
+            files = _NODE_MANIFESTS if is_node else _PYTHON_MANIFESTS
+        elif near is not None:
+            importing = _importing_file(situation)
+            because = f"{what} cannot be imported; {near} is there"
+            title, path = f"Correct the import of {what}", importing
+            hint = f"{near} exists and {what} does not: correct the import, or rename what is misnamed."
+            files = tuple(file for file in (importing, near) if file)
+        else:
+            # A module that lacks a name is there already: its file would prove nothing.
+            exists = situation.tree.exists(path)
+            is_new = name is None and path not in situation.product_files and exists is not True
+            because = f"{what} is the project's own and cannot be imported"
+            title = f"Provide {what}"
+            hint = f"Let {path} provide {what}, or import it by the name that it has."
+            files = (path,)
     yield from _add_step(
         situation,
         rule="import-resolved-first",
-        because=f"{what} cannot be imported, and nothing shows that it is the project's own",
-        title=f"Declare and install what provides {top}",
+        because=because,
+        title=title,
         task="RESOLVE_DEPENDENCY",
-        hint=f"Declare the distribution that provides the module {top}"
-        f"{f' in a version that has {what}' if name else ''} where the project declares its dependencies, "
-        "and install it where the tests run. If the module was to be the project's own, write it instead.",
-        role=role,
-        allowed_files=_NODE_MANIFESTS if is_node else _PYTHON_MANIFESTS,
+        hint=hint,
+        role=role_for(situation.failure, situation.todo),
+        target_file=path,
+        artifacts=(path,) if path and is_new else (),
+        allowed_files=files,
     )
+
+
+def _importing_file(situation: Situation) -> str | None:
+    """Return the file of the product whose import fails."""
+    frames = [frame for each in situation.exceptions for frame in each.frames]
+    own = [frame.path for frame in frames if frame.side is Side.PRODUCT]
+    return below_root(own[-1]) if own else None
 
 
 def _missing_import(situation: Situation) -> tuple[str, str | None, bool] | None:
@@ -536,18 +525,21 @@ def _after_spec_mismatch(situation: Situation) -> Iterator[Edit]:
     if fact is not None and fact.expected and fact.actual:
         name = quoted(fact.function or "the signature")
         what = f"{name} is promised as {quoted(fact.expected)} and found as {quoted(fact.actual)}"
+    # Of a contract that is there already, its being there would prove nothing.
+    exists = situation.tree.exists(path)
+    if exists is None:
+        exists = fact is not None and fact.problem != "unreadable"
     yield from _add_step(
         situation,
         rule="contract-settled-first",
         because=f"code and callers differ in what was agreed: {what}",
         title=f"Settle the contract of {todo.title}",
         task="CONTRACT",
-        hint=f"{'Reconcile' if todo.contract_path else 'Write'} {path} so that it says what the tests and "
-        f"the callers rely on: {what}. The code is brought in line with it afterwards.",
+        hint=f"{'Reconcile' if exists or todo.contract_path else 'Write'} {path} so that it says what the "
+        f"tests and the callers rely on: {what}. The code is brought in line with it afterwards.",
         role=Role.ARCHITECT,
         target_file=path,
-        # Of a contract that is there already, its being there would prove nothing.
-        artifacts=() if fact is not None and fact.problem in _READ_CONTRACT else (path,),
+        artifacts=() if exists else (path,),
         allowed_files=(path,),
     )
     if situation.branch is None or todo.contract_path is not None or wants_convention(todo):
@@ -562,21 +554,16 @@ def _after_spec_mismatch(situation: Situation) -> Iterator[Edit]:
 
 
 def _after_missing_artifact(situation: Situation) -> Iterator[Edit]:
-    branch = situation.branch
-    if branch is None:
-        return
+    branch, tree = situation.branch, situation.tree
     for wanted, why, is_absent in _wanted_artifacts(situation):
         path = below_root(fixed_part(wanted))
-        if path is None:
+        # What was missing and is there by now needs no edit.
+        if branch is None or path is None or (is_absent and tree.exists(path) and "::" not in wanted):
             continue
-        if not situation.may_change(path):
+        if not situation.scope().permits(path):
             return
-        nearest = [
-            name
-            for observation in situation.observations
-            if observation.artifact is not None and observation.artifact.path == wanted
-            for name in observation.artifact.nearest
-        ]
+        facts = (each.artifact for each in situation.observations)
+        nearest = [name for each in facts if each and each.path == wanted for name in each.nearest]
         near = f" What looks like it: {listed(nearest)}." if nearest else ""
         form = "a file that matches " if WILDCARDS & set(wanted) else ""
         yield NameArtifact(
@@ -584,7 +571,7 @@ def _after_missing_artifact(situation: Situation) -> Iterator[Edit]:
             because=f"{quoted(wanted)} {why}",
             todo_id=branch.id,
             path=path,
-            hint=f"Make {form}{quoted(wanted)}, which {why}.{near}",
+            hint=f"{'Make' if is_absent else 'Correct'} {form}{quoted(wanted)}, which {why}.{near}",
             task=None if is_absent else "PATCH",
         )
         return
@@ -596,33 +583,24 @@ def _wanted_artifacts(situation: Situation) -> Iterator[tuple[str, str, bool]]:
         artifact, contract = observation.artifact, observation.contract
         if artifact is not None:
             why = f"is not as the plan expects it: {artifact.problem}"
-            yield (
-                artifact.path,
-                _ARTIFACT_PROBLEMS.get(artifact.problem, why),
-                artifact.problem in _ABSENT,
-            )
-        if contract is not None and contract.module_path:
+            why = _ARTIFACT_PROBLEMS.get(artifact.problem, why)
+            yield artifact.path, why, artifact.problem in _ABSENT
+        if contract is not None and contract.module_path and contract.problem == "missing_module":
             yield contract.module_path, f"is described by {contract.path} and missing", True
     artifacts = situation.todo.acceptance_criteria.expected_artifacts
-    expected = {f"expected_artifacts[{index}]": each.path for index, each in enumerate(artifacts)}
-    for check_id in situation.check_ids:
-        if check_id in expected:
-            yield expected[check_id], f"is expected by {check_id} and missing", True
+    for index, each in enumerate(artifacts):
+        if f"expected_artifacts[{index}]" in situation.check_ids:
+            yield each.path, f"is expected by expected_artifacts[{index}] and missing", True
     missing = _missing_import(situation)
-    module = None if missing is None or missing[2] else situation.module_file(missing[0])
-    if module is not None and missing is not None and missing[1] is None:
+    module = None if missing is None or missing[1] or missing[2] else situation.module_file(missing[0])
+    if module is not None and module not in situation.tree.near:
         yield module, "is imported and missing", True
     found = _NO_FILE.search(situation.failure.stack_trace_head or "")
     if found is not None:
         yield found["path"], "is read and missing", True
-    # A failing test is located in its own file, which is there.
-    for path in situation.located_files:
-        if not is_test_path(path):
-            yield path, "is where the failure is located", True
-    fixtures = {where: spec.fixture for where, spec in commands_of(situation.todo)}
-    for check_id in situation.check_ids:
-        if fixture := fixtures.get(check_id):
-            yield fixture, f"is the data that {check_id} needs", True
+    for where, spec in commands_of(situation.todo):
+        if where in situation.check_ids and spec.fixture and not situation.tree.exists(spec.fixture):
+            yield spec.fixture, f"is the data that {where} needs", True
 
 
 STRATEGIES: Mapping[Category, Callable[[Situation], Iterator[Edit]]] = {
@@ -785,10 +763,3 @@ def _leads_outside(old: Iterable[str], new: Iterable[str]) -> bool:
     lets_in = [pattern for pattern in old if not is_exclusion(pattern)]
     wanted = (pattern for pattern in new if not is_exclusion(pattern))
     return any(not any(lies_within(each, held) for held in lets_in) for each in wanted)
-
-
-def _day(at: str) -> date | None:
-    try:
-        return date.fromisoformat(at[:10])
-    except ValueError:
-        return None

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, takewhile
-from typing import TYPE_CHECKING, TypeAlias
+from itertools import takewhile
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,9 +15,7 @@ EVERYTHING = frozenset({"*", "**", "**/*", ".", "./", "./**", "./**/*", "*/**"})
 
 _WILDCARD = re.compile(r"[*?\[]")
 
-MAX_LENGTH = 255
-"""The longest name that common file systems allow, in characters; comparing two parts takes the product of
-their lengths."""
+_AFTER_WILDCARDS = re.compile(r"[^*?\]]*$")
 
 
 def allowed(path: str, patterns: Iterable[str]) -> bool:
@@ -42,19 +39,15 @@ def matches(path: str, pattern: str) -> bool:
 
 
 def globs_overlap(one: str, other: str) -> bool:
-    """Return whether some path is named by both globs.
+    """Return whether some path may be named by both globs.
 
-    Exact, except that a part of more than :data:`MAX_LENGTH` characters overlaps with any other.
+    Of two names with wildcards only the beginnings and the ends are compared: a doubt means that they
+    overlap, which costs no more than that two todos are not worked on side by side.
     """
     # Whatever a glob names, it names all that lies below. So what stands behind `**` in one glob may always
     # stand below a path of the other, and only the parts before the first `**` can keep two globs apart.
-    for part, second in zip(_fixed_parts(one), _fixed_parts(other), strict=False):
-        if isinstance(part, str) and isinstance(second, str):
-            if part != second:
-                return False
-        elif not _parts_overlap(part, second):
-            return False
-    return True
+    both = zip(_parts(one), _parts(other), strict=False)
+    return all(_parts_overlap(*parts) for parts in takewhile(lambda parts: "**" not in parts, both))
 
 
 def literal_prefix(pattern: str) -> str:
@@ -62,17 +55,8 @@ def literal_prefix(pattern: str) -> str:
 
     Two globs can overlap only where the prefix of one begins with that of the other.
     """
-    parts = takewhile(lambda part: part != "**" and len(part) <= MAX_LENGTH, _parts(pattern))
+    parts = takewhile(lambda part: part != "**", _parts(pattern))
     return _WILDCARD.split("/".join(parts), maxsplit=1)[0]
-
-
-@lru_cache(maxsize=8192)
-def _fixed_parts(pattern: str) -> tuple[str | _Tokens, ...]:
-    """Return the parts of a glob before its first ``**``: texts, and tokens where there are wildcards."""
-    return tuple(
-        _tokens(part) if is_glob(part) or len(part) > MAX_LENGTH else part
-        for part in takewhile(lambda part: part != "**", _parts(pattern))
-    )
 
 
 def seen_from_above(pattern: str, folder: str) -> str:
@@ -116,72 +100,35 @@ def _regex(pattern: str) -> re.Pattern[str]:
     )
 
 
+_TOKEN = re.compile(r"(?P<star>\*+)|(?P<any>\?)|\[(?P<not>!?+)(?P<held>\]?+[^\]]*)\]|.", re.DOTALL)
+
+
 def _part_regex(part: str) -> str:
-    return "".join("[^/]*" if token is None else token.regex for token in _tokens(part))
+    return _TOKEN.sub(_token_regex, part)
 
 
-@dataclass(frozen=True, slots=True)
-class _Characters:
-    """The characters that one place of a part may hold: those of the ranges, or all others."""
-
-    ranges: tuple[tuple[str, str], ...]
-    others: bool = False
-
-    def __contains__(self, code: int) -> bool:
-        held = any(ord(low) <= code <= ord(high) for low, high in self.ranges)
-        return code != ord("/") and held is not self.others
-
-    @property
-    def regex(self) -> str:
-        ranges = "".join(f"{re.escape(low)}-{re.escape(high)}" for low, high in self.ranges)
-        if self.others:
-            return f"[^/{ranges}]"
-        return f"(?!/)[{ranges}]" if ranges else "(?!)"
-
-    def overlaps(self, other: _Characters) -> bool:
-        # The least common character begins a range, follows one that is left out, or follows the slash,
-        # which no part holds.
-        edges = [
-            code for each in (*self.ranges, *other.ranges) for code in (ord(each[0]), ord(each[1]) + 1)
-        ]
-        return any(code in self and code in other for code in (1, ord("/") + 1, *edges))
-
-
-_Tokens: TypeAlias = "tuple[_Characters | None, ...]"
-_TOKENS = re.compile(r"(?P<star>\*+)|(?P<any>\?)|\[(?P<not>!?+)(?P<held>\]?+[^\]]*)\]|.", re.DOTALL)
-_RANGES = re.compile(r"(.)(?:-(.))?", re.DOTALL)
-
-
-def _tokens(part: str) -> _Tokens:
-    """Return what a part consists of: ``None`` for a star, else the characters of one place."""
-    return tuple(map(_token, _TOKENS.finditer(part)))
-
-
-def _token(found: re.Match[str]) -> _Characters | None:
-    if found["star"]:
-        return None
-    if found["any"]:
-        return _Characters((), others=True)
-    if found["held"] is None:
-        return _Characters(((found[0], found[0]),))
-    ranges = [(low, high or low) for low, high in _RANGES.findall(found["held"])]
-    return _Characters(tuple(each for each in ranges if each[0] <= each[1]), others=bool(found["not"]))
+def _token_regex(token: re.Match[str]) -> str:
+    if token["star"] or token["any"]:
+        return "[^/]*" if token["star"] else "[^/]"
+    if token["held"] is None:
+        return re.escape(token[0])
+    held = re.escape(token["held"]).replace(r"\-", "-")
+    try:
+        re.compile(f"[{held}]")
+    except re.error:  # a range whose end comes before its beginning holds nothing
+        return "[^/]" if token["not"] else "(?!)"
+    return f"(?!/)[{'^' if token['not'] else ''}{held}]"
 
 
 @lru_cache(maxsize=8192)
-def _parts_overlap(one: str | _Tokens, other: str | _Tokens) -> bool:
-    """Return whether some name is named by both of two parts, neither being ``**``."""
-    first, second = (_tokens(each) if isinstance(each, str) else each for each in (one, other))
-    if len(first) > MAX_LENGTH or len(second) > MAX_LENGTH:
-        return True
-    # Each row tells of a beginning of the first part which beginnings of the second may be the same text.
-    row = [True, *accumulate((token is None for token in second), min)]
-    for token in first:
-        below = [row[0] and token is None]
-        for at, beside in enumerate(second):
-            if token is None or beside is None:
-                below.append(row[at + 1] or below[at])
-            else:
-                below.append(row[at] and token.overlaps(beside))
-        row = below
-    return row[-1]
+def _parts_overlap(one: str, other: str) -> bool:
+    """Return whether some name may be named by both of two parts, neither being ``**``."""
+    if not is_glob(one) or not is_glob(other):
+        literal, part = (one, other) if not is_glob(one) else (other, one)
+        return re.fullmatch(_part_regex(part), literal) is not None
+    heads = [_WILDCARD.split(part, maxsplit=1)[0] for part in (one, other)]
+    tails = [_AFTER_WILDCARDS.search(part) for part in (one, other)]
+    ends = [found[0] if found else "" for found in tails]
+    return (heads[0].startswith(heads[1]) or heads[1].startswith(heads[0])) and (
+        ends[0].endswith(ends[1]) or ends[1].endswith(ends[0])
+    )

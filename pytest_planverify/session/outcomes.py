@@ -21,7 +21,7 @@ from planner.model.outcome import (
 from planner.model.plan import MetricSpec, TodoStatus
 from planner.model.verdicts import CheckKind, Since, TodoState, Verdict
 from planner.planfile.tree import SEPARATOR
-from planner.policy.branches import route
+from planner.policy.branches import agent_at, route
 from planner.policy.outcomes import CHECK_ID, parent_verdicts, sub_plan_reason, sub_plan_verdict, verdict_of
 from pytest_planverify.checks.promised import with_promise
 from pytest_planverify.checks.result import CheckRun
@@ -226,7 +226,11 @@ class Assembler:
             because=diagnosis.because,
             signature=diagnosis.signature,
             routing_key=diagnosis.category.facts.routing_key,
-            target_agent=route(diagnosis.category, todo.failure_routing, diagnosis.target_agent),
+            target_agent=route(
+                diagnosis.category,
+                todo.failure_routing,
+                diagnosis.target_agent or agent_at(diagnosis.category, diagnosis.location),
+            ),
             runner_up=diagnosis.runner_up,
             check_id=evidence.check_id,
             phase=evidence.phase,

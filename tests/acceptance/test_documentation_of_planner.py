@@ -149,7 +149,7 @@ def test_a_good_test_passes(block: Block, tmp_path: Path) -> None:
 
 def test_the_tests_of_the_project_of_the_criteria_pass(tmp_path: Path) -> None:
     live_through(CRITERIA, tmp_path, "nothing")
-    (good,) = [block for block in examples() if block.info == "yaml good criterion-repeated"]
+    (good,) = [block for block in examples() if block.info == "yaml good test-missing"]
     todo = textwrap.indent(todo_of(["yaml"], good), "    ")
     (tmp_path / "plan.yaml").write_text(PLAN.format(todo=todo))
     (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')

@@ -21,7 +21,7 @@ from planner.model.outcome import (
 from planner.model.plan import Plan, Policy, Todo
 from planner.model.taxonomy import Category, Owner, Role
 from planner.policy.branches import branch_todo
-from planner.revise.editing import Revised, apply_edits
+from planner.revise.editing import apply_edits
 from planner.revise.situation import Situation
 from planner.revise.strategies import revise
 
@@ -88,6 +88,7 @@ def situation(
     failures: tuple[Failure, ...] = (),
     branched: bool = True,
     touched: tuple[str, ...] = (),
+    at_context: FailureContext | None = None,
     **fields: Any,
 ) -> Situation:
     """A situation as the planner meets it: the branch made, nothing revised yet."""
@@ -118,7 +119,7 @@ def situation(
         outcome=outcome,
         failure=failed,
         branch=branch if branched else None,
-        context=None if observations is None else context(failed, *observations),
+        context=at_context if observations is None else context(failed, *observations),
         at=AT,
         **fields,
     )
@@ -144,7 +145,7 @@ def added(case: Situation) -> list[Edit]:
     ]
 
 
-def revised(case: Situation) -> Revised:
+def revised(case: Situation) -> Plan:
     return apply_edits(case.plan, added(case))
 
 

@@ -22,7 +22,7 @@ def finding(rule: str, severity: Severity, **keys: object) -> PlanFinding:
     return PlanFinding.model_validate({"rule": rule, "severity": severity, **said, **keys})
 
 
-ERROR = finding("criterion-hollow", Severity.ERROR)
+ERROR = finding("command-hollow", Severity.ERROR)
 WARNING = finding("no-test", Severity.WARNING, line=3, column=7, message="a has no \x1b[31mtest")
 ADVICE = finding("routing-missing", Severity.ADVICE)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -27,11 +26,10 @@ from planner.model.edits import (
     RetargetCheck,
     SplitTodo,
 )
-from planner.model.plan import CommandSpec, Plan, Policy, Todo
+from planner.model.plan import CommandSpec, Plan, Todo
 from planner.planfile.dump import render
-from planner.policy.allowed_files import lies_within, widened_by, without_covered
 from planner.policy.dependencies import find_cycle
-from planner.revise.editing import Editing, RemoveTodo, ReplacePolicy, ReplaceTodo, apply_edits, undo
+from planner.revise.editing import Editing, apply_edits
 
 WHY: dict[str, Any] = {"rule": "r", "because": "b"}
 CMD = "pytest tests/test_a.py -q"
@@ -61,11 +59,12 @@ def ids(given: Plan) -> list[str]:
 def after(*edits: Edit, of: Plan | None = None) -> Plan:
     """The plan after the edits, having seen that undo gives it back, to the last key."""
     given = of or sample()
-    revised = apply_edits(given, edits)
-    back = undo(revised.plan, revised.changes)
-    assert back == given
-    assert render(back, format="yaml") == render(given, format="yaml")
-    return revised.plan
+    editing = Editing(given)
+    editing.apply(edits)
+    result = editing.plan()
+    editing.undo()
+    assert editing.plan() is given
+    return result
 
 
 def refused(*edits: Edit, of: Plan | None = None) -> EditConflictError:
@@ -82,11 +81,6 @@ def refused(*edits: Edit, of: Plan | None = None) -> EditConflictError:
 def test_a_branch_stands_behind_its_parent_and_the_parents_other_branches() -> None:
     edits = [add_branch(), add_branch("t1_branch_01", "t1"), add_branch("t2_branch_02")]
     assert ids(after(*edits)) == ["t1", "t1_branch_01", "t2", "t2_branch_01", "t2_branch_02", "t3"]
-
-
-def test_a_branch_goes_behind_a_branch_that_the_user_has_moved_away() -> None:
-    given = plan(todo("t1", CMD), todo("t2", CMD), branch("t1_branch_01", "t1"))
-    assert ids(after(add_branch("t1_branch_02", "t1"), of=given))[-1] == "t1_branch_02"
 
 
 @pytest.mark.parametrize(
@@ -116,12 +110,6 @@ def test_a_step_stands_before_the_todo_that_waits_for_it() -> None:
     assert result.todo("t2").dependencies == ("t1", "step")
 
 
-def test_a_step_may_go_before_a_branch_of_the_same_edits() -> None:
-    step = AddTodoBefore(**WHY, todo_id="t2_branch_01", todo=todo("step", requires_testing=False))
-    assert ids(after(add_branch(), step)) == ["t1", "t2", "step", "t2_branch_01", "t3"]
-    assert "no such todo" in refused(step, add_branch()).problem
-
-
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
@@ -143,50 +131,6 @@ def test_a_dependency_is_added_behind_the_others() -> None:
     assert after(AddDependency(**WHY, todo_id="t3", on="t1")).todo("t3").dependencies == ("t2", "t1")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "wider"),
-    [
-        (["pkg/**"], ["pkg/**"], None),
-        (["pkg/**"], ["pkg/a.py", "pkg/sub/**"], None),
-        (["pkg/**"], ["pkg"], "pkg"),
-        (["pkg/**"], ["package/**"], "package/**"),
-        (["pkg/**"], ["**"], "**"),
-        (["pkg/**"], ["pkg/../x.py"], "pkg/../x.py"),
-        (["**"], ["anything/**", "x.py"], None),
-        (["**/*.py"], ["a.py", "pkg/a.py"], None),
-        (["**/*.py"], ["pkg/**"], "pkg/**"),
-        (["*.py"], ["a.py"], None),
-        (["*.py"], ["pkg/a.py"], "pkg/a.py"),
-        (["src/*/a.py"], ["src/x/a.py"], None),
-        (["src/*/a.py"], ["src/**/a.py"], "src/**/a.py"),
-        (["src/*/a.py"], ["src/x/y/a.py"], "src/x/y/a.py"),
-        (["src/t*"], ["src/te*"], "src/te*"),
-        (["./src/"], ["src/a.py"], None),
-        (["pkg/**", "!pkg/x.py"], ["pkg/**"], "!pkg/x.py"),
-        (["pkg/**", "!pkg/x.py"], ["!pkg/x.py", "pkg/**"], "!pkg/x.py"),
-        (["pkg/**", "!pkg/x.py"], ["pkg/a.py", "!pkg/x.py"], None),
-        (["pkg/**"], ["pkg/**", "!pkg/x.py"], None),
-        (["pkg/**", "!pkg/x.py"], [], None),
-        ([], ["a.py"], "a.py"),
-        (["a/**/b/**/c"], ["a/x/b/y/b/c"], None),
-    ],
-)
-def test_an_allowlist_is_widened_by_whatever_may_let_in_more(
-    old: list[str], new: list[str], wider: str | None
-) -> None:
-    assert widened_by(old, new) == wider
-
-
-def test_a_folder_glob_of_many_parts_is_compared_in_bounded_time() -> None:
-    started = time.perf_counter()
-    assert not lies_within("/".join(["a"] * 400), "/".join(["**", "a"] * 200 + ["b"]))
-    assert time.perf_counter() - started < 60
-
-
-def test_patterns_within_others_are_left_out() -> None:
-    assert without_covered(["a/b/**", "a/**", "a/**", "c.py"]) == ("a/**", "c.py")
-
-
 def test_files_are_narrowed_and_never_widened() -> None:
     def narrow(*files: str, name: str = "t3") -> NarrowFiles:
         return NarrowFiles(**WHY, todo_id=name, allowed_files=files)
@@ -203,12 +147,6 @@ def test_a_check_goes_first_and_is_not_doubled() -> None:
     assert "already" in refused(lint, lint).problem
     verified = plan(todo("t1", verify="ruff  check ."))
     assert "already" in refused(lint, of=verified).problem
-
-
-def test_a_check_that_cannot_be_run_is_refused() -> None:
-    error = refused(AddCheck(**WHY, todo_id="t1", check=CommandSpec(cmd="rm -rf x")))
-    assert "changes files" in error.problem
-    assert "criterion" in error.remedy
 
 
 def test_a_check_does_not_take_the_tests_of_a_convention_away() -> None:
@@ -290,11 +228,6 @@ def test_context_artifact_and_contract_are_written_into_the_todo() -> None:
     assert result.contract_path == "c.json"
 
 
-def test_a_todo_has_one_contract() -> None:
-    edit = AddContract(**WHY, todo_id="t1", contract_path="c.json")
-    assert "held to 'c.json' already" in refused(edit, edit).problem
-
-
 def raise_limit(old: float, new: float, where: str = "tests[0]", name: str = "t1") -> RaiseLimit:
     return RaiseLimit(**WHY, todo_id=name, check_id=where, from_seconds=old, to_seconds=new)
 
@@ -332,17 +265,6 @@ def test_a_command_is_retargeted_wherever_it_stands(fields: dict[str, Any], wher
     assert "a.py" not in render(plan(new), format="json")
     assert "not 'pytest c.py'" in refused(retarget(where, "pytest c.py", "pytest b.py"), of=given).problem
     assert "cannot be run" in refused(retarget(where, old, "nonsense b.py"), of=given).problem
-
-
-def test_commands_that_stand_nowhere_by_themselves_are_not_retargeted() -> None:
-    recipe = plan(todo("t1", verify="python-quick"))
-    assert "recipe" in refused(retarget("verify[1]", "ruff check .", "ruff check a"), of=recipe).problem
-    file = plan(todo("t1", test_file="a.py"))
-    assert (
-        "more than one file"
-        in refused(retarget("test_file", "pytest a.py", "pytest b.py -x"), of=file).problem
-    )
-    assert "has no command" in refused(retarget("tests[0]", "pytest a.py", "pytest b.py"), of=file).problem
 
 
 def split(*parts: Todo, name: str = "t2") -> SplitTodo:
@@ -420,47 +342,6 @@ def test_nothing_is_applied_when_one_edit_does_not_fit() -> None:
     assert render(editing.plan(), format="yaml") == render(sample(), format="yaml")
 
 
-def test_no_edits_give_the_very_plan_back() -> None:
-    given = sample()
-    assert apply_edits(given, []).plan is given
-
-
-def test_batches_are_applied_and_taken_back_one_by_one() -> None:
-    editing = Editing(sample())
-    first = editing.apply([add_branch()])
-    second = editing.apply([add_branch("t2_branch_02")])
-    assert editing.todo("t2_branch_02") is not None
-    editing.undo(second)
-    editing.undo(first)
-    assert editing.todo("t2_branch_02") is None
-    assert ids(editing.plan()) == ["t1", "t2", "t3"]
-
-
-def test_a_branch_follows_the_last_that_is_left() -> None:
-    editing = Editing(sample())
-    editing.apply([add_branch()])
-    second = editing.apply([add_branch("t2_branch_02")])
-    editing.undo(second)
-    editing.apply([add_branch("t2_branch_03"), add_branch("t3_branch_01", "t3")])
-    assert ids(editing.plan())[1:4] == ["t2", "t2_branch_01", "t2_branch_03"]
-
-
-def test_undo_refuses_a_plan_that_has_gone_on() -> None:
-    revised = apply_edits(sample(), [add_branch(), AddContext(**WHY, todo_id="t1", text="look")])
-    changed = apply_edits(revised.plan, [AddContext(**WHY, todo_id="t1", text="other")]).plan
-    for other in (changed, sample(), plan(*reversed(revised.plan.items))):
-        with pytest.raises(EditConflictError, match=r"^undo of "):
-            undo(other, revised.changes)
-    with pytest.raises(EditConflictError, match="the id is taken"):
-        undo(sample(), [RemoveTodo(0, todo("t1", CMD))])
-    with pytest.raises(EditConflictError, match="no such todo"):
-        undo(sample(), [ReplaceTodo(todo("t8"), todo("t8"))])
-    with pytest.raises(EditConflictError, match="policy"):
-        undo(sample(), [ReplacePolicy(None, Policy(auto_fix_mode=True))])
-    with pytest.raises(EditConflictError, match="no place 9"):
-        undo(sample(), [RemoveTodo(9, todo("new", CMD))])
-
-
 def test_a_plan_with_one_id_twice_is_refused() -> None:
     with pytest.raises(EditConflictError, match="two todos have this id"):
         apply_edits(plan(todo("t1", CMD), todo("t1", CMD)), [])
@@ -499,48 +380,26 @@ edits = st.one_of(
 )
 
 
-def applied(given: Plan, batch: list[Edit]) -> tuple[Plan, list[Edit], list[Any]]:
-    """The plan after those of the edits that fit, one by one."""
-    fitting: list[Edit] = []
-    changes: list[Any] = []
-    for edit in batch:
-        try:
-            revised = apply_edits(given, [edit])
-        except EditConflictError:
-            continue
-        given = revised.plan
-        fitting.append(edit)
-        changes.extend(revised.changes)
-    return given, fitting, changes
-
-
 @settings(max_examples=150, deadline=None)
 @given(st.lists(edits, max_size=8), st.sampled_from([None, {}, {"max_debug_attempts": 1}]))
-def test_edits_compose_undo_and_leave_a_sound_plan(
+def test_edits_leave_a_sound_plan_one_by_one_and_together(
     batch: list[Edit], metadata: dict[str, Any] | None
 ) -> None:
     start = sample() if metadata is None else sample(metadata=metadata)
-    end, fitting, changes = applied(start, batch)
-    together = apply_edits(start, fitting)
-    assert together.plan == end
-    assert list(together.changes) == changes
-    assert render(together.plan, format="yaml") == render(end, format="yaml")
-    back = undo(end, changes)
-    assert back == start
-    assert render(back, format="yaml") == render(start, format="yaml")
+    editing, fitting = Editing(start), list[Edit]()
+    for edit in batch:
+        try:
+            editing.apply([edit])
+        except EditConflictError:
+            continue
+        fitting.append(edit)
+    end = editing.plan()
+    assert not fitting or apply_edits(start, fitting) == end
     found = ids(end)
     assert len(set(found)) == len(found)
     assert {name for item in end.items for name in item.dependencies} <= set(found)
     assert find_cycle(end.items) == ()
     assert Plan.model_validate(end.model_dump(by_alias=True)) == end
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(edits, min_size=1, max_size=6))
-def test_a_batch_that_conflicts_changes_nothing(batch: list[Edit]) -> None:
-    editing = Editing(sample())
-    try:
-        editing.apply(batch)
-    except EditConflictError:
-        assert editing.plan() == sample()
-        assert render(editing.plan(), format="yaml") == render(sample(), format="yaml")
+    for _ in fitting:
+        editing.undo()
+    assert editing.plan() is start

@@ -134,11 +134,9 @@ def test_classes_methods_and_parameters_are_found(tmp_path: Path, name: str) -> 
     ],
 )
 def test_the_settings_say_what_a_bare_pytest_selects(tmp_path: Path, name: str, text: str) -> None:
-    found = only(
-        "nothing-selected", tmp_path, todo("a", "pytest"), files={name: text, "docs/test_a.py": ""}
-    )
-    assert found.message == "docs holds no tests"
-    assert judge(tmp_path, todo("a", "pytest"), files={"docs/check_a.py": GOOD_TEST}) == []
+    late = "import time\n\n\ndef test_now():\n    assert time.time() > 1\n"
+    assert judge(tmp_path, todo("a", "pytest"), files={name: text, "docs/test_a.py": late}) == []
+    assert judge(tmp_path, todo("a", "pytest"), files={"docs/check_a.py": late}) == ["wall-clock"]
 
 
 @pytest.mark.parametrize("text", ["[pytest", "[tool.x]\n", "= 3", "[tool]\npytest = 3\n"])
@@ -165,106 +163,11 @@ def test_a_pytest_command_that_runs_no_test_is_found(tmp_path: Path, option: str
     "source",
     [
         "def helper():\n    pass\n",
-        "class TestA:\n    def __init__(self):\n        pass\n    def test_b(self):\n        assert p()\n",
-        "class TestA:\n    __test__ = False\n    def test_b(self):\n        assert product()\n",
         "import pytest\n@pytest.fixture\ndef test_data():\n    return product()\n",
     ],
 )
 def test_a_file_without_tests_is_found(tmp_path: Path, source: str) -> None:
-    assert of_source(tmp_path, source) == ["nothing-selected"]
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("pass", ["criterion-hollow"]),
-        ("'''Only words.'''", ["criterion-hollow"]),
-        ("print('fine')", ["criterion-hollow"]),
-        ("assert True", ["criterion-hollow"]),
-        ("x = 1\n    assert x == 1", ["criterion-hollow"]),
-        ("product.run()", ["no-assertion"]),
-        ("assert (product.run(), 'always true')", ["no-assertion"]),
-        ("assert False", []),
-        ("assert product.run()", []),
-        ("check(product.run())", []),
-        ("with pytest.raises(ValueError):\n        product.run()", []),
-        ("import product.works", ["no-assertion"]),
-        ("if not product.run():\n        raise ValueError", []),
-    ],
-)
-def test_a_test_must_be_able_to_fail_by_what_the_product_does(
-    tmp_path: Path, body: str, expected: list[str]
-) -> None:
-    assert of_source(tmp_path, f"import product, pytest\n\ndef test_a():\n    {body}\n") == expected
-
-
-def test_one_test_that_proves_something_is_enough(tmp_path: Path) -> None:
-    assert of_source(tmp_path, "def test_a():\n    pass\n" + GOOD_TEST) == []
-    hollow = {"t.py": "def test_a():\n    pass\n" + GOOD_TEST}
-    assert judge(tmp_path, todo("a", "pytest t.py::test_a"), files=hollow) == ["criterion-hollow"]
-
-
-def test_a_fixture_may_prove_what_the_body_does_not(tmp_path: Path) -> None:
-    assert of_source(tmp_path, "def test_a(started_server):\n    pass\n") == []
-
-
-@pytest.mark.parametrize(
-    ("marks", "expected"),
-    [
-        ("@pytest.mark.skip", True),
-        ("@pytest.mark.xfail(reason='later')", True),
-        ("@unittest.expectedFailure", True),
-        ("@pytest.mark.skipif(True, reason='x')", True),
-        ("@pytest.mark.skipif(sys.platform == 'win32', reason='x')", False),
-        ("@pytest.mark.xfail(raises=ValueError)", False),
-        ("@pytest.mark.slow", False),
-    ],
-)
-def test_tests_that_never_count_are_found(tmp_path: Path, marks: str, expected: bool) -> None:
-    source = f"import pytest, sys, unittest\n\n{marks}\ndef test_a():\n    assert product()\n"
-    assert of_source(tmp_path, source) == ["tests-skipped"] * expected
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import pytest\npytestmark = pytest.mark.skip\ndef test_a():\n    assert product()\n",
-        "import pytest\npytest.skip('x', allow_module_level=True)\ndef test_a():\n    assert product()\n",
-        "import pytest\ndef test_a():\n    pytest.skip('x')\n    assert product()\n",
-        "import pytest\n@pytest.mark.skip\nclass TestA:\n    def test_a(self):\n        assert product()\n",
-    ],
-)
-def test_skips_of_modules_classes_and_bodies_are_seen(tmp_path: Path, source: str) -> None:
-    assert of_source(tmp_path, source) == ["tests-skipped"]
-
-
-@pytest.mark.parametrize(
-    ("cmd", "files", "expected"),
-    [
-        ("make check", {"Makefile": "check:\n\tpytest\n"}, []),
-        ("make check", {"Makefile": "check: ; @true\n"}, ["command-hollow"]),
-        ("make check", {"Makefile": ".PHONY: check\ncheck:\n\t@echo ok\n\nX := 1\n"}, ["command-hollow"]),
-        ("make check", {"Makefile": "check: test\ntest:\n\tpytest\n"}, []),
-        ("make check", {"Makefile": "test:\n\tpytest\n"}, ["target-missing"]),
-        ("make check", {"Makefile": "include other.mk\n"}, []),
-        ("npm test", {"package.json": '{"scripts": {"test": "jest"}}'}, []),
-        ("npm test", {"package.json": '{"scripts": {"test": "echo ok"}}'}, ["command-hollow"]),
-        ("npm run lint", {"package.json": '{"scripts": {"test": "jest"}}'}, ["target-missing"]),
-        ("npm test", {"package.json": "["}, []),
-        ("python check.py", {"check.py": "import product\nproduct.run()\n"}, []),
-        ("python chek.py", {"check.py": "import product\n"}, ["target-missing"]),
-    ],
-)
-def test_other_commands_do_something(
-    tmp_path: Path, cmd: str, files: dict[str, Any], expected: list[str]
-) -> None:
-    assert judge(tmp_path, todo("a", cmd), files=files) == expected
-
-
-def test_the_same_check_twice_is_found(tmp_path: Path) -> None:
-    twice = todo("a", "pytest tests/test_a.py", "pytest tests/test_a.py -q")
-    assert only("criterion-repeated", tmp_path, twice, files=FILES).place.startswith("items[0]")
-    assert judge(tmp_path, todo("a", "pytest tests/test_a.py", "pytest tests/test_a.py::test_answer")) == []
+    assert of_source(tmp_path, source) == ["test-missing"]
 
 
 # -- metrics -------------------------------------------------------------------------------------------
@@ -434,11 +337,3 @@ def test_a_conftest_may_keep_chance_out(tmp_path: Path) -> None:
 
 def test_options_that_depend_on_the_last_run_are_found(tmp_path: Path) -> None:
     assert judge(tmp_path, todo("a", "pytest tests/test_a.py --lf")) == ["depends-on-last-run"]
-
-
-def test_data_that_a_todo_makes_for_its_tests_is_named_by_one(tmp_path: Path) -> None:
-    makes = {"expected_artifacts": ["fixtures/rsi.json"]}
-    found = only("fixture-hint", tmp_path, todo("a", "pytest tests/test_a.py", criteria=makes), files=FILES)
-    assert found.fix == "add fixture: fixtures/rsi.json to the test that uses it"
-    named = todo("a", "pytest tests/test_a.py", criteria=makes, spec={"fixture": "fixtures/rsi.json"})
-    assert judge(tmp_path, named) == []

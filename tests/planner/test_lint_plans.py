@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lint_samples import findings, only, todo
+from lint_samples import only, todo
 
 from planner import lint
 from planner.errors import PlanFileError, PlannerError
 from planner.lint import LINT_RULES
-from planner.lint.sources import PytestSettings, make_targets, npm_scripts, read_module, read_settings
+from planner.lint.selection import PytestSettings, read_module, read_settings
 from planner.model.qualification import Quality
 from planner.planfile.project_facts import configured_tools
 from planner.planfile.validation import validate_plan, validate_plan_tree
@@ -86,10 +86,9 @@ def test_every_rule_of_the_table_is_used_and_none_is_missing_there() -> None:
 
 
 def test_what_the_project_says_cannot_write_on_the_terminal(tmp_path: Path) -> None:
-    files = {"package.json": '{"scripts": {"\\u001b[2Jtest\\n": "x"}}'}
-    (found,) = findings(tmp_path, todo("a", "npm test"), files=files)
-    assert found.rule == "target-missing"
-    assert found.fix.isprintable()
+    files = {"test_a.py": "def test_\u202ea(): pass\n)"}
+    found = only("unreadable-test", tmp_path, todo("a", "pytest test_a.py"), files=files)
+    assert found.message.isprintable()
 
 
 def test_long_texts_are_cut(tmp_path: Path) -> None:
@@ -128,8 +127,6 @@ _CODE = st.lists(
 def test_no_text_breaks_the_readers(text: str) -> None:
     read_module(text, PytestSettings())
     read_settings(lambda _: text)
-    make_targets(text)
-    npm_scripts(text)
 
 
 def test_a_large_plan_is_validated_in_seconds(tmp_path: Path) -> None:

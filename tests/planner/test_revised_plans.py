@@ -44,7 +44,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def waits(plan: Plan, todo_id: str, on: str) -> Plan:
-    return apply_edits(plan, [AddDependency(todo_id=todo_id, on=on, rule="r", because="b")]).plan
+    return apply_edits(plan, [AddDependency(todo_id=todo_id, on=on, rule="r", because="b")])
 
 
 def both(path: Path) -> dict[str, Plan]:

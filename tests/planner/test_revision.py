@@ -43,13 +43,12 @@ from planner.model.edits import (
 from planner.model.evidence import ArtifactFact, CommandFact, Confirmation, ContractFact, Finding, Selector
 from planner.model.outcome import Outcome, Since
 from planner.model.plan import CommandSpec, Todo
-from planner.model.taxonomy import Category, Owner, Repeatability, Role
+from planner.model.taxonomy import Category, Owner, Repeatability
 from planner.planfile.checks import judge_plan
 from planner.planfile.confinement import Confinement
-from planner.planfile.dump import render
 from planner.policy.criteria import criteria_of
-from planner.revise.commands import about_files, fixing_command, narrowed_command, python_of
-from planner.revise.editing import apply_edits, undo
+from planner.revise.commands import fixing_command, narrowed_command
+from planner.revise.editing import apply_edits
 from planner.revise.situation import Situation, below_root
 from planner.revise.strategies import STRATEGIES, narrowed, near_selection, revise
 
@@ -103,13 +102,6 @@ def test_a_command_that_would_mean_something_else_stays_whole(cmd: str) -> None:
     assert narrow(cmd, RSI) == cmd
 
 
-def test_odd_ids_are_quoted() -> None:
-    cmd = narrow(FILE, ODD)
-    run = parse_command(cmd).pytest
-    assert run is not None
-    assert run.selections == (ODD,)
-
-
 @pytest.mark.parametrize(
     "nodeid", ["/etc/a.py::x", "../a.py::x", "tests/test_rsi.py", "", "a\x00.py::x", "-x::y"]
 )
@@ -135,13 +127,6 @@ def test_ids_told_relative_to_the_folder_of_the_tests_are_completed() -> None:
     )
 
 
-def test_limit_and_fixture_of_the_criterion_are_kept() -> None:
-    item = todo("t2", criteria={"tests": [{"cmd": FILE, "timeout_seconds": 7, "fixture": "f.json"}]})
-    case = situation(failure(Category.TEST_REGRESSION, RSI), item, check("tests[0]", FILE, RSI))
-    (spec,) = only(case, Isolate).tests
-    assert (spec.timeout_seconds, spec.fixture) == (7, "f.json")
-
-
 @pytest.mark.parametrize(
     ("fields", "check_id"),
     [
@@ -155,7 +140,7 @@ def test_isolation_works_wherever_the_command_stands(fields: dict[str, Any], che
     cmd = "pytest tests/test_rsi.py" if check_id == "test_file" else FILE
     shown = check(check_id, cmd, RSI, timeout_seconds=20)
     case = situation(failure(Category.TEST_REGRESSION, RSI, check_id=check_id), todo("t2", **fields), shown)
-    branch = revised(case).plan.todo(BRANCH)
+    branch = revised(case).todo(BRANCH)
     assert [each.id for each in criteria_of(branch) if each.command] == ["tests[0]"]
     assert commands(branch) == [cmd.replace("tests/test_rsi.py", RSI)]
     assert branch.acceptance_criteria.tests[0].timeout_seconds == (20 if check_id == "convention" else 300)
@@ -168,7 +153,7 @@ def test_a_command_of_a_recipe_is_isolated_too() -> None:
         todo("t2", verify="python-full"),
         shown,
     )
-    branch = revised(case).plan.todo(BRANCH)
+    branch = revised(case).todo(BRANCH)
     assert commands(branch) == [f"pytest {RSI}"]
     assert branch.verify is None
 
@@ -187,16 +172,6 @@ def test_all_own_failures_of_the_kind_are_isolated_and_those_of_others_are_not()
     assert [spec.cmd for spec in only(case, Isolate).tests] == [f"pytest {ids[0]}", f"pytest {ids[1]}"]
 
 
-def test_a_test_that_two_criteria_run_is_isolated_in_both() -> None:
-    item = todo("t2", FILE, "python -m pytest tests -x")
-    shown = [check("tests[0]", FILE, RSI), check("tests[1]", "python -m pytest tests -x", RSI)]
-    case = situation(failure(Category.TEST_CRASH, RSI), item, *shown)
-    assert [spec.cmd for spec in only(case, Isolate).tests] == [
-        f"pytest {RSI} -q",
-        f"python -m pytest {RSI} -x",
-    ]
-
-
 def test_an_outcome_that_names_no_criterion_is_isolated_by_what_the_commands_select() -> None:
     bare = failure(Category.TEST_REGRESSION, check_id=None, top_failing_tests=("test_auth.py::test_login",))
     case = situation(bare, todo("t2", "ruff check .", verify="pytest tests/test_auth.py -v"))
@@ -205,14 +180,6 @@ def test_an_outcome_that_names_no_criterion_is_isolated_by_what_the_commands_sel
         bare, todo("t2", FILE, "pytest tests/test_b.py"), check("tests[1]", "pytest tests/test_b.py")
     )
     assert [spec.cmd for spec in only(red, Isolate).tests] == ["pytest tests/test_b.py"]
-
-
-def test_a_command_that_is_not_pytest_is_isolated_as_it_is() -> None:
-    item = todo("t2", "python scripts/run.py", "ruff check .")
-    case = situation(
-        failure(Category.TEST_REGRESSION, at="pkg/a.py"), item, check("tests[0]", "python scripts/run.py")
-    )
-    assert [spec.cmd for spec in only(case, Isolate).tests] == ["python scripts/run.py"]
 
 
 @pytest.mark.parametrize(
@@ -237,13 +204,6 @@ def test_the_scope_is_reduced_within_what_was_allowed(
     old: list[str] | None, files: list[str], new: tuple[str, ...] | None
 ) -> None:
     assert narrowed(None if old is None else tuple(old), files, folders=True) == new
-
-
-def test_a_file_is_named_itself_where_the_allowlist_allows_it() -> None:
-    assert narrowed(("pkg/**",), ["pkg/a.py"], folders=False) == ("pkg/a.py",)
-    assert narrowed(("*.py", "x/**"), ["pkg/a.py", "x/b.py"], folders=False) == ("x/b.py", "*.py")
-    assert narrowed(None, ["!a.py"], folders=False) is None
-    assert narrowed(None, ["x/!a.py", "x/[a].py"], folders=False) == ("x/**",)
 
 
 @pytest.mark.parametrize(
@@ -286,12 +246,6 @@ def test_nothing_is_narrowed_where_no_code_is_at_fault(owner: Owner) -> None:
     assert edits_of(situation(failed, todo("t2", FILE)), NarrowFiles) == []
 
 
-def test_an_unknown_failure_without_a_file_isolates_instead() -> None:
-    case = situation(failure(Category.UNKNOWN, RSI), todo("t2", FILE), check("tests[0]", FILE, RSI))
-    assert [edit.rule for edit in revise(case)] == ["unknown-isolates"]
-    assert commands(revised(case).plan.todo(BRANCH)) == [f"pytest {RSI} -q"]
-
-
 def test_touched_files_count_where_the_failure_or_the_plan_speaks_of_them() -> None:
     item = todo("t2", FILE, criteria={"expected_artifacts": ["out/made.py"]})
     failed = failure(Category.TEST_REGRESSION, RSI, at="pkg/a.py")
@@ -305,11 +259,6 @@ def test_the_file_that_the_todo_names_counts_and_a_protected_one_does_not() -> N
     failed = failure(Category.TEST_REGRESSION, RSI, at="pkg/a.py")
     case = situation(failed, item, check("tests[0]", FILE, RSI), metadata={"protected_files": ["pkg/**"]})
     assert only(case, NarrowFiles).allowed_files == ("core/**",)
-
-
-def test_where_nothing_is_known_nothing_is_narrowed() -> None:
-    case = situation(failure(Category.TEST_REGRESSION, RSI, at="tests/test_rsi.py"), todo("t2", FILE))
-    assert edits_of(case, NarrowFiles) == []
 
 
 @pytest.mark.parametrize(
@@ -329,22 +278,6 @@ def test_the_syntax_is_checked_by_the_interpreter_of_the_tests(cmd: str, check_c
     parse_command(check_cmd)
 
 
-def test_other_languages_are_checked_by_what_the_plan_uses_for_them() -> None:
-    tsc = "npx --no-install tsc --noEmit"
-    failed = failure(Category.COMPILATION_ERROR, at="src/a.ts")
-    case = situation(failed, todo("t2", "npm test"), others=(todo("t1", tsc),))
-    assert only(case, AddCheck).check.cmd == tsc
-    assert edits_of(situation(failed, todo("t2", "npm test")), AddCheck) == []
-    assert edits_of(situation(failed, todo("t2", tsc)), AddCheck) == []
-
-
-def test_every_file_that_does_not_compile_is_checked() -> None:
-    first = failure(Category.COMPILATION_ERROR, at="a.py")
-    second = failure(Category.COMPILATION_ERROR, at="pkg/-b.py")
-    case = situation(first, todo("t2", FILE), failures=(second,))
-    assert only(case, AddCheck).check.cmd == "python -m py_compile a.py pkg/-b.py"
-
-
 def type_case(
     *cmds: str, at: str | None = "pkg/a.py", elsewhere: str = "ruff check .", **fields: Any
 ) -> Situation:
@@ -356,23 +289,12 @@ def type_case(
 @pytest.mark.parametrize(
     ("case", "cmd", "approval"),
     [
-        (type_case("mypy --strict .", elsewhere="pyright"), "mypy --strict pkg/a.py", False),
-        (
-            type_case("A=1 python -m mypy -p pkg --config-file x.ini"),
-            "A=1 python -m mypy --config-file x.ini pkg/a.py",
-            False,
-        ),
-        (type_case(FILE, elsewhere="uv run pyright -p conf"), "uv run pyright pkg/a.py", False),
+        (type_case(FILE, elsewhere="mypy --strict ."), "mypy --strict .", False),
         (type_case(FILE, tools=frozenset({"mypy", "pyright"})), "mypy pkg/a.py", False),
         (type_case(FILE, tools=frozenset({"ruff"})), "mypy pkg/a.py", True),
         (
             type_case(FILE, at="src/a.ts", elsewhere="npx --no-install tsc -b"),
             "npx --no-install tsc -b",
-            False,
-        ),
-        (
-            type_case(FILE, at="src/a.ts", tools=frozenset({"tsc", "mypy"})),
-            "npx --no-install tsc --noEmit",
             False,
         ),
         (type_case(FILE, at=None, elsewhere="mypy ."), "mypy .", False),
@@ -407,10 +329,6 @@ def test_no_type_checker_is_added_twice_or_made_up(case: Situation) -> None:
         ("isort -c --df pkg", "isort pkg"),
         ("npx eslint src", "npx eslint --fix src"),
         ("prettier --check 'src/**'", "prettier --write 'src/**'"),
-        ("cargo clippy -- -D warnings", "cargo clippy --fix --allow-dirty -- -D warnings"),
-        ("cargo fmt --check", "cargo fmt"),
-        ("gofmt -l .", "gofmt -w ."),
-        ("dotnet format --verify-no-changes", "dotnet format"),
         ("pre-commit run --all-files", "pre-commit run --all-files"),
         ("A=1 black --check .", "A=1 black ."),
         ("python -m pre_commit run", "python -m pre_commit run"),
@@ -437,18 +355,6 @@ def test_what_no_linter_mends_is_mended_by_hand_or_by_one_that_the_project_has()
     assert by_hand.allowed_files == ("pkg/a.py",)
     by_ruff = only(situation(failed, item, tools=frozenset({"ruff"}), **given), AddTodoBefore).todo
     assert "ruff check --fix pkg/a.py" in by_ruff.controller_task_spec.hint
-
-
-def test_a_step_takes_the_next_free_name() -> None:
-    failed = failure(Category.LINT_ERROR)
-    taken = situation(failed, todo("t2", "ruff check ."), others=(todo("t2_step_01", FILE),))
-    assert only(taken, AddTodoBefore).todo.id == "t2_step_02"
-    told = replace(taken, taken=frozenset({"t2_step_01", "t2_step_02"}))
-    assert only(told, AddTodoBefore).todo.id == "t2_step_03"
-    assert only(situation(failed, todo("t2", "ruff check .")), AddTodoBefore).todo.agent_role is Role.CODER
-    assert told.branch is not None
-    waiting = replace(told, branch=told.branch.model_copy(update={"dependencies": ("t2_step_01",)}))
-    assert only(waiting, AddTodoBefore).todo.dependencies == ("t2_step_01",)
 
 
 def import_step(
@@ -505,12 +411,6 @@ def test_a_package_is_found_by_its_init_file_and_by_the_modules_that_ran() -> No
     assert only(case, AddTodoBefore).todo.allowed_files == ("backend/app/new.py",)
 
 
-def test_a_folder_of_the_same_name_does_not_make_a_module_the_projects_own() -> None:
-    step = import_step("No module named 'requests'", "api/v1/requests/handlers.py")
-    assert step.allowed_files is not None
-    assert "pyproject.toml" in step.allowed_files
-
-
 def test_a_foreign_module_is_declared_and_no_command_is_made_up() -> None:
     step = import_step("No module named 'yaml.nodes'", "pkg/main.py")
     assert "module yaml" in step.controller_task_spec.hint
@@ -519,14 +419,6 @@ def test_a_foreign_module_is_declared_and_no_command_is_made_up() -> None:
     node = import_step("Cannot find module '@scope/thing'", type="Error")
     assert "package.json" in node.allowed_files
     assert "@scope/thing" in node.title
-
-
-def test_an_import_that_is_not_understood_still_gets_its_step() -> None:
-    case = situation(failure(Category.IMPORT_ERROR, stack_trace_head="ImportError: DLL"), todo("t2", FILE))
-    step = only(case, AddTodoBefore)
-    assert "ImportError: DLL" in step.because
-    head = failure(Category.IMPORT_ERROR, stack_trace_head="ModuleNotFoundError: No module named 'attr'")
-    assert "attr" in only(situation(head, todo("t2", FILE)), AddTodoBefore).todo.title
 
 
 def test_a_contract_that_is_named_is_reconciled_and_not_added_again() -> None:
@@ -541,12 +433,6 @@ def test_a_contract_that_is_named_is_reconciled_and_not_added_again() -> None:
     assert not step.todo.requires_testing
     assert "f is promised as f(a) and found as f(a, b)" in step.because
     assert edits_of(case, AddContract) == []
-
-
-def test_a_todo_that_is_tested_by_convention_is_bound_to_no_contract() -> None:
-    case = situation(failure(Category.SPEC_MISMATCH), todo("t2"), check("convention", FILE))
-    assert edits_of(case, AddContract) == []
-    assert len(edits_of(case, AddTodoBefore)) == 1
 
 
 @pytest.mark.parametrize(
@@ -565,7 +451,6 @@ def test_a_todo_that_is_tested_by_convention_is_bound_to_no_contract() -> None:
             "data/in.csv",
         ),
         ({"stack_trace_head": "No module named 'pkg.new'", "at": "pkg/a.py"}, (), "pkg/new.py"),
-        ({"at": "where/it/was.py"}, (), "where/it/was.py"),
         ({"check_id": "tests[0]"}, (), "fixtures/f.json"),
         (
             {},
@@ -595,7 +480,7 @@ def test_nobody_is_told_to_make_what_is_there() -> None:
     assert (edit.path, edit.task) == ("out/x.csv", "PATCH")
     skipped = failure(Category.TEST_NOT_FOUND, rule="all-skipped", at=test)
     case = situation(skipped, item, check("tests[0]", f"pytest {test}"))
-    task = revised(case).plan.todo(BRANCH).controller_task_spec
+    task = revised(case).todo(BRANCH).controller_task_spec
     assert task is not None
     assert (task.type, task.target_file) == ("PATCH", test)
     step = import_step("No module named 'tool'", "tool.py")
@@ -624,12 +509,6 @@ def test_a_step_outside_of_what_the_todo_may_change_needs_approval(
     failed = failure(Category.IMPORT_ERROR, stack_trace_head="No module named 'yaml'")
     item = todo("t2", FILE, **({} if allowed is None else {"allowed_files": allowed}))
     assert only(situation(failed, item), AddTodoBefore).requires_approval is approval
-
-
-def test_a_missing_file_that_is_not_told_is_not_guessed() -> None:
-    item = todo("t2", criteria={"expected_artifacts": ["*.csv"]})
-    failed = failure(Category.ARTIFACT_MISSING, check_id="expected_artifacts[0]")
-    assert revise(situation(failed, item)) == ()
 
 
 def slow(*observations: Any, **fields: Any) -> Situation:
@@ -664,12 +543,6 @@ def test_a_hang_gets_no_more_time() -> None:
     assert len(edits_of(slow(seen(exceptions=(busy, raised("X")))), RaiseLimit)) == 1
 
 
-def test_a_limit_that_stands_nowhere_cannot_be_raised() -> None:
-    failed = failure(Category.TEST_TIMEOUT, RSI, check_id="verify")
-    case = situation(failed, todo("t2", verify=FILE), check("verify", FILE, RSI))
-    assert [edit.edit for edit in revise(case)] == ["isolate"]
-
-
 def many(**fields: Any) -> Todo:
     tests = [{"cmd": f"pytest tests/test_{n}.py"} for n in range(6)]
     return todo("t2", criteria={"tests": tests, **fields.pop("criteria", {})}, **fields)
@@ -685,7 +558,7 @@ def test_a_split_keeps_metrics_parents_and_names_whole() -> None:
     case = situation(failed, many(max_retries=5, contract_path="c.json"))
     first, rest = only(case, SplitTodo).parts
     assert (first.max_retries, first.contract_path, rest.contract_path) == (5, None, "c.json")
-    assert revised(case).plan.todo("t2").dependencies == ("t2_part_01",)
+    assert revised(case).todo("t2").dependencies == ("t2_part_01",)
 
 
 def flaky(**fields: Any) -> Situation:
@@ -707,7 +580,7 @@ def test_a_test_is_borne_once_and_anew_only_after_its_time() -> None:
 def test_a_test_that_fails_only_in_company_keeps_its_company() -> None:
     item = todo("t2", FILE, "ruff check .", "pytest tests/test_b.py", contract_path="c.json")
     failed = failure(Category.FLAKY_TEST, RSI, repeatability=Repeatability.ORDER_DEPENDENT)
-    branch = revised(situation(failed, item, check("tests[0]", FILE, RSI))).plan.todo(BRANCH)
+    branch = revised(situation(failed, item, check("tests[0]", FILE, RSI))).todo(BRANCH)
     assert commands(branch) == [FILE, "pytest tests/test_b.py"]
     assert branch.contract_path is None
     conventional = situation(
@@ -724,25 +597,9 @@ def test_a_secret_is_not_quoted() -> None:
     assert "ghp_abc" not in only(case, AddTodoBefore).model_dump_json()
 
 
-def test_a_check_does_not_end_the_tests_by_convention() -> None:
-    item = todo("t2")
-    for category in (Category.COMPILATION_ERROR, Category.TYPE_ERROR):
-        case = situation(failure(category, at="a.py"), item)
-        bare = todo("t2_branch_01", parent_id="t2")
-        assert edits_of(replace(case, branch=bare), AddCheck) == []
-
-
 @pytest.mark.parametrize("at", ["", "soon", "9999-12-31T00:00:00Z"])
 def test_without_a_date_nothing_is_borne(at: str) -> None:
     assert edits_of(replace(flaky(), at=at), QuarantineTest) == []
-
-
-def test_the_owner_of_a_quarantine_is_who_the_todo_routes_to() -> None:
-    item = todo("t2", FILE, failure_routing={"flaky_test": "coder"})
-    case = situation(failure(Category.FLAKY_TEST, RSI), item, branched=False)
-    edit = only(case, QuarantineTest)
-    assert (edit.owner, edit.ticket) == ("coder", "t2")
-    assert len(revise(case)) == 1
 
 
 @pytest.mark.parametrize(
@@ -783,41 +640,11 @@ def missing(
     )
 
 
-def test_only_what_is_missing_is_retargeted() -> None:
-    cmd = "pytest tests/test_a.py tests/test_x.py -q"
-    selector = Selector(text="tests/test_x.py", problem="missing_file", nearest=("test_y.py",))
-    case = missing(cmd, selector)
-    assert only(case, RetargetCheck).to_cmd == "pytest tests/test_a.py tests/test_y.py -q"
-    assert only(case, NameArtifact).path == "tests/test_x.py"
-    unclear = Selector(text="tests/test_a.py", problem="missing_file")
-    assert edits_of(missing(cmd, selector, unclear), RetargetCheck) == []
-
-
-def test_a_near_name_that_leads_outside_is_not_taken() -> None:
-    cmd = "pytest ../test_a.py"
-    selector = Selector(text="../test_a.py", problem="missing_file", nearest=("test_b.py",))
-    assert revise(missing(cmd, selector)) == ()
-
-
-def test_the_selection_that_is_located_is_the_one_to_write() -> None:
-    cmd = "pytest tests/test_a.py tests/test_b.py::test_x"
-    failed = failure(Category.TEST_NOT_FOUND, at="tests/test_b.py")
-    hint = only(situation(failed, todo("t2", cmd), check("tests[0]", cmd)), NameArtifact).hint
-    assert hint.startswith("Write what tests/test_b.py::test_x names")
-
-
 def test_a_command_that_the_plan_does_not_hold_itself_is_not_retargeted() -> None:
     selector = Selector(text="tests/test_t2.py", problem="missing_file", nearest=("test_t3.py",))
     case = missing("pytest tests/test_t2.py", selector, check_id="convention", item=todo("t2"))
     assert edits_of(case, RetargetCheck) == []
     assert only(case, NameArtifact).path == "tests/test_t2.py"
-
-
-def test_a_test_file_is_retargeted_in_its_own_place() -> None:
-    selector = Selector(text="tests/test_a.py", problem="missing_file", nearest=("test_b.py",))
-    item = todo("t2", test_file="tests/test_a.py")
-    case = missing("pytest tests/test_a.py", selector, check_id="test_file", item=item)
-    assert revised(case).plan.todo("t2").test_file == "tests/test_b.py"
 
 
 def test_an_empty_selection_names_the_file_in_which_a_test_is_missing() -> None:
@@ -839,30 +666,12 @@ def test_tests_that_this_machine_cannot_run_are_neither_written_nor_retargeted()
     assert revise(situation(failed, todo("t2", FILE))) == ()
 
 
-def test_an_interpreter_is_taken_over_from_a_command_that_is_understood() -> None:
-    assert python_of("nonsense here") == ("python",)
-    assert python_of("python -m pytest") == ("python",)
-    assert python_of("npx jest") == ("python",)
-
-
-def test_a_checker_of_whole_projects_is_not_asked_about_files() -> None:
-    assert about_files(parse_command("npx --no-install tsc --noEmit"), ["a.ts"]) is None
-    assert about_files(parse_command("mypy --exclude x -- pkg"), ["-a.py"]) == "mypy --exclude x ./-a.py"
-    assert about_files(parse_command("mypy --package=pkg"), ["a.py"]) == "mypy a.py"
-
-
 @pytest.mark.parametrize("category", sorted(Category))
 def test_the_barest_outcome_is_understood(category: Category) -> None:
     bare = failure(category, check_id=None)
     outcome = Outcome.model_validate({"step_id": "t2", "success": False, "tests_passed": False})
     case = replace(situation(bare, todo("t2")), outcome=outcome)
     revised(case)
-
-
-def test_without_a_branch_only_the_primary_is_spoken_of() -> None:
-    for category in Category:
-        case = situation(failure(category, RSI, at="pkg/a.py"), many(), branched=False)
-        assert all(edit.requires_approval for edit in revise(case))
 
 
 hostile = st.sampled_from(
@@ -1045,18 +854,15 @@ def test_revisions_apply_are_taken_back_and_never_weaken(
     edits = added(case)
     assert edits == added(case)
     result = revised(case)
-    back = undo(result.plan, result.changes)
-    assert back == case.plan
-    assert render(back, format="yaml") == render(case.plan, format="yaml")
     confinement = Confinement(Path(__file__).parent)
-    assert judge_plan(result.plan, confinement, None).faults == []
-    for each in result.plan.items:
+    assert judge_plan(result, confinement, None).faults == []
+    for each in result.items:
         criteria_of(each)
         assert all(
             below_root(file.replace("*", "x")) for file in each.allowed_files or () if file[0] != "!"
         )
     free = [edit for edit in edits if not edit.requires_approval]
-    assert criteria_of(apply_edits(case.plan, free).plan.todo("t2")) == criteria_of(case.todo)
+    assert criteria_of(apply_edits(case.plan, free).todo("t2")) == criteria_of(case.todo)
     for edit in edits:
         assert "\n" not in edit.because
         assert "\x1b" not in edit.because

@@ -59,17 +59,17 @@ def test_a_regression_narrows_the_files_and_isolates_the_failing_tests() -> None
         failed, todo("t2", FILE, contract_path="c.json"), check("tests[0]", FILE, RSI, green=(BANDS,))
     )
     assert [edit.rule for edit in revise(case)] == ["regression-narrows-files", "regression-isolates"]
-    branch = revised(case).plan.todo(BRANCH)
+    branch = revised(case).todo(BRANCH)
     assert branch.allowed_files == ("indicators/**",)
     assert commands(branch) == [f"pytest {RSI} -q"]
     assert branch.contract_path is None
-    assert revised(case).plan.todo("t2") == case.todo
+    assert revised(case).todo("t2") == case.todo
 
 
 def test_a_compilation_error_adds_a_syntax_check_in_front_and_narrows_to_the_file() -> None:
     failed = failure(Category.COMPILATION_ERROR, at="pkg/calc.py")
     case = situation(failed, todo("t2", FILE), check("tests[0]", FILE))
-    branch = revised(case).plan.todo(BRANCH)
+    branch = revised(case).todo(BRANCH)
     assert commands(branch) == ["python -m py_compile pkg/calc.py", FILE]
     assert branch.allowed_files == ("pkg/calc.py",)
 
@@ -79,7 +79,7 @@ def test_a_type_error_adds_a_type_check_before_the_retry() -> None:
     case = situation(failed, todo("t2", FILE), check("tests[0]", FILE, RSI), tools=frozenset({"pyright"}))
     edit = only(case, AddCheck)
     assert (edit.check.cmd, edit.requires_approval) == ("pyright pkg/calc.py", False)
-    assert commands(revised(case).plan.todo(BRANCH)) == ["pyright pkg/calc.py", FILE]
+    assert commands(revised(case).todo(BRANCH)) == ["pyright pkg/calc.py", FILE]
 
 
 def test_a_lint_error_adds_an_auto_fix_step_and_narrows_to_the_files_with_findings() -> None:
@@ -100,7 +100,7 @@ def test_a_lint_error_adds_an_auto_fix_step_and_narrows_to_the_files_with_findin
     assert step.todo.controller_task_spec is not None
     assert step.todo.controller_task_spec.type == "AUTO_FIX"
     assert "ruff check --fix ." in (step.todo.controller_task_spec.hint or "")
-    result = revised(case).plan
+    result = revised(case)
     assert [item.id for item in result.items] == ["t2", "t2_step_01", BRANCH]
     assert result.todo(BRANCH).dependencies == ("t2_step_01",)
     assert result.todo(BRANCH).allowed_files == ("pkg/a.py", "pkg/b.py")
@@ -143,7 +143,7 @@ def test_a_spec_mismatch_adds_a_contract_step_for_the_architect() -> None:
 def test_a_missing_artifact_is_named_in_the_branch() -> None:
     item = todo("t2", FILE, criteria={"expected_artifacts": ["out/x.json"]})
     case = situation(failure(Category.ARTIFACT_MISSING, check_id="expected_artifacts[0]"), item)
-    task = revised(case).plan.todo(BRANCH).controller_task_spec
+    task = revised(case).todo(BRANCH).controller_task_spec
     assert task is not None
     assert task.target_file == "out/x.json"
     assert [edit.edit for edit in revise(case)] == ["name_artifact"]
@@ -154,7 +154,7 @@ def test_an_unmet_metric_isolates_what_records_it_and_keeps_the_metric() -> None
     item = todo("t2", FILE, criteria={"metrics": [metric, metric | {"name": "other"}]})
     failed = failure(Category.METRIC_UNMET, RSI, check_id="metrics[0]")
     case = situation(failed, item, check("tests[0]", FILE, green=(RSI, BANDS)))
-    branch = revised(case).plan.todo(BRANCH)
+    branch = revised(case).todo(BRANCH)
     assert commands(branch) == [f"pytest {RSI} -q"]
     assert [each.name for each in branch.acceptance_criteria.metrics] == ["rows_min"]
 
@@ -174,7 +174,7 @@ def test_an_unmet_metric_whose_tests_are_unknown_changes_nothing() -> None:
 def test_a_timeout_isolates_and_raises_the_limit_with_approval() -> None:
     item = todo("t2", criteria={"tests": [{"cmd": FILE, "timeout_seconds": 20}]})
     case = situation(failure(Category.TEST_TIMEOUT, RSI), item, check("tests[0]", FILE, RSI))
-    assert commands(revised(case).plan.todo(BRANCH)) == [f"pytest {RSI} -q"]
+    assert commands(revised(case).todo(BRANCH)) == [f"pytest {RSI} -q"]
     edit = only(case, RaiseLimit)
     assert (edit.todo_id, edit.check_id, edit.from_seconds, edit.to_seconds) == ("t2", "tests[0]", 20, 40)
     assert edit.requires_approval
@@ -207,7 +207,7 @@ def test_a_flaky_test_is_isolated_and_quarantined_with_approval() -> None:
     assert edit.requires_approval
 
 
-def test_a_missing_test_retargets_the_command_with_approval_and_names_the_file_to_write() -> None:
+def test_a_missing_test_retargets_the_command_with_approval_and_nobody_is_told_to_write_it() -> None:
     wrong = "tests/test_rsi.py::test_valuse"
     cmd = f"pytest {wrong} -q"
     selector = Selector(text=wrong, problem="missing_id", nearest=(RSI,))
@@ -220,16 +220,15 @@ def test_a_missing_test_retargets_the_command_with_approval_and_names_the_file_t
     edit = only(case, RetargetCheck)
     assert (edit.todo_id, edit.from_cmd, edit.to_cmd) == ("t2", cmd, f"pytest {RSI} -q")
     assert edit.requires_approval
-    named = only(case, NameArtifact)
-    assert (named.todo_id, named.path) == (BRANCH, "tests/test_rsi.py")
-    assert commands(revised(case).plan.todo("t2")) == [f"pytest {RSI} -q"]
+    assert edits_of(case, NameArtifact) == []
+    assert commands(revised(case).todo("t2")) == [f"pytest {RSI} -q"]
 
 
 def test_an_unknown_failure_reduces_the_scope_and_has_one_attempt() -> None:
     case = situation(failure(Category.UNKNOWN, at="pkg/calc.py"), todo("t2", FILE))
     assert only(case, NarrowFiles).allowed_files == ("pkg/**",)
     assert [edit.rule for edit in revise(case)] == ["unknown-narrows-files"]
-    assert revised(case).plan.todo(BRANCH).max_debug_attempts == 1
+    assert revised(case).todo(BRANCH).max_debug_attempts == 1
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ def test_a_log_that_this_version_would_not_take_in_is_refused(
 
 
 def test_a_plan_with_errors_is_rejected_unless_validation_is_left_out(desk: Desk) -> None:
-    (desk.folder / "tests/test_t2.py").write_text("def test_it(): pass\n")
+    (desk.folder / "tests/test_t2.py").write_text("def test_it(:\n")
     strict = desk.open()
 
     with pytest.raises(RefusedEvent, match="rejected"):
@@ -215,7 +215,7 @@ def test_a_plan_with_errors_is_rejected_unless_validation_is_left_out(desk: Desk
     assert finish.action == "finish"
     (problem,) = desk.events()[0].problems
     assert problem.startswith("plan.yaml:1:")
-    assert problem.endswith("[criterion-hollow]")
+    assert problem.endswith("[unreadable-test]")
 
     lenient = desk.open(validates=False, log=desk.folder / "lenient.jsonl")
     assert desk.tell(lenient, "run_started") == ["implement"]
@@ -369,7 +369,7 @@ def test_another_file_may_be_named_for_a_sub_plan(parent: Desk) -> None:
         ({}, "there is no file 'phases/two.json'"),
         ({"path": "../two.json"}, "leaves"),
         ({"path": "phases/broken.json"}, "phases/broken.json"),
-        ({"path": "phases/hollow.json"}, "[criterion-hollow]"),
+        ({"path": "phases/hollow.json"}, "[unreadable-test]"),
         ({"problems": ["it is not planned"]}, "it is not planned"),
     ],
 )
@@ -379,7 +379,7 @@ def test_what_is_wrong_with_a_sub_plan_is_told_in_the_event(
     session = loading(parent)
     parent.plan(path="phases/broken.json", todo_list_id="broken")
     parent.plan(todo("s1"), path="phases/hollow.json", todo_list_id="hollow", root="..")
-    (parent.folder / "tests/test_s1.py").write_text("def test_it(): pass\n")
+    (parent.folder / "tests/test_s1.py").write_text("def test_it(:\n")
 
     parent.tell(session, "sub_plan_loaded", todo_id="phase", **keys)
 

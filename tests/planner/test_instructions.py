@@ -1,0 +1,198 @@
+"""A suggestion is right or absent: no instruction contradicts the tree or the permissions."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from revision_samples import frame, situation, todo
+
+from planner.brief import write_brief
+from planner.brief.instructions import (
+    EditScope,
+    Instruction,
+    Tree,
+    objection,
+    read_instruction,
+    right_suggestion,
+)
+from planner.catalog.test_paths import is_test_path
+from planner.model.context import FailureContext
+from planner.model.edits import AddTodoBefore, NameArtifact, RaiseLimit
+from planner.model.evidence import Evidence, ExceptionFact
+from planner.model.kinds import EvidenceKind, Side
+from planner.model.outcome import Failure, Location
+from planner.model.taxonomy import Category, Owner, Role
+from planner.planfile.rooted_files import RootedFiles
+from planner.policy.branches import agent_at, role_for
+from planner.revise.strategies import revise
+from planner.text.glob_patterns import allowed
+from pytest_planverify.diagnosis import diagnose
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+RECORDED = [
+    Evidence.model_validate(each["evidence"])
+    for file in sorted(FIXTURES.glob("corpus/develop/*.jsonl"))
+    for each in map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    if each.get("evidence")
+] + [
+    Evidence.model_validate(json.loads(file.read_text(encoding="utf-8"))["evidence"])
+    for file in sorted(FIXTURES.glob("evidence/*.json"))
+]
+MAKES = re.compile(r"\b(?:Write|Make|Create|write) `?([\w./-]+\.\w+)`?")
+
+
+def is_local(path: str) -> bool:
+    return not path.startswith("/") and ".." not in path
+
+
+def existing(fact: Evidence) -> set[str]:
+    """The files that were executed, complained of or changed: they are there."""
+    frames = {frame.path for raised in fact.exceptions for frame in raised.frames if frame.source}
+    complained = {each.path for each in fact.command.findings if each.path} if fact.command else set()
+    tests = {fact.nodeid.partition("::")[0]} if fact.nodeid else set[str]()
+    return {path for path in frames | complained | tests if is_local(path)}
+
+
+def failed(fact: Evidence) -> Failure:
+    said = diagnose(fact)
+    return Failure(
+        category=said.category,
+        owner=said.owner,
+        repeatability=said.repeatability,
+        confidence=said.confidence,
+        rule=said.rule,
+        because=said.because,
+        check_id=fact.check_id or None,
+        tests=(fact.nodeid,) if fact.nodeid else (),
+        stack_trace_head=fact.headline,
+        location=said.location,
+        suggestion=said.suggestion,
+        target_agent=said.target_agent or agent_at(said.category, said.location),
+    )
+
+
+@pytest.mark.parametrize(
+    "patterns", [None, ["src/**", "lib/**"], ["tests/**"]], ids=["free", "source", "tests"]
+)
+def test_no_instruction_for_a_recorded_failure_contradicts_the_tree_or_the_permissions(
+    patterns: list[str] | None,
+) -> None:
+    assert len(RECORDED) > 500
+    item = todo("t1", "pytest tests", **({"allowed_files": patterns} if patterns is not None else {}))
+    for fact in RECORDED:
+        there, failure = existing(fact), failed(fact)
+        context = FailureContext(todo_id="t1", evidence=(fact,), present=tuple(there))
+        case = situation(failure, item, observations=None, at_context=context)
+        page = write_brief(
+            case.plan,
+            item,
+            case.outcome,
+            context,
+            rerun="pytest --planverify plan.yaml",
+            role=role_for(failure, item),
+        )
+        for edit in revise(case):
+            if isinstance(edit, NameArtifact):
+                assert edit.task or edit.path not in there, (fact, edit)
+                assert patterns is None or allowed(edit.path, patterns), (fact, edit)
+            elif isinstance(edit, AddTodoBefore):
+                made = edit.todo.acceptance_criteria.expected_artifacts
+                assert there.isdisjoint(each.path for each in made), (fact, edit)
+            elif isinstance(edit, RaiseLimit):
+                own = [frame.side for each in fact.exceptions for frame in each.frames]
+                own = [side for side in own if side in (Side.PRODUCT, Side.TEST)]
+                assert not own or own[-1] is Side.TEST, (fact, edit)
+        action = next(line for line in page.split("\n") if line.startswith("**Next**"))
+        for path in MAKES.findall(action):
+            assert path not in there, (fact, action)
+            assert patterns is None or allowed(path, patterns), (fact, action)
+        place = failure.location
+        if re.search(r"\*\*Next\*\*: (?:Correct|Bring|Fix) ", action) and place and place.path in action:
+            assert patterns is None or allowed(place.path, patterns), (fact, action)
+            assert not is_test_path(place.path) or "any test so that it proves less" in page, (fact, action)
+        if role_for(failure, item) is Role.TESTER and failure.owner not in (
+            Owner.PRODUCT,
+            Owner.ENVIRONMENT,
+        ):
+            assert "any test so that it proves less" in page, fact
+        assert len(page) <= 800 * 4
+
+
+def test_a_file_that_exists_is_never_to_be_made_and_a_missing_one_never_to_be_edited() -> None:
+    tree = Tree(
+        present=frozenset({"a.py"}), absent=frozenset({"b.py"}), near={"shop/slugifi.py": "shop/slugify.py"}
+    )
+    free = EditScope(tests=True)
+    assert objection(Instruction("Write a.py", makes=("a.py",)), free, tree) == "a.py exists"
+    assert objection(Instruction("Correct b.py", changes=("b.py",)), free, tree) == "b.py does not exist"
+    assert objection(Instruction("Write b.py", makes=("b.py",)), free, tree) is None
+    misspelt = Instruction("Write it", makes=("shop/slugifi.py",))
+    assert objection(misspelt, free, tree) == "shop/slugify.py was probably meant"
+    assert objection(
+        Instruction("Correct tests/test_a.py", changes=("tests/test_a.py",)), EditScope(), tree
+    )
+    assert objection(Instruction("Look around"), EditScope(allowed=()), tree) is None
+
+
+def test_the_files_of_a_foreign_sentence_are_read_from_its_verbs() -> None:
+    told = read_instruction("slugify.slugifi is missing: write `slugify/slugifi.py`, then fix setup.cfg.")
+    assert (told.makes, told.changes) == (("slugify/slugifi.py",), ("setup.cfg",))
+    assert read_instruction("total (shop/cart.py:4) gave 0 where 3 is expected.")[1:] == ((), ())
+
+
+def test_a_misspelt_module_is_told_with_the_existing_name_and_not_to_be_written(tmp_path: Path) -> None:
+    (tmp_path / "slugify").mkdir()
+    (tmp_path / "slugify/slugify.py").write_text("")
+    files = RootedFiles(tmp_path)
+    near = {"slugify/slugifi.py": files.near("slugify/slugifi.py") or ""}
+    assert near == {"slugify/slugifi.py": "slugify/slugify.py"}
+    assert files.near("../slugify.py") is None
+    assert files.near("nowhere/slugify.py") is None
+    importing = frame("slugify/__init__.py", source="from .slugifi import *", module="slugify")
+    lacking = ExceptionFact(
+        type="ModuleNotFoundError",
+        qualified="builtins.ModuleNotFoundError",
+        message="No module named 'slugify.slugifi'",
+        name="slugify.slugifi",
+        frames=(importing,),
+    )
+    fact = Evidence(
+        kind=EvidenceKind.TEST, check_id="tests[0]", exceptions=(lacking,), first_party=("slugify",)
+    )
+    item = todo("t1", "pytest tests")
+    for category in (Category.IMPORT_ERROR, Category.ARTIFACT_MISSING):
+        seen = Failure(category=category, check_id="tests[0]", stack_trace_head=lacking.message)
+        context = FailureContext(todo_id="t1", evidence=(fact,), absent=tuple(near), near=near)
+        case = situation(seen, item, at_context=context)
+        page = write_brief(case.plan, item, case.outcome, context, rerun="pytest --planverify plan.yaml")
+        assert "did you mean `slugify/slugify.py`?" in page
+        assert not [edit for edit in revise(case) if isinstance(edit, NameArtifact)]
+        for edit in revise(case):
+            assert isinstance(edit, AddTodoBefore)
+            assert edit.todo.title == "Correct the import of slugify.slugifi"
+            assert not edit.todo.acceptance_criteria.expected_artifacts
+            assert edit.todo.allowed_files == ("slugify/__init__.py", "slugify/slugify.py")
+
+
+def test_a_product_that_loops_gets_no_more_time() -> None:
+    item = todo("t1", "pytest tests")
+    at = Location(path="slugify/slugify.py", line=12, function="spin")
+    ended = Failure(category=Category.TEST_TIMEOUT, check_id="tests[0]", location=at)
+    assert not [edit for edit in revise(situation(ended, item)) if isinstance(edit, RaiseLimit)]
+    slow = ended.model_copy(update={"location": at.model_copy(update={"path": "tests/test_a.py"})})
+    assert [edit for edit in revise(situation(slow, item)) if isinstance(edit, RaiseLimit)]
+
+
+def test_what_a_diagnosis_suggests_is_shown_only_where_it_is_right() -> None:
+    said = Failure(
+        category=Category.ARTIFACT_MISSING, suggestion="lib.report is missing: write lib/report.py."
+    )
+    there = FailureContext(todo_id="t1", present=("lib/report.py",))
+    free = todo("t1", "pytest tests")
+    assert right_suggestion(said, free, None) == said.suggestion
+    assert right_suggestion(said, free, there) is None
+    assert right_suggestion(said, todo("t1", "pytest tests", allowed_files=["src/**"]), None) is None
+    assert right_suggestion(said, free, None, protected=("lib/**",)) is None
