@@ -113,10 +113,16 @@ def event_text(event: Event) -> str:
     return _text(event, "event", event.event)
 
 
-def actions_text(text: str) -> str:
-    """Return the actions of a line as they were written, ``[…]``; nothing else of it is looked at."""
-    start = json.JSONDecoder().raw_decode(text, text.index('"event":') + len('"event":'))[1]
-    return body_of(text)[start + len(',"actions":') :]
+def logged_actions(text: str) -> list[str]:
+    """Return each action of a line as it is written; nothing else of it is looked at."""
+    decoder = json.JSONDecoder()
+    at = decoder.raw_decode(text, text.index('"event":') + len('"event":'))[1] + len(',"actions":[')
+    found: list[str] = []
+    while text[at] != "]":
+        end = decoder.raw_decode(text, at)[1]
+        found.append(text[at:end])
+        at = end + (text[end] == ",")
+    return found
 
 
 def calls_for(text: str, actions: Iterable[Action]) -> bool:

@@ -70,8 +70,8 @@ class RunSettings:
     validates: bool = True
     allow_unproved: bool = False
     """Whether an outcome without checks can make a todo done, as a foreign driver may tell it."""
-    watch: Callable[[Event, tuple[Action, ...]], None] | None = None
-    """Is told each event that was taken in, with its actions, those of earlier processes too."""
+    watch: Callable[[Step], None] | None = None
+    """Is told each step that was taken, those of earlier processes too."""
 
 
 class RunSession:
@@ -191,7 +191,7 @@ class RunSession:
     def _keep(self, taken: Step) -> None:
         self.state = taken.after
         if self._settings.watch is not None:
-            self._settings.watch(taken.event, taken.actions)
+            self._settings.watch(taken)
 
     def _submission(self, at: datetime) -> PlanSubmitted:
         """Return the plan as it is submitted at that time, with all that decisions rest on."""

@@ -274,7 +274,7 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(folder: Path
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("plan.yaml", "--log", "no/such/run.jsonl"), "there is no folder no/such; name another file"),
+        (("plan.yaml", "--log", "no/such/run.jsonl"), "(No such file or directory); name another file"),
         (("plan.yaml", "--log", "tests"), "tests: the log cannot be opened (Is a directory); name another"),
         (("other.yaml", "--log", "run.jsonl"), "other.yaml"),
         (("plan.yaml", "--log", "damaged.jsonl"), "damaged.jsonl: line 1 cannot be read"),
@@ -283,7 +283,7 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(folder: Path
             ("plan.yaml", "--plan-out", "shop.py"),
             "shop.py: holds something else than this plan",
         ),
-        (("plan.yaml", "--store", "shop.py"), "shop.py is no SQLite database"),
+        (("plan.yaml", "--store", "shop.py"), "shop.py: the index cannot be used: file is not a database"),
     ],
 )
 def test_what_cannot_be_used_is_said_in_one_line(folder: Path, words: tuple[str, ...], said: str) -> None:

@@ -334,7 +334,7 @@ def test_a_database_of_a_team_takes_the_runs_of_several_checkouts(planner: Comma
 def test_a_database_that_cannot_be_used_is_told_in_one_line(planner: Command) -> None:
     (planner.folder / "text.db").write_text("no database at all")
     for place, said in [
-        ("text.db", "text.db is no SQLite database"),
+        ("text.db", "text.db: the index cannot be used: file is not a database"),
         ("none.db", "none.db: there is no such index"),
         (
             "postgresql+nobody://ann:secret@host/x",

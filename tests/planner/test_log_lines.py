@@ -21,11 +21,11 @@ from planner.model.taxonomy import Role
 from planner.store.chain import GENESIS, body_of, chained, digest_of
 from planner.store.lines import (
     action_text,
-    actions_text,
     calls_for,
     decode,
     encode,
     event_text,
+    logged_actions,
     parse_event,
 )
 
@@ -139,7 +139,7 @@ def test_keys_of_an_author_come_back_wherever_they_stand() -> None:
 
 def test_actions_are_read_as_they_were_written() -> None:
     line, _ = encode(0, made(EVENTS[1]), ACTIONS, GENESIS)
-    held = json.loads(actions_text(line))
+    held = [json.loads(each) for each in logged_actions(line)]
 
     assert [each["action"] for each in held] == ["implement", "verify", "ask_human", "publish_plan"]
     assert TypeAdapter(tuple[Action, ...]).validate_python(_unloosened(held)) == ACTIONS

@@ -497,7 +497,7 @@ def test_a_run_is_indexed_in_the_database_that_is_named(desk: Desk) -> None:
         (run,) = questions.runs(rows, "shop")
     assert (run["events"], run["log"]) == (3, str(desk.log))
     desk.log.with_name("strange.db").write_text("my notes")
-    with pytest.raises(StoreError, match=r"strange.db is no SQLite database"):
+    with pytest.raises(StoreError, match=r"strange.db: the index cannot be used: file is not a database"):
         desk.open(store=str(desk.folder / "strange.db"), log=desk.folder / "other.jsonl")
     assert not (desk.folder / "other.jsonl").exists()
 

@@ -120,7 +120,7 @@ def test_a_log_that_cannot_be_read_is_a_note(damage: str, home: Path, opinions: 
 def test_a_correction_of_another_version_says_nothing(field: str, home: Path, opinions: Opinions) -> None:
     correct(home)
     with closing(CorrectionLog.append_to(home / FILE)) as log, log.hold():
-        assert len(list(log.lines())) == 2
+        assert len(list(log.entries())) == 2
         log.write([f'{{"n":2,"correction":{{{field}}}'])
     opinions.below(home)(FAILURE)
     assert len(opinions._corrections[home].all()) == 2  # pyright: ignore[reportPrivateUsage]

@@ -46,10 +46,10 @@ from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Ver
 from planner.store.lines import (
     GENESIS,
     action_text,
-    actions_text,
     decode,
     encode,
     event_text,
+    logged_actions,
     parse_event,
 )
 
@@ -131,7 +131,7 @@ def replayed(lines: list[str]) -> int:
             state, actions = start(event)
         else:
             state, actions = step(state, event)
-        assert actions_text(text) == f"[{','.join(map(action_text, actions))}]"
+        assert logged_actions(text) == list(map(action_text, actions))
         count += len(actions)
     return count
 
