@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,6 +84,8 @@ class PlanVersions:
             if self._source is None:
                 raise PlannerError("its file is not there as it was")
             tree = load_tree(self._source)
+            with suppress(PlannerError):  # a sub-plan that no file holds is written whole
+                tree.load_all()
             texts = plans_beside(tree, revised_plans(state, tree), self._target)
             own = {tree.loaded.path, *(sub.loaded.path for sub in tree.sub_plans().values())}
             for each in texts:

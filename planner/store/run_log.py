@@ -63,7 +63,7 @@ class RunLog(ChainedFile):
 
     def parse(self, text: str) -> Event:
         """Return the event of the next line; the first line, and no other, submits the plan."""
-        event = parse_line(text, self.count).event
+        event = parse_line(text, self.count)
         if (event.event == "plan_submitted") != (self.count == 0):
             raise LogError(
                 f"line {self.count} holds {event.event}: the first line of a run, and no other, holds "
