@@ -82,8 +82,7 @@ def test_the_runs_of_a_plan_are_shown_with_their_branches(planner: Command) -> N
     assert run["questions"][0]["kind"] == "mend_environment"
 
 
-def test_of_many_runs_the_newest_are_shown(planner: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "_AT_ONCE", 4)
+def test_of_many_runs_the_newest_are_shown(planner: Command) -> None:
     for place in range(12):
         run = Carried(Project(planner.folder), shop(at=START + timedelta(hours=place)), f"run-{place:02}")
         run.tell("stop_requested")

@@ -188,18 +188,6 @@ def test_what_no_index_can_be_is_refused_in_one_line(
     assert "secret" not in str(refused.value)
 
 
-def test_tables_of_another_version_are_left_as_they_are_in_a_database_that_is_named(
-    project: Project,
-) -> None:
-    path = project.root / "team.db"
-    Index.open(path).close()
-    with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE planverify_index SET version = 99")
-
-    with pytest.raises(StoreError, match=r"the tables have version 99, and this planner knows \d; update"):
-        Index.open(path)
-
-
 @pytest.fixture(scope="module")
 def postgresql() -> Iterator[str]:
     """The URL of an empty database of a server that is started for these tests."""

@@ -20,7 +20,6 @@ from planner.model.actions import Notify
 from planner.model.events import Event, PlanSubmitted
 from planner.model.plan import Plan, Todo
 from planner.model.taxonomy import Role
-from planner.store import chain
 from planner.store.chain import GENESIS, LogEntry
 from planner.store.lines import encode, parse_event
 from planner.store.run_log import RunLog, Step
@@ -70,15 +69,6 @@ def test_what_was_appended_is_read_in_its_order(log: RunLog, path: Path) -> None
     write(log, TICK)
     assert [entry.n for entry in reader.news()] == [3]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_a_writer_reads_what_another_has_written_before_it_writes(log: RunLog, path: Path) -> None:
-    other = RunLog.append_to(path)
-    write(other, TICK)
-
-    assert [entry.n for entry in write(log, TICK)] == [3]
-    assert [entry.n for entry in write(other, TICK)] == [4]
-    assert len(list(RunLog.read(path).news())) == 6
 
 
 def test_many_writers_at_once_lose_nothing_and_fork_nothing(path: Path) -> None:
@@ -264,29 +254,6 @@ def test_nothing_is_written_into_a_log_that_was_taken_away(log: RunLog, path: Pa
 
     with pytest.raises(LogError, match=r"lost lines|removed or replaced"):
         write(log, TICK)
-
-
-def test_a_writer_does_not_wait_for_ever(log: RunLog, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain, "WAIT_SECONDS", 0.01)
-
-    with log.hold(), pytest.raises(LogError, match="another process has held the log"):
-        write(RunLog.append_to(path), TICK)
-
-
-def test_a_file_that_cannot_be_locked_or_read_is_said_to_be(
-    log: RunLog, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("fcntl.flock", fails)
-        with pytest.raises(LogError, match=r"cannot be locked \(No locks available\)"):
-            write(log, TICK)
-    with monkeypatch.context() as patched:
-        patched.setattr(chain, "open", fails, raising=False)
-        with pytest.raises(LogError, match=r"cannot be read \(No locks available\)"):
-            list(RunLog.read(path).news())
 
 
 def test_a_line_without_end_is_not_read_to_it(

@@ -16,7 +16,7 @@ from planner.planfile.tree import load_tree
 from planner.store import questions
 from planner.store import session as session_module
 from planner.store.index import Index, open_index
-from planner.store.lines import MAX_EVENT_BYTES, event_text, read_event
+from planner.store.lines import MAX_EVENT_BYTES, read_event
 from planner.store.recorded_run import Replay
 from planner.store.run_log import RunLog
 from planner.store.session import EventCompleter, RunSession, RunSettings
@@ -101,18 +101,6 @@ def test_the_plan_is_submitted_at_the_time_of_the_first_event(desk: Desk) -> Non
     assert submitted.path == "plan.yaml"
     assert submitted.policy.fingerprint == submitted.memory.fingerprint
     assert submitted.run_id == f"20260101T100100Z-{submitted.digest[7:13]}"
-
-
-def test_equal_runs_have_equal_logs(desk: Desk) -> None:
-    logs = [desk.folder / "one.jsonl", desk.folder / "two.jsonl"]
-    for log in logs:
-        desk.minutes = 0
-        session = desk.open(log=log)
-        desk.tell(session, "run_started")
-        desk.tell(session, "work_finished", todo_id="t1")
-        desk.tell(session, "verified", outcome=FAILED)
-
-    assert logs[0].read_bytes() == logs[1].read_bytes()
 
 
 def test_a_run_goes_on_where_its_log_ends(desk: Desk) -> None:
@@ -240,34 +228,6 @@ def test_a_failure_is_kept_with_what_can_be_read_about_it(desk: Desk) -> None:
     assert isinstance(event, Verified)
     assert event.context is not None
     assert {excerpt.path for excerpt in event.context.excerpts} == {"tests/test_t1.py"}
-
-
-@pytest.mark.parametrize("signature", ["a1b2c3d4e5f6", "another"])
-def test_the_report_of_the_same_failure_is_part_of_it(desk: Desk, signature: str) -> None:
-    report = {
-        "schema_version": 1,
-        "run_id": "whichever",
-        "plan": {"todo_list_id": "shop", "path": "plan.yaml", "digest": "sha256:0"},
-        "todo": {"id": "t1"},
-        "failures": [{"category": "TEST_REGRESSION", "signature": signature}],
-    }
-    (desk.folder / "diagnostics").mkdir()
-    (desk.folder / "diagnostics/t1_failure_report.json").write_text(json.dumps(report))
-    session = desk.open()
-    desk.tell(session, "run_started")
-    desk.tell(session, "work_finished", todo_id="t1")
-    desk.tell(session, "verified", outcome=FAILED)
-
-    assert (desk.events()[-1].context.report_path is None) == (signature == "another")
-
-
-def test_what_a_driver_tells_about_a_failure_is_kept(desk: Desk) -> None:
-    session = desk.open()
-    desk.tell(session, "run_started")
-    desk.tell(session, "work_finished", todo_id="t1")
-    desk.tell(session, "verified", outcome=FAILED, context={"todo_id": "t1"})
-
-    assert desk.events()[-1].context.excerpts == ()
 
 
 def test_what_is_read_about_a_failure_is_bounded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -508,9 +468,3 @@ def test_what_is_wrong_with_a_line_is_said_in_one_line(line: bytes, rule: str, s
     assert refused.value.rule == rule
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_marks_and_ends_of_lines_of_other_systems_do_not_matter() -> None:
-    line = b'{"event": "clock_ticked", "at": "2026-01-01T10:00:00Z", "unknown": 1}'
-
-    assert event_text(read_event(b"\xef\xbb\xbf" + line + b"\r\n")) == event_text(read_event(line))
