@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from planner.engine import TodoRecord
     from planner.model.events import Event
     from planner.model.outcome import Failure, Outcome
-    from planner.model.plan import Plan
+    from planner.model.plan import Plan, Todo
     from planner.store.run_log import Step
 
 Row: TypeAlias = "dict[str, Any]"
@@ -397,14 +397,14 @@ def _failures(outcome: Outcome) -> tuple[Failure, ...]:
 def _without_branches(plan: Plan) -> Plan:
     """Return a plan without the todos that were made to repair others, and what waits for them."""
     gone = {todo.id for todo in plan.items if todo.parent_id is not None or todo.is_temporary}
-    kept = tuple(
-        todo.model_copy(
-            update={"dependencies": tuple(each for each in todo.dependencies if each not in gone)}
-        )
-        for todo in plan.items
-        if todo.id not in gone
-    )
-    return plan.model_copy(update={"items": kept})
+    kept: list[Todo] = []
+    for todo in plan.items:
+        others = tuple(each for each in todo.dependencies if each not in gone)
+        if todo.id not in gone:
+            kept.append(
+                todo if others == todo.dependencies else todo.model_copy(update={"dependencies": others})
+            )
+    return plan.model_copy(update={"items": tuple(kept)})
 
 
 def _time(text: str) -> str:
