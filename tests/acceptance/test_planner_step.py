@@ -83,7 +83,7 @@ def test_a_pass_without_checks_counts_only_where_the_run_allows_it_and_is_shown_
     assert refused["error"]["rule"] == "no-proof"
     assert "--allow-unproved" in refused["error"]["remedy"]
     warned = planner("step", "plan.yaml", "--log", "run.jsonl", "--allow-unproved", cwd=folder)
-    assert "the run was begun without --allow-unproved, and goes on so" in warned.err
+    assert "goes on with the --jobs and --allow-unproved that it was begun with" in warned.err
 
     words = ("plan.yaml", "--log", "bare.jsonl", "--allow-unproved")
     answers = told(folder, [*bare, event("verified", 2, outcome={"todo_id": "t2", **PASSED})], *words)
