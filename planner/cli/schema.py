@@ -12,7 +12,6 @@ from planner.cli.ending import Status, UsageMistake, ends
 NAMES = {
     "plan": "the plan file; YAML is checked as the JSON that it stands for",
     "outcome": "what a run found: .planverify/outcomes.json",
-    "journal": "one line of the record of a run: .planverify/runs/RUN/journal.jsonl",
     "contract": "what a module promises: the file that a todo's contract_path names",
     "answers": "answers to questions of a plan: .planverify/answers.json",
     "failure_report": "all that was seen of a failed todo: diagnostics/TODO_failure_report.json",

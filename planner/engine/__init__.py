@@ -67,7 +67,7 @@ __all__ = [
 def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
     """Return the state of a plan that was submitted: ``ready``, or ``rejected`` where it is unfit."""
     plan = event.plan
-    memory = Memory.of(event.memory)
+    memory = Memory(event.memory)
     state = State(
         plan_id=plan.todo_list_id,
         path=event.path,

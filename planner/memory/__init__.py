@@ -6,7 +6,7 @@ person who has to see it, and never goes against what a todo says itself.
 
 from __future__ import annotations
 
-from planner.memory.memory import Advice, Memory, RoutingAdvice, text_of
+from planner.memory.memory import Memory, RecipeAdvice, RoutingAdvice, text_of
 from planner.memory.task_kinds import TaskKind, task_kind
 
-__all__ = ["Advice", "Memory", "RoutingAdvice", "TaskKind", "task_kind", "text_of"]
+__all__ = ["Memory", "RecipeAdvice", "RoutingAdvice", "TaskKind", "task_kind", "text_of"]

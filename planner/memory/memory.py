@@ -1,72 +1,61 @@
 """What the past says: which todo goes first, which recipe is worth running, who repairs a failure.
 
-Every answer comes of records of the past and of the time alone. Times are epoch seconds; what bears a later
-time than ``now`` counts as of now. At most some hundred records are given to a run, so they are looked
-through one by one.
+Every answer comes of records of the past and of the time alone. A record counts by how like it is, by its
+age, and by where it is from; a rate is concluded as if two experiences were known before, one of them good.
+Texts are compared by the trigrams of their words: ``compute_rsi`` and ``RSI computation`` share most of
+theirs, and the order of words does not count. Times are epoch seconds; what bears a later time than ``now``
+counts as of now. At most some hundred records are given to a run, so they are looked through one by one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from math import fsum
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import erf, fsum, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.catalog import RECIPES
-from planner.memory.task_kinds import language_of, own_title, task_kind
-from planner.memory.weighing import (
-    Belief,
-    Counts,
-    Experience,
-    believe,
-    count,
-    jaccard,
-    ngrams,
-    surely_better,
-)
-from planner.model.past import Correction
+from planner.memory.task_kinds import language_of, own_title, task_kind, words_of
 from planner.model.taxonomy import Category, Family, Owner, Role
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Set
 
     from planner.model.outcome import Failure
-    from planner.model.past import PastRecords, PastRepair, PastTodo
+    from planner.model.past import Correction, PastRecords, PastRepair, PastTodo
     from planner.model.plan import Todo
+
+DAILY = 0.95
+"""What is left of the weight of an experience after a day."""
 
 ELSEWHERE = 0.5
 """What an experience of another repository, or of a todo of another role, is worth."""
 
-GENERAL = 2.0
-"""What is known of everything at all weighs no more than so many experiences."""
-
 ALIKE = 0.25
 """Texts whose similarity is lower have little in common but their language."""
 
-NEAREST = 16
-"""So many of the most similar texts of todos are asked."""
+LIKE_THE_SAME = 0.3
+"""Failures of which so much is in common tell as much about each other as equal ones; others less."""
 
-# -- recipes
+SAME_SORT = 0.3
+"""What a todo of the same kind, or a repair of the same category, is worth that is not alike."""
+
 WORTH_A_RECIPE = 0.25
 """A recipe takes a small part of what a turn of work takes: it is worth it where this chance is passed …"""
-RECIPE_ENOUGH = 2.0
-"""… as concluded from so many todos at least, faded as they are."""
-SELDOM = Counts(0.2, 2.0)
-"""Presumed about a recipe before anything is known: it shows nothing that the criteria would not show."""
+RECIPE_ENOUGH = 1.0
+"""… as concluded from so much at least."""
 
-# -- routing
-CORRECTED = 2.0
-"""A person's word about one failure is worth so many repairs, to other failures of its category: one alone
-changes no role, two do where nothing speaks against them."""
-LIKE_THE_SAME = 0.3
-"""Texts of which so much is in common tell as much about each other as equal ones; others less."""
+CORRECTED = 4.0
+"""A person's word about one failure is worth so many repairs, to others of its category the same share."""
+
 ENOUGH = 1.5
-"""A role is changed only for one of which at least so many experiences are known, faded as they are …"""
-SURE = 0.8
+"""A role is changed only for one of which at least so much is known …"""
+SURE = 0.75
 """… that is better than the default with this probability …"""
 MARGIN = 0.1
 """… and by so much at least."""
+
 NOT_MEMORYS = frozenset({Family.SANDBOX, Family.BUDGET, Family.ENVIRONMENT})
 """Families of failures whose role memory leaves alone, whatever it holds."""
 WORKERS = (Role.CODER, Role.ARCHITECT, Role.TESTER, Role.DEBUGGER)
@@ -75,6 +64,8 @@ WORKERS = (Role.CODER, Role.ARCHITECT, Role.TESTER, Role.DEBUGGER)
 FEW = 3
 """Where less is remembered that is alike, the reason tells of the whole kind or category."""
 
+_LONGEST = 2_000
+"""Characters of a text that are compared."""
 _LONGEST_HEAD = 300
 """Characters of the head of a failure: its message, and no stack of frames that every failure shares."""
 _LONGEST_NAME = 80
@@ -92,8 +83,8 @@ SHOWN_BY: Mapping[str, tuple[tuple[str, frozenset[Category]], ...]] = {
 """For each language the recipes that show a failure before the criteria do, the first that is worth it."""
 
 
-class Advice(NamedTuple):
-    """Something worth doing, and why: ``12 like this; 5 met LINT_ERROR``."""
+class RecipeAdvice(NamedTuple):
+    """A recipe worth running first, and why: ``12 like this; 5 met LINT_ERROR``."""
 
     value: str
     because: str
@@ -111,16 +102,64 @@ class RoutingAdvice(NamedTuple):
     """Whether it is another role than the default."""
 
 
-class Standing(NamedTuple):
+class Belief(NamedTuple):
+    """What is concluded from weighted experiences."""
+
+    rate: float
+    """The chance that it goes well."""
+    seen: float
+    """The weight of the experiences."""
+
+
+class _Like(NamedTuple):
+    """A past todo that is like another."""
+
+    like: float
+    is_alike: bool
+    """By its text; else by its kind alone."""
+    past: PastTodo
+
+
+class _Standing(NamedTuple):
     """What is known about one role and one failure."""
 
     belief: Belief
-    seen: float
-    """The weight of all repairs of the category by this role, and of what persons said."""
     alike: list[PastRepair]
-    """Those of the same signature or of a similar text."""
     kindred: list[PastRepair]
-    """Those of the same category."""
+    """Those of the same category, the alike among them."""
+
+
+def ngrams(text: str) -> frozenset[str]:
+    """Return the trigrams of the words of a text, with a blank at each end of a word."""
+    return _ngrams(text[:_LONGEST])
+
+
+@lru_cache(maxsize=4_096)
+def _ngrams(text: str) -> frozenset[str]:
+    words = [f" {word} " for word in words_of(text)]
+    return frozenset(word[start : start + 3] for word in words for start in range(len(word) - 2))
+
+
+def jaccard(one: Set[str], other: Set[str]) -> float:
+    """Return the share of what two sets have in common: 1 for equal sets, 0 where nothing is common."""
+    together = len(one | other)
+    return len(one & other) / together if together else 1.0
+
+
+def believe(experiences: Iterable[tuple[bool, float]], well: float = 1.0) -> Belief:
+    """Return the chance that it goes well, from experiences with their weights, in any order.
+
+    ``well`` of two experiences are presumed to have gone well before anything is known.
+    """
+    held = list(experiences)
+    seen = fsum(weight for _, weight in held)
+    return Belief((well + fsum(weight for good, weight in held if good)) / (2.0 + seen), seen)
+
+
+def surely_better(one: Belief, other: Belief) -> float:
+    """Return the probability that the chance of one is higher than that of the other."""
+    variances = (max(each.rate * (1.0 - each.rate) / (each.seen + 3.0), 1e-12) for each in (one, other))
+    return 0.5 * (1.0 + erf((one.rate - other.rate) / sqrt(2.0 * sum(variances))))
 
 
 def text_of(todo: Todo, failure: Failure | None = None) -> str:
@@ -131,14 +170,13 @@ def text_of(todo: Todo, failure: Failure | None = None) -> str:
 
 @dataclass(frozen=True)
 class Memory:
-    """What the records say."""
+    """What the records say; their order means nothing."""
 
     records: PastRecords
-
-    @classmethod
-    def of(cls, records: PastRecords) -> Memory:
-        """Return the memory of these records; their order means nothing."""
-        return cls(records)
+    _known: dict[str, list[_Like]] = field(
+        default_factory=dict[str, "list[_Like]"], repr=False, compare=False
+    )
+    """By what a todo is about, the todos like it."""
 
     @property
     def is_empty(self) -> bool:
@@ -150,36 +188,36 @@ class Memory:
 
         Of todos with the same priority, the higher goes first.
         """
-        if not self.records.todos:
-            return 0.5
-        kind, role = task_kind(todo), todo.agent_role
-        of_kind, near = self._near(kind, text_of(todo))
-        levels = [
-            _at_most(self._done(self.records.todos, role, now), GENERAL),
-            self._done(of_kind, role, now),
-            _sum(self._done(past, role, now).scaled(like) for like, past in near),
-        ]
-        return round(believe(levels).rate, 6)
+        found = (
+            (
+                past.done and past.first_time,
+                like * self._weight(past, now) * (1.0 if past.role is todo.agent_role else ELSEWHERE),
+            )
+            for like, _, past in self._like(todo)
+        )
+        return round(believe(found).rate, 6)
 
-    def recipe(self, todo: Todo, now: float) -> Advice | None:
+    def recipe(self, todo: Todo, now: float) -> RecipeAdvice | None:
         """Return a recipe that is likely to show a failure of the todo before its criteria do."""
-        kind = task_kind(todo)
-        of_kind, near = self._near(kind, text_of(todo))
-        for recipe, categories in SHOWN_BY[language_of(todo)]:
+        near = self._like(todo)
+        for recipe, shown in SHOWN_BY[language_of(todo)]:
             if todo.verify in RECIPES and set(RECIPES[recipe]) <= set(RECIPES[todo.verify]):
                 continue  # its criteria are this recipe, or one that holds all of it
-            general = self._met(of_kind, categories, now)
-            alike = _sum(self._met(past, categories, now).scaled(like) for like, past in near)
-            chance = believe([general, alike], SELDOM).rate
-            if general.all + alike.all >= RECIPE_ENOUGH and chance >= WORTH_A_RECIPE:
-                like_it = [each for _, past in near for each in past]
-                few = len(like_it) < FEW and of_kind
-                asked, what = (of_kind, f"of the kind {kind}") if few else (like_it, "like this")
-                met = {each: sum(each in past.categories for past in asked) for each in Category}
-                held = [each for each in met if each in categories and met[each]]
-                shown = sorted(held, key=lambda each: -met[each])
-                parts = (f"{met[each]} {'' if place else 'met '}{each}" for place, each in enumerate(shown))
-                return Advice(recipe, f"{len(asked)} {what}; {', '.join(parts)}")
+            found = (
+                (not shown.isdisjoint(past.categories), like * self._weight(past, now))
+                for like, _, past in near
+            )
+            # Before anything is known, a recipe shows nothing that the criteria would not show.
+            chance = believe(found, well=0.2)
+            if chance.seen >= RECIPE_ENOUGH and chance.rate >= WORTH_A_RECIPE:
+                asked, what = [each.past for each in near if each.is_alike], "like this"
+                if len(asked) < FEW:
+                    asked, what = [each.past for each in near], f"of the kind {task_kind(todo)}"
+                counts = ((each, sum(each in past.categories for past in asked)) for each in Category)
+                met = {each: n for each, n in counts if each in shown}
+                parts = [f"{n} {each}" for each, n in sorted(met.items(), key=lambda row: -row[1]) if n]
+                parts[0] = parts[0].replace(" ", " met ", 1)
+                return RecipeAdvice(recipe, f"{len(asked)} {what}; {', '.join(parts)}")
         return None
 
     def route(self, failure: Failure, todo: Todo, default: Role, now: float) -> RoutingAdvice:
@@ -190,164 +228,81 @@ class Memory:
         names the category or its key.
         """
         category = failure.category
-        text = f"{task_kind(todo)} {text_of(todo, failure)}"
-        standings = {role: self.standing(role, category, failure.signature, text, now) for role in Role}
+        grams = ngrams(f"{task_kind(todo)} {text_of(todo, failure)}")
+        standings = {role: self._standing(role, failure, grams, now) for role in Role}
         numbers = _numbers(category, standings)
-        by_word = [role.value for role, each in standings.items() if each.seen > 0]
-        reason = numbers or (
-            f"a person named the {' and the '.join(by_word)} for {category}" if by_word else ""
-        )
-        best, refusal, word = default, _refusal(failure, todo, default), self._word(failure.signature)
+        reason, best = numbers, default
+        if not reason:
+            by_word = [role.value for role, each in standings.items() if each.belief.seen > 0]
+            reason = f"a person named the {' and the '.join(by_word)} for {category}" if by_word else ""
+        refusal, word = _refusal(failure, todo, default), self._word(failure.signature)
         if refusal is not None:
             reason = f"{refusal}; {reason}" if reason else refusal
         elif word is not None:
             best, reason = word.role, f"{_said(word)}; {numbers}" if numbers else _said(word)
-        elif not reason:
-            reason = "nothing like it is remembered"
         else:
-            better = _better(default, standings)
-            if better is not None and _is_clear(standings[better], standings[default]):
+            beliefs = {role: standings[role].belief for role in (default, *WORKERS)}
+            better = max(beliefs, key=lambda role: beliefs[role].rate)
+            one, other = beliefs[better], beliefs[default]
+            is_clear = one.seen >= ENOUGH and one.rate - other.rate >= MARGIN
+            if is_clear and surely_better(one, other) >= SURE:
                 best = better
-            elif better is not None:
+            elif one.seen > 0 and one.rate > other.rate:
                 reason += f"; too little to prefer the {better} to the {default}"
-        return RoutingAdvice(best, round(standings[best].belief.rate, 4), reason, best is not default)
+        confidence = round(standings[best].belief.rate, 4)
+        reason = reason or "nothing like it is remembered"
+        return RoutingAdvice(best, confidence, reason, best is not default)
 
-    # -- todos
-
-    @cached_property
-    def _texts(self) -> Mapping[str, tuple[PastTodo, ...]]:
-        """Past todos by their kinds and texts."""
-        found: dict[str, list[PastTodo]] = {}
-        for past in self.records.todos:
-            found.setdefault(f"{past.task_kind} {past.text}", []).append(past)
-        return {text: tuple(found[text]) for text in sorted(found)}
-
-    @cached_property
-    def _known(self) -> dict[str, tuple[tuple[PastTodo, ...], list[tuple[float, tuple[PastTodo, ...]]]]]:
-        return {}
-
-    def _near(
-        self, kind: str, text: str
-    ) -> tuple[tuple[PastTodo, ...], list[tuple[float, tuple[PastTodo, ...]]]]:
-        """Return the todos of a kind, and those of the most similar texts with how similar they are."""
-        asked = f"{kind} {text}"
+    def _like(self, todo: Todo) -> list[_Like]:
+        """Return the todos whose texts are alike, and those of the same kind, with how like they are."""
+        kind = task_kind(todo)
+        asked = f"{kind} {text_of(todo)}"
         if asked not in self._known:
-            grams = ngrams(asked)
-            likes = ((jaccard(grams, ngrams(known)), past) for known, past in self._texts.items())
-            near = sorted((each for each in likes if each[0] >= ALIKE), key=lambda each: -each[0])[:NEAREST]
-            self._known[asked] = tuple(each for each in self.records.todos if each.task_kind == kind), near
+            grams, found = ngrams(asked), list[_Like]()
+            for past in self.records.todos:
+                like = jaccard(grams, ngrams(f"{past.task_kind} {past.text}"))
+                if like >= ALIKE:
+                    found.append(_Like(like, True, past))
+                elif past.task_kind == kind:
+                    found.append(_Like(SAME_SORT, False, past))
+            self._known[asked] = found
         return self._known[asked]
 
-    @cached_property
-    def _counted(self) -> dict[tuple[object, ...], Counts]:
-        """What was counted at one moment: many todos are ordered then."""
-        return {}
+    def _standing(self, role: Role, failure: Failure, grams: Set[str], now: float) -> _Standing:
+        """Return what is known about a role and a failure."""
+        found: list[tuple[bool, float]] = []
+        alike: list[PastRepair] = []
+        kindred: list[PastRepair] = []
+        for past in self.records.repairs:
+            if past.role is role and past.category is failure.category:
+                like = jaccard(grams, ngrams(f"{past.task_kind} {past.text}"))
+                same = failure.signature is not None and past.signature == failure.signature
+                kindred.append(past)
+                if same or like >= ALIKE:
+                    alike.append(past)
+                worth = 1.0 if same else min(1.0, like / LIKE_THE_SAME) if like >= ALIKE else SAME_SORT
+                attempts = past.attempts if past.fixed else 1  # those of a success make it worth less
+                found.append((past.fixed, worth * self._weight(past, now) / attempts))
+        for word in self.records.corrections:
+            if word.role is role and word.category is failure.category:
+                worth = CORRECTED if word.signature == failure.signature else CORRECTED * SAME_SORT
+                found.append((True, worth * self._weight(word, now)))
+        return _Standing(believe(found), alike, kindred)
 
-    def _done(self, todos: tuple[PastTodo, ...], role: Role, now: float) -> Counts:
-        """Return how often todos were done at the first attempt; those of another role count less."""
-        key = (now, role, id(todos))
-        if key not in self._counted:
-            if self._counted and next(iter(self._counted))[0] != now:
-                self._counted.clear()
-            self._counted[key] = count(
-                (
-                    Experience(
-                        past.at.timestamp(),
-                        past.done and past.first_time,
-                        (1.0 if past.role is role else ELSEWHERE) * self._worth(past),
-                    )
-                    for past in todos
-                ),
-                now,
-            )
-        return self._counted[key]
-
-    def _met(self, todos: tuple[PastTodo, ...], categories: frozenset[Category], now: float) -> Counts:
-        """Return how often todos met a failure of these categories on the way."""
-        found = (
-            Experience(past.at.timestamp(), not categories.isdisjoint(past.categories), self._worth(past))
-            for past in todos
-        )
-        return count(found, now)
-
-    def _worth(self, record: PastTodo | PastRepair | Correction) -> float:
-        return 1.0 if record.fingerprint == self.records.fingerprint else ELSEWHERE
-
-    # -- repairs
-
-    def standing(
-        self, role: Role, category: Category, signature: str | None, text: str, now: float
-    ) -> Standing:
-        """Return what is known about a role and a failure.
-
-        Repairs of the same signature, of a similar text, and the others of the category are apart from each
-        other, so that no repair counts twice.
-        """
-        grams = ngrams(text)
-        own = [each for each in self.records.repairs if each.role is role]
-        kindred = [each for each in own if each.category is category]
-        exact = [each for each in kindred if signature and each.signature == signature]
-        others = [
-            (jaccard(grams, ngrams(f"{each.task_kind} {each.text}")), each)
-            for each in kindred
-            if not signature or each.signature != signature
-        ]
-        near = [(like, each) for like, each in others if like >= ALIKE]
-        words = [
-            each for each in self.records.corrections if (each.category, each.role) == (category, role)
-        ]
-        rest = [*(each for like, each in others if like < ALIKE), *words]
-        general = _sum(self._places(own, now))
-        # What was said about this very signature keeps its weight when the repository's manifests change.
-        said = [_experience(each) for each in words if each.signature == signature]
-        levels = [
-            *self._places(rest, now),
-            _sum(
-                count([_experience(each)], now).scaled(self._worth(each) * min(1.0, like / LIKE_THE_SAME))
-                for like, each in near
-            ),
-            _sum([*self._places(exact, now), count(said, now)]),
-        ]
-        return Standing(
-            belief=believe([_at_most(general, GENERAL), *levels]),
-            seen=_sum(levels).all,
-            alike=[*exact, *(each for _, each in near)],
-            kindred=kindred,
-        )
-
-    def _places(self, records: Iterable[PastRepair | Correction], now: float) -> list[Counts]:
-        """Return what records are worth: those of elsewhere, then those of here, which tell more."""
-        held = [(self._worth(each), _experience(each)) for each in records]
-        return [
-            count((found for worth, found in held if worth == place), now).scaled(place)
-            for place in (ELSEWHERE, 1.0)
-        ]
+    def _weight(self, record: PastTodo | PastRepair | Correction, now: float) -> float:
+        """Return what a record is worth at a time: less with every day, and from another repository."""
+        days = max(0.0, now - record.at.timestamp()) / 86_400.0
+        return DAILY**days * (1.0 if record.fingerprint == self.records.fingerprint else ELSEWHERE)
 
     def _word(self, signature: str | None) -> Correction | None:
         """Return the latest that a person said about this failure in this repository."""
         own = (
             each
             for each in self.records.corrections
-            if signature and each.signature == signature and self._worth(each) == 1.0
+            if signature and each.signature == signature and each.fingerprint == self.records.fingerprint
         )
         # Of two words of the same moment the same one counts, whichever comes first.
         return max(own, key=lambda each: (each.at.timestamp(), each.model_dump_json()), default=None)
-
-
-def _experience(record: PastRepair | Correction) -> Experience:
-    """Return what a record tells. A repair that took several attempts is worth as much less."""
-    if isinstance(record, Correction):
-        return Experience(record.at.timestamp(), True, CORRECTED)
-    return Experience(record.at.timestamp(), record.fixed, 1.0 / record.attempts if record.fixed else 1.0)
-
-
-def _sum(counts: Iterable[Counts]) -> Counts:
-    held = list(counts)
-    return Counts(fsum(each.well for each in held), fsum(each.all for each in held))
-
-
-def _at_most(counts: Counts, most: float) -> Counts:
-    return counts.scaled(min(1.0, most / (counts.all or 1.0)))
 
 
 def _refusal(failure: Failure, todo: Todo, default: Role) -> str | None:
@@ -365,7 +320,7 @@ def _refusal(failure: Failure, todo: Todo, default: Role) -> str | None:
     return None
 
 
-def _numbers(category: Category, standings: Mapping[Role, Standing]) -> str:
+def _numbers(category: Category, standings: Mapping[Role, _Standing]) -> str:
     """Return ``12 like this; debugger fixed 9 of 10, coder 1 of 2``; empty where no repair is known."""
     alike = sum(len(each.alike) for each in standings.values())
     known = {role: each.alike if alike >= FEW else each.kindred for role, each in standings.items()}
@@ -374,21 +329,6 @@ def _numbers(category: Category, standings: Mapping[Role, Standing]) -> str:
     rows.sort(key=lambda row: (-row[1], row[2]))
     parts = (f"{role} {'' if n else 'fixed '}{fixed} of {of}" for n, (role, fixed, of) in enumerate(rows))
     return f"{what}; {', '.join(parts)}" if rows else ""
-
-
-def _better(default: Role, standings: Mapping[Role, Standing]) -> Role | None:
-    """Return the role with the best chance, where it is known at all and better than the default."""
-    known = [role for role in WORKERS if role is not default and standings[role].seen > 0]
-    best = max(known, key=lambda role: standings[role].belief.rate, default=default)
-    return best if standings[best].belief.rate > standings[default].belief.rate else None
-
-
-def _is_clear(best: Standing, default: Standing) -> bool:
-    return (
-        best.seen >= ENOUGH
-        and best.belief.rate - default.belief.rate >= MARGIN
-        and surely_better(best.belief, default.belief) >= SURE
-    )
 
 
 def _said(word: Correction) -> str:

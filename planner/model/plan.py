@@ -7,10 +7,11 @@ paths and reporting positions is the work of :mod:`planner.planfile`.
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import AliasChoices, BeforeValidator, Field, StringConstraints
+from pydantic import AliasChoices, BeforeValidator, Field, StringConstraints, model_validator
 
 from planner.model.base import Value
 from planner.model.kinds import Purpose
@@ -66,6 +67,16 @@ class Extensible(Value):
 
     extensions: dict[str, Any] = Field(default_factory=dict[str, Any])
     """The ``x-`` keys, as they were written."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather_extensions(cls, value: Any) -> Any:
+        held = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        loose = {name: item for name, item in held.items() if name.startswith("x-")}
+        if not loose:
+            return cast("Any", value)
+        json.dumps(loose, allow_nan=False)  # what could not be written again is refused
+        return {name: item for name, item in held.items() if name not in loose} | {"extensions": loose}
 
     def __hash__(self) -> int:
         # A dict has no hash; equal parts have equal fields, so leaving it out keeps the promise of hash().

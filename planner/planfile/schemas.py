@@ -18,7 +18,6 @@ from planner.model.baseline import Baseline
 from planner.model.contract import Contract
 from planner.model.events import Event
 from planner.model.failure_report import FailureReport
-from planner.model.journal import Record
 from planner.model.outcome import OutcomeDocument
 from planner.model.plan import Plan
 from planner.model.qualification import Qualification
@@ -38,7 +37,6 @@ _MODELS: Mapping[str, tuple[Any, str]] = {
     "contract": (Contract, "What a module of the project promises"),
     "baseline": (Baseline, "What held before the work on a plan began"),
     "qualification": (Qualification, "What the checks of a plan are worth"),
-    "journal": (Record, "One line of the journal of a run of pytest-planverify"),
 }
 
 

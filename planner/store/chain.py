@@ -19,7 +19,7 @@ import os
 import stat
 import time
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 from planner.errors import LogError
 from planner.text.sanitizing import clean
@@ -35,20 +35,18 @@ WAIT_SECONDS = 30.0
 """How long a writer waits for another."""
 
 _DIGEST_KEY = ',"digest":"'
-_CHUNK = 1 << 20
 _PAUSE_SECONDS = 0.005
 _LONGEST_MESSAGE = 1_500
-_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
-_BUSY = (errno.EAGAIN, errno.EACCES)
 
 
-class ChainLine(NamedTuple):
+class LogEntry(NamedTuple):
     """A line whose place in the chain was checked."""
 
     n: int
+    event: Any
+    """What the line holds."""
     text: str
     """As it is written, without its newline."""
-    digest: str
 
 
 def chained(body: str, previous: str) -> tuple[str, str]:
@@ -107,10 +105,10 @@ class ChainedFile:
     def append_to(cls, path: Path) -> Self:
         """Open a log to append to; make it, readable for its owner only, where it is missing.
 
-        Raises :class:`planner.errors.LogError`.
+        A symbolic link is refused: code under test could have made it. Raises
+        :class:`planner.errors.LogError`.
         """
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        return cls._open(path, flags, "name another file with --log")
+        return cls._open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, "name another file with --log")
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -120,9 +118,11 @@ class ChainedFile:
     @classmethod
     def _open(cls, path: Path, flags: int, remedy: str) -> Self:
         try:
-            handle = os.open(path, flags | _FLAGS, 0o600)
+            # Without O_NONBLOCK, opening a pipe would wait for whoever is at its other end.
+            handle = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
         except (OSError, ValueError) as error:
-            raise log_error(path, _why_not_opened(path, error), remedy) from None
+            why = error.strerror if isinstance(error, OSError) else error
+            raise log_error(path, f"the log cannot be opened ({why})", remedy) from None
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
             raise log_error(path, "this is no regular file", remedy)
@@ -142,13 +142,11 @@ class ChainedFile:
         finally:
             fcntl.flock(self._handle, fcntl.LOCK_UN)
 
-    def skip(self) -> int:
-        """Go to the end, with the places in the chain checked; return how many lines there are."""
-        for _ in self.lines(parses=False):
-            pass
-        return self.count
+    def parse(self, text: str) -> Any:
+        """Return what the next line holds; of a log that holds more than a chain. Raises ``LogError``."""
+        return text
 
-    def lines(self, *, parses: bool = True) -> Iterator[ChainLine]:
+    def entries(self, *, parses: bool = True) -> Iterator[LogEntry]:
         """Yield each line that was written since, its place in the chain checked; a writer holds meanwhile.
 
         A last line that a kill has left torn is no line: a writer cuts it off. Raises
@@ -157,43 +155,34 @@ class ChainedFile:
         for raw in self._whole_lines():
             try:
                 text = raw.decode("ascii")
+                digest = check_link(text, self.count, self._digest)
+                entry = LogEntry(self.count, self.parse(text) if parses else None, text)
             except UnicodeDecodeError as error:
                 self.refuse(f"line {self.count} cannot be read: byte {error.start} is not ASCII")
-            try:
-                digest = check_link(text, self.count, self._digest)
             except LogError as error:
                 self.refuse(str(error))
-            line = ChainLine(self.count, text, digest)
-            if parses:
-                self.check(line)
-            self._advance(len(raw) + 1, digest)
-            yield line
+            self._advance(text, digest)
+            yield entry
 
-    def write(self, bodies: Sequence[str]) -> list[ChainLine]:
+    def write(self, bodies: Sequence[str]) -> None:
         """Write the next lines and see them on the disk; asked of one that holds, and has read all lines.
 
         Raises :class:`planner.errors.LogError` where they cannot be written; then the log is as it was.
         """
-        lines: list[ChainLine] = []
-        digest = self._digest
-        for at, body in enumerate(bodies):
-            text, digest = chained(body, digest)
-            lines.append(ChainLine(self.count + at, text, digest))
+        lines: list[tuple[str, str]] = []
+        for body in bodies:
+            lines.append(chained(body, lines[-1][1] if lines else self._digest))
         try:
-            self._write("".join(f"{line.text}\n" for line in lines).encode("ascii"))
-        except OSError as error:
-            self._cut_back()
+            self._write("".join(f"{text}\n" for text, _ in lines).encode("ascii"))
+        except BaseException as error:
+            with contextlib.suppress(OSError):  # else the next to hold the log cuts the torn line off
+                os.ftruncate(self._handle, self._end)
+            if not isinstance(error, OSError):
+                raise
             problem = f"the event cannot be written ({error.strerror}) and was not taken in"
             raise log_error(self.path, problem, "make room, then tell it again") from None
-        except BaseException:
-            self._cut_back()
-            raise
-        for line in lines:
-            self._advance(len(line.text) + 1, line.digest)
-        return lines
-
-    def check(self, line: ChainLine) -> None:
-        """Check what a line holds; for logs that hold more than a chain. Raises ``LogError``."""
+        for text, digest in lines:
+            self._advance(text, digest)
 
     def refuse(self, problem: str) -> NoReturn:
         """Raise :class:`planner.errors.LogError` with what can be done about damage at the next line."""
@@ -205,37 +194,32 @@ class ChainedFile:
             )
         raise log_error(self.path, problem, remedy)
 
-    def _advance(self, length: int, digest: str) -> None:
+    def _advance(self, text: str, digest: str) -> None:
         self.count += 1
         self._digest = digest
-        self._end += length
+        self._end += len(text) + 1
 
     def _lock(self) -> None:
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
             try:
-                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                if error.errno not in _BUSY:
+                if error.errno not in (errno.EAGAIN, errno.EACCES):
+                    problem = f"the log cannot be locked ({error.strerror})"
                     remedy = "name a file on another file system with --log"
-                    raise log_error(
-                        self.path, f"the log cannot be locked ({error.strerror})", remedy
-                    ) from None
-                if time.monotonic() > deadline:
-                    problem = f"another process has held the log for {WAIT_SECONDS:g} s"
-                    raise log_error(self.path, problem, "end that process, then go on") from None
-                time.sleep(_PAUSE_SECONDS)
-            else:
-                return
+                    raise log_error(self.path, problem, remedy) from None
+            if time.monotonic() > deadline:
+                problem = f"another process has held the log for {WAIT_SECONDS:g} s"
+                raise log_error(self.path, problem, "end that process, then go on")
+            time.sleep(_PAUSE_SECONDS)
 
     def _refuse_another_file(self) -> None:
         # What was acknowledged must not be written into a file that nobody finds any more.
-        here = os.fstat(self._handle)
-        try:
+        here, there = os.fstat(self._handle), None
+        with contextlib.suppress(OSError):
             there = os.stat(self.path)
-        except OSError:
-            there = None
-        if there is None or (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino):
+        if there is None or not os.path.samestat(here, there):
             problem = "the log was removed or replaced under a run"
             raise log_error(self.path, problem, "put it back, or begin a new run")
         if here.st_size < self._end:
@@ -244,62 +228,54 @@ class ChainedFile:
 
     def _whole_lines(self) -> Iterator[bytes]:
         """Yield the lines that end with a newline, then what a kill has left of the last."""
-        at, held = self._end, bytearray()
-        searched = 0
-        while chunk := self._read(at):
-            at += len(chunk)
-            held += chunk
-            start = 0
-            while (end := held.find(b"\n", max(start, searched))) >= 0:
-                yield bytes(held[start:end])
-                start = end + 1
-            del held[:start]
-            searched = len(held)
-            if len(held) > self.longest_line:
-                self.refuse(f"line {self.count} is longer than any line of a log")
-        if held:
-            yield from self._torn(bytes(held))
-
-    def _read(self, at: int) -> bytes:
         try:
-            return os.pread(self._handle, _CHUNK, at)
+            with open(self._handle, "rb", closefd=False) as file:
+                file.seek(self._end)
+                while raw := file.readline(self.longest_line + 1):
+                    if len(raw) > self.longest_line:
+                        self.refuse(f"line {self.count} is longer than any line of a log")
+                    is_whole = raw.endswith(b"\n")
+                    if not is_whole and self._is_torn(raw):
+                        return
+                    if not is_whole and self._writable:
+                        os.pwrite(self._handle, b"\n", self._end + len(raw))
+                    yield raw.removesuffix(b"\n")
+                    if not is_whole:
+                        return
         except OSError as error:
             problem = f"the log cannot be read ({error.strerror})"
             raise log_error(self.path, problem, "see to the disk") from None
 
-    def _torn(self, tail: bytes) -> Iterator[bytes]:
-        """Look at what stands after the last newline: a part of a line, or all of it but its end."""
-        where = f"line {self.count}"
+    def _is_torn(self, tail: bytes) -> bool:
+        """Return whether a line without its end is but a part of one; a writer cuts that off."""
         try:
             _, length = json.JSONDecoder().raw_decode(tail.decode("ascii"))
         except (ValueError, RecursionError):
-            if not self._may_be_torn(tail):
-                self.refuse(f"{where} is no line of a log")
-            if self._writable:
-                self._truncate()
-            does = "was cut off" if self._writable else "is left out"
-            text = f"{self.path}: {where} was torn by a kill, and {does}: its event was not taken in"
-            self.remarks.append(one_line(text))
-            return
-        if length != len(tail):
-            self.refuse(f"{where} does not end where it should")
-        if self._writable:
-            os.pwrite(self._handle, b"\n", self._end + len(tail))
-        yield tail
-
-    def _may_be_torn(self, tail: bytes) -> bool:
+            length = 0
+        if length == len(tail):
+            return False
+        if length:
+            self.refuse(f"line {self.count} does not end where it should")
         # Nothing but the beginning of the next line is ever cut off, whatever file was named.
         start = f'{{"n":{self.count},{self.first_key}'.encode()
         written = tail.rstrip(b"\0")  # what a crash of the machine has left of a block
-        return written.startswith(start) or start.startswith(written)
+        if not written.startswith(start) and not start.startswith(written):
+            self.refuse(f"line {self.count} is no line of a log")
+        if self._writable:
+            os.ftruncate(self._handle, self._end)
+        does = "was cut off" if self._writable else "is left out"
+        self.remarks.append(
+            one_line(
+                f"{self.path}: line {self.count} was torn by a kill, and {does}: its event was not taken in"
+            )
+        )
+        return True
 
     def _write(self, data: bytes) -> None:
-        at = self._end
-        left = memoryview(data)
+        at, left = self._end, memoryview(data)
         while left:
             written = os.pwrite(self._handle, left, at)
-            at += written
-            left = left[written:]
+            at, left = at + written, left[written:]
         os.fsync(self._handle)
         if self.count == 0:
             with contextlib.suppress(OSError):  # where folders can be synchronised, for the file's name
@@ -309,33 +285,12 @@ class ChainedFile:
                 finally:
                     os.close(folder)
 
-    def _cut_back(self) -> None:
-        # Where even that fails, the next to hold the log finds a torn line, and cuts it off.
-        with contextlib.suppress(OSError):
-            self._truncate()
-
-    def _truncate(self) -> None:
-        os.ftruncate(self._handle, self._end)
-        os.fsync(self._handle)
-
 
 def log_error(path: Path, problem: str, remedy: str) -> LogError:
-    """Return the error in one line: the file, what is wrong, what to do."""
+    """Return an error about a log: what happened, then what to do."""
     return LogError(one_line(f"{path}: {problem}; {remedy}"))
 
 
 def one_line(text: str) -> str:
     """Return a message without what moves a cursor or breaks a line."""
     return " ".join(clean(text, limit=_LONGEST_MESSAGE).split())
-
-
-def _why_not_opened(path: Path, error: OSError | ValueError) -> str:
-    if isinstance(error, ValueError):
-        return f"this is no path ({error})"
-    if isinstance(error, FileNotFoundError):
-        return f"there is no folder {path.parent}" if not path.parent.is_dir() else "there is no such log"
-    if error.errno == errno.ELOOP:
-        return "this is a symbolic link, which code under test could have made"
-    if isinstance(error, PermissionError):
-        return "the log may not be written, or not be read, there"
-    return f"the log cannot be opened ({error.strerror})"

@@ -40,9 +40,9 @@ def corrections_of(path: Path) -> Iterator[Correction]:
     Raises :class:`planner.errors.LogError` for a log that cannot be read, or is damaged.
     """
     with closing(CorrectionLog.read(path)) as log:
-        for line in log.lines():
+        for entry in log.entries():
             try:
-                yield Correction.model_validate(json.loads(line.text)["correction"])
+                yield Correction.model_validate(json.loads(entry.text)["correction"])
             except (ValidationError, LookupError, TypeError):
                 continue
 
@@ -58,13 +58,9 @@ def read_corrections(path: Path, now: datetime, limit: int) -> tuple[Correction,
         return ()
     if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_BYTES:
         raise log_error(path, f"this is no file of at most {MAX_BYTES >> 20} MiB", "move it away")
-    found = [
-        each
-        for each in corrections_of(path)
-        if each.at <= now and (each.right_category is not None or each.right_owner is not None)
-    ]
-    found.sort(key=lambda each: each.at)
-    return tuple(reversed(found[-limit:]))
+    known = (each for each in corrections_of(path) if each.at <= now)
+    said = [each for each in known if each.right_category is not None or each.right_owner is not None]
+    return tuple(reversed(sorted(said, key=lambda each: each.at)[-limit:]))
 
 
 def append_correction(root: Path, correction: Correction) -> None:
@@ -74,10 +70,10 @@ def append_correction(root: Path, correction: Correction) -> None:
     except OSError as error:
         problem = f"the folder cannot be made ({error.strerror})"
         raise log_error(root / HOME, problem, "make its place writable") from None
+    held = correction.model_dump(mode="json", exclude_none=True)
     if correction.because is not None:
-        correction = correction.model_copy(update={"because": redact(correction.because)})
+        held["because"] = redact(correction.because)
     with closing(CorrectionLog.append_to(root / CORRECTIONS)) as log, log.hold():
-        for _ in log.lines():
+        for _ in log.entries():
             pass
-        held = correction.model_dump(mode="json", exclude_none=True)
         log.write([f'{{"n":{log.count},"correction":{json.dumps(held, separators=(",", ":"))}'])

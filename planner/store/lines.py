@@ -23,12 +23,12 @@ from planner.model.actions import AskHuman, PublishPlan
 from planner.model.base import ReadValue, Value
 from planner.model.events import Event, PlanRevised, PlanSubmitted, SubPlanLoaded, Verified
 from planner.planfile.dump import plain
-from planner.store.chain import body_of, chained, check_link
+from planner.store.chain import body_of, chained
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from pydantic_core import ErrorDetails
 
@@ -37,18 +37,13 @@ if TYPE_CHECKING:
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 """Of one line of a driver."""
 
-_EXTENSION = '"x-'
-_DEEPEST = 200
-_PARTS_OF_PLANS = frozenset(("plan", "edits"))
 _HOLDS_PLAN_PARTS = (AskHuman, PublishPlan, PlanSubmitted, SubPlanLoaded, PlanRevised)
 
 
 class LogLine(ReadValue):
     """One line as it is read. Its actions are text: a fold makes them anew."""
 
-    n: int
     event: Event
-    digest: str
 
 
 _LINES: TypeAdapter[LogLine] = TypeAdapter(LogLine)
@@ -77,27 +72,14 @@ def encode(n: int, event: Event, actions: Iterable[Action], previous: str) -> tu
     return chained(body(n, event, actions), previous)
 
 
-def decode(text: str, n: int, previous: str) -> LogLine:
-    """Return the line with that number. Raises :class:`planner.errors.LogError` for any other text."""
-    check_link(text, n, previous)
-    return parse_line(text, n)
-
-
-def parse_line(text: str, n: int) -> LogLine:
-    """Return a line whose place in the chain was checked. Raises :class:`planner.errors.LogError`."""
+def parse_line(text: str, n: int) -> Event:
+    """Return the event of a line whose place was checked. Raises :class:`planner.errors.LogError`."""
     try:
-        if _EXTENSION not in text:
-            return _LINES.validate_json(text)
-        held: Any = _loaded(text)
-        if isinstance(held, dict) and "event" in held:
-            held["event"] = _gathered(cast("Any", held["event"]))
-        return _LINES.validate_python(held)
+        return _LINES.validate_json(text).event
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "the line"
         raise LogError(f"line {n} cannot be read: {where}: {first['msg']}") from None
-    except ValueError as error:
-        raise LogError(f"line {n} cannot be read: {error}") from None
 
 
 def action_text(action: Action) -> str:
@@ -114,10 +96,16 @@ def event_text(event: Event) -> str:
     return _text(event, "event", event.event)
 
 
-def actions_text(text: str) -> str:
-    """Return the actions of a line as they were written, ``[…]``; nothing else of it is looked at."""
-    start = json.JSONDecoder().raw_decode(text, text.index('"event":') + len('"event":'))[1]
-    return body_of(text)[start + len(',"actions":') :]
+def logged_actions(text: str) -> list[str]:
+    """Return each action of a line as it is written; nothing else of it is looked at."""
+    decoder = json.JSONDecoder()
+    at = decoder.raw_decode(text, text.index('"event":') + len('"event":'))[1] + len(',"actions":[')
+    found: list[str] = []
+    while text[at] != "]":
+        end = decoder.raw_decode(text, at)[1]
+        found.append(text[at:end])
+        at = end + (text[end] == ",")
+    return found
 
 
 def calls_for(text: str, actions: Iterable[Action]) -> bool:
@@ -128,9 +116,7 @@ def calls_for(text: str, actions: Iterable[Action]) -> bool:
 
 
 def parse_event(text: str) -> Event:
-    """Return the event of one line of JSON. Raises ``ValueError``; ``ValidationError`` is one."""
-    if _EXTENSION in text:
-        return _EVENTS.validate_python(_gathered(_bounded(_loaded(text))))
+    """Return the event of one line of JSON. Raises ``ValidationError``, which is a ``ValueError``."""
     return _EVENTS.validate_json(text)
 
 
@@ -175,55 +161,6 @@ def _text(value: ReadValue, tag: str, kind: str) -> str:
     return f'{{"{tag}":"{kind}",{rest[1:]}'
 
 
-def _loaded(text: str) -> Any:
-    """Return what JSON says, without what only Python's reader takes for JSON. Raises ``ValueError``."""
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-
-
-def _refuse_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
-
-
-def _bounded(value: Any) -> Any:
-    """Return a value that is nested no deeper than pydantic's own reader allows. Raises ``ValueError``."""
-    level: list[Any] = [value]
-    for _ in range(_DEEPEST):
-        below: list[Any] = []
-        for each in level:
-            if isinstance(each, dict):
-                below.extend(cast("dict[str, Any]", each).values())
-            elif isinstance(each, list):
-                below.extend(cast("list[Any]", each))
-        if not below:
-            return value
-        level = below
-    raise ValueError("it is nested too deeply")
-
-
-def _gathered(event: Any) -> Any:
-    """Return an event in which the ``x-`` keys of a plan stand where the models have them."""
-    if not isinstance(event, dict):
-        return event
-    held = cast("dict[str, Any]", event)
-    return {
-        name: _extensions_gathered(item) if name in _PARTS_OF_PLANS else item for name, item in held.items()
-    }
-
-
-def _extensions_gathered(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_extensions_gathered(item) for item in cast("list[Any]", value)]
-    if not isinstance(value, dict):
-        return value
-    held = cast("dict[str, Any]", value)
-    loose = {name: item for name, item in held.items() if name.startswith("x-")}
-    kept = {name: _extensions_gathered(item) for name, item in held.items() if name not in loose}
-    return kept | {"extensions": loose} if loose else kept
-
-
 def _ascii(text: str) -> str:
     """Return JSON that does not depend on the terminal's encoding."""
     return text if text.isascii() else json.dumps(json.loads(text), separators=(",", ":"))
@@ -235,16 +172,22 @@ _MARK = b"\xef\xbb\xbf"
 _MOST_NAMED = 3
 _LONGEST = 300
 _START = '{"event": "run_started", "at": "2026-01-31T09:30:00Z"}'
-_NO_TIME = ("is no time", "write the time as 2026-01-31T09:30:00Z")
-_MISTAKES: Mapping[str, tuple[str, str]] = {
-    "missing": ("is missing", "add it"),
-    "timezone_aware": ("tells no offset from UTC", "write the time with an offset, 2026-01-31T09:30:00Z"),
-    "datetime_from_date_parsing": _NO_TIME,
-    "datetime_parsing": _NO_TIME,
-    "union_tag_invalid": ("is of no known kind", ""),
-    "union_tag_not_found": ("does not say of which kind it is", ""),
+_MISTAKES = {
+    "missing": " is missing",
+    "timezone_aware": " tells no offset from UTC",
+    "datetime_from_date_parsing": " is no time",
+    "datetime_parsing": " is no time",
+    "union_tag_invalid": " is of no known kind",
+    "union_tag_not_found": " does not say of which kind it is",
 }
-"""By pydantic's type of an error: what is wrong, and what to do."""
+"""What is wrong, by pydantic's type of an error; its own message says the others."""
+_TIME = "write the time as 2026-01-31T09:30:00Z"
+_REMEDIES = {
+    "missing": "add it",
+    "timezone_aware": "write the time with an offset, 2026-01-31T09:30:00Z",
+    "datetime_from_date_parsing": _TIME,
+    "datetime_parsing": _TIME,
+}
 
 
 def read_event(raw: bytes) -> Event:
@@ -252,15 +195,11 @@ def read_event(raw: bytes) -> Event:
     if len(raw) > MAX_EVENT_BYTES:
         raise _unreadable(f"the line is longer than {MAX_EVENT_BYTES >> 20} MiB", "tell less in one event")
     try:
-        text = raw.removeprefix(_MARK).decode()
+        event = parse_event(raw.removeprefix(_MARK).decode())
     except UnicodeDecodeError as error:
         raise _unreadable(f"byte {error.start} of the line is not UTF-8", "write UTF-8") from None
-    try:
-        event = parse_event(text)
     except ValidationError as error:
         raise _refusal(error.errors(include_url=False, include_input=False)) from None
-    except ValueError as error:
-        raise _unreadable(f"the line is no JSON: {error}", "write one JSON object on one line") from None
     if isinstance(event, PlanSubmitted):
         raise _submitted_by_hand()
     return event
@@ -272,38 +211,29 @@ def _submitted_by_hand() -> RefusedEvent:
 
 
 def _refusal(errors: list[ErrorDetails]) -> RefusedEvent:
-    first = errors[0]
-    kind, place, context = first["type"], first["loc"], first.get("ctx", {})
+    kind, place, context = errors[0]["type"], errors[0]["loc"], errors[0].get("ctx", {})
     if kind == "json_invalid":
-        detail = str(context.get("error", first["msg"]))
-        return _unreadable(f"the line is no JSON: {detail}", "write one JSON object on one line")
+        return _unreadable(f"the line is no JSON: {context['error']}", "write one JSON object on one line")
+    if kind == "union_tag_invalid" and not place:
+        name = str(context.get("tag", ""))
+        near = get_close_matches(name[:_LONGEST], EVENT_NAMES, n=1)
+        remedy = f"did you mean '{near[0]}'?" if near else f"the events are {', '.join(EVENT_NAMES)}"
+        return RefusedEvent("unknown-event", f"there is no event '{_line(name)}'", remedy)
     if not place:
         if kind == "union_tag_not_found":
             return RefusedEvent("unknown-event", "the line names no event", f"write it like {_START}")
-        if kind == "union_tag_invalid":
-            name = str(context.get("tag", ""))
-            near = get_close_matches(name[:_LONGEST], EVENT_NAMES, n=1)
-            remedy = f"did you mean '{near[0]}'?" if near else f"the events are {', '.join(EVENT_NAMES)}"
-            return RefusedEvent("unknown-event", f"there is no event '{_line(name)}'", remedy)
         return _unreadable("the line is no JSON object", f"write one, like {_START}")
-    event = str(place[0])
-    if event == "plan_submitted":
+    if place[0] == "plan_submitted":
         return _submitted_by_hand()
     if len(errors) > 1:  # what is wrong with a part makes the whole too short
         errors = [each for each in errors if each["type"] != "too_short"] or errors
-    told = "; ".join(map(_mistake, errors[:_MOST_NAMED]))
+    told = [
+        f"{'.'.join(map(str, each['loc'][1:]))}{_MISTAKES.get(each['type'], ': ' + each['msg'])}"
+        for each in errors[:_MOST_NAMED]
+    ]
     more = f" (and {len(errors) - _MOST_NAMED} more)" if len(errors) > _MOST_NAMED else ""
-    remedy = _MISTAKES.get(kind, ("", ""))[1] or "mend it: planner schema event tells what an event holds"
-    return RefusedEvent("unfit-event", _line(f"{event}: {told}{more}"), remedy)
-
-
-def _mistake(error: ErrorDetails) -> str:
-    place = ".".join(map(str, error["loc"][1:]))
-    return (
-        f"{place} {_MISTAKES[error['type']][0]}"
-        if error["type"] in _MISTAKES
-        else f"{place}: {error['msg']}"
-    )
+    remedy = _REMEDIES.get(kind, "mend it: planner schema event tells what an event holds")
+    return RefusedEvent("unfit-event", _line(f"{place[0]}: {'; '.join(told)}{more}"), remedy)
 
 
 def _unreadable(problem: str, remedy: str) -> RefusedEvent:

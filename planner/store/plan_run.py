@@ -6,11 +6,12 @@ plan's newest log; a run that a driver keeps by ``planner step`` is only looked 
 
 from __future__ import annotations
 
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from planner.engine import advance, start, step
+from planner.engine import fold, start, step
 from planner.engine.intake import must_begin_anew, tell_run
 from planner.engine.plans import is_plan_of
 from planner.engine.transaction import LATEST
@@ -46,6 +47,8 @@ class PlanRun:
         """Where the run is kept, or would be."""
         self.named_log: Path | None = None
         """The log that a person has named: the commands that go on have to name it, too."""
+        self._document = found.document if found.plan_change is None else None
+        """The outcomes that are of the plan as it is."""
         self._now = _time_of(found)
         self._completer = EventCompleter(tree, validates=False)
         self._new: list[Step] = []
@@ -133,14 +136,10 @@ class PlanRun:
         if self.log is None or not self._new:
             return
         make_log_folder(self.log)
-        log = RunLog.append_to(self.log)
-        try:
-            with log.hold():
-                if log.skip() != self.state.events - len(self._new):
-                    raise LogError(f"{self.log}: somebody else has written to the log meanwhile; try again")
-                log.append(*self._new)
-        finally:
-            log.close()
+        with closing(RunLog.append_to(self.log)) as log, log.hold():
+            if log.skip() != self.state.events - len(self._new):
+                raise LogError(f"{self.log}: somebody else has written to the log meanwhile; try again")
+            log.append(*self._new)
         self._new.clear()
 
     def _continue(self, given: Path | None) -> None:
@@ -154,9 +153,8 @@ class PlanRun:
             is_same = state.plan_id == plans[""].todo_list_id and all(
                 is_plan_of(state, plan, within) for within, plan in plans.items()
             )
-            document = self.found.document if self.found.plan_change is None else None
             if is_same and (
-                state.policy.driven or document is None or not must_begin_anew(state, document)
+                state.policy.driven or self._document is None or not must_begin_anew(state, self._document)
             ):
                 self._state = state
                 return
@@ -166,37 +164,34 @@ class PlanRun:
             self.log = logs[0].with_name(f"{logs[0].stem}.{len(logs) + 1}.jsonl")
 
     def _submit(self, *, allow_unproved: bool) -> None:
-        loaded, document = self.tree.loaded, self.found.document
-        started = None if document is None else document.run.started_at
-        try:
-            at = datetime.fromisoformat(started or "")
-        except ValueError:
-            at = self._now
+        from planner.planfile.project_facts import configured_tools
+
+        loaded, document, at = self.tree.loaded, self.found.document, self._now
+        with suppress(ValueError):
+            at = datetime.fromisoformat("" if document is None else document.run.started_at)
         event = PlanSubmitted(
             at=at if at.tzinfo is not None else at.replace(tzinfo=UTC),
             plan=loaded.plan,
             digest=loaded.digest,
             path=shown_path(loaded.path),
-            policy=RunPolicy(driven=False, allow_unproved=allow_unproved, tools=self._tools()),
+            policy=RunPolicy(
+                driven=False,
+                allow_unproved=allow_unproved,
+                tools=tuple(sorted(configured_tools(loaded.root))),
+            ),
         )
         self._state, actions = start(event)
         self._new.append(Step(event, actions, None, self._state))
 
-    def _tools(self) -> tuple[str, ...]:
-        from planner.planfile.project_facts import configured_tools
-
-        return tuple(sorted(configured_tools(self.tree.loaded.root)))
-
     def _take_in_outcomes(self) -> None:
-        document = self.found.document if self.found.plan_change is None else None
+        if self.state.plan_state.is_final:
+            return
 
         def tell(event: Event) -> State:
             self.tell(event)
             return self.state
 
-        if self.state.plan_state.is_final:
-            return
-        _, refused = tell_run(self.state, document, self.tree.sub_plans().keys(), self._now, tell)
+        _, refused = tell_run(self.state, self._document, self.tree.sub_plans().keys(), self._now, tell)
         if not self.state.plan_state.is_final:  # what was not believed has no say in how a run has ended
             self.remarks += refused
 
@@ -211,15 +206,6 @@ def _time_of(found: FoundOutcomes) -> datetime:
 
 def _fold(path: Path) -> State | None:
     """Return the state that a log leads to; ``None`` where a kill has left it without its first line."""
-    log = RunLog.read(path)
-    state: State | None = None
-    try:
-        for entry in log.news():
-            if state is None:
-                assert isinstance(entry.event, PlanSubmitted)  # the log refuses any other first line
-                state, _ = start(entry.event)
-            else:
-                state = advance(state, entry.event)
-    finally:
-        log.close()
-    return state
+    with closing(RunLog.read(path)) as log:
+        events = [entry.event for entry in log.news()]
+    return fold(events) if events else None

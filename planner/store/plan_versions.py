@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.errors import EditConflictError, PlannerError
+from planner.engine.plans import current_plan
+from planner.errors import PlannerError
 from planner.model.actions import PublishPlan
-from planner.model.events import PlanSubmitted, SubPlanLoaded
+from planner.model.events import PlanSubmitted
 from planner.planfile.faults import Refused
 from planner.planfile.file_writer import write_file
 from planner.planfile.loader import dump_plan, plan_id_of, shown_path
@@ -16,55 +18,16 @@ from planner.planfile.source import read_source
 from planner.planfile.tree import load_tree
 from planner.planfile.versions import plans_beside, refuse_other_plan
 from planner.planfile.writer import format_of
-from planner.revise.editing import Editing
+from planner.policy.limits import inherited
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from planner.model.actions import Action
+    from planner.engine import State
     from planner.model.events import Event
     from planner.model.plan import Plan
-
-
-class NewestPlans:
-    """The plans of a run, the top plan and those of parents, with every edit that was published."""
-
-    def __init__(self) -> None:
-        self.remarks: list[str] = []
-        """Which edits could not be followed."""
-        self.edited: set[str] = set()
-        """The parents whose plans were edited; of the top plan, the empty text."""
-        self._plans: dict[str, Editing] = {}
-
-    def take(self, event: Event, actions: Collection[Action]) -> bool:
-        """Follow an event that was taken in; return whether a plan is another than before."""
-        changed = isinstance(event, PlanSubmitted)
-        if isinstance(event, PlanSubmitted):
-            self._plans[""] = Editing(event.plan)
-        elif isinstance(event, SubPlanLoaded) and event.plan is not None and not event.problems:
-            self._plans[event.todo_id] = Editing(event.plan)
-        for action in actions:
-            if isinstance(action, PublishPlan) and action.within in self._plans:
-                changed = self._apply(action) or changed
-        return changed
-
-    def newest(self, within: str = "") -> Plan:
-        """Return the plan as it is now."""
-        return self._plans[within].plan()
-
-    @property
-    def is_edited(self) -> bool:
-        """Whether the top plan was edited."""
-        return "" in self.edited
-
-    def _apply(self, action: PublishPlan) -> bool:
-        try:
-            self._plans[action.within].apply(action.edits)
-        except EditConflictError as error:
-            self.remarks.append(f"version {action.version} of the plan cannot be followed: {error}")
-            return False
-        self.edited.add(action.within)
-        return True
+    from planner.planfile.tree import PlanTree
+    from planner.store.run_log import Step
 
 
 class PlanVersions:
@@ -81,8 +44,8 @@ class PlanVersions:
         refuse_other_plan(target, set() if held is None else {held})
         self._target = target
         self._source = source
-        self._plans = NewestPlans()
-        self._changed = False
+        self._changed: State | None = None
+        """The state of the run whose plan is not written yet."""
         self._told: set[str] = set()
 
     def keep_off(self, files: Collection[Path]) -> None:
@@ -93,35 +56,37 @@ class PlanVersions:
                     f"{shown_path(self._target)}: the run is kept in this file; name another for the plan"
                 )
 
-    def take(self, event: Event, actions: Collection[Action]) -> None:
+    def take(self, step: Step) -> None:
         """Follow an event that was taken in, and what it called for."""
-        self._changed = self._plans.take(event, actions) or self._changed
+        is_new = step.before is None or any(isinstance(each, PublishPlan) for each in step.actions)
+        if is_new or self._changed is not None:
+            self._changed = step.after
 
     def write(self) -> list[str]:
         """Write the newest version where it has changed; return what a person should know of it."""
-        remarks, self._plans.remarks = self._plans.remarks, []
-        if not self._changed:
-            return remarks
+        if self._changed is None:
+            return []
         try:
-            texts, more = self._texts()
+            texts, remarks = self._texts(self._changed)
             for path, text in texts.items():
                 write_file(path, text, mode=None, durable=True)
         except PlannerError as error:
-            more = [f"the newest plan could not be written: {error}"]
+            remarks = [f"the newest plan could not be written: {error}"]
         else:
-            self._changed = False
-        news = [each for each in more if each not in self._told]
+            self._changed = None
+        news = [each for each in remarks if each not in self._told]
         self._told.update(news)
-        return remarks + news
+        return news
 
-    def _texts(self) -> tuple[dict[Path, str], list[str]]:
+    def _texts(self, state: State) -> tuple[dict[Path, str], list[str]]:
         """Return the text of each file. What was published counts, though the layout may not be kept."""
-        revised = {within: self._plans.newest(within) for within in sorted(self._plans.edited)}
         try:
             if self._source is None:
                 raise PlannerError("its file is not there as it was")
             tree = load_tree(self._source)
-            texts = plans_beside(tree, revised, self._target)
+            with suppress(PlannerError):  # a sub-plan that no file holds is written whole
+                tree.load_all()
+            texts = plans_beside(tree, revised_plans(state, tree), self._target)
             own = {tree.loaded.path, *(sub.loaded.path for sub in tree.sub_plans().values())}
             for each in texts:
                 if each.path.parent.resolve() / each.path.name in own:
@@ -129,11 +94,27 @@ class PlanVersions:
                         f"{shown_path(each.path)}: is a file of the plan itself; name another"
                     )
         except PlannerError as error:
-            text = dump_plan(self._plans.newest(), format=format_of(self._target))
-            return {self._target: text}, [
+            part = state.parts[""]
+            plan = part.plan if part.version == 1 else current_plan(state)
+            return {self._target: dump_plan(plan, format=format_of(self._target))}, [
                 f"{shown_path(self._target)}: written without the comments of the plan: {error}"
             ]
         return {each.path: each.text for each in texts}, []
+
+
+def revised_plans(state: State, tree: PlanTree) -> dict[str, Plan]:
+    """Return the plans of a run that were edited, by the qualified ids of their parents.
+
+    What a sub-plan has from the policy of the plan above it is not its own.
+    """
+    edited = [within for within, part in state.parts.items() if part.version > 1]
+    plans = {within: current_plan(state, within) for within in edited}
+    for within, sub in tree.sub_plans().items():
+        if within in plans:
+            own, above = sub.loaded.plan.metadata, state.parts[state.records[within].within].plan.metadata
+            if inherited(own, above) == plans[within].metadata:
+                plans[within] = plans[within].model_copy(update={"metadata": own})
+    return plans
 
 
 def unchanged_source(event: Event) -> Path | None:

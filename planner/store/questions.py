@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pydantic import ValidationError
@@ -32,29 +32,28 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Select, Table
 
 Found: TypeAlias = "dict[str, Any]"
-"""A row of the index by its columns, lists as lists."""
+"""A row of the index by its columns."""
 
 _Past = TypeVar("_Past", PastRepair, PastTodo, Correction)
 
-_LISTS = frozenset(("blocked", "files", "new_files", "features", "categories"))
-_HIDDEN = frozenset(("id", "document"))
-_AT_ONCE = 300
-"""So many values are named in one statement: no database takes any number."""
-
+_NEWEST_RUNS = (RUNS.c.opened.desc(), RUNS.c.run_id.desc(), RUNS.c.source)
 _WORTH = {PlanState.COMPLETED.value: 0, PlanState.HALTED.value: 2, PlanState.REJECTED.value: 3}
 
 
 def runs(connection: Connection, plan_id: str | None = None) -> list[Found]:
     """Return the runs of the engine for a plan, or all, the newest first."""
-    wanted = select(RUNS).order_by(RUNS.c.opened.desc(), RUNS.c.run_id.desc(), RUNS.c.source)
-    return _rows(connection, wanted if plan_id is None else wanted.where(RUNS.c.plan_id == plan_id))
+    return _rows(connection, _of_plan(RUNS, plan_id).order_by(*_NEWEST_RUNS))
 
 
 def verifications(connection: Connection, plan_id: str | None = None) -> list[Found]:
-    """Return the runs of ``pytest --planverify`` for a plan, or all, the newest first."""
+    """Return the runs of ``pytest --planverify`` for a plan, or all, the newest first.
+
+    What a run has left for its plan is kept with the run, too: it is one verification.
+    """
     at = VERIFICATIONS.c
-    wanted = select(VERIFICATIONS).order_by(at.started.desc(), at.run_id.desc(), at.source)
-    return _rows(connection, wanted if plan_id is None else wanted.where(at.plan_id == plan_id))
+    wanted = _of_plan(VERIFICATIONS, plan_id).order_by(at.started.desc(), at.run_id.desc(), at.source)
+    found = _rows(connection, wanted)
+    return list({(each["run_id"], each["plan_id"]): each for each in found}.values())
 
 
 def blocked_runs(connection: Connection) -> list[Found]:
@@ -63,30 +62,19 @@ def blocked_runs(connection: Connection) -> list[Found]:
     return _rows(connection, wanted.order_by(RUNS.c.blocked_since, RUNS.c.run_id, RUNS.c.source))
 
 
-def of_runs(connection: Connection, table: Table, found: Sequence[Found]) -> list[list[Found]]:
-    """Return the rows of a table for each of these runs, in the order in which they were made."""
-    by_source: dict[str, list[Found]] = {run["source"]: [] for run in found}
-    sources = list(by_source)
-    for first in range(0, len(sources), _AT_ONCE):
-        some = sources[first : first + _AT_ONCE]
-        for row in _rows(connection, select(table).where(table.c.source.in_(some)).order_by(table.c.id)):
-            by_source[row["source"]].append(row)
-    return [by_source[run["source"]] for run in found]
-
-
 def branches(connection: Connection, found: Sequence[Found]) -> list[list[Found]]:
     """Return the branches of each of these runs."""
-    return of_runs(connection, BRANCHES, found)
+    return _of_runs(connection, BRANCHES, found)
 
 
 def questions(connection: Connection, found: Sequence[Found]) -> list[list[Found]]:
     """Return what was asked in each of these runs."""
-    return of_runs(connection, QUESTIONS, found)
+    return _of_runs(connection, QUESTIONS, found)
 
 
 def work(connection: Connection, found: Sequence[Found]) -> list[list[Found]]:
     """Return the artifact log of each of these runs."""
-    return of_runs(connection, WORK, found)
+    return _of_runs(connection, WORK, found)
 
 
 def mean_resolution(found: Iterable[Found]) -> float | None:
@@ -98,33 +86,26 @@ def mean_resolution(found: Iterable[Found]) -> float | None:
 def failure_counts(connection: Connection, plan_id: str) -> list[Found]:
     """Return the failures of a plan by category and role: how many, in how many todos, when last."""
     at = FAILURES.c
-    wanted = select(at.category, at.role, at.signature, at.todo_id, at.at).where(at.plan_id == plan_id)
-    groups: dict[tuple[str, str], list[Any]] = {}
-    for row in connection.execute(wanted):
-        groups.setdefault((row.category, row.role), []).append(row)
+    found = _rows(connection, _of_plan(FAILURES, plan_id).order_by(at.category, at.role))
     counts = [
         {
             "category": category,
             "role": role,
             # One failure may stand in many runs, and in the log of the engine beside them.
-            "failures": len({(row.signature, row.todo_id) for row in rows}),
-            "todos": sorted({row.todo_id for row in rows}),
-            "last": max(row.at for row in rows),
+            "failures": len({(row["signature"], row["todo_id"]) for row in rows}),
+            "todos": sorted({row["todo_id"] for row in rows}),
+            "last": max(row["at"] for row in rows),
         }
-        for (category, role), rows in groups.items()
+        for (category, role), rows in _grouped(found, "category", "role")
     ]
     return sorted(counts, key=lambda each: (-each["failures"], each["category"], each["role"]))
 
 
 def signatures(connection: Connection) -> list[str]:
     """Return every signature that was ever diagnosed, the newest first."""
-    wanted = (
-        select(FAILURES.c.signature)
-        .where(FAILURES.c.signature.is_not(None))
-        .group_by(FAILURES.c.signature)
-        .order_by(func.max(FAILURES.c.at).desc(), FAILURES.c.signature)
-    )
-    return list(connection.execute(wanted).scalars())
+    at = FAILURES.c
+    wanted = select(at.signature).where(at.signature.is_not(None)).group_by(at.signature)
+    return list(connection.execute(wanted.order_by(func.max(at.at).desc(), at.signature)).scalars())
 
 
 def signature_meant(known: Sequence[str], begin: str) -> str:
@@ -135,60 +116,40 @@ def signature_meant(known: Sequence[str], begin: str) -> str:
 
 def failure(connection: Connection, signature: str) -> Found | None:
     """Return what is known of a signature: who had it, who repaired it; ``None`` where nothing is."""
-    at = FAILURES.c
-    rows = _rows(
-        connection,
-        select(FAILURES).where(at.signature == signature).order_by(at.at.desc(), at.source, at.n.desc()),
-    )
-    corrected = _rows(
-        connection,
-        select(CORRECTIONS)
-        .where(CORRECTIONS.c.signature == signature)
-        .order_by(CORRECTIONS.c.at.desc(), CORRECTIONS.c.id.desc()),
-    )
+
+    def known(table: Table, *order: Any) -> list[Found]:
+        return _rows(connection, select(table).where(table.c.signature == signature).order_by(*order))
+
+    rows = known(FAILURES, FAILURES.c.at.desc(), FAILURES.c.source, FAILURES.c.n.desc())
+    corrected = known(CORRECTIONS, CORRECTIONS.c.at.desc(), CORRECTIONS.c.id.desc())
     if not rows and not corrected:
         return None
-    newest = rows[0] if rows else None
-    made = (
-        select(BRANCHES)
-        .where(BRANCHES.c.signature == signature)
-        .order_by(BRANCHES.c.opened.desc(), BRANCHES.c.source, BRANCHES.c.branch_id)
-    )
-    told = [*rows, *corrected]
-    return {
-        "signature": signature,
-        "category": told[0]["category"],
-        "head": newest["head"] if newest else None,
-        "times": len({(row["source"], row["n"]) for row in rows}),
-        "todos": list(dict.fromkeys(row["todo_id"] for row in rows)),
-        "last": newest["at"] if newest else None,
-        "fingerprint": next((row["fingerprint"] for row in told if row["fingerprint"]), None),
-        "role": newest["role"] if newest else None,
-        "features": next((row["features"] for row in told if row["features"]), list[str]()),
-        "repairs": _repairs_of(connection, signature),
-        "branches": _rows(connection, made),
-        "corrections": corrected,
-    }
-
-
-def _repairs_of(connection: Connection, signature: str) -> list[Found]:
-    """Return who repaired it, those who did so most often first."""
-    at = REPAIRS.c
-    wanted = select(REPAIRS).where(at.signature == signature, at.fixed.is_not(None)).order_by(at.at)
-    groups: dict[tuple[str, str], list[Found]] = {}
-    for row in _rows(connection, wanted):
-        groups.setdefault((row["role"], row["strategy"]), []).append(row)
-    found = [
+    told, newest = [*rows, *corrected], rows[0] if rows else {}
+    tried = [row for row in known(REPAIRS, REPAIRS.c.role, REPAIRS.c.strategy) if row["fixed"] is not None]
+    repairs: list[Found] = [
         {
             "role": role,
             "strategy": strategy,
-            "fixed": sum(bool(row["fixed"]) for row in rows),
-            "tried": len(rows),
-            "last": rows[-1]["at"],
+            "fixed": sum(row["fixed"] for row in repaired),
+            "tried": len(repaired),
+            "last": max(row["at"] for row in repaired),
         }
-        for (role, strategy), rows in groups.items()
+        for (role, strategy), repaired in _grouped(tried, "role", "strategy")
     ]
-    return sorted(found, key=lambda each: (-each["fixed"], each["tried"], each["role"], each["strategy"]))
+    return {
+        "signature": signature,
+        "category": told[0]["category"],
+        "head": newest.get("head"),
+        "times": len({(row["run_id"], row["plan_id"], row["n"]) for row in rows}),
+        "todos": list(dict.fromkeys(row["todo_id"] for row in rows)),
+        "last": newest.get("at"),
+        "fingerprint": next((row["fingerprint"] for row in told if row["fingerprint"]), None),
+        "role": newest.get("role"),
+        "features": next((row["features"] for row in told if row["features"]), list[str]()),
+        "repairs": sorted(repairs, key=lambda each: (-each["fixed"], each["tried"])),
+        "branches": known(BRANCHES, BRANCHES.c.opened.desc(), BRANCHES.c.source, BRANCHES.c.branch_id),
+        "corrections": corrected,
+    }
 
 
 def plans_for(connection: Connection, goal: str) -> list[Found]:
@@ -197,7 +158,6 @@ def plans_for(connection: Connection, goal: str) -> list[Found]:
     Each is as its run has left it, without the todos that were made to repair others. Two goals are one
     where only blanks and capitals differ.
     """
-    wanted = select(RUNS).order_by(RUNS.c.opened.desc(), RUNS.c.run_id.desc())
     key = " ".join(goal.casefold().split())
     plans = [
         {
@@ -208,9 +168,9 @@ def plans_for(connection: Connection, goal: str) -> list[Found]:
             "path": row.path,
             "run_id": row.run_id,
             "ended": row.state,
-            "document": json.loads(row.document),
+            "document": row.document,
         }
-        for row in connection.execute(wanted)
+        for row in connection.execute(select(RUNS).order_by(*_NEWEST_RUNS))
         if " ".join(row.goal.casefold().split()) == key
     ]
     return sorted(plans, key=lambda plan: _WORTH.get(plan["ended"], 1))
@@ -223,39 +183,45 @@ def past_records(connection: Connection, fingerprint: str, now: datetime, limit:
     learnt there is worth less, and better than nothing.
     """
 
-    def newest(table: Table, *conditions: Any) -> list[Found]:
+    def newest(kind: type[_Past], table: Table, **without: Any) -> tuple[_Past, ...]:
         elsewhere = case((table.c.fingerprint == fingerprint, 0), else_=1)
-        wanted = select(table).where(table.c.at <= moment(now), *conditions)
-        return _rows(
-            connection,
-            wanted.order_by(elsewhere, table.c.at.desc(), table.c.source, table.c.id.desc()).limit(limit),
-        )
+        wanted = select(table).where(table.c.at <= moment(now))
+        if table is REPAIRS:
+            wanted = wanted.where(REPAIRS.c.fixed.is_not(None))
+        wanted = wanted.order_by(elsewhere, table.c.at.desc(), table.c.source, table.c.id.desc())
+        found: list[_Past] = []
+        for row in _rows(connection, wanted.limit(limit)):
+            with suppress(ValidationError):  # a role or category of another version is of no use here
+                found.append(kind.model_validate(row | without))
+        return tuple(found)
 
-    todos = [
-        {**row, "done": row["state"] == "done"} for row in newest(TODOS, TODOS.c.task_kind.is_not(None))
-    ]
     return PastRecords(
         fingerprint=fingerprint,
-        repairs=_known(PastRepair, newest(REPAIRS, REPAIRS.c.fixed.is_not(None))),
-        todos=_known(PastTodo, todos),
-        corrections=_known(Correction, [{**row, "features": ()} for row in newest(CORRECTIONS)]),
+        repairs=newest(PastRepair, REPAIRS),
+        todos=newest(PastTodo, TODOS),
+        corrections=newest(Correction, CORRECTIONS, features=()),
     )
 
 
-def _known(kind: type[_Past], rows: Iterable[Found]) -> tuple[_Past, ...]:
-    """Return the rows as values; one with a role or category of another version is of no use here."""
-    found: list[_Past] = []
-    for row in rows:
-        with suppress(ValidationError):
-            found.append(kind.model_validate(row))
-    return tuple(found)
+def _of_plan(table: Table, plan_id: str | None) -> Select[Any]:
+    return select(table) if plan_id is None else select(table).where(table.c.plan_id == plan_id)
+
+
+def _of_runs(connection: Connection, table: Table, found: Sequence[Found]) -> list[list[Found]]:
+    """Return the rows of a table for each of these runs, in the order in which they were made."""
+    wanted = select(table).where(table.c.source.in_([run["source"] for run in found])).order_by(table.c.id)
+    rows = _rows(connection, wanted)
+    return [[row for row in rows if row["source"] == run["source"]] for run in found]
+
+
+def _grouped(rows: Iterable[Found], one: str, other: str) -> Iterable[tuple[tuple[str, str], list[Found]]]:
+    """Yield the rows by two of their columns, by which they are sorted."""
+    for key, group in groupby(rows, lambda row: (row[one], row[other])):
+        yield key, list(group)
 
 
 def _rows(connection: Connection, wanted: Select[Any]) -> list[Found]:
-    found: list[Found] = []
-    for row in connection.execute(wanted):
-        held = {name: value for name, value in row._mapping.items() if name not in _HIDDEN}
-        for name in _LISTS & held.keys():
-            held[name] = json.loads(held[name]) if held[name] else []
-        found.append(held)
-    return found
+    return [
+        {name: value for name, value in row.items() if name not in ("id", "document")}
+        for row in connection.execute(wanted).mappings()
+    ]

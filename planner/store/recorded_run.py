@@ -12,7 +12,7 @@ from planner.engine import start, step
 from planner.errors import LogError, RefusedEvent
 from planner.model.events import PlanSubmitted
 from planner.planfile.loader import collector_paused, shown_path
-from planner.store.lines import action_text, actions_text, calls_for
+from planner.store.lines import action_text, calls_for, logged_actions
 from planner.store.run_log import RunLog, Step
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from planner.engine import State
     from planner.model.actions import Action
     from planner.model.events import Event
-    from planner.store.run_log import Entry
+    from planner.store.chain import LogEntry
 
 
 class RecordedRun(NamedTuple):
@@ -100,7 +100,7 @@ class Replay:
     events: int = 0
     actions: int = 0
     state: State | None = None
-    last: Entry | None = None
+    last: LogEntry | None = None
     last_actions: tuple[Action, ...] = ()
     difference: Difference | None = None
     """The first; nothing was compared after it."""
@@ -108,58 +108,37 @@ class Replay:
 
     @classmethod
     def of(
-        cls,
-        path: Path,
-        *,
-        until: int | None = None,
-        watch: Callable[[Event, tuple[Action, ...]], None] | None = None,
+        cls, path: Path, *, until: int | None = None, watch: Callable[[Step], None] | None = None
     ) -> Self:
         """Fold a log to its end, or to its first difference; with ``until``, to that line whatever differs.
 
-        ``watch`` is told each event and what is decided now. Nothing is kept of a line when the next is
-        read. Raises :class:`planner.errors.LogError` where the log is damaged before that.
+        ``watch`` is told each step as it is decided now. Nothing is kept of a line when the next is read.
+        Raises :class:`planner.errors.LogError` where the log is damaged before that.
         """
         replay = cls()
         with closing(RunLog.read(path)) as log, collector_paused():
             for entry in log.news():
-                if not replay._add(entry, watch) or entry.n == until:
+                before = replay.state
+                try:
+                    replay.state, actions = _take(before, entry.event)
+                except RefusedEvent as error:
+                    replay._compare(entry, (), str(error))
                     break
-                if replay.difference is not None and until is None:
+                replay._compare(entry, actions, None)
+                replay.events += 1
+                replay.actions += len(actions)
+                replay.last, replay.last_actions = entry, actions
+                if watch is not None:
+                    watch(Step(entry.event, actions, before, replay.state))
+                if entry.n == until or (replay.difference is not None and until is None):
                     break
             replay.remarks = tuple(log.remarks)
         return replay
 
-    def _add(self, entry: Entry, watch: Callable[[Event, tuple[Action, ...]], None] | None) -> bool:
-        """Fold one line; return whether the fold can go on."""
-        try:
-            state, actions = _take(self.state, entry.event)
-        except RefusedEvent as error:
-            self._compare(entry, (), str(error))
-            return False
-        if not calls_for(entry.text, actions):
-            self._compare(entry, actions, None)
-        self.state = state
-        self.events += 1
-        self.actions += len(actions)
-        self.last, self.last_actions = entry, actions
-        if watch is not None:
-            watch(entry.event, actions)
-        return True
-
-    def _compare(self, entry: Entry, actions: tuple[Action, ...], refusal: str | None) -> None:
-        if self.difference is not None:
-            return
-        pairs = zip_longest(_logged_actions(entry.text), map(action_text, actions))
-        logged, now = next((pair for pair in pairs if pair[0] != pair[1]), (None, None))
-        self.difference = Difference(n=entry.n, event=entry.event, logged=logged, now=now, refusal=refusal)
-
-
-def _logged_actions(text: str) -> list[str]:
-    """Return each action of a line as it is written."""
-    written = actions_text(text)
-    decoder, at, found = json.JSONDecoder(), 1, list[str]()
-    while at < len(written) - 1:
-        end = decoder.raw_decode(written, at)[1]
-        found.append(written[at:end])
-        at = end + 1
-    return found
+    def _compare(self, entry: LogEntry, actions: tuple[Action, ...], refusal: str | None) -> None:
+        if self.difference is None and (refusal is not None or not calls_for(entry.text, actions)):
+            pairs = zip_longest(logged_actions(entry.text), map(action_text, actions))
+            logged, now = next((pair for pair in pairs if pair[0] != pair[1]), (None, None))
+            self.difference = Difference(
+                n=entry.n, event=entry.event, logged=logged, now=now, refusal=refusal
+            )

@@ -7,7 +7,7 @@ Several processes may append to a log, and any of them may be killed over it: se
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.errors import LogError
 from planner.planfile.plan_folder import HOME, file_name, make_home
@@ -22,25 +22,12 @@ if TYPE_CHECKING:
     from planner.model.actions import Action
     from planner.model.events import Event
     from planner.planfile.loader import LoadedPlan
-    from planner.store.chain import ChainLine
-
-LOG_VERSION = 1
-"""Of the format; the first line tells it."""
+    from planner.store.chain import LogEntry
 
 FOLDER = f"{HOME}/logs"
 _FIRST_BYTES = b'{"n":0,"event":'
 _TAIL_BYTES = 4 * 1024 * 1024
 _ENDS = ("finish", "halt")
-
-
-class Entry(NamedTuple):
-    """A line of the log."""
-
-    n: int
-    event: Event
-    text: str
-    """As it is written, without its newline."""
-    digest: str
 
 
 class Step(NamedTuple):
@@ -57,39 +44,32 @@ class RunLog(ChainedFile):
 
     first_key = '"event":{"event":"'
 
-    def news(self) -> Iterator[Entry]:
-        """Yield each line that was written since, checked; a writer asks while it holds."""
-        for line in self.lines():
-            yield Entry(line.n, self._event, line.text, line.digest)
+    def news(self) -> Iterator[LogEntry]:
+        """Yield each line that was written since, with its event; a writer asks while it holds."""
+        return self.entries()
 
-    def append(self, *steps: Step) -> list[Entry]:
+    def skip(self) -> int:
+        """Go to the end, with the places in the chain checked; return how many lines there are."""
+        for _ in self.entries(parses=False):
+            pass
+        return self.count
+
+    def append(self, *steps: Step) -> None:
         """Write the next lines and see them on the disk; asked of one that holds, and has read all news.
 
         Raises :class:`planner.errors.LogError` where they cannot be written; then the log is as it was.
         """
-        lines = self.write([body(self.count + at, *step[:2]) for at, step in enumerate(steps)])
-        return [
-            Entry(line.n, step.event, line.text, line.digest)
-            for line, step in zip(lines, steps, strict=True)
-        ]
+        self.write([body(self.count + at, *step[:2]) for at, step in enumerate(steps)])
 
-    def check(self, line: ChainLine) -> None:
-        """Parse the event, and refuse a submission of the plan anywhere but in the first line."""
-        try:
-            self._event = parse_line(line.text, line.n).event
-        except LogError as error:
-            version = _version_of(line.text)
-            if version > LOG_VERSION:
-                problem = (
-                    f"the log was written by a newer version (format {version}, known is {LOG_VERSION})"
-                )
-                raise log_error(self.path, problem, "update pytest-planverify") from None
-            self.refuse(str(error))
-        if (self._event.event == "plan_submitted") != (line.n == 0):
-            self.refuse(
-                f"line {line.n} holds {self._event.event}: the first line of a run, and no other, "
-                "holds plan_submitted"
+    def parse(self, text: str) -> Event:
+        """Return the event of the next line; the first line, and no other, submits the plan."""
+        event = parse_line(text, self.count)
+        if (event.event == "plan_submitted") != (self.count == 0):
+            raise LogError(
+                f"line {self.count} holds {event.event}: the first line of a run, and no other, holds "
+                "plan_submitted"
             )
+        return event
 
 
 def is_log(path: Path) -> bool:
@@ -157,11 +137,3 @@ def _is_over(log: Path) -> bool:
         return last["actions"][-1]["action"] in _ENDS
     except (OSError, ValueError, LookupError, TypeError):
         return False
-
-
-def _version_of(text: str) -> int:
-    """Return the version that the first line of a log tells; 0 where it tells none."""
-    held: Any = json.loads(text)
-    event: Any = cast("dict[str, Any]", held).get("event")
-    version: Any = cast("dict[str, Any]", event).get("version") if isinstance(event, dict) else None
-    return version if isinstance(version, int) else 0

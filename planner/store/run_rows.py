@@ -1,18 +1,14 @@
-"""Makes the rows of the index: of the log of a run, of an outcome file, of the log of corrections.
-
-A log is folded step by step. What is said of a run comes from its events and actions; of the engine's state
-only how each todo stands is read, whether the run is over, and which questions are open.
-"""
+"""Makes the rows of the index: of the log of a run, of an outcome file, of the log of corrections."""
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from planner.engine.plans import current_plan
 from planner.memory import task_kind, text_of
-from planner.model.actions import AskHuman, Finish, Implement, PublishPlan
+from planner.model.actions import AskHuman, Implement, PublishPlan
 from planner.model.edits import AddBranch
 from planner.model.events import (
     ApprovalGiven,
@@ -26,28 +22,16 @@ from planner.model.ids import qualified
 from planner.model.life import PlanState, TodoLife
 from planner.model.taxonomy import Family
 from planner.model.verdicts import TodoState
-from planner.planfile.dump import render
+from planner.planfile.dump import plain
 from planner.planfile.loader import collector_paused
 from planner.planfile.outcome_file import read_outcomes
+from planner.store import tables
 from planner.store.corrections import corrections_of
-from planner.store.plan_versions import NewestPlans
 from planner.store.recorded_run import run_of_log
-from planner.store.tables import (
-    BRANCHES,
-    CORRECTIONS,
-    FAILURES,
-    PASSED,
-    QUESTIONS,
-    REPAIRS,
-    RUNS,
-    TODOS,
-    VERIFICATIONS,
-    WORK,
-    moment,
-)
+from planner.store.tables import PASSED, moment
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
     from pathlib import Path
 
     from sqlalchemy import Table
@@ -67,19 +51,6 @@ RETRY = "retry"
 WITHDRAWN = "withdrawn"
 SIMILAR = "approved_as_similar"
 
-_ENDS = {
-    TodoLife.DONE: PASSED,
-    TodoLife.FAILED: "failed",
-    TodoLife.SKIPPED: "skipped",
-    TodoLife.HALTED: "halted",
-}
-
-
-def goal_of(plan: Plan) -> str:
-    """Return what a plan is for: its ``x-goal``, else its name, else its id."""
-    said = plan.extensions.get("x-goal")
-    return said if isinstance(said, str) and said.strip() else plan.workflow_name or plan.todo_list_id
-
 
 def rows_of_log(path: Path, remarks: list[str]) -> Rows:
     """Return the rows of a run. Raises :class:`planner.errors.LogError` where its log cannot be folded."""
@@ -91,7 +62,7 @@ def rows_of_log(path: Path, remarks: list[str]) -> Rows:
                 assert isinstance(step.event, PlanSubmitted)  # the log refuses any other first line
                 rows = _RunRows(step.event, os.path.realpath(path))
             rows.add(step)
-    assert rows is not None  # there is a first step
+    assert rows is not None  # a log without a line cannot be folded
     remarks += run.remarks
     return rows.made()
 
@@ -99,51 +70,52 @@ def rows_of_log(path: Path, remarks: list[str]) -> Rows:
 class _RunRows:
     """The rows of one run, after each of its steps."""
 
-    def __init__(self, submitted: PlanSubmitted, log: str) -> None:
-        plan, at = submitted.plan, moment(submitted.at)
-        self._fingerprint = submitted.policy.fingerprint or submitted.memory.fingerprint
-        self._at = at
+    _last: Step
+
+    def __init__(self, event: PlanSubmitted, log: str) -> None:
+        plan = event.plan
+        goal = plan.extensions.get("x-goal")
+        self._fingerprint = event.policy.fingerprint or event.memory.fingerprint
+        self._at = moment(event.at)
         self._run: Row = {
-            "run_id": submitted.run_id or f"{plan.todo_list_id}-{submitted.digest[7:19]}",
+            "run_id": event.run_id or f"{plan.todo_list_id}-{event.digest[7:19]}",
             "plan_id": plan.todo_list_id,
-            "path": submitted.path,
-            "digest": submitted.digest,
+            "path": event.path,
+            "digest": event.digest,
             "fingerprint": self._fingerprint,
-            "goal": goal_of(plan),
+            "goal": goal
+            if isinstance(goal, str) and goal.strip()
+            else plan.workflow_name or plan.todo_list_id,
             "log": log,
-            "opened": at,
+            "opened": self._at,
             "closed": None,
             "blocked_since": None,
-            "events": 0,
-            "document": render(without_branches(plan), format="json"),
+            "document": plain(_without_branches(plan)),
         }
-        self._plans = NewestPlans()
-        self._records: Mapping[str, TodoRecord] = {}
         self._turns: dict[str, int] = {}
-        self._branches: dict[str, Row] = {}
-        self._failures: list[Row] = []
+        """The last turn of work on each todo."""
         self._failure: dict[str, Failure] = {}
         """By todo, why it is red."""
         self._categories: dict[str, list[str]] = {}
         self._verified: set[str] = set()
-        self._questions: list[Row] = []
+        self._branches: dict[str, Row] = {}
         self._asked: dict[str, Row] = {}
-        """Those that are open."""
+        """The questions that are open."""
+        self._repairing: dict[str, Row] = {}
+        """Open repairs by who works on them: the todo itself, or a branch."""
+        self._failures: list[Row] = []
+        self._questions: list[Row] = []
         self._work: list[Row] = []
         self._repairs: list[Row] = []
-        self._mending: dict[str, Row] = {}
-        """Open repairs by who mends: the todo itself, or a branch."""
-        self._ended: dict[str, Row] = {}
+        self._todos: list[Row] = []
 
     def add(self, step: Step) -> None:
         """Take in the next step."""
-        event, actions, _, after = step
+        event, actions, before, after = self._last = step
         self._at = moment(after.now)
-        before, self._records = self._records, after.todos
-        self._plans.take(event, actions)
         if isinstance(event, WorkFinished):
-            facts = {"kind": "work", "success": event.success, "tokens": event.tokens}
-            self._add_work(event.todo_id, facts, event.touched_files, event.new_files)
+            row = {"kind": "work", "success": event.success, "tokens": event.tokens}
+            self._add_work(event.todo_id, row, event.touched_files, event.new_files)
         elif isinstance(event, Verified):
             self._judge(event.outcome)
         self._answer(event, after.questions)
@@ -154,58 +126,51 @@ class _RunRows:
                 self._begin_turn(action)
             elif isinstance(action, AskHuman):
                 self._ask(action)
-            elif isinstance(action, Finish) and action.result == "completed" and self._plans.is_edited:
-                self._run["document"] = render(without_branches(self._plans.newest()), format="json")
-        is_over = after.plan_state.is_final
-        why = _why_ended(event, is_halted=after.plan_state is PlanState.HALTED)
-        for name, record in self._records.items():
-            was = before.get(name)
-            if record.life.is_final and (was is None or not was.life.is_final):
-                self._end(record, why)
-        for branch in self._branches.values() if is_over else ():
-            if branch["outcome"] is None:
-                self._close_branch(branch, "halted", "run_halted")
-        self._update_run(after.plan_state, len(after.questions))
+        for name, record in after.records.items():
+            if record.life.is_final:
+                was = None if before is None else before.records.get(name)
+                if was is None or not was.life.is_final:
+                    self._end(record, event)
+        stands_still = not after.plan_state.is_final and (after.questions or after.blocked())
+        self._run["blocked_since"] = (self._run["blocked_since"] or self._at) if stands_still else None
 
     def made(self) -> Rows:
         """Return the rows."""
-        todos = [self._ended.get(name) or self._todo(each) for name, each in self._records.items()]
+        after, run = self._last.after, self._run
+        if after.plan_state is PlanState.COMPLETED:
+            run["document"] = plain(_without_branches(current_plan(after)))
+        run |= {
+            "state": after.plan_state.value,
+            "changed": self._at,
+            "events": after.events,
+            "blocked": sorted(after.blocked()),
+            "closed": self._at if after.plan_state.is_final else None,
+        }
         return {
-            RUNS: [self._run],
-            TODOS: todos,
-            BRANCHES: list(self._branches.values()),
-            FAILURES: self._failures,
-            QUESTIONS: self._questions,
-            WORK: self._work,
-            REPAIRS: self._repairs,
+            tables.RUNS: [run],
+            tables.BRANCHES: list(self._branches.values()),
+            tables.FAILURES: self._failures,
+            tables.QUESTIONS: self._questions,
+            tables.WORK: self._work,
+            tables.TODOS: self._todos,
+            tables.REPAIRS: self._repairs,
         }
 
-    def _update_run(self, state: PlanState, waiting: int) -> None:
-        """Say how the run stands, and since when something is blocked or a person is waited for."""
-        run = self._run
-        blocked = sorted(name for name, each in self._records.items() if each.life is TodoLife.BLOCKED)
-        stands_still = bool(blocked or waiting) and not state.is_final
-        run["state"], run["changed"], run["waiting"] = state.value, self._at, waiting
-        run["events"] += 1
-        run["closed"] = (run["closed"] or self._at) if state.is_final else None
-        run["blocked"] = json.dumps(blocked)
-        run["blocked_since"] = (run["blocked_since"] or self._at) if stands_still else None
-
     def _add_work(
-        self, name: str, facts: Row, files: Collection[str], new_files: Collection[str] = ()
+        self, name: str, row: Row, files: Collection[str], new_files: Collection[str] = ()
     ) -> None:
-        row = {"at": self._at, "todo_id": name, "turn": self._turns.get(name, 0), "role": self._role(name)}
-        lists = {"files": json.dumps(list(files)), "new_files": json.dumps(list(new_files))}
-        self._work.append({**row, **facts, **lists})
+        record = self._last.after.records.get(name)
+        role = None if record is None else record.todo.agent_role.value
+        row |= {"at": self._at, "todo_id": name, "turn": self._turns.get(name, 0), "role": role}
+        self._work.append({**row, "files": list(files), "new_files": list(new_files)})
 
     def _judge(self, outcome: Outcome) -> None:
         """Take in a verification, and say what came of the repairs of its todo."""
-        name = outcome.todo_id
-        facts = {"kind": "verification", "success": outcome.success, "diff_hash": outcome.diff_hash}
-        self._add_work(name, facts | {"tokens": outcome.metrics.tokens_used}, outcome.touched_files)
-        run = self._run
-        self._failures += failure_rows(outcome, run["events"], self._at, run["plan_id"], self._fingerprint)
-        record = self._records.get(name)
+        name, run, record = outcome.todo_id, self._run, self._last.after.records.get(outcome.todo_id)
+        row = {"kind": "verification", "success": outcome.success, "diff_hash": outcome.diff_hash}
+        self._add_work(name, row | {"tokens": outcome.metrics.tokens_used}, outcome.touched_files)
+        facts = {name: run[name] for name in ("run_id", "plan_id", "fingerprint")}
+        self._failures += _failure_rows(outcome, {**facts, "n": self._last.after.events, "at": self._at})
         if record is None or record.is_branch:
             return
         is_done = record.life is TodoLife.DONE
@@ -228,8 +193,7 @@ class _RunRows:
             if not isinstance(edit, AddBranch):
                 continue
             todo = edit.todo
-            name = qualified(action.within, todo.id)
-            parent = qualified(action.within, todo.parent_id or "")
+            name, parent = (qualified(action.within, each or "") for each in (todo.id, todo.parent_id))
             failure = self._failure.get(parent)
             self._branches[name] = {
                 "branch_id": name,
@@ -254,21 +218,17 @@ class _RunRows:
         self._turns[name] = action.attempt
         if name in self._branches:
             self._branches[name] |= {"attempts": action.attempt, "role": action.role.value}
-        elif name in self._mending:  # nothing was verified since: it belongs to the same repair
-            self._mending[name]["attempts"] += 1
+        elif name in self._repairing:  # nothing was verified since: it belongs to the same repair
+            self._repairing[name]["attempts"] += 1
         else:
             self._open_repair(name, name, RETRY, action.role.value)
 
     def _open_repair(self, worker: str, name: str, strategy: str, role: str) -> None:
-        record, failure = self._records.get(name), self._failure.get(name)
+        record, failure = self._last.after.records.get(name), self._failure.get(name)
         if record is None or failure is None:
             return
-        self._mending[worker] = {
-            "todo_id": name,
-            "at": self._at,
-            "fingerprint": self._fingerprint,
-            "task_kind": task_kind(record.todo).value,
-            "text": text_of(record.todo, failure),
+        self._repairing[worker] = row = {
+            **self._experience(record, failure),
             "signature": failure.signature,
             "category": failure.category.value,
             "strategy": strategy,
@@ -276,7 +236,7 @@ class _RunRows:
             "fixed": None,
             "attempts": 1,
         }
-        self._repairs.append(self._mending[worker])
+        self._repairs.append(row)
 
     def _close_repairs(self, name: str, *, fixed: bool, came: str) -> None:
         """Say what came of a todo's own repair, and of its branches that have passed."""
@@ -287,47 +247,65 @@ class _RunRows:
                 branch["resolution"] = branch["resolution"] or came
 
     def _close_repair(self, worker: str, *, fixed: bool) -> None:
-        row = self._mending.pop(worker, None)
+        row = self._repairing.pop(worker, None)
         if row is not None:
             row |= {"fixed": fixed, "at": self._at}
             if worker in self._branches:
                 row["attempts"] = max(self._turns.get(worker, 0), 1)
 
-    def _end(self, record: TodoRecord, why: str) -> None:
+    def _end(self, record: TodoRecord, event: Event) -> None:
         """Take in that a todo has come to its end."""
         name, is_done = record.id, record.life is TodoLife.DONE
-        if name in self._branches:
-            self._close_branch(self._branches[name], _ENDS[record.life], None if is_done else why)
+        branch = self._branches.get(name)
+        if branch is not None:
+            seconds = datetime.fromisoformat(self._at) - datetime.fromisoformat(branch["opened"])
+            branch |= {
+                "outcome": PASSED if is_done else record.life.value,
+                "closed": self._at,
+                "duration_seconds": seconds.total_seconds(),
+                "resolution": branch["resolution"] or (None if is_done else self._why_ended(event)),
+            }
             if not is_done:
                 self._close_repair(name, fixed=False)
-        elif not is_done:
+            return
+        if not is_done:
             self._close_repairs(name, fixed=False, came="parent_still_red")
-        self._ended[name] = row = self._todo(record)
-        worked_on = name in self._verified if is_done else name in self._turns
-        if worked_on and name not in self._branches and not record.todo.has_sub_plan:
+        worked_on = name in (self._verified if is_done else self._turns)
+        if worked_on and not record.todo.has_sub_plan:
             categories = list(dict.fromkeys(self._categories.get(name, ())))
-            row |= {
-                "fingerprint": self._fingerprint,
-                "task_kind": task_kind(record.todo).value,
-                "text": text_of(record.todo),
+            row = {
+                "role": record.todo.agent_role.value,
+                "done": is_done,
                 "first_time": is_done and not categories,
-                "categories": json.dumps(categories),
+                "categories": categories,
             }
+            self._todos.append(self._experience(record) | row)
 
-    def _close_branch(self, branch: Row, outcome: str, resolution: str | None) -> None:
-        opened, closed = (datetime.fromisoformat(each) for each in (branch["opened"], self._at))
-        branch |= {
-            "outcome": outcome,
-            "closed": self._at,
-            "duration_seconds": (closed - opened).total_seconds(),
-            "resolution": branch["resolution"] or resolution,
+    def _why_ended(self, event: Event) -> str:
+        """Return why a branch that has not passed has come to its end."""
+        if self._last.after.plan_state is PlanState.HALTED:
+            return "run_halted"
+        if isinstance(event, QuestionAnswered | ApprovalGiven):
+            return "given_up"
+        return "attempts_used_up" if isinstance(event, Verified | WorkFinished) else "lifetime_over"
+
+    def _experience(self, record: TodoRecord, failure: Failure | None = None) -> Row:
+        """Return what similar work is found by."""
+        return {
+            "todo_id": record.id,
+            "at": self._at,
+            "fingerprint": self._fingerprint,
+            "task_kind": task_kind(record.todo).value,
+            "text": text_of(record.todo, failure),
         }
 
     def _ask(self, action: AskHuman) -> None:
         known = self._asked.get(action.question_id)
         if known is not None and known["digest"] == action.digest:
             return
-        row = {
+        if known is not None:
+            known |= {"decision": WITHDRAWN, "decided": self._at}
+        self._asked[action.question_id] = row = {
             "question_id": action.question_id,
             "kind": action.kind.value,
             "todo_id": action.todo_id,
@@ -336,48 +314,23 @@ class _RunRows:
             "digest": action.digest,
             "asked": self._at,
         }
-        if known is not None:
-            known |= {"decision": WITHDRAWN, "decided": self._at}
-        self._asked[action.question_id] = row
         self._questions.append(row)
 
     def _answer(self, event: Event, still_open: Collection[str]) -> None:
-        answered, decision, is_similar = None, "", False
+        """Take in an answer, and which questions nobody waits for any more."""
+        said: Row = {}
+        answered, others = None, WITHDRAWN
         if isinstance(event, ApprovalGiven):
-            answered, decision = event.approval_id, event.decision.value
-            is_similar = event.decision is Decision.APPROVE_SIMILAR
+            answered, said = event.approval_id, {"decision": event.decision.value}
+            others = SIMILAR if event.decision is Decision.APPROVE_SIMILAR else WITHDRAWN
         elif isinstance(event, QuestionAnswered):
-            answered, decision = event.question_id, event.answer
+            answered, said = event.question_id, {"decision": event.answer}
+        if isinstance(event, ApprovalGiven | QuestionAnswered):
+            said |= {"decided_by": event.by, "because": event.because}
         for name in list(self._asked):
-            if name == answered and isinstance(event, ApprovalGiven | QuestionAnswered):
-                said: Row = {"decision": decision, "decided_by": event.by, "because": event.because}
-            elif name not in still_open:
-                said = {"decision": SIMILAR if is_similar else WITHDRAWN}
-            else:
-                continue
-            self._asked.pop(name).update(said, decided=self._at)
-
-    def _todo(self, record: TodoRecord) -> Row:
-        return {
-            "todo_id": record.id,
-            "at": self._at,
-            "state": record.life.value,
-            "role": self._role(record.id),
-            "turns": self._turns.get(record.id, 0),
-        }
-
-    def _role(self, name: str) -> str | None:
-        record = self._records.get(name)
-        return None if record is None else record.todo.agent_role.value
-
-
-def _why_ended(event: Event, *, is_halted: bool) -> str:
-    """Return why a branch that has not passed has come to its end."""
-    if is_halted:
-        return "run_halted"
-    if isinstance(event, QuestionAnswered | ApprovalGiven):
-        return "given_up"
-    return "attempts_used_up" if isinstance(event, Verified | WorkFinished) else "lifetime_over"
+            if name == answered or name not in still_open:
+                row = said if name == answered else {"decision": others}
+                self._asked.pop(name).update(row, decided=self._at)
 
 
 def rows_of_outcomes(path: Path, remarks: list[str]) -> Rows:
@@ -388,57 +341,38 @@ def rows_of_outcomes(path: Path, remarks: list[str]) -> Rows:
     del remarks
     document = read_outcomes(path)
     run, outcomes = document.run, document.outcomes
-    started, finished = (_time(each) for each in (run.started_at, run.finished_at))
-    plan = document.plans[0] if document.plans else None
-    plan_id = (outcomes[0].plan or "" if outcomes else "") if plan is None else plan.todo_list_id
+    plan = next(iter(document.plans), None)
+    plan_id = next((each.plan or "" for each in outcomes), "") if plan is None else plan.todo_list_id
+    finished = _time(run.finished_at)
     verification: Row = {
         "run_id": run.run_id,
         "plan_id": plan_id,
         "path": "" if plan is None else plan.path,
         "digest": "" if plan is None else plan.digest,
-        "started": started,
+        "started": _time(run.started_at),
         "finished": finished,
         "scope": run.scope,
         "exit_status": run.exit_status,
         "done": sum(each.state is TodoState.DONE for each in outcomes),
         "todos": len(outcomes),
     }
-    failures = [row for each in outcomes for row in failure_rows(each, 0, finished, plan_id, None)]
-    todos: list[Row] = [
-        {
-            "todo_id": each.todo_id,
-            "at": finished,
-            "state": "" if each.state is None else each.state.value,
-            "role": None,
-            "turns": 0,
-        }
-        for each in outcomes
-    ]
-    return {VERIFICATIONS: [verification], TODOS: todos, FAILURES: failures}
+    facts = {"run_id": run.run_id, "plan_id": plan_id, "fingerprint": None, "n": 0, "at": finished}
+    failures = [row for each in outcomes for row in _failure_rows(each, facts)]
+    return {tables.VERIFICATIONS: [verification], tables.FAILURES: failures}
 
 
 def rows_of_corrections(path: Path, remarks: list[str]) -> Rows:
     """Return the rows of the log of corrections. Raises :class:`planner.errors.LogError`."""
     del remarks
-    rows = [
-        {
-            **each.model_dump(mode="json"),
-            "at": moment(each.at),
-            "features": json.dumps(each.features, ensure_ascii=False) if each.features else None,
-        }
-        for each in corrections_of(path)
-    ]
-    return {CORRECTIONS: rows}
+    rows = [each.model_dump(mode="json") | {"at": moment(each.at)} for each in corrections_of(path)]
+    return {tables.CORRECTIONS: rows}
 
 
-def failure_rows(outcome: Outcome, n: int, at: str, plan_id: str, fingerprint: str | None) -> list[Row]:
+def _failure_rows(outcome: Outcome, facts: Row) -> list[Row]:
     """Return a row for every failure of a verification."""
     return [
         {
-            "plan_id": plan_id,
-            "fingerprint": fingerprint,
-            "n": n,
-            "at": at,
+            **facts,
             "todo_id": outcome.todo_id,
             "category": each.category.value,
             "owner": None if each.owner is None else each.owner.value,
@@ -446,26 +380,10 @@ def failure_rows(outcome: Outcome, n: int, at: str, plan_id: str, fingerprint: s
             "signature": each.signature,
             "role": (each.target_agent or each.category.facts.default_role).value,
             "head": each.stack_trace_head,
-            "features": json.dumps(each.features, ensure_ascii=False) if each.features else None,
+            "features": each.features,
         }
         for each in _failures(outcome)
     ]
-
-
-def without_branches(plan: Plan) -> Plan:
-    """Return a plan without the todos that were made to repair others, and what waits for them."""
-    gone = {todo.id for todo in plan.items if todo.parent_id is not None or todo.is_temporary}
-    if not gone:
-        return plan
-
-    def kept(todo: Todo) -> Todo:
-        return todo.model_copy(
-            update={"dependencies": tuple(each for each in todo.dependencies if each not in gone)}
-        )
-
-    return plan.model_copy(
-        update={"items": tuple(kept(todo) for todo in plan.items if todo.id not in gone)}
-    )
 
 
 def _failures(outcome: Outcome) -> tuple[Failure, ...]:
@@ -474,6 +392,19 @@ def _failures(outcome: Outcome) -> tuple[Failure, ...]:
     if decides is None:
         return outcome.failures
     return (decides, *(each for each in outcome.failures if each != decides))
+
+
+def _without_branches(plan: Plan) -> Plan:
+    """Return a plan without the todos that were made to repair others, and what waits for them."""
+    gone = {todo.id for todo in plan.items if todo.parent_id is not None or todo.is_temporary}
+    kept: list[Todo] = []
+    for todo in plan.items:
+        others = tuple(each for each in todo.dependencies if each not in gone)
+        if todo.id not in gone:
+            kept.append(
+                todo if others == todo.dependencies else todo.model_copy(update={"dependencies": others})
+            )
+    return plan.model_copy(update={"items": tuple(kept)})
 
 
 def _time(text: str) -> str:

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from planner.model.edits import Edit
     from planner.model.events import Event
     from planner.model.outcome import Outcome
-    from planner.planfile.loader import LoadedPlan
     from planner.policy.criteria import Criterion
 
 MAX_CONTEXT_BYTES = 1024 * 1024
@@ -52,8 +51,6 @@ MAX_REMEMBERED = 500
 
 _PLANNED_LATER = "sub-plan-missing"
 """A sub-plan may be written when what it rests on is done; then ``load_sub_plan`` asks for it."""
-
-_SHORT = len("sha256:") + 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +67,8 @@ class RunSettings:
     validates: bool = True
     allow_unproved: bool = False
     """Whether an outcome without checks can make a todo done, as a foreign driver may tell it."""
-    watch: Callable[[Event, tuple[Action, ...]], None] | None = None
-    """Is told each event that was taken in, with its actions, those of earlier processes too."""
+    watch: Callable[[Step], None] | None = None
+    """Is told each step that was taken, those of earlier processes too."""
 
 
 class RunSession:
@@ -137,7 +134,8 @@ class RunSession:
             state = self.state or self._submit(event)
             full = without_secrets(self._completer.completed(event, state))
             after, actions = step(state, full)
-            self._append(Step(full, actions, state, after))
+            self._log.append(taken := Step(full, actions, state, after))
+            self._keep(taken)
             return actions
 
     def unanswered(self) -> tuple[Action, ...]:
@@ -158,13 +156,10 @@ class RunSession:
         state, actions = start(event)
         if not state.plan_state.is_final:  # else what is wrong with the plan is to be told
             advance(state, first)
-        self._append(Step(event, actions, None, state))
+        self._log.append(taken := Step(event, actions, None, state))
+        self._keep(taken)
         self._unanswered += actions
         return state
-
-    def _append(self, taken: Step) -> None:
-        self._log.append(taken)
-        self._keep(taken)
 
     def _catch_up(self, *, quietly: bool = False) -> None:
         """Fold what others have written; ``quietly`` leaves out what it called for."""
@@ -191,7 +186,7 @@ class RunSession:
     def _keep(self, taken: Step) -> None:
         self.state = taken.after
         if self._settings.watch is not None:
-            self._settings.watch(taken.event, taken.actions)
+            self._settings.watch(taken)
 
     def _submission(self, at: datetime) -> PlanSubmitted:
         """Return the plan as it is submitted at that time, with all that decisions rest on."""
@@ -251,8 +246,7 @@ class RunSession:
             )
         if first.digest != loaded.digest:
             raise self._error(
-                f"{shown} has changed since the run began ({first.digest[:_SHORT]} then, "
-                f"{loaded.digest[:_SHORT]} now)",
+                f"{shown} has changed since the run began",
                 "put it back as it was and tell changes as plan_revised, or begin another run with --run "
                 "NAME or another --log",
             )
@@ -262,13 +256,10 @@ class RunSession:
                 "leave --run out, or name another log with --log",
             )
         self.run_id = first.run_id
-        jobs, begun = self._settings.jobs, first.policy.jobs
-        if jobs is not None and jobs != begun:
-            with_what = "without --jobs" if begun is None else f"with --jobs {begun}"
-            self._log.remarks.append(f"{self.log}: the run was begun {with_what}, and goes on so")
-        if self._settings.allow_unproved and not first.policy.allow_unproved:
+        asked, begun = self._settings, first.policy
+        if (asked.jobs or begun.jobs) != begun.jobs or asked.allow_unproved > begun.allow_unproved:
             self._log.remarks.append(
-                f"{self.log}: the run was begun without --allow-unproved, and goes on so"
+                f"{self.log}: the run goes on with the --jobs and --allow-unproved that it was begun with"
             )
 
     def _error(self, problem: str, remedy: str) -> LogError:
@@ -315,49 +306,60 @@ class EventCompleter:
         except (PlanFileError, Unfound) as error:
             faults = error.faults if isinstance(error, PlanFileError) else (str(error),)
             return event.model_copy(update={"problems": faults[:MAX_PROBLEMS]})
-        if self.validates:
-            day = event.at.date().isoformat()
-            problems = tuple(problems_of(sub.loaded.path, self.tree.widest_boundary, day))
-            if problems:
-                return event.model_copy(update={"problems": problems})
-        above = os.path.realpath(self.tree.loaded.root)
-        base = os.path.relpath(os.path.realpath(sub.loaded.root), above).replace(os.sep, "/")
-        found = {"plan": sub.loaded.plan, "digest": sub.loaded.digest, "base": base}
+        path, day = sub.loaded.path, event.at.date().isoformat()
+        problems = tuple(problems_of(path, self.tree.widest_boundary, day)) if self.validates else ()
+        if problems:
+            return event.model_copy(update={"problems": problems})
+        base = os.path.relpath(os.path.realpath(sub.loaded.root), os.path.realpath(self.tree.loaded.root))
+        found = {"plan": sub.loaded.plan, "digest": sub.loaded.digest, "base": base.replace(os.sep, "/")}
         return event.model_copy(update=found)
 
     def _sub_plan(self, event: SubPlanLoaded, todo: Todo) -> PlanTree:
-        *above, last = event.todo_id.split(SEPARATOR)
-        tree = self.tree
-        for parent in above:
-            try:
-                tree = tree.child(parent)
-            except KeyError:
-                raise Unfound(
-                    f"the plan above '{event.todo_id}' is in no file; tell the sub-plan itself in the event"
-                ) from None
-        named = todo.model_copy(update={"id": last})
+        """Return the sub-plan of a parent, of the file that the event names or the todo."""
+        tree, is_in_file = self._tree_of(event.todo_id)
+        if not is_in_file:
+            raise Unfound(
+                f"the plan above '{event.todo_id}' is in no file; tell the sub-plan itself in the event"
+            )
+        changes: dict[str, Any] = {"id": event.todo_id.rpartition(SEPARATOR)[2]}
         if event.path is not None:
             fault = Confinement(tree.loaded.root).fault(event.path)
             if fault is not None:
                 raise Unfound(fault)
-            named = named.model_copy(update={"sub_plan": event.path, "sub_project_id": None})
+            changes |= {"sub_plan": event.path, "sub_project_id": None}
+        named = todo.model_copy(update=changes)
         if named.sub_plan is None and named.sub_project_id is None:
             raise Unfound(f"'{event.todo_id}' names no sub-plan; tell its path in the event")
         return tree.child_of(named)
+
+    def _tree_of(self, todo_id: str) -> tuple[PlanTree, bool]:
+        """Return the plan that a todo stands in, or the nearest above it that is in a file, and which."""
+        tree = self.tree
+        for parent in todo_id.split(SEPARATOR)[:-1]:
+            try:
+                tree = tree.child(parent)
+            except (KeyError, PlanFileError):
+                return tree, False
+        return tree, True
 
     def _context(self, outcome: Outcome, state: State) -> FailureContext | None:
         record = state.records.get(outcome.todo_id)
         if record is None:
             return None
         from planner.planfile.source_excerpts import load_failure_context
+        from planner.policy.criteria import criteria_of
 
-        top, owner = self.tree.loaded, self._owner(outcome.todo_id)
+        top, owner = self.tree.loaded, self._tree_of(outcome.todo_id)[0].loaded
         todo = record.todo.model_copy(update={"id": outcome.todo_id})
+        criteria: tuple[Criterion, ...] = ()
+        with contextlib.suppress(CommandSyntaxError):
+            criteria = criteria_of(todo, None)
         part = replace(
             top,
             root=owner.root,
             plan=top.plan.model_copy(update={"items": (todo,)}),
-            criteria={todo.id: _criteria(todo, owner)},
+            # Those that are found by convention stand with the file.
+            criteria={todo.id: criteria or owner.criteria.get(todo.id.rpartition(SEPARATOR)[2], ())},
         )
         context = load_failure_context(part, outcome, reports=top.root)
         # As much of it as a line of the log should bear: the evidence goes first, then the source.
@@ -366,16 +368,6 @@ class EventCompleter:
                 break
             context = context.model_copy(update={dropped: ()})
         return context
-
-    def _owner(self, todo_id: str) -> LoadedPlan:
-        """Return the plan file that a todo stands in, or the nearest above it that is in a file."""
-        tree = self.tree
-        for parent in todo_id.split(SEPARATOR)[:-1]:
-            try:
-                tree = tree.child(parent)
-            except (KeyError, PlanFileError):
-                break
-        return tree.loaded
 
 
 def problems_of(path: Path, boundary: Path | None, today: str) -> Iterator[str]:
@@ -387,17 +379,6 @@ def problems_of(path: Path, boundary: Path | None, today: str) -> Iterator[str]:
         if finding.severity is Severity.ERROR and finding.rule != _PLANNED_LATER:
             place = ":".join(str(part) for part in (finding.path, finding.line, finding.column) if part)
             yield f"{place}: {finding.message}; {finding.fix} [{finding.rule}]"
-
-
-def _criteria(todo: Todo, owner: LoadedPlan) -> tuple[Criterion, ...]:
-    """Return the criteria of a todo as it is now; those found by convention stand with the file."""
-    from planner.policy.criteria import criteria_of
-
-    with contextlib.suppress(CommandSyntaxError):
-        found = criteria_of(todo, None)
-        if found:
-            return found
-    return owner.criteria.get(todo.id.rpartition(SEPARATOR)[2], ())
 
 
 # What an event puts into a plan is held to what a plan file may say: commands of the catalog, paths below

@@ -9,25 +9,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    Float,
-    ForeignKey,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-)
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Float, Integer, MetaData, String, Table, Text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sqlalchemy.types import TypeEngine
 
-VERSION = 3
+VERSION = 4
 """Of these tables: those of another version are made anew."""
 
 PASSED = "passed"
@@ -36,103 +25,79 @@ PASSED = "passed"
 METADATA = MetaData()
 
 _TYPES: Mapping[str, TypeEngine[Any]] = {
-    "time": String(32),
     "word": String(100),
-    "name": String(2_000),
     "text": Text(),
     "count": BigInteger(),
     "float": Float(),
     "bool": Boolean(),
+    "json": JSON(none_as_null=True),
 }
-
-_FIRST = datetime(1, 1, 1, tzinfo=UTC)
-_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+_FIRST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
 
 def moment(at: datetime | float) -> str:
     """Return a time as the tables hold it; the first or last that can be written where it lies beyond."""
     seconds = at.timestamp() if isinstance(at, datetime) else at
-    known = min(max(seconds, _FIRST.timestamp()), _LAST.timestamp())
-    text = datetime.fromtimestamp(known, UTC).isoformat(timespec="microseconds")
-    return text.replace("+00:00", "Z")
+    known = datetime.fromtimestamp(min(max(seconds, _FIRST), _LAST), UTC)
+    return known.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _table(name: str, columns: str) -> Table:
     """Return a table of rows of a source; a column is ``name:type``, with ``?`` where it may be null."""
-    source = Column("source", String(100), ForeignKey("planverify_sources.key"), nullable=False, index=True)
-    made: list[Column[Any]] = [Column("id", Integer, primary_key=True), source]
-    for column in columns.split():
+    made: list[Column[Any]] = [Column("id", Integer, primary_key=True)]
+    for column in ("source:word", *columns.split()):
         label, _, kind = column.partition(":")
         made.append(Column(label, _TYPES[kind.rstrip("?")], nullable=kind.endswith("?")))
     return Table(f"planverify_{name}", METADATA, *made)
 
 
-INDEX = Table(
-    "planverify_index", METADATA, Column("version", Integer, primary_key=True, autoincrement=False)
-)
+INDEX = Table("planverify_index", METADATA, Column("version", Integer, primary_key=True))
 """One row: the version of the tables."""
 
-SOURCES = Table(
-    "planverify_sources",
-    METADATA,
-    Column("key", String(100), primary_key=True),
-    Column("origin", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("size", BigInteger, nullable=False),
-    Column("digest", String(100), nullable=False),
-)
+SOURCES = _table("sources", "origin:text name:text stamp:word")
 """The files that the rows were made from, as they were then."""
 
 RUNS = _table(
     "runs",
     """
-    run_id:name plan_id:text path:text digest:word fingerprint:name goal:text log:text opened:time
-    changed:time closed:time? state:word events:count waiting:count blocked:text blocked_since:time?
-    document:text
+    run_id:text plan_id:text path:text digest:word fingerprint:text goal:text log:text opened:word
+    changed:word closed:word? state:word events:count blocked:json blocked_since:word? document:json
     """,
 )
-"""Runs of the engine. ``blocked`` is a list in JSON, ``document`` the plan as JSON, without branches."""
+"""Runs of the engine. ``document`` is the plan, without what was made to repair it."""
 
 VERIFICATIONS = _table(
     "verifications",
     """
-    run_id:name plan_id:text path:text digest:word started:time finished:time scope:word
+    run_id:text plan_id:text path:text digest:word started:word finished:word scope:word
     exit_status:count done:count todos:count
     """,
 )
 """Runs of ``pytest --planverify``."""
 
-TODOS = _table(
-    "todos",
-    """
-    todo_id:name at:time state:word role:word? turns:count fingerprint:name? task_kind:word? text:text?
-    first_time:bool? categories:text?
-    """,
-)
-"""How todos stood at the end of what was told. Those with a ``task_kind`` are remembered."""
-
 BRANCHES = _table(
     "branches",
     """
-    branch_id:name parent_id:name depth:count via:name? role:word category:word signature:text?
-    opened:time closed:time? attempts:count outcome:word? resolution:word? duration_seconds:float?
+    branch_id:text parent_id:text depth:count via:text? role:word category:word signature:text?
+    opened:word closed:word? attempts:count outcome:word? resolution:word? duration_seconds:float?
     """,
 )
 
 FAILURES = _table(
     "failures",
     """
-    plan_id:text fingerprint:name? n:count at:time todo_id:name category:word owner:word? rule:text?
-    signature:text? role:word? head:text? features:text?
+    run_id:text plan_id:text fingerprint:text? n:count at:word todo_id:text category:word owner:word?
+    rule:text? signature:text? role:word? head:text? features:json?
     """,
 )
-"""Every failure of every verification; ``n`` numbers the verifications of one source."""
+"""Every failure of every verification; ``n`` numbers the verifications of one run."""
 
 QUESTIONS = _table(
     "questions",
     """
-    question_id:name kind:word todo_id:name question:text rule:text digest:text asked:time
-    decision:text? decided:time? decided_by:text? because:text?
+    question_id:text kind:word todo_id:text question:text rule:text digest:text asked:word
+    decision:text? decided:word? decided_by:text? because:text?
     """,
 )
 """What a person was asked, approvals and other questions, and what came of it."""
@@ -140,16 +105,25 @@ QUESTIONS = _table(
 WORK = _table(
     "work",
     """
-    at:time todo_id:name turn:count role:word? kind:word success:bool files:text new_files:text
+    at:word todo_id:text turn:count role:word? kind:word success:bool files:json new_files:json
     diff_hash:text? tokens:count?
     """,
 )
 """The artifact log: what turns of work, ``kind`` work, and verifications said of the files."""
 
+TODOS = _table(
+    "todos",
+    """
+    todo_id:text at:word fingerprint:text task_kind:word text:text role:word done:bool first_time:bool
+    categories:json
+    """,
+)
+"""Memory: how todos went that were worked on to their end."""
+
 REPAIRS = _table(
     "repairs",
     """
-    todo_id:name at:time fingerprint:name task_kind:word text:text signature:text? category:word
+    todo_id:text at:word fingerprint:text task_kind:word text:text signature:text? category:word
     strategy:text role:word fixed:bool? attempts:count
     """,
 )
@@ -158,20 +132,10 @@ REPAIRS = _table(
 CORRECTIONS = _table(
     "corrections",
     """
-    at:time fingerprint:name signature:text category:word role:word right_category:word?
-    right_owner:word? features:text? by:text? because:text?
+    at:word fingerprint:text signature:text category:word role:word right_category:word?
+    right_owner:word? features:json? by:text? because:text?
     """,
 )
 """Memory: what people corrected."""
 
-OF_SOURCES = (
-    RUNS,
-    VERIFICATIONS,
-    TODOS,
-    BRANCHES,
-    FAILURES,
-    QUESTIONS,
-    WORK,
-    REPAIRS,
-    CORRECTIONS,
-)
+OF_SOURCES = (RUNS, VERIFICATIONS, BRANCHES, FAILURES, QUESTIONS, WORK, TODOS, REPAIRS, CORRECTIONS)

@@ -201,7 +201,12 @@ def test_the_plan_of_the_past_is_written(recorded: Path, log: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words", "status", "said"),
     [
-        (None, ("none.jsonl",), 4, "none.jsonl: there is no such log; name the log of a run"),
+        (
+            None,
+            ("none.jsonl",),
+            4,
+            "none.jsonl: the log cannot be opened (No such file or directory); name the log of a run",
+        ),
         (b"", ("log",), 4, "log: the log is empty; name one that planner step has written"),
         (b"what\n", ("log",), 4, "log: line 0 cannot be read"),
         (b"\x00\xff", ("log",), 4, "log: line 0 is no line of a log"),

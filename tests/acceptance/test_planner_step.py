@@ -83,7 +83,7 @@ def test_a_pass_without_checks_counts_only_where_the_run_allows_it_and_is_shown_
     assert refused["error"]["rule"] == "no-proof"
     assert "--allow-unproved" in refused["error"]["remedy"]
     warned = planner("step", "plan.yaml", "--log", "run.jsonl", "--allow-unproved", cwd=folder)
-    assert "the run was begun without --allow-unproved, and goes on so" in warned.err
+    assert "goes on with the --jobs and --allow-unproved that it was begun with" in warned.err
 
     words = ("plan.yaml", "--log", "bare.jsonl", "--allow-unproved")
     answers = told(folder, [*bare, event("verified", 2, outcome={"todo_id": "t2", **PASSED})], *words)
@@ -274,7 +274,7 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(folder: Path
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("plan.yaml", "--log", "no/such/run.jsonl"), "there is no folder no/such; name another file"),
+        (("plan.yaml", "--log", "no/such/run.jsonl"), "(No such file or directory); name another file"),
         (("plan.yaml", "--log", "tests"), "tests: the log cannot be opened (Is a directory); name another"),
         (("other.yaml", "--log", "run.jsonl"), "other.yaml"),
         (("plan.yaml", "--log", "damaged.jsonl"), "damaged.jsonl: line 1 cannot be read"),
@@ -283,7 +283,7 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(folder: Path
             ("plan.yaml", "--plan-out", "shop.py"),
             "shop.py: holds something else than this plan",
         ),
-        (("plan.yaml", "--store", "shop.py"), "shop.py is no SQLite database"),
+        (("plan.yaml", "--store", "shop.py"), "shop.py: the index cannot be used: file is not a database"),
     ],
 )
 def test_what_cannot_be_used_is_said_in_one_line(folder: Path, words: tuple[str, ...], said: str) -> None:

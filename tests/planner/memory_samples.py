@@ -66,7 +66,7 @@ def correction(role: Role, **fields: Any) -> Correction:
 
 
 def remembering(*held: PastRepair | PastTodo | Correction) -> Memory:
-    return Memory.of(
+    return Memory(
         PastRecords(
             fingerprint=HERE,
             repairs=tuple(each for each in held if isinstance(each, PastRepair)),

@@ -15,7 +15,6 @@ from store_samples import START, Carried, Project, failure, shop, submitted, tod
 from planner.cli.history_screen import duration
 from planner.model.past import Correction
 from planner.model.taxonomy import Category, Owner, Role
-from planner.store import questions
 from planner.store.corrections import CORRECTIONS, corrections_of
 
 
@@ -82,8 +81,7 @@ def test_the_runs_of_a_plan_are_shown_with_their_branches(planner: Command) -> N
     assert run["questions"][0]["kind"] == "mend_environment"
 
 
-def test_of_many_runs_the_newest_are_shown(planner: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "_AT_ONCE", 4)
+def test_of_many_runs_the_newest_are_shown(planner: Command) -> None:
     for place in range(12):
         run = Carried(Project(planner.folder), shop(at=START + timedelta(hours=place)), f"run-{place:02}")
         run.tell("stop_requested")
@@ -334,7 +332,7 @@ def test_a_database_of_a_team_takes_the_runs_of_several_checkouts(planner: Comma
 def test_a_database_that_cannot_be_used_is_told_in_one_line(planner: Command) -> None:
     (planner.folder / "text.db").write_text("no database at all")
     for place, said in [
-        ("text.db", "text.db is no SQLite database"),
+        ("text.db", "text.db: the index cannot be used: file is not a database"),
         ("none.db", "none.db: there is no such index"),
         (
             "postgresql+nobody://ann:secret@host/x",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.memory import TaskKind, memory, weighing
+from planner.memory import TaskKind, memory
 from planner.planfile.fingerprint import MANIFESTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "memory.md"
@@ -28,7 +28,7 @@ def test_every_example_of_the_page_gives_what_is_shown() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        f"after each day {weighing.DAILY:.0%} of a weight are left".replace("%", " %"),
+        f"after each day {memory.DAILY:.0%} of a weight are left".replace("%", " %"),
         f"Jaccard similarity of {memory.ALIKE} or more",
         f"that they weigh {memory.ENOUGH} or more",
         f"better by {100 * memory.MARGIN:.0f} points at least",
@@ -50,7 +50,6 @@ def test_the_page_names_what_the_code_goes_by(said: str, words: str) -> None:
 
 def test_numbers_that_the_page_writes_in_words() -> None:
     assert memory.ELSEWHERE == 0.5
-    assert memory.CORRECTED == 2
-    assert weighing.PASSED_ON == 3
-    assert weighing.UNKNOWN == (1, 2)
+    assert memory.SAME_SORT == 0.3
+    assert memory.CORRECTED * memory.ELSEWHERE == 2
     assert memory.WORTH_A_RECIPE == 0.25

@@ -175,21 +175,6 @@ def test_memory_has_each_repair_once_with_what_came_of_it(project: Project) -> N
     assert past == type(past).model_validate_json(past.model_dump_json())
 
 
-def test_turns_before_the_next_verification_are_one_repair(project: Project) -> None:
-    run = Carried(project, shop(items=[todo("tax", max_retries=5)]))
-    run.tell("run_started")
-    run.worked("tax")
-    run.failed("tax")
-    run.tell("run_resumed")  # the same turn, asked for once more
-    run.worked("tax", success=False)
-    run.worked("tax")
-    run.passed("tax")
-
-    (repair,) = project.past("here", run.now, 10).repairs
-
-    assert (repair.strategy, repair.fixed, repair.attempts) == ("retry", True, 2)
-
-
 def test_memory_learns_nothing_from_what_nobody_has_verified_or_worked_on(project: Project) -> None:
     risky = todo("risky", risk_level="HIGH")
     run = Carried(
@@ -203,22 +188,6 @@ def test_memory_learns_nothing_from_what_nobody_has_verified_or_worked_on(projec
     assert [each.life for each in run.state.todos.values()].count(TodoLife.DONE) == 1
     assert not [each for each in run.state.todos.values() if not each.life.is_final]
     assert project.past("here", run.now, 10).todos == ()
-
-
-def test_the_strategy_of_a_repair_is_the_rule_that_fitted_its_branch(project: Project) -> None:
-    run = Carried(project, shop(items=[todo("tax", max_retries=0)]))
-    run.tell("run_started")
-    run.worked("tax")
-    run.failed("tax", "LINT_ERROR")
-    run.tell("clock_ticked", after=9_000)
-
-    (repair,) = project.past("here", run.now, 10).repairs
-
-    assert (repair.strategy, repair.category, repair.fixed) == (
-        "lint-fixed-first",
-        Category.LINT_ERROR,
-        False,
-    )
 
 
 def test_memory_is_that_of_here_first_and_never_of_the_future(project: Project) -> None:
@@ -258,19 +227,6 @@ def test_what_a_person_was_asked_is_kept_with_their_answer(project: Project) -> 
     (name,) = run.state.questions
     run.tell("question_answered", question_id=name, answer="give_up", by="bob")
     assert answers(project)[1:] == [("mend_environment", "give_up", "bob")]
-
-
-def test_a_question_that_nobody_waits_for_any_more_is_withdrawn(project: Project) -> None:
-    run = to_first_branch(project, auto_fix_mode=False)
-    run.tell("stop_requested", by="ann")
-
-    ((_, decision, _),) = answers(project)
-
-    assert decision in (None, "withdrawn")
-    assert project.runs()[0]["closed"] is not None
-    assert project.runs()[0]["blocked_since"] is None
-    with project.rows() as rows:
-        assert questions.blocked_runs(rows) == [], "a run that is over is not blocked"
 
 
 def test_one_approval_of_the_like_answers_the_others_too(project: Project) -> None:

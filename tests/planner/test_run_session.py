@@ -16,7 +16,7 @@ from planner.planfile.tree import load_tree
 from planner.store import questions
 from planner.store import session as session_module
 from planner.store.index import Index, open_index
-from planner.store.lines import MAX_EVENT_BYTES, event_text, read_event
+from planner.store.lines import MAX_EVENT_BYTES, read_event
 from planner.store.recorded_run import Replay
 from planner.store.run_log import RunLog
 from planner.store.session import EventCompleter, RunSession, RunSettings
@@ -103,18 +103,6 @@ def test_the_plan_is_submitted_at_the_time_of_the_first_event(desk: Desk) -> Non
     assert submitted.run_id == f"20260101T100100Z-{submitted.digest[7:13]}"
 
 
-def test_equal_runs_have_equal_logs(desk: Desk) -> None:
-    logs = [desk.folder / "one.jsonl", desk.folder / "two.jsonl"]
-    for log in logs:
-        desk.minutes = 0
-        session = desk.open(log=log)
-        desk.tell(session, "run_started")
-        desk.tell(session, "work_finished", todo_id="t1")
-        desk.tell(session, "verified", outcome=FAILED)
-
-    assert logs[0].read_bytes() == logs[1].read_bytes()
-
-
 def test_a_run_goes_on_where_its_log_ends(desk: Desk) -> None:
     seen: list[str] = []
     first = desk.open()
@@ -122,7 +110,7 @@ def test_a_run_goes_on_where_its_log_ends(desk: Desk) -> None:
     desk.tell(first, "work_finished", todo_id="t1", tokens=7)
     first.close()
 
-    second = desk.open(watch=lambda event, _: seen.append(event.event))
+    second = desk.open(watch=lambda step: seen.append(step.event.event))
 
     assert seen == ["plan_submitted", "run_started", "work_finished"]
     assert second.unanswered() == (), "they were answered then"
@@ -136,9 +124,9 @@ def test_how_many_work_at_once_stays_as_it_was_begun(desk: Desk) -> None:
     desk.tell(desk.open(jobs=2, log=desk.folder / "two.jsonl"), "run_started")
 
     assert desk.open().remarks() == desk.open(jobs=2, log=desk.folder / "two.jsonl").remarks() == []
-    assert desk.open(jobs=3).remarks() == [f"{desk.log}: the run was begun without --jobs, and goes on so"]
-    (remark,) = desk.open(jobs=3, log=desk.folder / "two.jsonl").remarks()
-    assert "was begun with --jobs 2" in remark
+    for settings in ({"jobs": 3}, {"jobs": 3, "log": desk.folder / "two.jsonl"}, {"allow_unproved": True}):
+        (remark,) = desk.open(**settings).remarks()
+        assert "goes on with the --jobs and --allow-unproved that it was begun with" in remark
 
 
 def test_what_another_writer_called_for_is_told_before_the_answer(desk: Desk) -> None:
@@ -172,7 +160,7 @@ def test_a_refused_event_is_not_in_the_log(desk: Desk) -> None:
             {"todo_list_id": "inn"},
             "the log of the plan 'shop', and plan.yaml is 'inn'; name another",
         ),
-        ({"workflow_name": "New"}, "plan.yaml has changed since the run began (sha256:"),
+        ({"workflow_name": "New"}, "plan.yaml has changed since the run began; put it back"),
     ],
 )
 def test_the_log_of_another_plan_is_refused(desk: Desk, change: dict[str, Any], said: str) -> None:
@@ -190,19 +178,6 @@ def test_the_log_of_another_run_is_refused(desk: Desk) -> None:
     assert desk.open(run_id="first").run_id == "first"
     with pytest.raises(LogError, match="log of the run 'first', not of 'second'; leave --run out"):
         desk.open(run_id="second")
-
-
-def test_a_log_that_this_version_would_not_take_in_is_refused(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desk.tell(desk.open(), "run_started")
-
-    def refuses(*_: object) -> None:
-        raise RefusedEvent("some-rule", "no", "go")
-
-    monkeypatch.setattr("planner.store.session.advance", refuses)
-    with pytest.raises(LogError, match="line 1 holds an event that this version refuses: no; go on"):
-        desk.open()
 
 
 def test_a_plan_with_errors_is_rejected_unless_validation_is_left_out(desk: Desk) -> None:
@@ -255,59 +230,6 @@ def test_a_failure_is_kept_with_what_can_be_read_about_it(desk: Desk) -> None:
     assert {excerpt.path for excerpt in event.context.excerpts} == {"tests/test_t1.py"}
 
 
-def test_a_branch_that_fails_is_read_about_too(desk: Desk) -> None:
-    session = desk.open()
-    desk.tell(session, "run_started")
-    desk.tell(session, "work_finished", todo_id="t1")
-    desk.tell(session, "verified", outcome=FAILED)
-    desk.tell(session, "work_finished", todo_id="t1_branch_01")
-    desk.tell(session, "verified", outcome={**FAILED, "todo_id": "t1_branch_01"})
-
-    context = desk.events()[-1].context
-    assert context.todo_id == "t1_branch_01"
-    assert context.excerpts
-
-
-def test_the_criteria_that_a_convention_finds_are_known(desk: Desk) -> None:
-    desk.plan({"id": "t1", "title": "One", "max_retries": 0})
-    session = desk.open()
-    desk.tell(session, "run_started")
-    desk.tell(session, "work_finished", todo_id="t1")
-    desk.tell(session, "verified", outcome=FAILED)
-
-    assert desk.events()[-1].context.excerpts
-    with pytest.raises(RefusedEvent, match="no todo 't9'"):
-        desk.tell(session, "verified", outcome={**FAILED, "todo_id": "t9"})
-
-
-@pytest.mark.parametrize("signature", ["a1b2c3d4e5f6", "another"])
-def test_the_report_of_the_same_failure_is_part_of_it(desk: Desk, signature: str) -> None:
-    report = {
-        "schema_version": 1,
-        "run_id": "whichever",
-        "plan": {"todo_list_id": "shop", "path": "plan.yaml", "digest": "sha256:0"},
-        "todo": {"id": "t1"},
-        "failures": [{"category": "TEST_REGRESSION", "signature": signature}],
-    }
-    (desk.folder / "diagnostics").mkdir()
-    (desk.folder / "diagnostics/t1_failure_report.json").write_text(json.dumps(report))
-    session = desk.open()
-    desk.tell(session, "run_started")
-    desk.tell(session, "work_finished", todo_id="t1")
-    desk.tell(session, "verified", outcome=FAILED)
-
-    assert (desk.events()[-1].context.report_path is None) == (signature == "another")
-
-
-def test_what_a_driver_tells_about_a_failure_is_kept(desk: Desk) -> None:
-    session = desk.open()
-    desk.tell(session, "run_started")
-    desk.tell(session, "work_finished", todo_id="t1")
-    desk.tell(session, "verified", outcome=FAILED, context={"todo_id": "t1"})
-
-    assert desk.events()[-1].context.excerpts == ()
-
-
 def test_what_is_read_about_a_failure_is_bounded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_module, "MAX_CONTEXT_BYTES", 100)
     session = desk.open()
@@ -352,15 +274,6 @@ def test_a_sub_plan_is_loaded_when_it_is_told_to_be_there(parent: Desk) -> None:
     }
     parent.tell(session, "verified", outcome=told)
     assert {each.path for each in parent.events()[-1].context.excerpts} == {"tests/test_s1.py"}
-
-
-def test_another_file_may_be_named_for_a_sub_plan(parent: Desk) -> None:
-    session = loading(parent)
-    parent.plan(todo("s1"), path="phases/other.json", todo_list_id="other", root="..")
-
-    parent.tell(session, "sub_plan_loaded", todo_id="phase", path="phases/other.json")
-
-    assert parent.events()[-1].plan.todo_list_id == "other"
 
 
 @pytest.mark.parametrize(
@@ -421,13 +334,6 @@ def test_a_sub_plan_may_be_told_itself(parent: Desk) -> None:
         "there is no file" in parent.events()[-1].problems[0]
         or "no file" in parent.events()[-1].problems[0]
     )
-
-
-def test_a_sub_plan_of_nobody_is_for_the_engine_to_refuse(desk: Desk) -> None:
-    session = loading(desk)
-    for todo_id in ("t1", "t9"):
-        with pytest.raises(RefusedEvent):
-            desk.tell(session, "sub_plan_loaded", todo_id=todo_id)
 
 
 # What is remembered.
@@ -497,7 +403,7 @@ def test_a_run_is_indexed_in_the_database_that_is_named(desk: Desk) -> None:
         (run,) = questions.runs(rows, "shop")
     assert (run["events"], run["log"]) == (3, str(desk.log))
     desk.log.with_name("strange.db").write_text("my notes")
-    with pytest.raises(StoreError, match=r"strange.db is no SQLite database"):
+    with pytest.raises(StoreError, match=r"strange.db: the index cannot be used: file is not a database"):
         desk.open(store=str(desk.folder / "strange.db"), log=desk.folder / "other.jsonl")
     assert not (desk.folder / "other.jsonl").exists()
 
@@ -532,7 +438,6 @@ def test_secrets_are_taken_out_before_a_line_is_written(desk: Desk) -> None:
         (b"\xff{}", "unreadable-line", "byte 0 of the line is not UTF-8; write UTF-8"),
         (b" " * (MAX_EVENT_BYTES + 1), "unreadable-line", "longer than 16 MiB"),
         (b"[" * 9_999, "unreadable-line", "recursion limit"),
-        (b'{"x-a": NaN}', "unreadable-line", "NaN is no JSON"),
         (b"{}", "unknown-event", "the line names no event"),
         (
             b'{"event": "run_strated"}',
@@ -563,9 +468,3 @@ def test_what_is_wrong_with_a_line_is_said_in_one_line(line: bytes, rule: str, s
     assert refused.value.rule == rule
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_marks_and_ends_of_lines_of_other_systems_do_not_matter() -> None:
-    line = b'{"event": "clock_ticked", "at": "2026-01-01T10:00:00Z", "unknown": 1}'
-
-    assert event_text(read_event(b"\xef\xbb\xbf" + line + b"\r\n")) == event_text(read_event(line))

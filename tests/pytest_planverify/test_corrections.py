@@ -12,12 +12,11 @@ import pytest
 from learning_samples import NOW, said, unusable
 
 from planner.model.taxonomy import Category
-from planner.planfile.plan_folder import HOME
-from planner.store.corrections import CORRECTIONS, CorrectionLog, append_correction, read_corrections
+from planner.store.corrections import CorrectionLog, append_correction, read_corrections
 from pytest_planverify import hookspecs
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.session import opinions as asking
-from pytest_planverify.session.opinions import FILE, Corrections, Opinions
+from pytest_planverify.session.opinions import FILE, Opinions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,10 +50,6 @@ def opinions(monkeypatch: pytest.MonkeyPatch) -> Opinions:
 def correct(home: Path) -> None:
     for name in ("ann", "bob"):
         append_correction(home.parent, said(FAILURE, by=name))
-
-
-def test_the_log_is_where_the_planner_has_it() -> None:
-    assert f"{HOME}/{FILE}" == CORRECTIONS
 
 
 def test_what_people_corrected_is_learned(
@@ -120,7 +115,7 @@ def test_a_log_that_cannot_be_read_is_a_note(damage: str, home: Path, opinions: 
 def test_a_correction_of_another_version_says_nothing(field: str, home: Path, opinions: Opinions) -> None:
     correct(home)
     with closing(CorrectionLog.append_to(home / FILE)) as log, log.hold():
-        assert len(list(log.lines())) == 2
+        assert len(list(log.entries())) == 2
         log.write([f'{{"n":2,"correction":{{{field}}}'])
     opinions.below(home)(FAILURE)
     assert len(opinions._corrections[home].all()) == 2  # pyright: ignore[reportPrivateUsage]
@@ -137,15 +132,6 @@ def test_the_newest_corrections_come_first_and_none_is_of_the_future(home: Path)
 
     assert [each.by for each in found] == ["bob", "ann"]
     assert read_corrections(home / "gone.jsonl", NOW, 5) == ()
-
-
-def test_corrections_are_read_once_for_all_failures(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    correct(home)
-    corrections = Corrections(home)
-    first = corrections.all()
-    (home / FILE).unlink()
-    assert corrections.all() is first
-    assert len(first) == 2
 
 
 def test_neither_rules_nor_a_database_are_imported_before_a_failure_asks() -> None:

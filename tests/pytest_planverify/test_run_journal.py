@@ -9,10 +9,9 @@ from pathlib import Path
 import outcome_samples as samples
 import pytest
 from past_run_samples import Killed, settings
-from pydantic import TypeAdapter
 
 from planner.model.evidence import Evidence, EvidenceKind
-from planner.model.journal import CheckJudged, Record, RunFinished, RunStarted, TodoFound
+from planner.model.journal import CheckJudged, RunFinished, RunStarted, TodoFound
 from planner.model.outcome import PlanRef, TodoState
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.journal import read_journal
@@ -31,14 +30,13 @@ def test_the_journal_begins_with_the_run_and_ends_with_what_it_found(tmp_path: P
     open_journal(path, "r1", reference, settings(), [], remarks=["resumed"])
     close_journal(path, samples.PLAN, document)
 
-    first, *found, one, two, last = records = read_journal(path)
-    told = [TypeAdapter[Record](Record).validate_python(each) for each in records]
-    assert isinstance(told[0], RunStarted)
-    assert (told[0].reference, told[0].remarks) == (reference, ("resumed",))
-    assert [each.outcome for each in told if isinstance(each, TodoFound)] == [document.outcomes[0], blocked]
+    first, *found, one, two, last = read_journal(path)
+    begun = RunStarted.model_validate(first)
+    assert (begun.reference, begun.remarks) == (reference, ("resumed",))
+    told = [TodoFound.model_validate(each).outcome for each in found]
+    assert told == [document.outcomes[0], blocked]
     assert [each["todo_id"] for each in found] == ["a", "b"]
-    assert isinstance(told[-1], RunFinished)
-    assert told[-1].run == document.run
+    assert RunFinished.model_validate(last).run == document.run
     assert (first["record"], first["run_id"], first["plan"]) == ("run_started", "r1", "plan.yaml")
     assert [(each["todo_id"], each["state"], each["blocked_by"]) for each in (one, two)] == [
         ("a", "test_failed", []),

@@ -181,7 +181,7 @@ def _speed(rounds: int) -> list[Row]:
 
 
 def _biases(records: PastRecords, todos: Sequence[Todo]) -> list[float]:
-    memory = Memory.of(records)
+    memory = Memory(records)
     return [memory.order_bias(todo, NOW.timestamp()) for todo in todos]
 
 

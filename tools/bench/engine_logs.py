@@ -43,15 +43,8 @@ from planner.model.outcome import (
 from planner.model.plan import Plan
 from planner.model.taxonomy import Category, Owner, Repeatability
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
-from planner.store.lines import (
-    GENESIS,
-    action_text,
-    actions_text,
-    decode,
-    encode,
-    event_text,
-    parse_event,
-)
+from planner.store.chain import GENESIS, check_link
+from planner.store.lines import action_text, encode, event_text, logged_actions, parse_event, parse_line
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 RED_EVERY = 7
@@ -131,7 +124,7 @@ def replayed(lines: list[str]) -> int:
             state, actions = start(event)
         else:
             state, actions = step(state, event)
-        assert actions_text(text) == f"[{','.join(map(action_text, actions))}]"
+        assert logged_actions(text) == list(map(action_text, actions))
         count += len(actions)
     return count
 
@@ -139,9 +132,8 @@ def replayed(lines: list[str]) -> int:
 def _events(lines: list[str]) -> Iterator[Event]:
     digest = GENESIS
     for number, text in enumerate(lines):
-        line = decode(text, number, digest)
-        digest = line.digest
-        yield line.event
+        digest = check_link(text, number, digest)
+        yield parse_line(text, number)
 
 
 class _Driver:

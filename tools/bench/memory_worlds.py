@@ -76,7 +76,7 @@ class World:
     @cached_property
     def memory(self) -> Memory:
         rng = random.Random(f"records {self.seed}")
-        return Memory.of(
+        return Memory(
             PastRecords(fingerprint=HERE, repairs=tuple(self._repair(rng) for _ in range(self.repairs)))
         )
 
@@ -168,7 +168,7 @@ class Backlog:
     @cached_property
     def memory(self) -> Memory:
         rng = random.Random(f"todos {self.seed}")
-        return Memory.of(
+        return Memory(
             PastRecords(fingerprint=HERE, todos=tuple(self._past(rng) for _ in range(self.todos)))
         )
 
