@@ -91,13 +91,13 @@ def test_a_word_that_is_too_long_stands_whole_on_a_line_of_its_own() -> None:
     ]
 
 
-def test_a_quoted_document_keeps_its_layout() -> None:
+def test_a_table_has_columns_as_wide_as_they_need_to_be_and_no_empty_one() -> None:
     stream = io.StringIO()
     screen = Screen(stream)
-    screen.quoted("a\n\n\tb\n")
+    screen.table(("A", "EMPTY", "B"), [("long", "", 1), ("x\n", "", 22)])
     screen.show()
 
-    assert stream.getvalue() == "  │ a\n  │\n  │     b\n"
+    assert stream.getvalue() == "\n  A     B\n  long  1\n  x     22\n"
 
 
 @pytest.mark.parametrize(
