@@ -154,7 +154,7 @@ def show(
     for each, waiting, those in list(zip(runs, asked, branches, strict=True))[:_MOST]:
         screen.line()
         _show_run(screen, each, waiting)
-        _show_branches(screen, those)
+        _show_branches(screen, those, apart=False)
     if len(runs) > _MOST:
         screen.line(f"and {len(runs) - _MOST} older; one of them with --run ID, all with --json")
     screen.table(
@@ -206,9 +206,7 @@ def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: Json
         screen.show()
         return Status.FOUND
     means = next((each.means for each in load_glossary().find(found["category"])), "of another version")
-    screen.line(
-        f"{screen.style(screen.one_line(found['signature']), 'strong')}  {found['category']}: {means}"
-    )
+    screen.paragraph(f"{found['signature']}: {found['category']}. {means}")
     if found["head"]:
         screen.clipped(f"  {screen.one_line(found['head'])}")
     if found["times"]:
@@ -225,7 +223,7 @@ def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: Json
             for each in found["repairs"]
         ],
     )
-    _show_branches(screen, found["branches"])
+    _show_branches(screen, found["branches"], apart=True)
     for each in found["corrections"]:
         was = _corrected(each["right_category"], each["right_owner"])
         why = f": {each['because']}" if each["because"] else ""
@@ -365,7 +363,7 @@ def _show_run(screen: Screen, run: Found, asked: Sequence[Found]) -> None:
             screen.paragraph(said, indent=2)
 
 
-def _show_branches(screen: Screen, branches: Sequence[Found]) -> None:
+def _show_branches(screen: Screen, branches: Sequence[Found], *, apart: bool) -> None:
     rows: list[tuple[Any, ...]] = []
     for each in branches:
         came = _RESOLUTIONS.get(each["resolution"] or "", "")
@@ -374,7 +372,7 @@ def _show_branches(screen: Screen, branches: Sequence[Found]) -> None:
         spent = "" if took is None else duration(took)
         out_of = each["via"] or each["parent_id"]
         rows.append((each["branch_id"], out_of, each["role"], each["attempts"], outcome, spent))
-    screen.table(("BRANCH", "OUT OF", "ROLE", "ATTEMPTS", "OUTCOME", "TOOK"), rows, apart=False)
+    screen.table(("BRANCH", "OUT OF", "ROLE", "ATTEMPTS", "OUTCOME", "TOOK"), rows, apart=apart)
 
 
 def _state(word: str) -> str:

@@ -37,7 +37,7 @@ _SUBJECTS = ("outcome", "todo_ids", "todo_id", "approval_id", "question_id", "to
 _FACTS = (
     *("role", "attempt", "decision", "answer", "success", "message", "question", "options", "not_before"),
     *("edits", "tokens", "cycles", "files", "touched_files", "new_files", "category", "problems", "result"),
-    *("run_id", "by"),
+    "by",
 )
 """Fields that are told where something stands in them."""
 

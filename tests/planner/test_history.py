@@ -123,7 +123,7 @@ def test_what_repaired_a_failure_is_told_with_what_people_corrected(planner: Com
 
     assert shown.status == 0
     flat = " ".join(shown.out.split())
-    assert flat.startswith("a1b2c3d4e5f6 TEST_REGRESSION: A test asserted something")
+    assert flat.startswith("a1b2c3d4e5f6: TEST_REGRESSION. A test asserted something")
     assert "AssertionError: assert 110 == 119 seen in 3 verifications of tax, last 2026-11-21 10:07" in flat
     assert "coder 1 of 1 context-for-the-repair" in flat
     assert "tax_branch_01 tax coder 1 passed, its todo is done 2 min" in flat
@@ -179,12 +179,14 @@ def test_where_there_is_nothing_yet_the_way_to_something_is_shown(planner: Comma
         (
             ("history",),
             0,
-            "shop (plan.yaml): no run of it is known. It is filled by: pytest --planverify PLAN, and by: planner",
+            "shop (plan.yaml): no run of it is known. It is filled by: pytest --planverify PLAN, and by: "
+            "planner",
         ),
         (
             ("history", "fixed", "a1"),
             1,
-            "No run has seen a failure a1. It is filled by: pytest --planverify PLAN, and by: planner step PLAN",
+            "No run has seen a failure a1. It is filled by: pytest --planverify PLAN, and by: planner step "
+            "PLAN",
         ),
     ]:
         shown = planner(*words)
@@ -284,7 +286,7 @@ def test_what_an_index_holds_cannot_break_the_screen(planner: Command) -> None:
     raw.commit()
     raw.close()
     shown = planner("history", "fixed", "a1b2c3d4e5f6")
-    assert "NEW_ONE: of another version" in shown.out
+    assert "NEW_ONE. of another version" in shown.out
     assert "\x1b" not in shown.out
     assert "\n  red x\n" in shown.out
     shown = planner("history")

@@ -330,7 +330,7 @@ def test_the_story_of_a_log_is_told_in_order(run: Command) -> None:
         "! plan.yaml has changed since the run began; what follows is of the plan as it was then"
     )
     assert lines[1] == "p1  times count from 2026-01-01 10:00:00 UTC, run r1"
-    assert lines[2] == "+0:00:00  plan submitted p1: 3 todos, run id r1"
+    assert lines[2] == "+0:00:00  plan submitted p1: 3 todos"
     assert lines[3] == "+0:00:10  run started"
     flat = " ".join(ran.out.split())
     assert "+0:00:30 verified t1: failed, test_it (TEST_REGRESSION, 90% by injected)" in flat
