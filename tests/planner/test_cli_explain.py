@@ -97,12 +97,6 @@ def test_a_category_tells_its_meaning_who_acts_and_what_to_check(command: Comman
     assert "spec_mismatch routing key" in text, "a word that means several things tells all"
 
 
-def test_a_category_with_a_role_of_its_own_is_routed_by_its_name_only(command: Command) -> None:
-    text = " ".join(command("explain", "TEST_CRASH").out.split())
-
-    assert "names another for TEST_CRASH routing" in text
-
-
 def test_rules_tell_what_they_say_and_what_to_do(command: Command) -> None:
     diagnosis = command("explain", "assertion-in-test").out
     assert "rule of the diagnosis" in diagnosis

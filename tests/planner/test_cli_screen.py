@@ -54,13 +54,6 @@ def test_an_encoding_without_the_glyphs_gets_others_and_never_fails() -> None:
     assert raw.getvalue() == b"+ n\\xe4\\xefve\n"
 
 
-def test_an_encoding_that_nobody_knows_gets_plain_glyphs() -> None:
-    class Odd(io.StringIO):
-        encoding = "no-such-encoding"  # type: ignore[assignment]
-
-    assert Screen(Odd()).glyphs.done == "+"
-
-
 def test_half_a_surrogate_pair_is_written_as_an_escape() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="utf-8")

@@ -108,17 +108,6 @@ def test_a_run_is_counted_from_its_steps() -> None:
     assert value(found, "last_event_timestamp_seconds") == story.now.timestamp()
 
 
-def test_what_waits_for_a_person_is_told_by_its_kind() -> None:
-    story = Story(todo("t1"), auto_fix_mode=False)
-    story.is_red()
-    found = of(story.steps)
-
-    assert value(found, "open_questions", kind="approve_branch") == 1
-    assert value(found, "blocked_workflows", cause="person") == 1
-    assert value(found, "blocked_workflows", cause="failure") == 0
-    assert value(found, "branches_total") == 0, "nobody has agreed to it"
-
-
 def test_a_halted_run_tells_why_and_waits_for_nobody() -> None:
     story = Story(todo("t1"), auto_fix_mode=False)
     story.is_red()
@@ -130,16 +119,6 @@ def test_a_halted_run_tells_why_and_waits_for_nobody() -> None:
     assert value(found, "blocked_workflows", cause="person") == 0
     assert value(found, "open_branches") == 0
     assert value(found, "open_questions", kind="review") == 0
-
-
-def test_a_branch_that_fails_for_good_is_resolved_too() -> None:
-    story = Story(todo("t1"), max_debug_attempts=1)
-    story.is_red("t1")
-    story.is_red("t1_branch_01")
-    found = of(story.steps)
-
-    assert value(found, "branch_resolution_seconds_count", result="failed") == 1
-    assert value(found, "branch_resolution_seconds_sum", result="failed") == 20
 
 
 def test_counters_add_up_over_runs_and_gauges_tell_of_the_latest() -> None:
