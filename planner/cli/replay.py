@@ -121,6 +121,7 @@ def _show_state(log: Path, found: Replay, *, as_json: bool) -> None:
                 "seq": state.seq,
                 "todos": [plain(each) for each in tree.nodes],
                 "questions": sorted(state.questions),
+                "spent": {name: getattr(state.spent, name) for name in ("tokens", "cycles", "new_files")},
                 "actions": [json.loads(action_text(action)) for action in found.last_actions],
                 "same": found.difference is None,
             }
