@@ -59,7 +59,7 @@ COMMANDS: dict[str, Entry] = {
 GROUPS = {
     "Every day": ("init", "verify", "next", "status", "answer"),
     "Decide": ("approve", "reject", "modify", "undo", "waves"),
-    "Look closer": ("explain", "validate", "which", "history", "metrics"),
+    "Look closer": ("explain", "validate", "history", "metrics"),
     "Prove the checks": ("baseline", "qualify", "recover"),
     "Programs": ("step", "replay", "schema", "contract"),
 }

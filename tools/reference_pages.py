@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from planner.catalog import TOOLS, Purpose
 from planner.catalog.output import output_table
 from planner.catalog.tools import LAUNCHERS, REFUSED_PROGRAMS
-from planner.cli.glossary import PLAN_KEY, Explanation, load_glossary, meanings
-from planner.cli.rule_advice import base_rule
+from planner.cli.glossary import PLAN_KEY, Explanation, base_rule, load_glossary, meanings
 from tools import lifecycle_page
 from tools.key_tables import KeyTables, cell, item, paragraph, rows
 

@@ -29,9 +29,8 @@ COMMANDS: dict[str, Entry] = {
     "validate": Entry("planner.cli.validate", "Is the plan fit to be worked on?"),
     "status": Entry("planner.cli.status", "The tree of todos with states and progress."),
     "waves": Entry("planner.cli.waves", "Which todos can be worked on at the same time?"),
-    "which": Entry("planner.cli.which", "Which criteria of a plan need this test?"),
     "undo": Entry("planner.cli.undo", "Put back a plan as it was before it was revised."),
-    "explain": Entry("planner.cli.explain", "What a word, rule or todo means; the story of a run."),
+    "explain": Entry("planner.cli.explain", "What a word or rule means; the story of a run."),
     "step": Entry("planner.cli.step", "Drive a plan from outside: events in, actions out, in JSON."),
     "replay": Entry("planner.cli.replay", "Fold a recorded log anew: are the decisions the same?"),
     "metrics": Entry("planner.cli.metrics", "Metrics of runs, for Prometheus."),
@@ -45,7 +44,7 @@ EPILOG = """\
 \b
 Exit status
    0  all is well: decided, ready, found
-   1  errors (validate), other decisions (replay), or nothing found (which, explain)
+   1  errors (validate), other decisions (replay), or nothing found (explain)
    2  wrong usage of a command
    3  a fault of planner itself
    4  a file that cannot be read or does not fit

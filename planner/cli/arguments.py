@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planner.cli.completing import complete_plan, complete_todo
+from planner.cli.completing import complete_plan
 from planner.cli.ending import UsageMistake, program
 from planner.planfile.discovery import PLAN_NAMES, SEPARATOR, PlanChoice, find_plans, parse_choice
 
@@ -45,11 +45,9 @@ OutcomesOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-TodoOption = Annotated[
-    str | None,
-    typer.Option(
-        "--todo", metavar="ID", help="Only what concerns this todo.", autocompletion=complete_todo
-    ),
+LogOption = Annotated[
+    Path | None,
+    typer.Option("--log", metavar="FILE", help="The log of the run. Default: the newest of the plan."),
 ]
 
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.app import command_app
-from planner.cli.ending import Status, UsageMistake, ends
+from planner.cli.arguments import JsonOption
+from planner.cli.ending import Status, UsageMistake, complain, ends, say
+from planner.cli.screen import Screen, print_json
+from planner.cli.screen import write as write_out
+from planner.text.display import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from planner.contracts.generation import Written
-    from planner.model.contract import Contract, ContractDifference
+    from planner.model.contract import Contract
 
 RootOption = Annotated[
     Path,
@@ -52,28 +53,22 @@ def write(
     """Make a contract of what a module defines now."""
     from planner.contracts.file import render_contract, write_contract_file
     from planner.contracts.generation import write_contract
+    from planner.errors import ModuleSourceError
 
     _refuse_strange(module, root)
-    if force and output is None:
-        raise UsageMistake("--force replaces a file; name it with --output")
     written = write_contract(module, root, private=private)
-    _tell_left_out(written)
+    for said in written.left_out:
+        complain(f"left out: {said}")
     if written.contract.is_empty:
         hint = "" if private else "; with --private, names with an underscore are taken in too"
-        raise _source_error(f"{module} has no function and no class to promise{hint}")
+        raise ModuleSourceError(f"{module} has no function and no class to promise{hint}")
     if output is None:
-        from planner.cli.screen import write as write_out
-
         write_out(render_contract(written.contract))
         return Status.OK
-    if output.parent.exists() and not output.parent.is_dir():
-        raise UsageMistake(f"{output.parent} is no folder; name a file in one")
-    if output.is_dir():
-        raise UsageMistake(f"{output} is a folder; name a file in it")
-    if os.path.lexists(output) and not force:
-        raise UsageMistake(f"{output} is there already; replace it with --force, or name another file")
+    if os.path.lexists(output) and (not force or output.is_dir()):
+        raise UsageMistake(f"{output} is there already; replace a file with --force, or name another one")
     write_contract_file(written.contract, output, replace=force)
-    typer.echo(f"{output}: {_counted(written.contract)} of {module}")
+    say(f"{output}: {_counted(written.contract)} of {module}")
     return Status.OK
 
 
@@ -85,7 +80,7 @@ def write(
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The contract file.")],
     root: RootOption = Path(),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Compare a contract with the code, and say each difference."""
     from planner.contracts.comparison import compare_contract
@@ -95,9 +90,25 @@ def check(
     _refuse_strange(promised.module, root)
     differences = compare_contract(promised, root)
     if as_json:
-        _print_json(promised, differences)
-    else:
-        _print(file, promised, differences)
+        found = [each.model_dump(mode="json", exclude_none=True) for each in differences]
+        verdict = "kept" if not found else "inconclusive" if differences[0].is_open else "broken"
+        print_json({"module": promised.module, "verdict": verdict, "differences": found})
+        return Status.FOUND if differences else Status.OK
+    screen = Screen()
+    for each in differences:
+        if each.why is None or each.expected is None or each.actual is None:
+            mark = "cannot be told: " if each.is_open else ""
+            screen.line(screen.one_line(f"{mark}{each.message}"))
+            continue
+        screen.line(screen.one_line(f"{each.name} ({each.path}:{each.line}): {each.why}"))
+        screen.line(f"contract  {screen.one_line(each.expected)}", indent=4)
+        screen.line(f"code      {screen.one_line(each.actual)}", indent=4)
+    broken = sum(not each.is_open for each in differences)
+    kept = f"{promised.module} keeps it ({_counted(promised) or 'schemas only'})"
+    screen.line(
+        f"{file}: {f'{broken} broken, {len(differences) - broken} cannot be told' if differences else kept}"
+    )
+    screen.show()
     return Status.FOUND if differences else Status.OK
 
 
@@ -109,57 +120,7 @@ def _refuse_strange(module: str, root: Path) -> None:
         raise UsageMistake(f"'{module}' is a path; write the module's dotted name: {dotted}")
 
 
-def _source_error(problem: str) -> Exception:
-    from planner.errors import ModuleSourceError
-
-    return ModuleSourceError(problem)
-
-
-def _tell_left_out(written: Written) -> None:
-    from planner.text.sanitizing import clean
-
-    for said in written.left_out:
-        typer.echo(f"planner: left out: {' '.join(clean(said, limit=400).split())}", err=True)
-
-
 def _counted(promised: Contract) -> str:
-    parts = [
-        f"{len(names)} {word if len(names) == 1 else plural}"
-        for names, word, plural in (
-            (promised.functions, "function", "functions"),
-            (promised.classes, "class", "classes"),
-        )
-        if names
-    ]
-    return " and ".join(parts)
-
-
-def _print(file: Path, promised: Contract, differences: Sequence[ContractDifference]) -> None:
-    from planner.cli.screen import Screen
-
-    screen = Screen()
-    broken = [each for each in differences if not each.is_open]
-    for each in differences:
-        mark = "cannot be told: " if each.is_open else ""
-        if each.why is None or each.expected is None or each.actual is None:
-            screen.line(screen.one_line(f"{mark}{each.message}"))
-            continue
-        screen.line(screen.one_line(f"{each.name} ({each.path}:{each.line}): {each.why}"))
-        screen.line(f"contract  {screen.one_line(each.expected)}", indent=4)
-        screen.line(f"code      {screen.one_line(each.actual)}", indent=4)
-    if not differences:
-        screen.line(f"{file}: {promised.module} keeps it ({_counted(promised) or 'schemas only'})")
-    else:
-        screen.line(f"{file}: {len(broken)} broken, {len(differences) - len(broken)} cannot be told")
-    screen.show()
-
-
-def _print_json(promised: Contract, differences: Sequence[ContractDifference]) -> None:
-    import json
-
-    from planner.cli.screen import write as write_out
-
-    found = [each.model_dump(mode="json", exclude_none=True) for each in differences]
-    verdict = "kept" if not found else "inconclusive" if differences[0].is_open else "broken"
-    document = {"module": promised.module, "verdict": verdict, "differences": found}
-    write_out(json.dumps(document, indent=2) + "\n")
+    classes = f"{len(promised.classes)} class{'' if len(promised.classes) == 1 else 'es'}"
+    functions = counted(len(promised.functions), "function")
+    return " and ".join([functions] * bool(promised.functions) + [classes] * bool(promised.classes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from contextlib import suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING, NoReturn
 
@@ -101,6 +102,8 @@ def _drop_output() -> None:
 
 
 def _status_of(error: Exception) -> int:
+    import traceback
+
     from planner.errors import PlanFileError, PlannerError
 
     if type(error).__module__.split(".")[0] in ("typer", "click"):
@@ -121,40 +124,29 @@ def _status_of(error: Exception) -> int:
         return Status.UNREADABLE
     if os.environ.get(TRACEBACK):
         raise error
-    where = _place(error)
+    places = traceback.extract_tb(error.__traceback__)
+    where = f" ({os.path.basename(places[-1].filename)}:{places[-1].lineno})" if places else ""
     complain(
-        f"this is a fault of {program()} itself, not of your input: {type(error).__name__}: {error} "
-        f"({where}); please report it with the files (set {TRACEBACK}=1 to see all of it)"
+        f"this is a fault of {program()} itself, not of your input: {type(error).__name__}: {error}{where};"
+        f" please report it with the files (set {TRACEBACK}=1 to see all of it)"
     )
     return Status.INTERNAL_ERROR
 
 
-def _place(error: Exception) -> str:
-    """Where in this program it happened."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return "nowhere"
-    return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
-
-
 def say(text: str = "") -> None:
     """Write one line on standard output; what its encoding lacks is written as an escape."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    sys.stdout.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
+    from planner.cli.screen import write
+
+    write(f"{text}\n")
 
 
 def complain(text: str, *, many: bool = False) -> None:
     """Tell it on standard error: one line, or as many as the text has."""
+    from planner.cli.screen import write
     from planner.text.sanitizing import clean
 
     cleaned = clean(text, limit=20_000)
     shown = cleaned if many else " ".join(cleaned.split())
-    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
-    line = f"{program()}: {shown}\n".encode(encoding, "backslashreplace").decode(encoding)
-    try:
-        sys.stderr.write(line)
+    with suppress(OSError):  # nobody reads it
+        write(f"{program()}: {shown}\n", sys.stderr)
         sys.stderr.flush()
-    except OSError:
-        return  # nobody reads it

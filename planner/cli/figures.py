@@ -1,8 +1,7 @@
 """The figures of runs: what a run adds up to, and how well the way of working did in it.
 
-:class:`RunCounter` is shown each step of a run, in order: an event, its actions, the states around it;
-its :class:`Figures` of several runs can be added. :func:`review` holds them against the limits at which the
-way of working should be looked at anew.
+:func:`count_run` goes once through a run; the :class:`Figures` of several runs can be added.
+:func:`review` holds them against the limits at which the way of working should be looked at anew.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import operator
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.actions import AskHuman, Halt, Implement, PublishPlan, QuestionKind, Verify
 from planner.model.edits import AddBranch
@@ -20,7 +19,6 @@ from planner.model.events import (
     BudgetSpent,
     Decision,
     PlanRevised,
-    PlanSubmitted,
     QuestionAnswered,
     StopRequested,
     SubPlanLoaded,
@@ -36,26 +34,22 @@ from planner.policy.outcomes import UNDECIDED, failures_of, is_unowned, sorted_f
 from planner.text.display import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from planner.engine import State
     from planner.model.actions import Action
     from planner.model.events import Event
     from planner.model.outcome import Failure, Outcome
-
-    Step: TypeAlias = tuple[Event, Sequence[Action], State | None, State]
-    """An event, the actions that it called for, and the run before and after it."""
+    from planner.store.run_log import Step
 
 NO_CATEGORY = "none"
 """Of a verification that no failure decides."""
 
-CONVENTION = "convention"
+_CONVENTION = "convention"
 """The id of a check whose tests were looked for by convention."""
 
-_OVERRULING = frozenset((Decision.REJECT, Decision.MODIFY))
-_OVERRULING_ANSWERS = frozenset(("give_up", "stop", "go_on"))
-"""Answers that end what the engine would go on with, or go on with what it would end."""
-_GIVING_UP = frozenset(("give_up", "stop"))
+_OVERRULING = (Decision.REJECT, Decision.MODIFY)
+_GIVING_UP = ("give_up", "stop")
 
 
 def verdict_of(outcome: Outcome) -> tuple[Verdict, Failure | None]:
@@ -91,8 +85,11 @@ class Figures:
     """By verdict and category."""
     halts: Counter[str] = field(default_factory=Counter[str])
     """By the rule that halted."""
-    repairs: list[tuple[bool, float]] = field(default_factory=list[tuple[bool, float]])
+    resolutions: list[tuple[bool, float]] = field(default_factory=list[tuple[bool, float]])
     """Whether a branch passed, and how many seconds it took."""
+    repairs: int = 0
+    """Verifications of a todo after a retry, and of branches, that came to a verdict."""
+    passed_repairs: int = 0
     tokens: int = 0
     """As the drivers told them; 0 where nobody did. Likewise the cycles of patching."""
     cycles: int = 0
@@ -102,10 +99,6 @@ class Figures:
     """Todos that failed a verification, and of which it is known how that ended."""
     recovered_todos: int = 0
     """Those that were done without a person."""
-    failures: int = 0
-    """Their different failures."""
-    repaired_failures: int = 0
-    """Those that were repaired without a person."""
     decisions: int = 0
     """What people have decided: approvals, answers, edits of their own, stops."""
     overrides: int = 0
@@ -127,85 +120,66 @@ class Figures:
         self.levels = levels
 
 
-@dataclass(slots=True)
-class _Story:
-    """What is remembered of one todo while its run is counted."""
-
-    failures: set[str] = field(default_factory=set[str])
-    """By signature."""
-    open: set[str] = field(default_factory=set[str])
-    """Those that are not repaired yet."""
-    repaired: int = 0
-    by_person: bool = False
-    """A person had a hand in its repair, or was asked for one."""
-    red: bool = False
-    """Its last verification had a red check."""
-    told: bool = False
-    """What its last turn has cost is counted."""
-    missed: bool | None = None
-    """Whether tests by convention were missing; ``None`` where it has none."""
-
-
-class RunCounter:
-    """Counts over one run: :meth:`see` each step, then :meth:`figures`."""
-
-    def __init__(self) -> None:
-        self.submitted: PlanSubmitted | None = None
-        self.state: State | None = None
-        self._figures = Figures()
-        self._todos: dict[str, _Story] = defaultdict(_Story)
-        self._opened: dict[str, float] = {}
-        """When each branch was made that has not come to its end."""
-        self._verify_since: dict[str, float] = {}
-        self._verified_until = 0.0
-        self._work_since: dict[str, float] = {}
-
-    def see(self, event: Event, actions: Iterable[Action], before: State | None, after: State) -> None:
-        """Take in one step."""
-        self.state = after
-        self._happened(event, before, after)
+def count_run(steps: Iterable[Step]) -> tuple[Figures, State]:
+    """Return what a run adds up to, and its last state. Raises what ``steps`` raises; it is not empty."""
+    count, after = _Count(), None
+    for event, actions, before, after in steps:
+        count.happened(event, before, after)
         for action in actions:
-            self._asked(action, before, after)
-        for name in list(self._opened):
+            count.asked(action, before, after)
+        for name in list(count.opened):
             record = after.records.get(name)
             if record is not None and record.life.is_final:
-                took = after.now - self._opened.pop(name)
-                self._figures.repairs.append((record.life is TodoLife.DONE, took))
+                took = after.now - count.opened.pop(name)
+                count.figures.resolutions.append((record.life is TodoLife.DONE, took))
+    assert after is not None  # a run begins with its submission
+    return count.ended(after), after
 
-    def figures(self) -> Figures:
-        """Return what was counted up to the last step."""
-        run = self.state
-        if run is None:
-            return Figures()
+
+class _Count:
+    """What is remembered of one run while it is counted."""
+
+    def __init__(self) -> None:
+        self.figures = Figures(levels=1)
+        self.opened: dict[str, float] = {}
+        """When each branch was made that has not come to its end."""
+        self._failed: set[str] = set()
+        self._helped: set[str] = set()
+        """Todos in whose repair a person had a hand, or was asked for one."""
+        self._red: dict[str, bool] = {}
+        """Whether the last verification of a todo had a red check."""
+        self._told: dict[str, bool] = defaultdict(bool)
+        """Whether what the last turn on a todo has cost is counted."""
+        self._missed: dict[str, bool] = {}
+        """Whether the tests of a convention were missing."""
+        self._work_since: dict[str, float] = {}
+        self._verify_since: dict[str, float] = {}
+        self._verified_until = 0.0
+
+    def ended(self, run: State) -> Figures:
+        """Return the figures, with what only the end of a run tells."""
         done = {name for name, each in run.records.items() if each.life is TodoLife.DONE}
-        failed = {name: each for name, each in self._todos.items() if each.failures}
-        # It is known how a repair ended: by itself, by a person, or not at all.
-        settled = {
-            name: each
-            for name, each in failed.items()
-            if each.by_person or run.records[name].life.is_final or run.plan_state.is_final
+        # It is known how a repair ended: by a person, by itself, or not at all.
+        ended = {
+            name
+            for name in self._failed
+            if name in self._helped or run.records[name].life.is_final or run.plan_state.is_final
         }
-        found = Figures()
-        found.add(self._figures)
-        found.retries = sum(record.retries for record in run.records.values())
-        found.failed_todos = len(settled)
-        found.recovered_todos = sum(name in done and not each.by_person for name, each in settled.items())
-        found.failures = sum(len(each.failures) for each in settled.values())
-        found.repaired_failures = sum(each.repaired for each in settled.values())
-        found.conventional_todos = sum(each.missed is not None for each in self._todos.values())
-        found.missed_todos = sum(bool(each.missed) for each in self._todos.values())
-        found.done_while_red = sum(
-            each.red and name in done and not run.records[name].is_branch
-            for name, each in self._todos.items()
+        figures = self.figures
+        figures.retries = sum(record.retries for record in run.records.values())
+        figures.failed_todos = len(ended)
+        figures.recovered_todos = len((ended & done) - self._helped)
+        figures.conventional_todos = len(self._missed)
+        figures.missed_todos = sum(self._missed.values())
+        figures.done_while_red = sum(
+            red and name in done and not run.records[name].is_branch for name, red in self._red.items()
         )
-        return found
+        return figures
 
-    def _happened(self, event: Event, before: State | None, after: State) -> None:
-        figures = self._figures
+    def happened(self, event: Event, before: State | None, after: State) -> None:
+        """Count an event."""
+        figures = self.figures
         match event:
-            case PlanSubmitted():
-                self.submitted = event
-                figures.levels = max(figures.levels, 1)
             case SubPlanLoaded(plan=plan) if plan is not None and not event.problems:
                 figures.levels = max(figures.levels, event.todo_id.count("/") + 2)
             case WorkStarted():
@@ -215,68 +189,31 @@ class RunCounter:
                 took = event.duration_ms
                 figures.work_seconds += max(after.now - since, 0.0) if took is None else took / 1000
                 self._spent(event.tokens, event.cycles)
-                is_told = event.tokens is not None or event.cycles is not None
-                self._todos[event.todo_id].told = is_told
+                self._told[event.todo_id] = event.tokens is not None or event.cycles is not None
             case BudgetSpent():
                 self._spent(event.tokens, event.cycles)
             case Verified():
-                self._verified(event.outcome, after)
+                self._verified(event.outcome, before, after)
             case ApprovalGiven():
-                self._decided(event.decision in _OVERRULING)
-                if event.decision in _OVERRULING:
-                    self._helped(_asked_about(event.approval_id, before), before)
+                overruled = event.decision in _OVERRULING
+                self._decided(before, overruled=overruled, helped=[event.approval_id] if overruled else [])
             case QuestionAnswered():
-                self._decided(event.answer in _OVERRULING_ANSWERS)
-                if event.answer in _GIVING_UP:
-                    self._helped(_asked_about(event.question_id, before), before)
+                gave_up = event.answer in _GIVING_UP
+                overruled = gave_up or event.answer == "go_on"  # or went on with what was to end
+                self._decided(before, overruled=overruled, helped=[event.question_id] if gave_up else [])
             case PlanRevised():
-                self._decided(True)
-                for edit in event.edits:
-                    if isinstance(name := getattr(edit, "todo_id", None), str):
-                        self._helped(qualified(event.within, name), before)
+                names = (getattr(edit, "todo_id", "") for edit in event.edits)
+                self._decided(
+                    before, overruled=True, helped=[qualified(event.within, each) for each in names]
+                )
             case StopRequested():
-                self._decided(True)
+                self._decided(before, overruled=True)
             case _:
                 pass
 
-    def _verified(self, outcome: Outcome, after: State) -> None:
-        name, story = outcome.todo_id, self._todos[outcome.todo_id]
-        # A run takes longer than its tests: what counts is the time in which a verification was under way,
-        # however many todos share it. The sum of the tests stands in where no time went by.
-        since = self._verify_since.pop(name, after.now)
-        if after.now > since:
-            self._figures.verification_seconds += max(after.now - max(since, self._verified_until), 0.0)
-            self._verified_until = after.now
-        else:
-            self._figures.verification_seconds += (outcome.metrics.duration_ms or 0) / 1000
-        if not story.told:  # else the turn has told what it cost
-            self._spent(outcome.metrics.tokens_used, outcome.metrics.patch_cycles)
-        story.told = True
-        missed = any(
-            each.category is Category.TEST_NOT_FOUND and each.check_id == CONVENTION
-            for each in failures_of(outcome)
-        )
-        if missed or any(check.id == CONVENTION for check in outcome.checks):
-            story.missed = bool(story.missed) or missed
-        story.red = any(check.counts_as.is_red for check in outcome.checks) or not outcome.success
-        verdict, failure = verdict_of(outcome)
-        category = NO_CATEGORY if failure is None else failure.category.value
-        self._figures.verdicts[verdict.value, category] += 1
-        record = after.records.get(name)
-        if record is None or record.is_branch:
-            return
-        if verdict is Verdict.PASSED:
-            story.repaired += 0 if story.by_person else len(story.open)
-            story.open.clear()
-        elif verdict.is_red:
-            own, _ = sorted_failures(record.todo, outcome)
-            if own:  # what is older than the work is not its failure
-                signature = own[0].signature or own[0].category.value
-                story.failures.add(signature)
-                story.open.add(signature)
-
-    def _asked(self, action: Action, before: State | None, after: State) -> None:
-        figures = self._figures
+    def asked(self, action: Action, before: State | None, after: State) -> None:
+        """Count an action."""
+        figures = self.figures
         match action:
             case Verify():
                 later = action.not_before
@@ -289,51 +226,79 @@ class RunCounter:
                 is_new = earlier is None or after.records[action.todo_id].turns > earlier.turns
                 figures.turns[action.role.value] += is_new
                 if action.role is Role.HUMAN:
-                    self._helped(action.todo_id, after)
+                    self._help(action.todo_id, after)
             case AskHuman(kind=QuestionKind.REVIEW):
-                self._helped(action.todo_id, after)
+                self._help(action.todo_id, after)
             case PublishPlan():
                 made = [edit.todo.id for edit in action.edits if isinstance(edit, AddBranch)]
                 figures.branches += len(made)
-                self._opened |= {qualified(action.within, name): after.now for name in made}
+                self.opened |= {qualified(action.within, name): after.now for name in made}
             case Halt():
                 figures.halts[action.rule] += 1
             case _:
                 pass
 
-    def _helped(self, todo_id: str, run: State | None) -> None:
+    def _verified(self, outcome: Outcome, before: State | None, after: State) -> None:
+        figures, name = self.figures, outcome.todo_id
+        # A run takes longer than its tests: what counts is the time in which a verification was under way,
+        # however many todos share it. The sum of the tests stands in where no time went by.
+        since = self._verify_since.pop(name, after.now)
+        if after.now > since:
+            figures.verification_seconds += max(after.now - max(since, self._verified_until), 0.0)
+            self._verified_until = after.now
+        else:
+            figures.verification_seconds += (outcome.metrics.duration_ms or 0) / 1000
+        if not self._told[name]:  # else the turn has told what it cost
+            self._spent(outcome.metrics.tokens_used, outcome.metrics.patch_cycles)
+        self._told[name] = True
+        missed = any(
+            each.category is Category.TEST_NOT_FOUND and each.check_id == _CONVENTION
+            for each in failures_of(outcome)
+        )
+        if missed or any(check.id == _CONVENTION for check in outcome.checks):
+            self._missed[name] = missed or self._missed.get(name, False)
+        self._red[name] = any(check.counts_as.is_red for check in outcome.checks) or not outcome.success
+        verdict, failure = verdict_of(outcome)
+        figures.verdicts[verdict.value, NO_CATEGORY if failure is None else failure.category.value] += 1
+        record = None if before is None else before.records.get(name)
+        if record is None:
+            return
+        if (record.is_branch or record.retries) and (verdict is Verdict.PASSED or verdict.is_red):
+            figures.repairs += 1
+            figures.passed_repairs += verdict is Verdict.PASSED
+        # What is older than the work is not the todo's failure.
+        if verdict.is_red and not record.is_branch and sorted_failures(record.todo, outcome)[0]:
+            self._failed.add(name)
+
+    def _spent(self, tokens: int | None, cycles: int | None) -> None:
+        self.figures.tokens += max(tokens or 0, 0)
+        self.figures.cycles += max(cycles or 0, 0)
+
+    def _decided(self, before: State | None, *, overruled: bool, helped: Iterable[str] = ()) -> None:
+        self.figures.decisions += 1
+        self.figures.overrides += overruled
+        for name in helped:
+            question = None if before is None else before.questions.get(name)
+            self._help(name if question is None else question.todo_id, before)
+
+    def _help(self, todo_id: str, run: State | None) -> None:
         """Remember that a person had a hand in a repair: it is not the engine's doing."""
         record = None if run is None else run.records.get(todo_id)
         primary = todo_id if record is None or record.parent_id is None else record.parent_id
-        story = self._todos.get(primary)
-        if story is not None and story.failures:
-            story.by_person = True
-
-    def _spent(self, tokens: int | None, cycles: int | None) -> None:
-        self._figures.tokens += max(tokens or 0, 0)
-        self._figures.cycles += max(cycles or 0, 0)
-
-    def _decided(self, overruled: bool) -> None:
-        self._figures.decisions += 1
-        self._figures.overrides += overruled
+        if primary in self._failed:
+            self._helped.add(primary)
 
 
-def _asked_about(question_id: str, before: State | None) -> str:
-    question = None if before is None else before.questions.get(question_id)
-    return question_id if question is None else question.todo_id
+# -- the review ----------------------------------------------------------------------------------------
 
 
 class Reviewed(NamedTuple):
-    """One figure and its limit."""
+    """One figure held against its limit."""
 
     id: str
-    figure: float | None
-    """A share from 0, or a number; ``None`` where there is none yet."""
-    limit: float
     met: bool | None
-    """Whether the figure keeps its limit."""
+    """Whether it keeps its limit; ``None`` where there is no figure yet."""
     sentence: str
-    is_share: bool
 
 
 class _Limit(NamedTuple):
@@ -357,10 +322,10 @@ _GOALS: Mapping[Callable[[float, float], bool], str] = {
 
 _LIMITS: Mapping[str, _Limit] = {
     "recovery-rate": _Limit(
-        *("recovered_todos", "failed_todos", operator.ge, 0.5),
-        "todos that failed and were done without a person",
-        "The share of todos that failed a verification and were done without a person having repaired or "
-        "decided anything; plain approvals do not count. Below 50 % the repairs are not worth their cost.",
+        *("passed_repairs", "repairs", operator.ge, 0.5),
+        "repairs that passed",
+        "The share of retries and turns on branches that passed their verification. Below 50 % the repairs "
+        "are not worth their cost.",
     ),
     "verification-time": _Limit(
         *("verification_seconds", "work_seconds", operator.le, 0.3),
@@ -386,10 +351,10 @@ _LIMITS: Mapping[str, _Limit] = {
         "pieces.",
     ),
     "repaired-alone": _Limit(
-        *("repaired_failures", "failures", operator.gt, 0.8),
-        "failures repaired without a person",
-        "The share of different failures whose todo holds in the end without a person having repaired or "
-        "decided anything. The goal is more than 80 %.",
+        *("recovered_todos", "failed_todos", operator.gt, 0.8),
+        "todos that failed and were done without a person",
+        "The share of todos that failed a verification and were done without a person having repaired or "
+        "decided anything; plain approvals do not count. The goal is more than 80 %.",
     ),
     "done-while-red": _Limit(
         *("done_while_red", None, operator.le, 0),
@@ -407,17 +372,17 @@ def review(figures: Figures) -> Iterator[Reviewed]:
     for name, each in _LIMITS.items():
         part = getattr(figures, each.part)
         whole = 1 if each.whole is None else getattr(figures, each.whole)
-        value = part / whole if whole else None
-        limit = f"{each.limit:g}" if each.whole is None else f"{100 * each.limit:.0f} %"
-        goal = f"goal: {_GOALS[each.keeps]} {limit}"
-        if value is None:
-            said = f"none yet ({goal})"
-        elif each.whole is None:
-            said = f"{_number(part)} ({goal})"
-        else:
-            said = f"{_number(part)} of {_number(whole)} ({100 * value:.0f} %; {goal})"
-        met = None if value is None else each.keeps(value, each.limit)
-        yield Reviewed(name, value, each.limit, met, f"{each.label}: {said}", each.whole is not None)
+        goal = (
+            f"goal: {_GOALS[each.keeps]} {f'{each.limit:g}' if each.whole is None else f'{each.limit:.0%}'}"
+        )
+        said = f"none yet ({goal})"
+        if whole and each.whole is None:
+            said = f"{part} ({goal})"
+        elif whole:
+            said = f"{_number(part)} of {_number(whole)} ({part / whole:.0%}; {goal})"
+        yield Reviewed(
+            name, each.keeps(part / whole, each.limit) if whole else None, f"{each.label}: {said}"
+        )
 
 
 def spent(figures: Figures) -> str:

@@ -8,8 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from planner.cli.rule_advice import advice_for, page_of
-from planner.model.taxonomy import CATEGORIES, Category
+from planner.model.taxonomy import CATEGORIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,6 +20,8 @@ LEARNED = "learned"
 """What a diagnosis says of its rule where corrections have changed it."""
 
 PLAN_KEY = "key of a plan"
+PAGE = "docs/reference/diagnosis-rules.md"
+"""The page that tells of every rule of the diagnosis, below the project's root."""
 
 
 class Explanation(NamedTuple):
@@ -95,6 +96,8 @@ def _categories() -> Iterator[Explanation]:
     for category, facts in CATEGORIES.items():
         text = texts[category.value]
         key = facts.routing_key
+        names = f"{category.value}{f' or {key.value}' if key and not facts.overrides_key else ''}"
+        acts = f"{facts.default_role.value}, unless the todo's failure_routing names another for {names}"
         yield Explanation(
             word=category.value,
             kind="category",
@@ -102,20 +105,12 @@ def _categories() -> Iterator[Explanation]:
             facts=(
                 ("family", facts.family.value),
                 ("at fault", f"{facts.usual_owner.value}, mostly"),
-                ("acts", _acts(category)),
+                ("acts", acts),
                 ("routing", f"{key.value}, in a todo's failure_routing" if key else "no key"),
                 ("planner", text["planner"]),
             ),
             check=tuple(text["check"]),
         )
-
-
-def _acts(category: Category) -> str:
-    facts = category.facts
-    names = category.value
-    if facts.routing_key is not None and not facts.overrides_key:
-        names += f" or {facts.routing_key.value}"
-    return f"{facts.default_role.value}, unless the todo's failure_routing names another for {names}"
 
 
 def _words() -> Iterator[Explanation]:
@@ -159,7 +154,13 @@ def _plan_keys() -> Iterator[Explanation]:
                 )
 
 
+def base_rule(rule: str) -> str:
+    """Return the rule that ``disk-full-in-chain`` is made of: ``disk-full``."""
+    return rule.removesuffix("-in-group").removesuffix("-in-chain")
+
+
 def _diagnosis_rules() -> Iterator[Explanation]:
+    advice = _toml("diagnosis_advice.toml")
     text = (FOLDER / "diagnosis_rules.json").read_text(encoding="utf-8")
     for rule in json.loads(text)["rules"]:
         facts = [
@@ -174,17 +175,17 @@ def _diagnosis_rules() -> Iterator[Explanation]:
             kind="rule of the diagnosis",
             means=rule["because"],
             facts=tuple(facts),
-            steps=advice_for(rule["id"]),
+            steps=tuple(advice[base_rule(rule["id"])]),
             examples=tuple(rule.get("examples", ())),
-            page=page_of(rule["id"]),
+            page=f"{PAGE}#{base_rule(rule['id'])}",
         )
     yield Explanation(
         word=LEARNED,
         kind="rule of the diagnosis",
         means="Corrections of failures like this one outweigh what the rules, who are unsure, would say.",
         facts=(("says", "what was corrected"), ("sure", "as the votes of the corrections are")),
-        steps=advice_for(LEARNED),
-        page=page_of(LEARNED),
+        steps=tuple(advice[LEARNED]),
+        page=f"{PAGE}#{LEARNED}",
     )
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
@@ -14,10 +12,12 @@ from typer.core import TyperGroup
 from planner.cli.app import command_app
 from planner.cli.arguments import JsonOption, PlanArgument, nearest, plan_or_usual, usual_plan
 from planner.cli.ending import Status, UsageMistake, complain, ends
+from planner.cli.screen import PLAN_STATES, Screen, duration, print_json, write
 from planner.model.taxonomy import Category, Owner, Role
+from planner.text.display import counted, listed, moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from planner.planfile.loader import LoadedPlan
     from planner.store.index import Index
@@ -31,9 +31,6 @@ StoreOption = Annotated[
         help="Ask this database, a file of SQLite or a URL. Default: the index of the project.",
     ),
 ]
-RunOption = Annotated[
-    str | None, typer.Option("--run", metavar="ID", help="Only this run; the start of its id is enough.")
-]
 SignatureArgument = Annotated[
     str, typer.Argument(metavar="SIGNATURE", help="Of a failure; the start of it is enough.")
 ]
@@ -42,6 +39,19 @@ EPILOG = (
     "Exit status: 0 shown, 1 nothing is known of it, 2 wrong usage, 4 a file or the database cannot be "
     "used; what the others tell is shown all the same."
 )
+
+_NOTHING_YET = "It is filled by: pytest --planverify PLAN, and by: planner step PLAN"
+_RESOLUTIONS = {
+    "parent_done": "its todo is done",
+    "failure_gone": "then its todo failed otherwise",
+    "parent_still_red": "its todo still failed",
+    "attempts_used_up": "its attempts were used up",
+    "lifetime_over": "its time was up",
+    "given_up": "a person gave it up",
+    "run_halted": "the run was halted",
+}
+"""What can come of a branch, in words."""
+_MOST = 10
 
 
 class HistoryGroup(TyperGroup):
@@ -65,31 +75,23 @@ def history() -> None:
     """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """What is asked about."""
+class Subject(NamedTuple):
+    """What is asked about: a plan, or all plans of the project."""
 
     root: Path
-    store: str | None
     plan_id: str | None = None
     shown: str = ""
     """What the screen calls the plan."""
-
-    def open(self, *, rebuild: bool = False) -> Index:
-        """Return the index, which tells on standard error what it could not read."""
-        from planner.store.index import open_index
-
-        index = open_index(self.root, self.store, rebuild=rebuild)
-        for remark in index.remarks:
-            complain(remark)
-        return index
 
 
 @app.command(epilog=EPILOG)
 @ends
 def show(
     plan: PlanArgument = None,
-    run: RunOption = None,
+    run: Annotated[
+        str | None,
+        typer.Option("--run", metavar="ID", help="Only this run; the start of its id is enough."),
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
     rebuild: Annotated[
@@ -102,48 +104,85 @@ def show(
     """Show the runs of a plan with their branches, its failures by category, and what is blocked."""
     from planner.store import questions
 
-    if imports != (store is not None) and (imports or rebuild):
+    if (imports and store is None) or (rebuild and store is not None):
         raise UsageMistake("--import fills the database of --store URL, --rebuild the project's own index")
-    if rebuild and imports:
-        raise UsageMistake("--rebuild is of the project's own index; leave --store and --import out")
-    subject = _about_plan(plan, store)
-    if imports and store is not None:
-        _import(subject.root, store)
-    with subject.open(rebuild=rebuild) as index, index.reading() as rows:
-        runs = _chosen(questions.runs(rows, subject.plan_id), run, of=None)
-        verifications = questions.verifications(rows, subject.plan_id)
+    subject = _about_plan(plan)
+    with _open(subject, store, rebuild=rebuild, imports=imports) as index, index.reading() as rows:
+        runs, verified = (
+            questions.runs(rows, subject.plan_id),
+            questions.verifications(rows, subject.plan_id),
+        )
         if run is not None:
-            verifications = [each for each in verifications if each["run_id"].startswith(run)]
-            if not runs and not verifications:
-                known = questions.runs(rows, subject.plan_id) + questions.verifications(
-                    rows, subject.plan_id
-                )
-                raise _unknown_run(run, known)
+            names = [each["run_id"] for each in (*runs, *verified)]
+            runs, verified = ([each for each in some if each["run_id"].startswith(run)]
+                              for some in (runs, verified))  # fmt: skip
+            if not runs and not verified:
+                raise UsageMistake(f"'{run}': there is no such run; {nearest(run, names, 'the runs are')}")
         branches, asked = questions.branches(rows, runs), questions.questions(rows, runs)
         failures = questions.failure_counts(rows, subject.plan_id or "")
     mean = questions.mean_resolution(each for those in branches for each in those)
     if as_json:
-        document = {
-            "plan": subject.plan_id,
-            "average_resolution_seconds": mean,
-            "blocked_runs": [each["run_id"] for each in runs if each["blocked_since"]],
-            "runs": [
-                {
-                    **each,
-                    "average_resolution_seconds": questions.mean_resolution(those),
-                    "branches": those,
-                    "questions": waiting,
-                }
-                for each, those, waiting in zip(runs, branches, asked, strict=True)
-            ],
-            "verifications": verifications,
-            "failures": failures,
-        }
-        _print_json(document)
-    else:
-        from planner.cli.history_screen import show_runs
-
-        show_runs(subject.shown, runs, branches, asked, verifications, failures, mean)
+        told = [
+            {
+                **each,
+                "average_resolution_seconds": questions.mean_resolution(those),
+                "branches": those,
+                "questions": waiting,
+            }
+            for each, those, waiting in zip(runs, branches, asked, strict=True)
+        ]
+        print_json(
+            {
+                "plan": subject.plan_id,
+                "average_resolution_seconds": mean,
+                "blocked_runs": [each["run_id"] for each in runs if each["blocked_since"]],
+                "runs": told,
+                "verifications": verified,
+                "failures": failures,
+            }
+        )
+        return _status(index)
+    screen = Screen()
+    parts = [counted(len(verified), "verification")] if verified else []
+    if runs:
+        parts += [counted(len(runs), "run"), counted(sum(map(len, branches)), "branch")]
+    if mean is not None:
+        parts.append(f"a repair took {duration(mean)} on average")
+    stuck = sum(each["blocked_since"] is not None for each in runs)
+    parts += [f"{counted(stuck, 'run')} blocked"] if stuck else []
+    screen.paragraph(f"{subject.shown}: {', '.join(parts) or f'no run of it is known. {_NOTHING_YET}'}")
+    for each, waiting, those in list(zip(runs, asked, branches, strict=True))[:_MOST]:
+        screen.line()
+        _show_run(screen, each, waiting)
+        _show_branches(screen, those, apart=False)
+    if len(runs) > _MOST:
+        screen.line(f"and {len(runs) - _MOST} older; one of them with --run ID, all with --json")
+    screen.table(
+        ("VERIFICATION", "WHEN", "DONE", "EXIT"),
+        [
+            (
+                each["run_id"],
+                moment(each["started"]),
+                f"{each['done']} of {each['todos']}",
+                each["exit_status"],
+            )
+            for each in verified[:_MOST]
+        ],
+    )
+    screen.table(
+        ("FAILED", "ROLE", "FAILURES", "TODOS", "LAST"),
+        [
+            (
+                each["category"],
+                each["role"],
+                each["failures"],
+                listed(each["todos"], 4),
+                moment(each["last"]),
+            )
+            for each in failures
+        ],
+    )
+    screen.show()
     return _status(index)
 
 
@@ -151,77 +190,46 @@ def show(
 @ends
 def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: JsonOption = False) -> int:
     """Tell what repaired a failure before, who did, and how often."""
+    from planner.cli.glossary import load_glossary
     from planner.store import questions
 
-    with _about_project(store).open() as index, index.reading() as rows:
+    with _open(_about_project(), store) as index, index.reading() as rows:
         known = questions.signatures(rows)
         found = questions.failure(rows, questions.signature_meant(known, signature))
     if as_json:
-        _print_json({"signature": signature, "known": False} if found is None else {**found, "known": True})
-    else:
-        from planner.cli.history_screen import show_failure, show_unknown
-
-        if found is None:
-            show_unknown(signature, known)
-        else:
-            show_failure(found)
-    return Status.FOUND if found is None else _status(index)
-
-
-@app.command(epilog=EPILOG)
-@ends
-def blocked(store: StoreOption = None, as_json: JsonOption = False) -> int:
-    """List the runs in which something is blocked, or waits for a person."""
-    from planner.store import questions
-
-    with _about_project(store).open() as index, index.reading() as rows:
-        runs = questions.blocked_runs(rows)
-        waiting = [
-            [each for each in those if each["decision"] is None]
-            for those in questions.questions(rows, runs)
-        ]
-    if as_json:
-        pairs = zip(runs, waiting, strict=True)
-        _print_json({"blocked_runs": [{**each, "questions": those} for each, those in pairs]})
-    else:
-        from planner.cli.history_screen import show_blocked
-
-        show_blocked(runs, waiting)
-    return _status(index)
-
-
-@app.command(epilog=EPILOG)
-@ends
-def artifacts(
-    plan: PlanArgument = None,
-    run: RunOption = None,
-    todo: Annotated[
-        str | None, typer.Option("--todo", metavar="ID", help="Only what was done for this todo.")
-    ] = None,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> int:
-    """Show the artifact log of a plan: which turn of which todo touched which files, and when."""
-    from planner.store import questions
-
-    subject = _about_plan(plan, store)
-    with subject.open() as index, index.reading() as rows:
-        runs = _chosen(questions.runs(rows, subject.plan_id), run)
-        found = questions.work(rows, runs)
-    if todo is not None:
-        names = dict.fromkeys(each["todo_id"] for those in found for each in those)
-        if todo not in names:
-            listing = nearest(todo, names, "those in the log are")
-            raise UsageMistake(f"--todo {todo}: nothing is in the artifact log of such a todo; {listing}")
-        found = [[each for each in those if each["todo_id"] == todo] for those in found]
-    if as_json:
-        pairs = zip(runs, found, strict=True)
-        entries = [{"run_id": each["run_id"], **one} for each, those in pairs for one in those]
-        _print_json({"plan": subject.plan_id, "artifacts": entries})
-    else:
-        from planner.cli.history_screen import show_work
-
-        show_work(subject.shown, runs, found)
+        print_json({"signature": signature, "known": False} if found is None else {**found, "known": True})
+        return Status.FOUND if found is None else _status(index)
+    screen = Screen()
+    if found is None:
+        latest = f"The latest that were seen: {listed(known)}" if known else _NOTHING_YET
+        screen.paragraph(f"No run has seen a failure {signature}. {latest}")
+        screen.show()
+        return Status.FOUND
+    means = next((each.means for each in load_glossary().find(found["category"])), "of another version")
+    screen.paragraph(f"{found['signature']}: {found['category']}. {means}")
+    if found["head"]:
+        screen.clipped(f"  {screen.one_line(found['head'])}")
+    if found["times"]:
+        times = counted(found["times"], "verification")
+        screen.paragraph(
+            f"seen in {times} of {listed(found['todos'])}, last {moment(found['last'])}", indent=2
+        )
+    if not found["repairs"]:
+        screen.line("Nobody has repaired it yet, as far as the logs tell.", indent=2)
+    screen.table(
+        ("ROLE", "FIXED", "STRATEGY", "LAST"),
+        [
+            (each["role"], f"{each['fixed']} of {each['tried']}", each["strategy"], moment(each["last"]))
+            for each in found["repairs"]
+        ],
+    )
+    _show_branches(screen, found["branches"], apart=True)
+    for each in found["corrections"]:
+        was = _corrected(each["right_category"], each["right_owner"])
+        why = f": {each['because']}" if each["because"] else ""
+        said = f"{each['by'] or 'somebody'} corrected it on {moment(each['at'])}"
+        screen.paragraph(f"{said}: it is for the {each['role']}{was}{why}", indent=2)
+    screen.show()
     return _status(index)
 
 
@@ -238,28 +246,38 @@ def cached(
     as_json: JsonOption = False,
 ) -> int:
     """Tell which plan served a goal before; in this repository first, and those that were completed."""
+    from planner.planfile.dump import yaml_text
     from planner.planfile.fingerprint import repository_fingerprint
     from planner.store import questions
 
-    if as_plan and as_json:
-        raise UsageMistake("--plan prints YAML, and --json JSON; choose one")
-    with _about_project(store).open() as index, index.reading() as rows:
+    with _open(_about_project(), store) as index, index.reading() as rows:
         plans = questions.plans_for(rows, goal)
     loaded = _usual()
     here = None if loaded is None else repository_fingerprint(loaded.root, loaded.plan)
     plans.sort(key=lambda each: here is not None and each["fingerprint"] != here)
     if as_plan and plans:
-        from planner.cli.screen import write
-        from planner.planfile.dump import yaml_text
-
         write(yaml_text(plans[0]["document"]))
     elif as_json:
         known = [{**each, "here": None if here is None else each["fingerprint"] == here} for each in plans]
-        _print_json({"goal": goal, "plans": known})
+        print_json({"goal": goal, "plans": known})
     else:
-        from planner.cli.history_screen import show_plans
-
-        show_plans(goal, plans, here)
+        screen = Screen()
+        count = f"{counted(len(plans), 'plan')}, the best first" if plans else "no plan that is known"
+        screen.paragraph(f"'{goal}', a plan's x-goal, else its workflow_name, else its id: {count}")
+        screen.table(
+            ("WHEN", "ENDED", "WHERE", "FILE", "DIGEST"),
+            [
+                (
+                    moment(each["at"]),
+                    _state(each["ended"]),
+                    "" if here is None else "here" if each["fingerprint"] == here else "elsewhere",
+                    each["path"],
+                    each["digest"][: len("sha256:") + 12],
+                )
+                for each in plans[:_MOST]
+            ],
+        )
+        screen.show()
     return _status(index) if plans else Status.FOUND
 
 
@@ -284,14 +302,6 @@ def correct(
     ] = None,
     because: Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why.")] = None,
     by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who says so.")] = None,
-    was: Annotated[
-        Category | None,
-        typer.Option(
-            "--was",
-            case_sensitive=False,
-            help="As what it was diagnosed; needed only for a failure that nothing here has seen.",
-        ),
-    ] = None,
 ) -> int:
     """Remember what a failure really was, whose, or whose to repair; later runs learn from it."""
     from planner.model.past import Correction
@@ -304,108 +314,116 @@ def correct(
             "a correction has to correct something: tell with --category what kind of failure it was, with "
             "--owner whose it was, or with --role who should have acted"
         )
-    subject = _about_project(None)
-    with subject.open() as index, index.reading() as rows:
+    subject = _about_project()
+    with _open(subject, None) as index, index.reading() as rows:
         others = questions.signatures(rows)
-        known = questions.failure(rows, questions.signature_meant(others, signature)) or {}
-    diagnosed = was or (Category(known["category"]) if known else None)
-    if diagnosed is None:
+        known = questions.failure(rows, questions.signature_meant(others, signature))
+    if known is None:
         near = nearest(signature, others, "those that were seen are")
-        raise UsageMistake(
-            f"no run has seen a failure {signature}; {near}; of one that nothing here has seen, tell with "
-            "--was as what it was diagnosed"
-        )
-    usual = category.facts.default_role if category else known.get("role")
+        raise UsageMistake(f"no run has seen a failure {signature}; {near}")
+    diagnosed = Category(known["category"])
+    usual = category.facts.default_role if category else known["role"] or diagnosed.facts.default_role
     loaded = _usual()
-    here = None if loaded is None else repository_fingerprint(loaded.root, loaded.plan)
+    here = "" if loaded is None else repository_fingerprint(loaded.root, loaded.plan)
     correction = Correction(
         at=datetime.now(UTC),
-        fingerprint=known.get("fingerprint") or here or "",
-        signature=known.get("signature") or signature,
+        fingerprint=known["fingerprint"] or here,
+        signature=known["signature"],
         category=diagnosed,
-        role=role or Role(usual or diagnosed.facts.default_role),
+        role=role or Role(usual),
         right_category=category,
         right_owner=owner,
-        features=tuple(known.get("features") or ()),
+        features=tuple(known["features"]),
         by=by,
         because=because,
     )
     append_correction(subject.root, correction)
-    kind = "" if category is None else f" {category.value}"
-    whose = "" if owner is None else f" of the {owner.value}"
-    really = f" and was{kind}{whose}" if kind or whose else ""
-    typer.echo(
-        f"remembered: {correction.signature} ({diagnosed.value}) is for the {correction.role.value}{really}"
-    )
+    was = _corrected(category, owner).removeprefix(",")
+    typer.echo(f"remembered: {correction.signature} ({diagnosed}) is for the {correction.role}{was}")
     return Status.OK
+
+
+def _corrected(category: str | None, owner: str | None) -> str:
+    """Return ``, and was SPEC_MISMATCH of the plan``, as far as it was corrected."""
+    really = f"{f' {category}' if category else ''}{f' of the {owner}' if owner else ''}"
+    return f", and was{really}" if really else ""
+
+
+def _show_run(screen: Screen, run: Found, asked: Sequence[Found]) -> None:
+    end = "" if run["closed"] is None else f" to {moment(run['closed'])}"
+    times = f"{moment(run['opened'])}{end}, {counted(run['events'], 'event')}"
+    state = screen.style(_state(run["state"]), PLAN_STATES.get(run["state"], ("", "strong"))[1])
+    screen.line(f"run {screen.style(screen.one_line(run['run_id']), 'strong')}  {state}  {times}")
+    if run["blocked"]:
+        since = f" since {moment(run['blocked_since'])}" if run["blocked_since"] else ""
+        screen.paragraph(f"blocked{since}: {listed(run['blocked'])}", indent=2)
+    for each in asked:
+        if each["decision"] is None and run["closed"] is None:
+            said = f"waits for a person since {moment(each['asked'])}: {each['question']}"
+            screen.paragraph(said, indent=2)
+
+
+def _show_branches(screen: Screen, branches: Sequence[Found], *, apart: bool) -> None:
+    rows: list[tuple[Any, ...]] = []
+    for each in branches:
+        came = _RESOLUTIONS.get(each["resolution"] or "", "")
+        outcome = ", ".join(filter(None, (each["outcome"] or "open", came)))
+        took = each["duration_seconds"]
+        spent = "" if took is None else duration(took)
+        out_of = each["via"] or each["parent_id"]
+        rows.append((each["branch_id"], out_of, each["role"], each["attempts"], outcome, spent))
+    screen.table(("BRANCH", "OUT OF", "ROLE", "ATTEMPTS", "OUTCOME", "TOOK"), rows, apart=apart)
+
+
+def _state(word: str) -> str:
+    return PLAN_STATES.get(word, ("in a state of another version", ""))[0]
 
 
 # -- what is asked about -------------------------------------------------------------------------------
 
 
-def _about_plan(plan: Path | None, store: str | None) -> Subject:
+def _about_plan(plan: Path | None) -> Subject:
     """Return what is asked about a plan, which is the path of its file or its id."""
+    from planner.planfile.loader import load_plan
+
     if plan is not None and not plan.exists() and plan.suffix not in (".yaml", ".yml", ".json"):
-        return Subject(root=_about_project(None).root, store=store, plan_id=str(plan), shown=str(plan))
+        return Subject(_about_project().root, str(plan), str(plan))
     path = plan_or_usual(plan)
-    loaded = _loaded(path)
-    plan_id = loaded.plan.todo_list_id
-    return Subject(root=loaded.root, store=store, plan_id=plan_id, shown=f"{plan_id} ({path})")
+    loaded = load_plan(path)
+    return Subject(loaded.root, loaded.plan.todo_list_id, f"{loaded.plan.todo_list_id} ({path})")
 
 
-def _about_project(store: str | None) -> Subject:
+def _about_project() -> Subject:
     """Return what is asked about all plans of the project: below the usual plan's root, else here."""
     loaded = _usual()
-    return Subject(root=Path() if loaded is None else loaded.root, store=store)
+    return Subject(Path() if loaded is None else loaded.root)
 
 
 def _usual() -> LoadedPlan | None:
     """Return the plan that lies here, if one does and it can be read."""
     from planner.errors import PlannerError
+    from planner.planfile.loader import load_plan
 
     path = usual_plan()
     try:
-        return None if path is None else _loaded(path)
+        return None if path is None else load_plan(path)
     except (PlannerError, OSError):
         return None
 
 
-def _loaded(path: Path) -> LoadedPlan:
-    from planner.planfile.loader import load_plan
+def _open(subject: Subject, store: str | None, *, rebuild: bool = False, imports: bool = False) -> Index:
+    """Return the index, which tells on standard error what it could not read."""
+    from planner.store.index import Index, open_index
 
-    return load_plan(path)
-
-
-def _import(root: Path, store: str) -> None:
-    from planner.store.index import Index
-
-    with Index.open(store) as index:
-        for remark in index.sync(root):
-            complain(remark)
-
-
-def _chosen(runs: Sequence[Found], run_id: str | None, of: str | None = "runs") -> list[Found]:
-    """Return all of them, or the one that is named; ``of`` is ``None`` where there need be none."""
-    if run_id is None:
-        return list(runs)
-    found = [each for each in runs if each["run_id"] == run_id]
-    found = found or [each for each in runs if each["run_id"].startswith(run_id)]
-    if len(found) > 1 or (not found and of is not None):
-        raise _unknown_run(run_id, found or runs, several=bool(found))
-    return found
-
-
-def _unknown_run(run_id: str, known: Iterable[Found], *, several: bool = False) -> UsageMistake:
-    problem = "several runs begin so" if several else "there is no such run"
-    names = [each["run_id"] for each in known]
-    return UsageMistake(f"'{run_id}': {problem}; {nearest(run_id, names, 'the runs are')}")
+    if imports and store is not None:
+        with Index.open(store) as index:
+            for remark in index.sync(subject.root):
+                complain(remark)
+    index = open_index(subject.root, store, rebuild=rebuild)
+    for remark in index.remarks:
+        complain(remark)
+    return index
 
 
 def _status(index: Index) -> Status:
     return Status.UNREADABLE if index.remarks else Status.OK
-
-
-def _print_json(document: object) -> None:
-    from planner.cli.screen import write
-
-    write(json.dumps(document, indent=2) + "\n")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.app import command_app
+from planner.cli.arguments import usual_plan
 from planner.cli.ending import Status, UsageMistake, complain, ends, program, say
+from planner.text.display import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,17 +53,17 @@ def init(
     from planner.planfile.loader import load_plan_text
 
     is_shown = output == STANDARD_OUTPUT
-    standing = None if is_shown or force else _standing_plan(output)
+    standing = None
+    if not is_shown and not force:  # a plan of a usual name elsewhere would be found no more
+        usual = usual_plan() if output == USUAL_OUTPUT else None
+        standing = output if os.path.lexists(output) else usual
     if standing is not None and agents and source is None and output == USUAL_OUTPUT:
         return _write_agents(standing, f"{standing} stands as it is")
     if standing is not None:
         raise UsageMistake(
             f"there is a plan already, {standing}; name another file with -o, or add --force"
         )
-    if source is not None:
-        text, summary = _of_list(source, output)
-    else:
-        text, summary = _of_repository(output)
+    text, summary = _of_repository(output) if source is None else _of_list(source, output)
     if not text:
         complain(summary)
         return Status.FOUND
@@ -75,17 +77,10 @@ def init(
     say(f"wrote {output}: {summary}")
     if agents:
         _write_agents(output)
-    _say_how_to_go_on(output)
+    name = "" if usual_plan() == output else f" {output}"
+    say(f"verify it:  planverify verify{name}")
+    say(f"then:       {program()} next{name}")
     return Status.OK
-
-
-def _standing_plan(output: Path) -> Path | None:
-    """Return the plan that would be replaced, or would be found no more where none is named."""
-    from planner.cli.arguments import usual_plan
-
-    if os.path.lexists(output):
-        return output
-    return usual_plan() if output == USUAL_OUTPUT else None
 
 
 def _unproved(plan: Path) -> dict[str, str]:
@@ -114,10 +109,10 @@ def _of_repository(output: Path, unproved: Mapping[str, str] | None = None) -> t
         )
     text, count = plan_of_repository(repository, root=root_for(here / output, here), unproved=unproved)
     files = repository.test_files
-    told = [f"{files} file{'' if files == 1 else 's'} with tests"] if files else []
+    told = [f"{counted(files, 'file')} with tests"] if files else []
     told += [each.cmd for each in checks]
     left_out = f"; {len(unproved)} left out that prove nothing" if unproved else ""
-    return text, f"{count} todo{'' if count == 1 else 's'} for {', '.join(told)}{left_out}"
+    return text, f"{counted(count, 'todo')} for {', '.join(told)}{left_out}"
 
 
 def _of_list(source: Path, output: Path) -> tuple[str, str]:
@@ -163,12 +158,3 @@ def _write_agents(plan: Path, told: str | None = None) -> int:
     write_file(AGENTS, page, mode=None)
     say(f"wrote {AGENTS}: how work is verified, what comes next, what is not to be edited")
     return Status.OK
-
-
-def _say_how_to_go_on(output: Path) -> None:
-    from planner.cli.arguments import usual_plan
-
-    is_usual = usual_plan() == output
-    name = "" if is_usual else f" {output}"
-    say(f"verify it:  planverify verify{name}")
-    say(f"then:       {program()} next{name}")

@@ -1,27 +1,29 @@
-"""``planner next``: what to do now, for people, agents and programs."""
+"""``planner next``: what to do now, for people, agents and programs.
+
+The screen takes at most eight lines a todo, and always shows a command to go on with.
+"""
 
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from planner.cli.app import command_app
-from planner.cli.arguments import (
-    JsonOption,
-    OutcomesOption,
-    TodoOption,
-    TodosArgument,
-    choose_plan,
-    nearest,
-)
+from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_plan
 from planner.cli.ending import Status, UsageMistake, complain, ends, program
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from planner.cli.screen import Screen
     from planner.engine import State
-    from planner.model.actions import Action
+    from planner.engine.state import TodoRecord
+    from planner.model.actions import Action, AskHuman, Implement, Verify
+    from planner.model.outcome import Failure
     from planner.store.plan_run import PlanRun
 
 app = command_app()
@@ -41,6 +43,12 @@ Exit status
 What each verification has found is kept in .planverify/logs below the plan's root, so that attempts and
 limits are counted from run to run. Outcomes that are named are looked at by themselves.
 """
+
+MOST_TODOS = 20
+"""So many todos of each kind are shown; ``--json`` has all."""
+
+_PIPED = 240
+"""Cells of a line that no person reads on a terminal."""
 
 _LONG = frozenset(("brief", "bounds", "branch", "edits", "failure", "facts", "plan_digest", "digest"))
 """Fields of actions that ``--json`` leaves out unless ``--full`` asks for them."""
@@ -74,85 +82,51 @@ def next_(
             "--in-place", help="Write the revised plan over the old; planner undo brings that back."
         ),
     ] = False,
-    todo: TodoOption = None,
-    log: Annotated[
-        Path | None,
-        typer.Option("--log", metavar="FILE", help="The log of the run. Default: the newest of the plan."),
-    ] = None,
+    log: LogOption = None,
 ) -> int:
     """Say what to do now: who repairs what, what is ready, what waits for a person, or what to run."""
-    from planner.cli.next_screen import show_next
+    from planner.cli.runs import known_todo, open_run
 
     if output is not None and in_place:
         raise UsageMistake("--output and --in-place exclude each other; name one of them")
     choice = choose_plan(plan)
-    plan = choice.path
-    run = open_run(plan, outcomes, log)
+    run = open_run(choice.path, outcomes, log)
     named = {known_todo(run.state, each, "::") for each in choice.todo_ids or ()}
-    named |= set() if todo is None else {known_todo(run.state, todo, "--todo")}
     if brief is not None:
         return _print_brief(run, brief)
     actions = [each for each in run.outstanding() if not named or _concerns(each, named, run.state)]
-    written = _write_revision(run, output, in_place=in_place)
+    written = [] if output is None and not in_place else _write_revision(run, output)
     if as_json:
         _print_json(run, actions, full=full)
         for line in written:
             complain(line)
     else:
-        show_next(run, actions, plan, written)
+        _NextScreen(run, choice.path).show(actions, written)
     return _status(run, actions)
-
-
-def open_run(plan: Path, outcomes: Path | None = None, log: Path | None = None) -> PlanRun:
-    """Load the run of a plan and keep what is new of it; a log that cannot be written is told of."""
-    from planner.errors import LogError
-    from planner.store.plan_run import PlanRun
-
-    run = PlanRun.open(plan, outcomes, log)
-    try:
-        if run.found.document is not None:
-            run.save()
-    except LogError as error:
-        run.remarks.append(f"{error}; attempts are not counted from run to run")
-    return run
-
-
-def known_todo(state: State, name: str, where: str) -> str:
-    """Return the qualified id of a todo of a run; its last part is enough where only one todo has it."""
-    if name in state.records:
-        return name
-    found = [each for each in state.records if each.endswith(f"/{name}")]
-    if len(found) == 1:
-        return found[0]
-    raise UsageMistake(
-        f"{where} {name}: there is no such todo; {nearest(name, sorted(state.records), 'the todos are')}"
-    )
 
 
 def _concerns(action: Action, named: set[str], state: State) -> bool:
     """Return whether an action is about one of some todos, or about a branch of one."""
-    concerned = set(getattr(action, "todo_ids", ())) | {getattr(action, "todo_id", None)}
+    concerned = {*getattr(action, "todo_ids", ()), getattr(action, "todo_id", None)}
     records = (state.records.get(name or "") for name in concerned)
     return not named.isdisjoint(concerned) or any(each and each.parent_id in named for each in records)
 
 
 def _print_brief(run: PlanRun, name: str) -> int:
+    from planner.cli.runs import known_todo
     from planner.cli.screen import write
     from planner.engine.requests import brief_of
 
     todo_id = known_todo(run.state, name, "--brief")
-    record = run.state.records[todo_id]
-    open_branch = record.branches[-1] if record.branches else None
-    if open_branch is not None and not run.state.records[open_branch].life.is_final:
-        todo_id = open_branch
+    branches = run.state.records[todo_id].branches
+    if branches and not run.state.records[branches[-1]].life.is_final:
+        todo_id = branches[-1]
     write(brief_of(run.state, todo_id) + "\n")
     return Status.OK
 
 
-def _write_revision(run: PlanRun, output: Path | None, *, in_place: bool) -> list[str]:
-    """Write the plan as the run has revised it; return what is to be told about that."""
-    if output is None and not in_place:
-        return []
+def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
+    """Write the plan as the run has revised it, in its place or beside it; return what is to be told."""
     from planner.engine.plans import current_plan
     from planner.planfile.loader import shown_path
     from planner.planfile.versions import write_beside, write_in_place
@@ -178,9 +152,12 @@ def _write_revision(run: PlanRun, output: Path | None, *, in_place: bool) -> lis
     return lines
 
 
+# -- JSON and the exit status --------------------------------------------------------------------------
+
+
 def _print_json(run: PlanRun, actions: list[Action], *, full: bool) -> None:
-    from planner.cli.next_screen import advice, in_short
-    from planner.cli.screen import write
+    from planner.cli.runs import advice
+    from planner.cli.screen import print_json
     from planner.store.lines import action_text
 
     def plain(action: Action) -> dict[str, Any]:
@@ -189,32 +166,53 @@ def _print_json(run: PlanRun, actions: list[Action], *, full: bool) -> None:
             return held
         short = {key: value for key, value in held.items() if key not in _LONG and value}
         record = run.state.records.get(held.get("todo_id", ""))
-        primary = record if record is None or not record.parent_id else run.state.records[record.parent_id]
-        failure = None if record is None or primary is None else record.failure or primary.failure
-        if failure is None or primary is None:
+        if record is None or (failure := _failure_of(run, record)) is None:
             return short
-        return short | {"failure": in_short(failure, primary)}
+        return short | {"failure": _in_short(failure, _primary(run, record))}
 
-    state, document = run.state, run.found.document
-    told = {
+    state, document, told = run.state, run.found.document, advice(run)
+    held = {
         "plan": state.plan_id,
         "state": state.plan_state.value,
         "run_id": None if document is None else document.run.run_id or None,
-        "do": advice(run).command,
-        "remarks": [*advice(run).remarks, *run.remarks],
+        "do": told.command,
+        "remarks": list(told.remarks),
         "actions": [plain(action) for action in actions],
         "blocked": state.blocked(),
         "stopped": None if state.stopped is None else plain(state.stopped),
     }
-    write(
-        json.dumps({key: value for key, value in told.items() if value not in (None, [], {})}, indent=2)
-        + "\n"
-    )
+    print_json({key: value for key, value in held.items() if value not in (None, [], {})})
+
+
+def _failure_of(run: PlanRun, record: TodoRecord) -> Failure | None:
+    """Return the failure of a todo; of a branch that has none itself, that of the todo that it repairs."""
+    return record.failure or _primary(run, record).failure
+
+
+def _primary(run: PlanRun, record: TodoRecord) -> TodoRecord:
+    """Return the todo that a branch repairs; any other as it is."""
+    return run.state.records[record.parent_id] if record.parent_id else record
+
+
+def _in_short(failure: Failure, primary: TodoRecord) -> dict[str, str]:
+    """Return what a program needs to know of a failure to decide who looks at it."""
+    from planner.brief.instructions import right_suggestion
+
+    place = failure.location
+    told = {
+        "category": failure.category.value,
+        "owner": failure.owner,
+        "says": failure.stack_trace_head,
+        "place": None if place is None else f"{place.path}:{place.line}" if place.line else place.path,
+        "function": None if place is None else place.function,
+        "edit": right_suggestion(failure, primary.todo, primary.context),
+    }
+    return {key: str(value) for key, value in told.items() if value}
 
 
 def _status(run: PlanRun, actions: list[Action]) -> Status:
     """Return the exit status: whether somebody can go on, and what stands in the way if not."""
-    from planner.cli.next_screen import advice
+    from planner.cli.runs import advice
     from planner.model.actions import AskHuman, Implement, QuestionKind
     from planner.model.life import PlanState
     from planner.model.taxonomy import Family, Role
@@ -230,13 +228,263 @@ def _status(run: PlanRun, actions: list[Action]) -> Status:
     if state.plan_state is PlanState.REJECTED:
         return Status.UNREADABLE
     asked = [action for action in actions if isinstance(action, AskHuman)]
-    rest = [action for action in actions if not isinstance(action, AskHuman)]
-    retried_later = [each for each in rest if each.rule in _BLAME_NOBODY]
-    if any(
-        each not in retried_later and not (isinstance(each, Implement) and each.role is Role.HUMAN)
-        for each in rest
-    ):
+    rest = [
+        each
+        for each in actions
+        if not isinstance(each, AskHuman) and not (isinstance(each, Implement) and each.role is Role.HUMAN)
+    ]
+    later = [each for each in rest if each.rule in _BLAME_NOBODY]
+    if len(later) < len(rest):
         return Status.OK
-    if retried_later or (asked and all(each.kind is QuestionKind.MEND_ENVIRONMENT for each in asked)):
+    if later or (asked and all(each.kind is QuestionKind.MEND_ENVIRONMENT for each in asked)):
         return Status.ENVIRONMENT
     return Status.HUMAN_NEEDED if actions else Status.OK
+
+
+# -- the screen ----------------------------------------------------------------------------------------
+
+
+def show_remarks(screen: Screen, run: PlanRun) -> None:
+    """Show what the state of the files calls for, above the rest."""
+    from planner.cli.runs import advice
+
+    told = advice(run)
+    for remark in told.remarks:
+        screen.remark(remark)
+    if told.command is not None:
+        screen.line(f"  {screen.style(told.command, 'command')}")
+
+
+class _NextScreen:
+    """What ``planner next`` shows of a run."""
+
+    def __init__(self, run: PlanRun, plan: Path) -> None:
+        from planner.cli.runs import words_of
+        from planner.cli.screen import Screen
+
+        self._run = run
+        self._plan = plan
+        self._words = words_of(run, plan)
+        self._screen = Screen()
+
+    def show(self, actions: Sequence[Action], written: Sequence[str]) -> None:
+        """Write all of it to standard output."""
+        from planner.model.actions import AskHuman, Implement, LoadSubPlan, Verify
+
+        screen, records = self._screen, self._run.state.records
+        self._head()
+        show_remarks(screen, self._run)
+        self._stopped()
+        works = [each for each in actions if isinstance(each, Implement)]
+        # Asked for is a repair, or the first turn of work on a todo.
+        repairs = [each for each in works if (record := records[each.todo_id]).is_branch or record.outcome]
+        self._most(repairs, self._repair)
+        self._most([each for each in actions if isinstance(each, AskHuman)], self._question)
+        self._verifications([each for each in actions if isinstance(each, Verify)])
+        self._ready([each for each in works if each not in repairs])
+        for action in actions:
+            if isinstance(action, LoadSubPlan):
+                where = action.sub_plan or action.sub_project_id
+                screen.paragraph(
+                    f"{action.todo_id}: write its sub-plan, {where}", first="plan   ", indent=7
+                )
+        self._waiting()
+        for line in written:
+            screen.paragraph(line)
+        screen.show()
+
+    def _most(self, items: Sequence[Any], show: Callable[[Any], None]) -> None:
+        for item in items[:MOST_TODOS]:
+            show(item)
+        if len(items) > MOST_TODOS:
+            self._screen.line(f"and {len(items) - MOST_TODOS} more; --json has all of them")
+
+    def _clipped(self, lead: str, text: str) -> None:
+        """Write one line, cut at the width of the terminal; for a program, at what it can bear."""
+        screen = self._screen
+        width = max(screen.width, 0 if screen.is_terminal else _PIPED)
+        screen.line(screen.clip(f"{lead}{screen.one_line(text)}", width))
+
+    def _head(self) -> None:
+        from planner.cli.runs import advice
+        from planner.cli.screen import PLAN_STATES
+        from planner.engine.progress import shown_state
+        from planner.text.display import counted
+
+        screen, state = self._screen, self._run.state
+        todos = [record for record in state.todos.values() if not record.is_branch and not record.children]
+        states = [shown_state(state, record) for record in todos]
+        counts = [f"{states.count('done')} of {counted(len(todos), 'todo')} done"]
+        counts += [
+            f"{count} {word}"
+            for name, word in (("test_failed", "failed"), ("failed", "given up"), ("blocked", "blocked"))
+            if (count := states.count(name))
+        ]
+        word = state.plan_state.value.replace("_", " ")
+        if word == "completed" and advice(self._run).unaccepted:
+            word = "not accepted"
+        styled = screen.style(word, PLAN_STATES[state.plan_state][1])
+        name = screen.style(screen.one_line(state.plan_id), "strong")
+        screen.line(f"{name}  {styled}: {', '.join(counts)}")
+
+    def _stopped(self) -> None:
+        screen, stopped = self._screen, self._run.state.stopped
+        if stopped is None or self._run.state.plan_state == "completed":
+            return
+        head = f"{screen.style('stop', 'bad')}   "
+        screen.paragraph(f"{stopped.because} [{stopped.rule}]", first=head, indent=7)
+        for problem in getattr(stopped, "problems", ()):
+            screen.paragraph(problem, indent=7)
+        if self._run.state.plan_state == "halted":
+            screen.paragraph("remove the cause, then verify again:", indent=7)
+            screen.line(f"       {screen.style(self._run.found.verify, 'command')}")
+
+    def _repair(self, action: Implement) -> None:
+        from planner.model.taxonomy import Owner
+        from planner.text.display import listed
+
+        screen, records = self._screen, self._run.state.records
+        record = records[action.todo_id]
+        primary = _primary(self._run, record)
+        failure = _failure_of(self._run, record)
+        about = ""
+        if failure is not None:
+            sure = f" {failure.confidence:.0%}" if failure.confidence is not None else ""
+            known = failure.owner not in (None, Owner.UNKNOWN)
+            owner = f", fault of the {failure.owner}" if known else ", owner unknown"
+            about = f"  {failure.category}{sure}{owner}; for the {action.role}"
+        mark, name = screen.style(screen.glyphs.failed, "bad"), screen.one_line(primary.id)
+        screen.line()
+        screen.line(f"{mark} {screen.style(name, 'strong')}{screen.style(about, 'bad')}")
+        self._failure(failure, primary)
+        what = f"retry {record.retries} of {record.todo.max_retries}"
+        if record.is_branch:
+            allowed = record.todo.max_debug_attempts
+            what = f"{record.todo.id}, attempt {action.attempt}{f' of {allowed}' if allowed else ''}"
+        self._clipped("  repair ", f"{what}, by the {action.role} [{action.rule}]")
+        followers = [each.id for each in records.values() if each.behind == primary.id]
+        if followers:
+            self._clipped("  also   ", f"{listed(followers, 5)}: the same cause")
+        self._brief(action.todo_id)
+        screen.command("then", f"pytest --planverify {shlex.quote(f'{self._plan}::{primary.id}')}")
+
+    def _failure(self, failure: Failure | None, record: TodoRecord) -> None:
+        """Show what failed, where, and the edit: a line each."""
+        from planner.brief.instructions import right_suggestion
+
+        if failure is None:
+            return
+        tests = failure.tests or failure.top_failing_tests
+        what = tests[0] if tests else failure.check_id or ""
+        more = f" (+{len(tests) - 1})" if len(tests) > 1 else ""
+        if said := ": ".join(filter(None, (f"{what}{more}", failure.stack_trace_head))):
+            self._clipped("  failed ", f"{said}")
+        if place := where(failure):
+            self._clipped("  where  ", place)
+        if suggestion := right_suggestion(failure, record.todo, record.context):
+            self._clipped("  edit   ", suggestion)
+
+    def _brief(self, todo_id: str) -> None:
+        self._screen.command("brief", f"{program()} next {self._words} --brief {shlex.quote(todo_id)}")
+
+    def _question(self, question: AskHuman) -> None:
+        from planner.model.actions import QuestionKind
+
+        screen = self._screen
+        record = self._run.state.records.get(question.todo_id)
+        mark = screen.style(screen.glyphs.testing, "warn")
+        name = screen.style(screen.one_line(question.todo_id or "the plan"), "strong")
+        screen.line()
+        screen.line(f"{mark} {name}  {screen.style('waits for a person', 'warn')}")
+        screen.paragraph(question.question, first="  ask    ", indent=9)
+        self._clipped("  why    ", f"{question.because} [{question.rule}]")
+        if record is not None and question.kind is not QuestionKind.ANSWER:
+            self._failure(record.failure, record)
+        target = shlex.quote(question.todo_id or question.question_id)
+        answer = f"answer {self._words} {target} {'|'.join(question.options)}"
+        if question.kind.is_approval:
+            approve = f"approve {self._words} {shlex.quote(question.question_id)}"
+            answer = f"{approve} (or reject, modify)"
+        elif question.kind is QuestionKind.ANSWER:
+            answer = f"answer {self._words} {target} yes|no --by NAME"
+        screen.command("answer", f"{program()} {answer}")
+
+    def _verifications(self, actions: Sequence[Verify]) -> None:
+        if not actions:
+            return
+        self._screen.line()
+        self._most(actions, self._verification)
+        names = ",".join(action.todo_ids[0] for action in actions[:MOST_TODOS])
+        if self._run.found.document is not None or self._run.is_driven:
+            verify = self._run.found.verify
+            self._screen.command("run", f"{verify}::{names}" if len(actions) <= MOST_TODOS else verify)
+
+    def _verification(self, action: Verify) -> None:
+        record = self._run.state.records[action.todo_ids[0]]
+        why = record.failure.stack_trace_head if record.failure is not None and record.waited else None
+        self._clipped("verify ", f"{record.id}: {why or action.because}")
+
+    def _ready(self, ready: Sequence[Implement]) -> None:
+        if not ready:
+            return
+        self._screen.line()
+        self._screen.line(self._screen.style(f"Ready ({len(ready)}), side by side", "strong"))
+        self._most(ready, self._begin)
+        self._brief(ready[0].todo_id)
+
+    def _begin(self, action: Implement) -> None:
+        from planner.text.display import listed
+
+        todo, document = self._run.state.records[action.todo_id].todo, self._run.found.document
+        said = f" {todo.title}" if todo.title and todo.title != todo.id else ""
+        self._clipped("  ", f"{action.todo_id}{said}: for the {action.role}")
+        files = action.bounds.allowed_files
+        if files is not None:
+            self._clipped("    may write ", f"{listed(files, 4)}")
+        outcomes = () if document is None else document.outcomes
+        found = next((each for each in outcomes if each.todo_id == action.todo_id), None)
+        if found is not None and (failure := found.failure_evidence) is not None:
+            self._clipped("    not begun: ", f"{failure.stack_trace_head or failure.category}")
+
+    def _waiting(self) -> None:
+        from planner.model.life import TodoLife
+        from planner.text.display import counted, listed
+
+        screen, state = self._screen, self._run.state
+        lines = [f"{name}: blocked by {red}" for name, red in sorted(state.blocked().items())]
+        lines += [
+            f"{each}: after {name}, which may write the same files"
+            for name, those in sorted(state.held.items())
+            for each in sorted(those)
+        ]
+        for record in state.records.values():
+            step = record.next_step
+            if step is not None and step.kind == "branch" and record.question is None:
+                lines.append(f"{record.id}: its branch waits for a place (max_concurrent_branches)")
+            parent = state.records.get(record.parent_id or "")
+            if parent is not None and self._run.state.waits(record) and parent.life is TodoLife.TEST_FAILED:
+                after = listed(record.todo.dependencies, 3)
+                lines.append(f"{parent.id}: its branch {record.todo.id} comes after {after}")
+        if lines:
+            screen.line()
+            screen.line(screen.style(f"Waiting ({len(lines)})", "strong"))
+            self._most(lines, lambda line: self._clipped("  ", line))
+        later = sum(
+            each.life is TodoLife.PENDING and each.next_step is None and not each.is_branch
+            for each in state.todos.values()
+        )
+        if later:
+            screen.line(f"{counted(later, 'todo')} later: {program()} waves shows the order")
+
+
+def where(failure: Failure) -> str:
+    """Return where to look: what was changed there last, else the place itself."""
+    hunk = next((each.hunk for each in failure.candidates if each.hunk is not None), None)
+    if hunk is not None:
+        function = f" in {hunk.function}" if hunk.function else ""
+        return f"changed {hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed}){function}"
+    place = failure.location
+    if place is None:
+        return ""
+    line = f":{place.line}" if place.line else ""
+    return f"{f'in {place.function} ' if place.function else ''}{place.path}{line}"

@@ -1,84 +1,133 @@
-"""Which recorded runs a command line means: logs, the usual log of a plan, or the runs of an index."""
+"""The runs that commands speak of: that of a plan, with what its files call for, and recorded runs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shlex
+from typing import TYPE_CHECKING, NamedTuple
 
+from planner.cli.arguments import nearest
 from planner.cli.ending import UsageMistake
-from planner.errors import LogError
-from planner.model.events import PlanSubmitted
-from planner.planfile.loader import load_plan
-from planner.store.recorded_run import RecordedRun, run_of_log
-from planner.store.run_log import latest_log
+from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from planner.planfile.loader import LoadedPlan
+    from planner.engine import State
+    from planner.store.plan_run import PlanRun
+    from planner.store.recorded_run import RecordedRun
     from planner.store.run_log import Step
 
 
-def find_runs(
-    plan: Path | None, logs: Sequence[Path], store: str | None, run_id: str | None = None
-) -> Generator[RecordedRun, None, None]:
-    """Yield the runs of the logs, then those of an index, the latest first; else the newest of the plan.
-
-    A plan that no driver carries out has a run, too: that of its verifications. Raises
-    :class:`planner.cli.ending.UsageMistake` where nothing names a run that is there.
-    """
-    loaded = None if plan is None else load_plan(plan)
-    if not logs and store is None:
-        if plan is None or loaded is None:
-            raise UsageMistake("name a plan, the log of a run with --log, or an index with --store")
-        yield _newest(plan, loaded, run_id)
-        return
-    for log in logs:
-        yield _of_plan(run_of_log(log), loaded)
-    if store is not None:
-        yield from _indexed(store, loaded, run_id)
-
-
-def _newest(plan: Path, loaded: LoadedPlan, run_id: str | None) -> RecordedRun:
+def open_run(plan: Path, outcomes: Path | None = None, log: Path | None = None) -> PlanRun:
+    """Load the run of a plan and keep what is new of it; a log that cannot be written is told of."""
+    from planner.errors import LogError
     from planner.store.plan_run import PlanRun
 
-    log = latest_log(loaded, run_id)
-    if log.is_file():
-        return _of_plan(run_of_log(log), loaded)
-    run = PlanRun.open(plan)
-    if run_id is not None or run.found.document is None:
-        raise UsageMistake(
-            f"there is no run of {plan} yet; run first: {run.found.verify}, or name a log with --log"
+    run = PlanRun.open(plan, outcomes, log)
+    try:
+        if run.found.document is not None:
+            run.save()
+    except LogError as error:
+        run.remarks.append(f"{error}; attempts are not counted from run to run")
+    return run
+
+
+def known_todo(state: State, name: str, where: str) -> str:
+    """Return the qualified id of a todo of a run; its last part is enough where only one todo has it."""
+    if name in state.records:
+        return name
+    found = [each for each in state.records if each.endswith(f"/{name}")]
+    if len(found) == 1:
+        return found[0]
+    raise UsageMistake(
+        f"{where} {name}: there is no such todo; {nearest(name, sorted(state.records), 'the todos are')}"
+    )
+
+
+def words_of(run: PlanRun, plan: Path) -> str:
+    """Return the words that name this run on a command line: its plan, and its log where one was named."""
+    words = [str(plan)] if run.named_log is None else ["--log", str(run.named_log), str(plan)]
+    return shlex.join(words)
+
+
+class Advice(NamedTuple):
+    """What the state of the files calls for, before any action."""
+
+    command: str | None = None
+    """What to run, where the outcomes say less than they could."""
+    remarks: tuple[str, ...] = ()
+    unaccepted: str | None = None
+    """Why a run was not accepted in which no criterion failed."""
+
+
+def advice(run: PlanRun) -> Advice:
+    """Return what to run first, and why: the plan was not verified yet, or not as it is now."""
+    found = run.found
+    remarks: list[str] = []
+    command: str | None = None
+    if found.unfinished is not None:
+        unfinished = found.unfinished
+        said = {"running": "is still running", "killed": "was killed"}.get(
+            unfinished.state, "was interrupted"
         )
-    return run.recorded()
+        remarks.append(f"the newest run {said} after {counted(unfinished.judged, 'criterion')}")
+        command = None if unfinished.state == "running" else f"{found.verify} --planverify-resume"
+    elif found.document is None and not run.is_driven:
+        remarks.append("the plan was not verified yet")
+        command = found.verify
+    elif found.plan_change is not None and run.log is not None and not run.state.reds:
+        remarks.append("the plan has changed since it was verified")
+        command = found.verify
+    elif found.files.paths:
+        old = f"; the verdicts of {listed(found.files.by_todo, 5)} are old" if found.files.by_todo else ""
+        remarks.append(f"{listed(found.files.paths, 3)} changed since the run{old}")
+        command = found.verify
+    unaccepted = None if found.document is None else found.document.run.unexplained
+    if unaccepted:
+        remarks.append(f"the run was not accepted: {unaccepted}")
+    return Advice(command, (*remarks, *run.remarks), unaccepted)
 
 
-def _indexed(url: str, loaded: LoadedPlan | None, run_id: str | None) -> Iterator[RecordedRun]:
-    from planner.store.index import Index
+# -- recorded runs -------------------------------------------------------------------------------------
 
-    plan_id = None if loaded is None else loaded.plan.todo_list_id
-    with Index.open(url, create=False) as index:
-        logs = list(index.logs(plan_id, run_id))
-        if not logs:
-            named = "" if run_id is None else f" '{run_id}'"
-            of_plan = "" if plan_id is None else f" of the plan '{plan_id}'"
-            raise LogError(
-                f"{index.name}: there is no run{named}{of_plan}; planner history lists those that are there"
+
+def recorded_runs(plan: Path | None, logs: Sequence[Path]) -> Iterator[RecordedRun]:
+    """Yield the runs of these logs, of the plan if one is named; without logs, those kept of the plan.
+
+    The newest comes last. A plan that no driver carries out has a run, too: that of its verifications.
+    Raises :class:`planner.cli.ending.UsageMistake` where nothing names a run that is there.
+    """
+    from planner.planfile.loader import load_plan
+    from planner.store.plan_run import PlanRun
+    from planner.store.recorded_run import run_of_log
+    from planner.store.run_log import plan_logs
+
+    if plan is None and not logs:
+        raise UsageMistake("name a plan, or the log of a run with --log")
+    loaded = None if plan is None else load_plan(plan)
+    kept = logs or ([] if loaded is None else [log for log in plan_logs(loaded) if log.is_file()])
+    for log in kept:
+        run = run_of_log(log)
+        if loaded is not None:
+            run = run._replace(steps=_of_plan(run, loaded.plan.todo_list_id))
+        yield run
+    if plan is not None and not kept:
+        opened = PlanRun.open(plan)
+        if opened.found.document is None:
+            raise UsageMistake(
+                f"there is no run of {plan} yet; run first: {opened.found.verify}, or name a log with --log"
             )
-        yield from (_of_plan(run_of_log(log), loaded) for log in logs)
+        yield opened.recorded()
 
 
-def _of_plan(run: RecordedRun, loaded: LoadedPlan | None) -> RecordedRun:
-    def steps() -> Iterator[Step]:
-        for step in run.steps:
-            event = step.event
-            if loaded is not None and isinstance(event, PlanSubmitted):
-                meant, found = loaded.plan.todo_list_id, event.plan.todo_list_id
-                if meant != found:
-                    raise LogError(
-                        f"{run.name}: this is a run of the plan '{found}', not of '{meant}'; leave the plan"
-                        " out, or name another run"
-                    )
-            yield step
+def _of_plan(run: RecordedRun, plan_id: str) -> Iterator[Step]:
+    from planner.errors import LogError
 
-    return run._replace(steps=steps())
+    for step in run.steps:
+        if step.after.plan_id != plan_id:
+            raise LogError(
+                f"{run.name}: this is a run of the plan '{step.after.plan_id}', not of '{plan_id}'; leave "
+                "the plan out, or name another run"
+            )
+        yield step

@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from planner.cli.app import command_app
+from planner.cli.arguments import nearest
 from planner.cli.ending import Status, UsageMistake, ends
+from planner.cli.screen import write
 
 NAMES = {
     "plan": "the plan file; YAML is checked as the JSON that it stands for",
@@ -24,10 +26,6 @@ NAMES = {
 app = command_app()
 
 
-def _complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    return [(name, text) for name, text in NAMES.items() if name.startswith(incomplete)]
-
-
 @app.command(
     epilog="\b\nNames\n"
     + "\n".join(f"  {name:<16}{text}" for name, text in NAMES.items())
@@ -35,18 +33,14 @@ def _complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
 )
 @ends
 def schema(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Which schema; see below.", autocompletion=_complete)
-    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Which schema; see below.")],
 ) -> int:
     """Print the JSON Schema (draft 2020-12) of a file, for editors and other programs."""
-    from planner.cli.screen import write
     from planner.planfile.schemas import schema_text
 
-    wanted = name.casefold().replace("-", "_").removesuffix("s") if name != "answers" else name
+    wanted = name.casefold().replace("-", "_")
+    wanted = wanted if wanted in NAMES else wanted.removesuffix("s")
     if wanted not in NAMES:
-        from planner.cli.arguments import nearest
-
         raise UsageMistake(f"there is no schema '{name}'; {nearest(name, NAMES, 'there are')}")
     write(schema_text(wanted))
     return Status.OK

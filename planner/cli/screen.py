@@ -6,13 +6,17 @@ message or path can move the cursor, colour the screen or break a column.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from planner.text.display import cells, cut, glyphs_for, wrapped
+from planner.text.display import cells, cut, glyphs_for, padded, wrapped
 from planner.text.sanitizing import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NARROWEST = 40
 WIDEST = 120
@@ -20,6 +24,33 @@ WIDEST = 120
 
 PIPED = 100
 """The width where there is no terminal to ask."""
+
+PLAN_STATES = {
+    "created": ("created", "strong"),
+    "validating": ("being validated", "strong"),
+    "rejected": ("rejected", "bad"),
+    "ready": ("ready", "strong"),
+    "executing": ("under way", "strong"),
+    "revising": ("to be revised", "strong"),
+    "awaiting_review": ("waiting for a person", "warn"),
+    "completed": ("completed", "good"),
+    "halted": ("halted", "bad"),
+}
+"""For each state of a plan the words and the style."""
+
+TODO_STATES = {
+    "done": ("done", "done", "good"),
+    "test_failed": ("failed", "failed", "bad"),
+    "testing": ("testing", "testing", "warn"),
+    "blocked": ("blocked", "blocked", "quiet"),
+    "active": ("active", "in progress", "warn"),
+    "ready": ("active", "ready", "strong"),
+    "pending": ("pending", "pending", "quiet"),
+    "failed": ("failed", "given up", "bad"),
+    "skipped": ("blocked", "skipped", "quiet"),
+    "halted": ("failed", "halted", "bad"),
+}
+"""For each state of a todo the field of the glyphs, the words, and the style."""
 
 _LONGEST = 20_000
 _STYLES = {"good": "32", "bad": "31;1", "warn": "33;1", "strong": "1", "quiet": "2", "command": "36"}
@@ -62,11 +93,25 @@ class Screen:
         """Add a line above the rest that qualifies it. Not wrapped: it may end with a command to copy."""
         self.line(f"{self.style('!', 'warn')} {self.one_line(text)}")
 
-    def quoted(self, text: str, *, indent: int = 2) -> None:
-        """Add a document within the document: every line behind a bar, none wrapped or cut."""
-        bar = self.style(self.glyphs.bar, "quiet")
-        for part in clean(text).rstrip("\n").split("\n"):
-            self.line(f"{' ' * indent}{bar}{part.expandtabs(4)}")
+    def command(self, label: str, command: str) -> None:
+        """Add a command to copy beside a short word."""
+        self.line(f"  {label:<6} {self.style(self.one_line(command), 'command')}")
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[Any]], *, apart: bool = True) -> None:
+        """Add columns as wide as they need to be; one in which nothing stands is left out, as are no rows.
+
+        A blank line sets the table ``apart`` from what stands before it.
+        """
+        if not rows:
+            return
+        shown = [place for place in range(len(header)) if any(str(row[place]) for row in rows)]
+        lines = [[self.one_line(row[place]) for place in shown] for row in (header, *rows)]
+        widths = [max(map(cells, column)) for column in zip(*lines, strict=True)]
+        if apart:
+            self.line()
+        for number, line in enumerate(lines):
+            text = "  ".join(padded(cell, width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            self.line(text if number else self.style(text, "quiet"), indent=2)
 
     def clip(self, text: str, width: int) -> str:
         """Return the text, cut with an ellipsis where it is wider."""
@@ -93,6 +138,24 @@ def write(text: str, stream: TextIO | None = None) -> None:
     target = sys.stdout if stream is None else stream
     encoding = getattr(target, "encoding", None) or "utf-8"
     target.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def print_json(document: object, *, sort_keys: bool = False) -> None:
+    """Write a document to standard output, for programs."""
+    write(json.dumps(document, indent=2, sort_keys=sort_keys) + "\n")
+
+
+def duration(seconds: float) -> str:
+    """Return a span of time in its two largest units: ``4 min 10 s``, ``2 d 3 h``."""
+    rest = round(seconds)
+    if rest == 0:
+        return "0 s" if seconds <= 0 else "under 1 s"
+    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+    first = next(at for at, (_, size) in enumerate(units) if rest >= size)
+    parts = [f"{rest // units[first][1]} {units[first][0]}"]
+    for unit, size in units[first + 1 : first + 2]:
+        parts += [f"{rest % units[first][1] // size} {unit}"] if rest % units[first][1] >= size else []
+    return " ".join(parts)
 
 
 def wants_colour() -> bool:

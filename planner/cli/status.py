@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from planner.cli.app import command_app
-from planner.cli.arguments import JsonOption, OutcomesOption, TodosArgument, choose_plan
+from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_plan, nearest
 from planner.cli.completing import complete_todo
 from planner.cli.ending import Status, UsageMistake, ends
+from planner.cli.screen import TODO_STATES, Screen, print_json
+from planner.model.verdicts import Verdict
+from planner.text.display import cells, counted, listed, moment, padded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.engine.progress import Node, StatusTree
+    from planner.model.outcome import Cause, Check, Outcome
     from planner.store.plan_run import PlanRun
 
 app = command_app()
+
+_VERDICTS = {"passed": "good", "failed": "bad", "flaky": "bad", "blocked": "quiet", "not_run": "quiet"}
+_MOST_CHECKS = 40
+_NARROWEST_NAME = 12
 
 
 @app.command(
@@ -41,69 +47,52 @@ def status(
         int | None, typer.Option("--depth", min=0, metavar="N", help="Show so many levels below the top.")
     ] = None,
     outcomes: OutcomesOption = None,
-    log: Annotated[
-        Path | None,
-        typer.Option("--log", metavar="FILE", help="The log of the run. Default: the newest of the plan."),
-    ] = None,
+    log: LogOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Show the tree of todos: how each stands, progress at every level, what blocks what since when."""
-    from planner.cli.next import open_run
+    from planner.cli.runs import advice, open_run
     from planner.engine.progress import status_tree
     from planner.planfile.run_history import blocked_since
 
     choice = choose_plan(plan)
     run = open_run(choice.path, outcomes, log)
     tree = status_tree(run.state, blocked_since(run.tree.loaded.root, run.state.plan_id))
-    names = choice.todo_ids or ()
-    nodes = [_named(tree, each) for each in (*names, *([] if todo is None else [todo]))]
-    if as_json:
-        _show_json(run, tree, nodes, depth)
-    else:
-        from planner.cli.status_screen import show_status
-
-        show_status(run, tree, nodes, depth)
+    nodes = [_named(tree, each) for each in (*(choice.todo_ids or ()), *([] if todo is None else [todo]))]
+    if not as_json:
+        _show(run, tree, nodes, depth)
+        return Status.OK
+    print_json(
+        {
+            "plan": {
+                "todo_list_id": run.state.plan_id,
+                "title": tree.title,
+                "digest": run.tree.loaded.digest,
+                "state": run.state.plan_state.value,
+            },
+            "run_id": None if run.found.document is None else run.found.document.run.run_id or None,
+            "remarks": list(advice(run).remarks),
+            "progress": {"done": tree.done, "total": tree.total},
+            "todos": [plain(each, depth) for each in nodes or tree.nodes] if depth != 0 else [],
+        },
+        sort_keys=True,
+    )
     return Status.OK
 
 
 def _named(tree: StatusTree, todo_id: str) -> Node:
-    node = tree.find(todo_id)
-    if node is None:
-        below = [each for each in tree.walk() if each.id.endswith(f"/{todo_id}")]
-        if len(below) == 1:
-            return below[0]
-        from planner.cli.arguments import nearest
-
-        raise UsageMistake(
-            f"there is no todo '{todo_id}' in the plan; "
-            + nearest(todo_id, [each.id for each in tree.walk()], "its todos are")
-        )
-    return node
+    found = [each for each in tree.walk() if each.id == todo_id]
+    found = found or [each for each in tree.walk() if each.id.endswith(f"/{todo_id}")]
+    if len(found) != 1:
+        near = nearest(todo_id, [each.id for each in tree.walk()], "its todos are")
+        raise UsageMistake(f"there is no todo '{todo_id}' in the plan; {near}")
+    return found[0]
 
 
-def _show_json(run: PlanRun, tree: StatusTree, named: Sequence[Node], depth: int | None) -> None:
-    from planner.cli.next_screen import advice
-    from planner.cli.screen import write
-
-    nodes = named or tree.nodes
-    document = {
-        "plan": {
-            "todo_list_id": run.state.plan_id,
-            "title": tree.title,
-            "digest": run.tree.loaded.digest,
-            "state": run.state.plan_state.value,
-        },
-        "run_id": None if run.found.document is None else run.found.document.run.run_id or None,
-        "remarks": [*advice(run).remarks, *run.remarks],
-        "progress": {"done": tree.done, "total": tree.total},
-        "todos": [_plain(each, depth) for each in nodes] if depth != 0 else [],
-    }
-    write(json.dumps(document, indent=2, sort_keys=True) + "\n")
-
-
-def _plain(node: Node, depth: int | None) -> dict[str, Any]:
+def plain(node: Node, depth: int | None = None) -> dict[str, Any]:
+    """Return a todo and what hangs below it, for JSON."""
     below = None if depth is None else depth - 1
-    plain: dict[str, Any] = {
+    held: dict[str, Any] = {
         "todo_id": node.id,
         "title": node.title,
         "state": node.state,
@@ -114,6 +103,160 @@ def _plain(node: Node, depth: int | None) -> dict[str, Any]:
         "progress": {"done": node.done, "total": node.total} if node.children else None,
     }
     if below != 0:
-        plain["branches"] = [_plain(each, below) for each in node.branches]
-        plain["todos"] = [_plain(each, below) for each in node.children]
-    return {key: value for key, value in plain.items() if value not in (None, [])}
+        held["branches"] = [plain(each, below) for each in node.branches]
+        held["todos"] = [plain(each, below) for each in node.children]
+    return {key: value for key, value in held.items() if value not in (None, [])}
+
+
+# -- the screen ----------------------------------------------------------------------------------------
+
+
+class _Row(NamedTuple):
+    node: Node
+    stem: str
+    text: str
+    tail: str
+    """Why it stands as it does."""
+
+
+def _show(run: PlanRun, tree: StatusTree, named: Sequence[Node], depth: int | None) -> None:
+    """Write the tree of the plan, or the todos that are named with all that is known of them."""
+    from planner.cli.next import show_remarks
+    from planner.planfile.loader import shown_path
+
+    screen = Screen()
+    show_remarks(screen, run)
+    if not named:
+        show_tree(screen, tree, screen.one_line(shown_path(run.tree.loaded.path)), depth)
+        _fix_first(screen, () if run.found.document is None else run.found.document.causes)
+    for position, node in enumerate(named):
+        if position:
+            screen.line()
+        _todo(screen, run, node)
+        _tree(screen, (*node.branches, *node.children), depth)
+    screen.show()
+
+
+def show_tree(screen: Screen, tree: StatusTree, path: str, depth: int | None = None) -> None:
+    """Show a plan: its progress, its todos, how many are in which state."""
+    title = screen.one_line(tree.title)
+    screen.line(f"{screen.style(f'{title} ({tree.done}/{tree.total})', 'strong')}  {path}")
+    _tree(screen, tree.nodes, depth)
+    parts = [f"{count} {TODO_STATES[state][1]}" for state, count in tree.counts().items()]
+    branches = sum(node.is_branch for node in tree.walk())
+    screen.line(", ".join([*parts, *([counted(branches, "branch")] if branches else [])]))
+
+
+def _tree(screen: Screen, nodes: Sequence[Node], depth: int | None) -> None:
+    rows: list[_Row] = []
+
+    def collect(nodes: Sequence[Node], stem: str, level: int) -> None:
+        for node in nodes if depth is None or level <= depth else ():
+            is_last = node is nodes[-1]
+            glyph = screen.glyphs.last if is_last else screen.glyphs.tee
+            rows.append(_Row(node, stem + glyph, _name(screen, node), _remark(screen, node)))
+            below = stem + ("   " if is_last else screen.glyphs.stem)
+            collect((*node.branches, *node.children), below, level + 1)
+
+    collect(nodes, "", 1)
+    widest = max((cells(row.stem) + cells(row.text) for row in rows), default=0)
+    tails = (len(f"  x {TODO_STATES[row.node.state][1]}") + cells(row.tail) for row in rows)
+    room = min(widest, max(screen.width - max(tails, default=0), screen.width // 2))
+    for row in rows:
+        left = max(room - cells(row.stem), _NARROWEST_NAME)
+        text = padded(screen.clip(row.text, left), left)
+        mark, tail = _mark(screen, row.node), screen.style(row.tail, "quiet")
+        screen.line(f"{screen.style(row.stem, 'quiet')}{text}  {mark}{tail}")
+
+
+def _name(screen: Screen, node: Node, *, is_long: bool = False) -> str:
+    """Return ``Phase 2: Buffer Management (3/3)`` for a parent, the id and the title for others."""
+    own = node.id.rpartition("/")[2]
+    name, title = node.id if is_long else own, screen.one_line(node.title)
+    said = name if title == own else f"{name}  {title}"
+    return f"{said} ({node.done}/{node.total})" if node.children else said
+
+
+def _mark(screen: Screen, node: Node) -> str:
+    field, word, style = TODO_STATES[node.state]
+    return screen.style(f"{getattr(screen.glyphs, field)} {word}", style)
+
+
+def _remark(screen: Screen, node: Node) -> str:
+    said = node.waits or ("not verified" if node.unproved else _blocked(node))
+    return f"  {screen.one_line(said)}" if said else ""
+
+
+def _blocked(node: Node) -> str:
+    by = f"by {listed(node.blocked_by, 3)}" if node.blocked_by else ""
+    return f"{by} since {moment(node.since)}".strip() if node.since else by
+
+
+def _fix_first(screen: Screen, causes: Sequence[Cause]) -> None:
+    """Show the first root cause, where it is not plain from the todos what to mend first."""
+    from planner.policy.outcomes import consequences, is_worth_telling, place
+
+    if not is_worth_telling(causes):
+        return
+    first = causes[0]
+    said = f"{first.category} {place(first)}".strip()
+    more = f", before {counted(len(causes) - 1, 'other cause')}" if len(causes) > 1 else ""
+    told = f"{said}, {consequences(first)}{more}: {first.headline}"
+    screen.labelled("fix first", told, indent=0, room=11)
+
+
+def _todo(screen: Screen, run: PlanRun, node: Node) -> None:
+    """Show all that is known of one todo."""
+    from planner.model.ids import qualified
+
+    record = run.state.records[node.id]
+    todo = record.todo
+    screen.line(f"{screen.style(_name(screen, node, is_long=True), 'strong')}  {_mark(screen, node)}")
+    facts = [
+        ("about", todo.intent or ""),
+        ("role", (todo.target_agent_role or todo.agent_role).value),
+        ("repairs", record.parent_id or ""),
+        ("after", listed(qualified(record.within, each) for each in todo.dependencies)),
+        ("waits", node.waits or ""),
+        ("blocked", _blocked(node)),
+        ("blocks", listed(name for name, red in run.state.blocked().items() if red == node.id)),
+    ]
+    for label, text in facts:
+        if text:
+            screen.labelled(label, text)
+    outcomes = () if run.found.document is None else run.found.document.outcomes
+    outcome = next((each for each in outcomes if each.todo_id == node.id), record.outcome)
+    if outcome is not None:
+        _outcome(screen, outcome, record)
+
+
+def _outcome(screen: Screen, outcome: Outcome, record: TodoRecord) -> None:
+    from planner.brief.instructions import right_suggestion
+    from planner.cli.next import where
+
+    shown = outcome.checks[:_MOST_CHECKS]
+    room = max((len(check.id) for check in shown), default=0)
+    for check in shown:
+        verdict = check.verdict.value
+        word = screen.style(f"{verdict:<12}", _VERDICTS.get(verdict, "warn"))
+        lead = f"  {word} {screen.one_line(check.id):<{room}}  "
+        screen.paragraph(_check(check), indent=2 + 13 + room + 2, first=lead)
+    if len(outcome.checks) > _MOST_CHECKS:
+        screen.line(f"and {len(outcome.checks) - _MOST_CHECKS} more checks", indent=2)
+    failure = outcome.failure_evidence
+    if failure is None:
+        return
+    said = right_suggestion(failure, record.todo, record.context) or failure.because or ""
+    screen.labelled("failure", f"{failure.category}: {said}")
+    if place := where(failure):
+        screen.labelled("where", place)
+    if failure.rerun:
+        screen.line(f"  {screen.style('rerun    ', 'quiet')}{screen.one_line(failure.rerun)}")
+
+
+def _check(check: Check) -> str:
+    # Which tests of a blocked todo were run before it was known to be blocked is a matter of time.
+    known = check.verdict is not Verdict.BLOCKED
+    tests = f" ({counted(len(check.tests), 'test')})" if check.tests and known else ""
+    reason = f": {check.reason}" if check.reason and known else ""
+    return f"{check.cmd or check.title or check.kind.value}{tests}{reason}"

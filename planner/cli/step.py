@@ -109,8 +109,7 @@ def step(
         )
     )
 
-    def tell_remarks() -> None:
-        """Write what is for a person on standard error, and the newest plan to its file."""
+    def tell_remarks() -> None:  # on standard error; and the newest plan is written to its file
         for remark in [*session.remarks(), *(versions.write() if versions is not None else ())]:
             complain(remark)
 

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from planner.cli.app import command_app
-from planner.cli.arguments import JsonOption, PlanArgument, plan_or_usual
+from planner.cli.arguments import JsonOption, PlanArgument, nearest, plan_or_usual
 from planner.cli.ending import Status, UsageMistake, ends
+from planner.cli.screen import Screen, print_json
+from planner.text.display import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.cli.screen import Screen
     from planner.model.findings import PlanFinding
 
 _STYLES = {"error": "bad", "warning": "warn", "advice": "strong"}
 _ALIKE = 3
 """Of more findings of one rule, only the first are shown, unless the rule was selected."""
-
-
-def _complete_rule(ctx: typer.Context, incomplete: str) -> list[str]:
-    from planner.lint import LINT_RULES
-
-    return [name for name in LINT_RULES if name.startswith(incomplete)]
-
 
 RULE_HELP = "May be given several times, or with commas between the rules; planner explain tells of each."
 
@@ -43,14 +37,10 @@ def validate(
     plan: PlanArgument = None,
     as_json: JsonOption = False,
     ignore: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--ignore", metavar="RULE", help=f"Skip this rule. {RULE_HELP}", autocompletion=_complete_rule
-        ),
+        list[str] | None, typer.Option("--ignore", metavar="RULE", help=f"Skip this rule. {RULE_HELP}")
     ] = None,
     select: Annotated[
-        list[str] | None,
-        typer.Option("--select", metavar="RULE", help="Only this rule.", autocompletion=_complete_rule),
+        list[str] | None, typer.Option("--select", metavar="RULE", help="Only this rule.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Let warnings fail, too.")] = False,
     qualification: Annotated[
@@ -69,13 +59,10 @@ def validate(
     """
     from datetime import date
 
+    from planner.planfile.qualification_file import read_qualification
     from planner.planfile.validation import validate_plan_tree
 
-    qualified = None
-    if qualification is not None:
-        from planner.planfile.qualification_file import read_qualification
-
-        qualified = read_qualification(qualification)
+    qualified = None if qualification is None else read_qualification(qualification)
     ignored, selected = _rules("--ignore", ignore), _rules("--select", select)
     found = validate_plan_tree(plan_or_usual(plan), today=date.today().isoformat(), qualification=qualified)
     findings = [
@@ -84,10 +71,8 @@ def validate(
     failing = ("error", "warning") if strict else ("error",)
     ready = not any(finding.severity in failing for finding in findings)
     if as_json:
-        from planner.cli.screen import write
-
-        plain = [finding.model_dump(mode="json", exclude_none=True) for finding in findings]
-        write(json.dumps({"ready": ready, "findings": plain}, indent=2, sort_keys=True) + "\n")
+        told = [finding.model_dump(mode="json", exclude_none=True) for finding in findings]
+        print_json({"ready": ready, "findings": told}, sort_keys=True)
     else:
         _show(findings, ready=ready, most=len(findings) if selected else _ALIKE)
     return Status.OK if ready else Status.FOUND
@@ -96,44 +81,34 @@ def validate(
 def _rules(option: str, given: Sequence[str] | None) -> list[str]:
     """Return the rules that an option names. Raises ``UsageMistake`` for one that is not there."""
     names = [name.strip() for words in given or () for name in words.split(",") if name.strip()]
-    for name in names:
+    if names:
         from planner.lint import LINT_RULES
 
-        if name not in LINT_RULES:
-            from planner.cli.arguments import nearest
-
-            near = nearest(name, LINT_RULES, "the rules are")
-            raise UsageMistake(f"{option} {name}: there is no such rule; {near}")
+        for name in names:
+            if name not in LINT_RULES:
+                near = nearest(name, LINT_RULES, "the rules are")
+                raise UsageMistake(f"{option} {name}: there is no such rule; {near}")
     return names
 
 
 def _show(findings: Sequence[PlanFinding], *, ready: bool, most: int) -> None:
-    from planner.cli.screen import Screen
-    from planner.text.display import counted
-
-    screen = Screen()
-    shown: dict[str, int] = {}
-    for finding in findings:
-        shown[finding.rule] = shown.get(finding.rule, 0) + 1
-        if shown[finding.rule] <= most:
-            _show_finding(screen, finding)
+    screen, shown = Screen(), Counter[str]()
+    for each in findings:
+        shown[each.rule] += 1
+        if shown[each.rule] <= most:
+            place = ":".join(str(part) for part in (each.path, each.line, each.column) if part is not None)
+            severity = screen.style(each.severity.value, _STYLES[each.severity])
+            screen.line(f"{screen.one_line(place)}: {severity} {each.rule} {screen.one_line(each.message)}")
+            screen.labelled("fix", each.fix, room=5)
     for rule, count in shown.items():
         if count > most:
             screen.line(f"and {count - most} more of {rule}; all: --select {rule}")
-    counts = {name: sum(each.severity == name for each in findings) for name in _STYLES}
+    counts = Counter(each.severity.value for each in findings)
     said = ", ".join(
-        f"{count} advice" if name == "advice" else counted(count, name)
-        for name, count in counts.items()
-        if count
+        f"{counts[name]} advice" if name == "advice" else counted(counts[name], name)
+        for name in _STYLES
+        if counts[name]
     )
     word = screen.style("ready", "good") if ready else screen.style("not ready", "bad")
     screen.line(f"{word}: {said or 'no findings'}")
     screen.show()
-
-
-def _show_finding(screen: Screen, finding: PlanFinding) -> None:
-    place = ":".join(str(part) for part in (finding.path, finding.line, finding.column) if part is not None)
-    severity = finding.severity.value
-    head = f"{screen.one_line(place)}: {screen.style(severity, _STYLES[severity])} {finding.rule}"
-    screen.line(f"{head} {screen.one_line(finding.message)}")
-    screen.labelled("fix", finding.fix, room=5)

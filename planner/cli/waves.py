@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from planner.cli.app import command_app
 from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, plan_or_usual
 from planner.cli.ending import Status, ends
+from planner.cli.screen import Screen, print_json
+from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
-    from planner.cli.screen import Screen
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
-    from planner.policy.dependencies import Placed
 
 app = command_app()
 
@@ -31,55 +29,87 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
     its allowed_files, else its target_file and expected_artifacts. One that names no files is taken to be
     apart from all others.
     """
-    from planner.errors import PlannerError
+    from planner.errors import ForeignOutcomesError, PlannerError
+    from planner.model.verdicts import TodoState
+    from planner.planfile.latest_outcomes import find_outcomes
     from planner.planfile.tree import load_tree
     from planner.policy.dependencies import placed_in_waves, to_be_worked_on
+    from planner.policy.outcomes import state_of
 
     flat = load_tree(plan_or_usual(plan)).load_all().flat()
-    known = _done(flat, outcomes)
+    remark, done = None, frozenset[str]()
     try:
-        found = placed_in_waves(to_be_worked_on(_rooted_alike(flat), flat.children, known.done))
+        known = find_outcomes(flat.loaded, outcomes, flat.files)
+        remark = known.plan_change
+        if known.document is not None and remark is None:
+            states = {each.todo_id: state_of(each) for each in known.document.outcomes}
+            done = frozenset(each for each, state in states.items() if state is TodoState.DONE)
+    except ForeignOutcomesError as error:
+        if outcomes is not None:
+            raise
+        remark = str(error)
+    try:
+        found = placed_in_waves(to_be_worked_on(_rooted_alike(flat), flat.children, done))
     except ValueError as error:  # one that only a branch can close
         raise PlannerError(f"{error}; remove a dependency of the branch among them") from error
-    left_out = [todo.id for todo in flat.loaded.plan.items if todo.id in known.done]
-    (_show_json if as_json else _show)(flat, found, left_out, known.remarks)
+    left_out = [todo.id for todo in flat.loaded.plan.items if todo.id in done]
+    if as_json:
+        told = [
+            [
+                {
+                    "todo_id": each.todo.id,
+                    "title": each.todo.title,
+                    "role": each.todo.agent_role.value,
+                    "files": list(each.files),
+                    "after": list(each.after),
+                    "apart_from": [
+                        {"todo_id": at.todo_id, "files": list(at.files)} for at in each.apart_from
+                    ],
+                }
+                for each in wave
+            ]
+            for wave in found
+        ]
+        print_json(
+            {
+                "plan": {"todo_list_id": flat.loaded.plan.todo_list_id, "digest": flat.loaded.digest},
+                "remarks": [] if remark is None else [remark],
+                "done": left_out,
+                "waves": told,
+            },
+            sort_keys=True,
+        )
+        return Status.OK
+    screen = Screen()
+    if remark is not None:
+        screen.remark(remark)
+    count = f"{counted(sum(map(len, found)), 'todo')} in {counted(len(found), 'wave')}"
+    screen.paragraph(f"{flat.loaded.plan.workflow_name or flat.loaded.plan.todo_list_id}: {count}")
+    for number, wave in enumerate(found, 1):
+        screen.line()
+        screen.line(screen.style(f"Wave {number} ({len(wave)})", "strong"))
+        for placed in wave:
+            screen.clipped(f"  {screen.one_line(placed.todo.id)}  {screen.one_line(placed.todo.title)}")
+            if placed.after:
+                screen.labelled("after", listed(placed.after), indent=4)
+            for other in placed.apart_from:
+                screen.labelled(
+                    "apart", f"from {other.todo_id}, for both may write {listed(other.files)}", indent=4
+                )
+    if left_out:
+        screen.line()
+        screen.paragraph(f"done: {listed(left_out)}")
+    screen.show()
     return Status.OK
 
 
-class _Known(NamedTuple):
-    """What the outcomes tell: who is done, and why less is known than might be."""
-
-    done: frozenset[str] = frozenset()
-    remarks: tuple[str, ...] = ()
-
-
-def _done(flat: FlatPlan, given: Path | None) -> _Known:
-    from planner.errors import OutcomeFileError
-    from planner.model.verdicts import TodoState
-    from planner.planfile.latest_outcomes import find_outcomes
-    from planner.policy.outcomes import state_of
-
-    try:
-        found = find_outcomes(flat.loaded, given, flat.files)
-    except OutcomeFileError as error:
-        if given is not None:
-            raise
-        return _Known(remarks=(str(error),))
-    if found.document is None or found.plan_change is not None:
-        return _Known(remarks=() if found.plan_change is None else (found.plan_change,))
-    states = {each.todo_id: state_of(each) for each in found.document.outcomes}
-    return _Known(frozenset(each for each, state in states.items() if state is TodoState.DONE))
-
-
 def _rooted_alike(flat: FlatPlan) -> Sequence[Todo]:
-    """The todos, their files as they are written in one folder above the roots of all plan files."""
+    """Return the todos, their files as they are written in one folder above the roots of all plan files."""
     from planner.policy.allowed_files import claimed_files
     from planner.text.glob_patterns import seen_from_above
 
     items = flat.loaded.plan.items
     roots = {str(part.root) for part in flat.parts}
-    if len(roots) == 1:
-        return items
     top = os.path.commonpath(roots)
     folders = {root: os.path.relpath(root, top).replace(os.sep, "/") for root in roots}
     return [
@@ -88,73 +118,3 @@ def _rooted_alike(flat: FlatPlan) -> Sequence[Todo]:
         else todo
         for todo in items
     ]
-
-
-def _show_json(
-    flat: FlatPlan, found: Sequence[Sequence[Placed]], left_out: Sequence[str], remarks: Sequence[str]
-) -> None:
-    from planner.cli.screen import write
-
-    document = {
-        "plan": {"todo_list_id": flat.loaded.plan.todo_list_id, "digest": flat.loaded.digest},
-        "remarks": list(remarks),
-        "done": list(left_out),
-        "waves": [[_plain(each) for each in wave] for wave in found],
-    }
-    write(json.dumps(document, indent=2, sort_keys=True) + "\n")
-
-
-def _plain(placed: Placed) -> dict[str, Any]:
-    return {
-        "todo_id": placed.todo.id,
-        "title": placed.todo.title,
-        "role": placed.todo.agent_role.value,
-        "files": list(placed.files),
-        "after": list(placed.after),
-        "apart_from": [
-            {"todo_id": other.todo_id, "files": list(other.files)} for other in placed.apart_from
-        ],
-    }
-
-
-def _show(
-    flat: FlatPlan, found: Sequence[Sequence[Placed]], left_out: Sequence[str], remarks: Sequence[str]
-) -> None:
-    from planner.cli.screen import Screen
-    from planner.text.display import counted, listed
-
-    screen = Screen()
-    for remark in remarks:
-        screen.remark(remark)
-    count = sum(map(len, found))
-    plan = flat.loaded.plan
-    name = screen.one_line(plan.workflow_name or plan.todo_list_id)
-    screen.paragraph(f"{name}: {counted(count, 'todo')} in {counted(len(found), 'wave')}")
-    for number, wave in enumerate(found, 1):
-        screen.line()
-        screen.line(screen.style(f"Wave {number} ({len(wave)})", "strong"))
-        for placed in wave:
-            _placed(screen, placed)
-    if left_out:
-        screen.line()
-        screen.paragraph(f"done: {listed(left_out)}")
-    screen.show()
-
-
-def _placed(screen: Screen, placed: Placed) -> None:
-    from planner.text.display import listed
-
-    todo = placed.todo
-    screen.clipped(f"  {screen.one_line(todo.id)}  {screen.one_line(todo.title)}")
-    if placed.after:
-        screen.labelled("after", listed(placed.after), indent=4)
-    for other in placed.apart_from:
-        screen.labelled(
-            "apart", f"from {other.todo_id}, for both may write {_files(other.files)}", indent=4
-        )
-
-
-def _files(patterns: Sequence[str]) -> str:
-    from planner.text.display import listed
-
-    return patterns[0] if len(patterns) == 1 else f"what these name: {listed(patterns)}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import planner.cli
-from planner.cli.rule_advice import base_rule
+from planner.cli.glossary import base_rule
 from pytest_planverify.corpus.files import read_cases
 from pytest_planverify.corpus.splitting import Part
 from pytest_planverify.diagnosis.confidence import calibrated

@@ -124,13 +124,11 @@ def test_json_is_the_same_bytes_in_every_process_and_encoding(red_shop: Example)
     Draft202012Validator(schema("action")).validate(json.loads(one.out)["actions"][0])
 
 
-@pytest.mark.parametrize("words", [("next",), ("status",), ("validate",), ("explain", "--plan")])
+@pytest.mark.parametrize("words", [("next",), ("status",), ("validate",), ("explain",)])
 def test_an_encoding_that_lacks_the_glyphs_is_no_obstacle(
     red_shop: Example, words: tuple[str, ...]
 ) -> None:
-    last = ("prices",) if words[0] == "explain" else ()
-
-    ran = planner(*words, "plan.yaml", *last, cwd=red_shop.root, env={"PYTHONIOENCODING": "ascii"})
+    ran = planner(*words, "plan.yaml", cwd=red_shop.root, env={"PYTHONIOENCODING": "ascii"})
 
     assert ran.status in (0, 1)
     assert ran.out.isascii()
@@ -232,10 +230,7 @@ def test_the_shell_can_complete(red_shop: Example, shell: str) -> None:
         ("planner sta", ["status"]),
         ("planner next pl", ["plan.yaml"]),
         ("planner status plan.yaml p", ["prices"]),
-        ("planner next plan.yaml --todo in", ["invoice"]),
         ("planner explain TEST_C", ["TEST_CRASH"]),
-        ("planner schema ba", ["baseline"]),
-        ("planner validate plan.yaml --ignore wall", ["wall-clock"]),
     ],
 )
 def test_words_are_completed(red_shop: Example, line: str, offered: list[str]) -> None:

@@ -36,7 +36,7 @@ def test_every_command_on_the_page_prints_what_is_shown(tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples", ignore=ignored)
     shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
 
-    assert live_through(PAGE, tmp_path, "console planner") > 20
+    assert live_through(PAGE, tmp_path, "console planner") > 15
 
 
 def test_an_excerpt_fits_only_what_it_is_an_excerpt_of() -> None:

@@ -69,7 +69,7 @@ def test_each_plan_of_a_folder_has_its_own_baseline_and_outcomes(two: Path) -> N
         assert "another version" not in of_a.stdout + of_b.stdout
     assert "1 of 1 todo done" in run("planner", "next", "a.yaml", cwd=two).stdout
     assert "0 of 1 todo done, 1 failed" in run("planner", "next", "b.yaml", cwd=two).stdout
-    assert "✗ failed" in run("planner", "explain", "it", "--plan", "b.yaml", cwd=two).stdout
+    assert "✗ failed" in run("planner", "status", "b.yaml", "it", cwd=two).stdout
     assert read(two / ".planverify/outcomes.json")["plans"][0]["path"] == "a.yaml"
     (failure,) = read(two / ".planverify/plans/shop%2Fb/outcomes.json")["outcomes"][0]["failures"]
     assert failure["since"] == "unknown", "b was verified before it had a baseline"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine_telling import START, Told, todo
 
-from planner.cli.figures import Figures, RunCounter
-from planner.cli.story import Sentence, run_stands, tell, todo_stands
+from planner.cli.figures import Figures, count_run
+from planner.cli.story import tell
 from planner.engine import start
 from planner.store.chain import GENESIS
 from planner.store.lines import encode
@@ -47,10 +47,7 @@ class Kept:
     @property
     def figures(self) -> Figures:
         """What was counted in the run."""
-        counter = RunCounter()
-        for taken in self.steps:
-            counter.see(*taken)
-        return counter.figures()
+        return count_run(self.steps)[0]
 
 
 class Story(Told):
@@ -86,20 +83,11 @@ class Story(Told):
 
     def told(self, only: str | None = None) -> list[str]:
         """The last step as it is told."""
-        return texts(tell(*self.steps[-1], only))
+        return [line.text for line in tell(self.steps[-1], only)]
 
     def whole(self, only: str | None = None) -> list[str]:
         """The whole story."""
-        return [text for taken in self.steps for text in texts(tell(*taken, only))]
-
-    def stands(self, todo_id: str | None = None) -> list[str]:
-        """Where it has come to."""
-        return texts(run_stands(self.state) if todo_id is None else todo_stands(self.state, todo_id))
-
-
-def texts(sentences: Any) -> list[str]:
-    found: list[Sentence] = list(sentences)
-    return [each.with_rule for each in found]
+        return [line.text for taken in self.steps for line in tell(taken, only)]
 
 
 def write_log(steps: Sequence[Step], path: Path, run_id: str | None = None) -> Path:

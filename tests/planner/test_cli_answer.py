@@ -67,7 +67,7 @@ def test_a_branch_that_is_rejected_leaves_the_question_how_it_goes_on(asking: Co
 def test_a_branch_is_approved_with_changes(asking: Command):
     words = ("--role", "tester", "--instructions", "Look at the clock.", "--allow", "shop/a.py")
 
-    ran = asking("modify", "a", *words, "--attempts", "1", "--lifetime", "60")
+    ran = asking("modify", "a", *words, "--attempts", "1")
 
     assert ran.out.startswith("approved with changes: a_branch_01")
     now = asked(asking)["a"]

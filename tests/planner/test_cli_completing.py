@@ -43,17 +43,7 @@ def test_without_a_plan_that_loads_no_todos_are_offered(command: Command, named:
     assert complete_todo(SimpleNamespace(params={"plan": named}), "") == []
 
 
-@pytest.mark.parametrize("name", ["COMP_WORDS", "_TYPER_COMPLETE_ARGS"])
-@pytest.mark.parametrize("line", ["planner next plan.yaml --todo bu", "planner next plan.yaml --todo 'bu"])
-def test_a_plan_that_typer_has_not_read_is_found_in_the_line(
-    command: Command, name: str, line: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(name, line)
-
-    assert [word for word, _ in complete_todo(SimpleNamespace(params={}), "bu")] == ["buffer", "build"]
-
-
 def test_words_to_explain_are_offered_whatever_their_case(command: Command) -> None:
     offered = complete_word(SimpleNamespace(params={"plan": "plan.yaml"}), "test_cr")
     assert offered == ["TEST_CRASH"]
-    assert complete_word(SimpleNamespace(params={"plan": "plan.yaml"}), "curs") == ["cursor"]
+    assert "plan.yaml" in complete_word(None, "plan.")

@@ -84,10 +84,6 @@ def test_the_whole_of_a_fault_is_shown_on_demand(
         guarded(lambda: 1 / 0)
 
 
-def test_an_error_without_a_place_is_told_too() -> None:
-    assert ending._place(ValueError()) == "nowhere"
-
-
 def test_standard_error_that_nobody_reads_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     class Closed(io.StringIO):
         asked = 0
@@ -113,13 +109,13 @@ def test_help_lists_every_command_and_every_exit_status(command: Command) -> Non
     ran = command("--help")
 
     assert ran.status == 0
-    for name in ("next", "validate", "status", "which", "explain", "schema", "contract"):
+    for name in ("next", "validate", "status", "explain", "schema", "contract"):
         assert f"\n  {name} " in ran.out
     for status in (*Status, INTERRUPTED):
         assert f" {int(status)}  " in ran.out
 
 
-@pytest.mark.parametrize("name", ["next", "validate", "status", "which", "explain", "schema"])
+@pytest.mark.parametrize("name", ["next", "validate", "status", "explain", "schema"])
 def test_every_command_tells_its_exit_statuses(command: Command, name: str) -> None:
     ran = command(name, "--help")
 

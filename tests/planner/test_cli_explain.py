@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from planner_command import Command, done, failed, pending, undecided, with_test
+from planner_command import Command, with_test
 
 from planner.catalog import RECIPES
 from planner.cli.ending import INTERRUPTED, Status
@@ -97,12 +97,6 @@ def test_a_category_tells_its_meaning_who_acts_and_what_to_check(command: Comman
     assert "spec_mismatch routing key" in text, "a word that means several things tells all"
 
 
-def test_a_category_with_a_role_of_its_own_is_routed_by_its_name_only(command: Command) -> None:
-    text = " ".join(command("explain", "TEST_CRASH").out.split())
-
-    assert "names another for TEST_CRASH routing" in text
-
-
 def test_rules_tell_what_they_say_and_what_to_do(command: Command) -> None:
     diagnosis = command("explain", "assertion-in-test").out
     assert "rule of the diagnosis" in diagnosis
@@ -144,66 +138,9 @@ def test_an_unknown_word_is_answered_with_the_nearest(command: Command) -> None:
     assert ran.err.startswith("planner: nothing is called 'TEST_REGRESION'; did you mean 'TEST_REGRESSION'")
 
 
-@pytest.fixture
-def plan(command: Command) -> Command:
-    command.plan(with_test("sub"), path="sub.yaml", todo_list_id="sub")
-    command.plan(
-        with_test("red"),
-        {**with_test("red_branch_01"), "parent_id": "red", "branch_depth": 1, "is_temporary": True},
-        with_test("after", dependencies=["red"]),
-        with_test("later", dependencies=["asked"]),
-        with_test("asked"),
-        with_test("fine"),
-        {"id": "phase", "sub_plan": "sub.yaml"},
-    )
-    command.outcomes(
-        failed("red"),
-        pending("red_branch_01"),
-        pending("after", state="blocked", blocked_by=["red"]),
-        pending("later"),
-        undecided("asked", "needs_human"),
-        done("fine"),
-        pending("phase"),
-        pending("phase/sub"),
-    )
-    return command
-
-
-@pytest.mark.parametrize(
-    ("todo", "said"),
-    [
-        ("red", "TEST_REGRESSION"),
-        ("after", "blocked by red"),
-        ("later", "after asked"),
-        ("phase", "next planner next plan.yaml --todo phase"),
-    ],
-)
-def test_a_todo_tells_how_it_stands_and_which_command_tells_what_comes_next(
-    plan: Command, todo: str, said: str
-) -> None:
-    ran = plan("explain", todo, "--plan", "plan.yaml")
-
-    assert ran.status == 0
-    assert said in " ".join(ran.out.split())
-    assert f"planner next plan.yaml --todo {todo}" in ran.out
-
-
-def test_a_word_that_is_also_a_todo_is_explained_as_both(plan: Command) -> None:
-    plan.plan(with_test("coder"))
-
-    ran = plan("explain", "coder", "--plan", "plan.yaml")
-
-    assert "coder  role" in ran.out
-    assert "next     planner next plan.yaml --todo coder" in ran.out
-    assert ran.out.startswith("coder  role")
-
-
-def test_a_word_that_is_no_todo_is_explained_as_what_it_is(plan: Command) -> None:
-    assert plan("explain", "coder", "--plan", "plan.yaml").status == 0
-
-
-def test_an_unknown_todo_is_answered_with_the_nearest_of_the_plan(plan: Command) -> None:
-    ran = plan("explain", "reed", "--plan", "plan.yaml")
+def test_a_todo_is_told_of_by_status(command: Command) -> None:
+    command.plan(with_test("red"))
+    ran = command("explain", "red")
 
     assert ran.status == 1
-    assert "did you mean 'red'" in ran.err
+    assert ran.err.endswith("; of a todo: planner status plan.yaml red\n")

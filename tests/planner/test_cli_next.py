@@ -53,12 +53,22 @@ def test_a_failed_todo_takes_at_most_eight_lines(shop: Command):
     assert ran.out.split("\n\n")[1].splitlines() == [
         "✗ b  TEST_REGRESSION 90%, fault of the product; for the coder",
         "  failed tests/test_b.py::test_it: AssertionError: assert 1 == 2",
-        "  where  shop/b.py:3 in total",
+        "  where  in total shop/b.py:3",
         "  edit   Mend it",
         "  repair b_branch_01, attempt 1 of 3, by the coder [branch-is-worked-on]",
         "  brief  planner next plan.yaml --brief b_branch_01",
         "  then   pytest --planverify plan.yaml::b",
     ]
+
+
+def test_what_was_changed_in_the_first_candidate_is_where_to_look(command: Command):
+    command.plan(with_test("a"))
+    hunk = {"path": "shop/a.py", "line": 131, "added": 1, "removed": 1, "function": "cut"}
+    candidates = [{"path": "shop/b.py", "line": 1}, {"path": "shop/a.py", "line": 130, "hunk": hunk}]
+    command.outcomes(failed("a", location={"path": "shop/c.py", "line": 7}, candidates=candidates))
+
+    assert "  where  changed shop/a.py:131 (+1 -1) in cut\n" in command("next", "plan.yaml").out
+    assert "  where    changed shop/a.py:131 (+1 -1) in cut\n" in command("status", "plan.yaml", "a").out
 
 
 @pytest.mark.parametrize("count", [1, 6, 25])
@@ -126,7 +136,7 @@ def test_only_one_todo_is_shown_when_one_is_asked_for(command: Command):
     command.plan(with_test("a"), with_test("b"))
     command.outcomes(failed("a"), failed("b", signature="b" * 12))
 
-    ran = command("next", "plan.yaml", "--json", "--todo", "b")
+    ran = command("next", "plan.yaml::b", "--json")
 
     assert [each["todo_id"] for each in ran.json["actions"]] == ["b_branch_01"]
 
@@ -329,7 +339,7 @@ def test_no_copy_is_written_of_a_sub_plan_that_has_not_changed(command: Command)
 # --- what is refused -------------------------------------------------------------------------------------
 
 REFUSED = {
-    "unknown todo": (("--todo", "bb"), 2, "--todo bb: there is no such todo; did you mean 'b'?"),
+    "unknown todo": (("--brief", "bb"), 2, "--brief bb: there is no such todo; did you mean 'b'?"),
     "unknown brief": (("--brief", "x" * 9), 2, "--brief xxxxxxxxx: there is no such todo"),
     "output and in place": (("--output", "n.yaml", "--in-place"), 2, "exclude each other"),
     "no such outcomes": (("--outcomes", "none.json"), 4, "none.json: there is no such file; run first:"),

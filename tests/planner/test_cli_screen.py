@@ -54,13 +54,6 @@ def test_an_encoding_without_the_glyphs_gets_others_and_never_fails() -> None:
     assert raw.getvalue() == b"+ n\\xe4\\xefve\n"
 
 
-def test_an_encoding_that_nobody_knows_gets_plain_glyphs() -> None:
-    class Odd(io.StringIO):
-        encoding = "no-such-encoding"  # type: ignore[assignment]
-
-    assert Screen(Odd()).glyphs.done == "+"
-
-
 def test_half_a_surrogate_pair_is_written_as_an_escape() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="utf-8")
@@ -91,13 +84,13 @@ def test_a_word_that_is_too_long_stands_whole_on_a_line_of_its_own() -> None:
     ]
 
 
-def test_a_quoted_document_keeps_its_layout() -> None:
+def test_a_table_has_columns_as_wide_as_they_need_to_be_and_no_empty_one() -> None:
     stream = io.StringIO()
     screen = Screen(stream)
-    screen.quoted("a\n\n\tb\n")
+    screen.table(("A", "EMPTY", "B"), [("long", "", 1), ("x\n", "", 22)])
     screen.show()
 
-    assert stream.getvalue() == "  │ a\n  │\n  │     b\n"
+    assert stream.getvalue() == "\n  A     B\n  long  1\n  x     22\n"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,410 @@
+"""Metrics are counted from the logs alone, can be parsed, and arrive whole."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from engine_simulating import Simulation
+from planner_command import Command, with_test
+from prometheus_client.parser import text_string_to_metric_families
+from run_stories import PAUSE, START, Kept, Story, todo, write_log
+
+from planner.cli.metrics import count_runs, exposition
+from planner.errors import LogError
+from planner.model.events import Decision, StopRequested
+from planner.model.life import TodoLife
+from planner.model.taxonomy import Category
+from planner.store.chain import GENESIS
+from planner.store.lines import encode
+from planner.store.recorded_run import RecordedRun, run_of_log
+from planner.store.run_log import is_log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from planner.store.run_log import Step
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def samples(text: str) -> Samples:
+    """Every sample of an exposition, by name and labels."""
+    found: Samples = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            key = (sample.name, frozenset(sample.labels.items()))
+            assert key not in found, f"{key} is there twice"
+            found[key] = sample.value
+    return found
+
+
+def of(*runs: Iterable[Step]) -> Samples:
+    recorded = (RecordedRun("run", iter(steps), []) for steps in runs)
+    return samples(exposition(*count_runs(recorded)))
+
+
+def value(found: Samples, name: str, **labels: str) -> float | None:
+    return found.get((f"planverify_{name}", frozenset({"plan": "p1", **labels}.items())))
+
+
+def repaired() -> Story:
+    """A todo that is retried, gets a branch, and is done; another that fails for good."""
+    story = Story(
+        todo("t1", max_retries=1),
+        todo("t2", dependencies=("t1",)),
+        auto_fix_mode=False,
+        budget={"tokens": 1_000, "wall_seconds": 3_600, "cycles": 100, "new_files": 4},
+    )
+    story.works("t1", tokens=100, cycles=1, new_files=("a.py",))
+    story.fails("t1")
+    story.works("t1", tokens=50, cycles=1)
+    story.fails("t1", Category.TEST_CRASH)
+    story.decides(Decision.APPROVE, story.questions[0])
+    return story
+
+
+def test_a_run_is_counted_from_its_steps() -> None:
+    story = repaired()
+    found = of(story.steps)
+    assert value(found, "todos", state="blocked") == 1
+    assert value(found, "todos", state="test_failed") == 1
+    assert value(found, "open_branches") == 1
+    assert value(found, "blocked_workflows", cause="failure") == 1
+    assert value(found, "budget_left", kind="tokens") == 850
+    assert value(found, "budget_left_ratio", kind="tokens") == 0.85
+    assert value(found, "budget_left", kind="new_files") == 3
+    assert value(found, "budget_left", kind="cycles") == 98
+    assert value(found, "budget_left", kind="wall_seconds") == 3_600 - 5 * PAUSE.total_seconds()
+
+    story.is_red("t1_branch_01")
+    story.is_done("t1_branch_01")
+    story.passes("t1")
+    story.is_done("t2")
+
+    found = of(story.steps)
+    assert value(found, "tokens_total") == 150
+    assert value(found, "cycles_total") == 2, "as drivers told them"
+    assert value(found, "runs", state="completed") == 1
+    assert value(found, "branches_total") == 1
+    assert value(found, "open_branches") == 0
+    assert value(found, "branch_resolution_seconds_sum", result="passed") == 40
+    assert value(found, "branch_resolution_seconds_bucket", result="passed", le="15.0") == 0
+    assert value(found, "branch_resolution_seconds_bucket", result="passed", le="60.0") == 1
+    assert value(found, "branch_resolution_seconds_bucket", result="passed", le="+Inf") == 1
+    assert value(found, "branch_resolution_seconds_count", result="failed") == 0
+    assert value(found, "blocked_workflows", cause="failure") == 0
+    assert value(found, "verdicts_total", verdict="failed", category="TEST_REGRESSION") == 2
+    assert value(found, "verdicts_total", verdict="failed", category="TEST_CRASH") == 1
+    assert value(found, "verdicts_total", verdict="passed", category="none") == 3
+    assert value(found, "turns_total", role="coder") == 3
+    assert value(found, "turns_total", role="debugger") == 2
+    assert value(found, "retries_total") == 1
+    assert value(found, "spent_seconds_total", on="verification") == 60
+    assert value(found, "last_event_timestamp_seconds") == story.now.timestamp()
+
+
+def test_a_halted_run_tells_why_and_waits_for_nobody() -> None:
+    story = Story(todo("t1"), auto_fix_mode=False)
+    story.is_red()
+    story.decides(Decision.APPROVE, story.questions[0])
+    story.tell(StopRequested(at=START))
+    found = of(story.steps)
+
+    assert value(found, "halts_total", reason="stopped-by-person") == 1
+    assert value(found, "blocked_workflows", cause="person") == 0
+    assert value(found, "open_branches") == 0
+    assert value(found, "open_questions", kind="review") == 0
+
+
+def test_counters_add_up_over_runs_and_gauges_tell_of_the_latest() -> None:
+    early = Story(todo("t1"))
+    early.is_red("t1")
+    late = Story(todo("t1"), todo("t2"), todo("t3"))
+    late.now += 100 * PAUSE
+    late.is_done("t1")
+    for runs in ((early.steps, late.steps), (late.steps, early.steps)):
+        found = of(*runs)
+        assert value(found, "verdicts_total", verdict="failed", category="TEST_REGRESSION") == 1
+        assert value(found, "verdicts_total", verdict="passed", category="none") == 1
+        assert value(found, "runs", state="executing") == 2
+        assert value(found, "todos", state="done") == 1
+        assert value(found, "todos", state="active") == 2
+        assert value(found, "branches_total") == 1
+        assert value(found, "open_branches") == 0
+
+
+def test_simulated_runs_can_be_parsed_and_their_numbers_agree() -> None:
+    for seed in range(10):
+        kept = Kept()
+        Simulation.begin(seed, kept).run()
+        found = of(kept.steps)
+        assert all(math.isfinite(each) and each >= 0 for each in found.values())
+        last = kept.steps[-1].after
+        plan = last.plan_id
+        states = {
+            life: found["planverify_todos", frozenset({("plan", plan), ("state", life)})]
+            for life in TodoLife
+        }
+        assert sum(states.values()) == sum(not each.is_branch for each in last.todos.values())
+        for (name, labels), number in found.items():
+            if name == "planverify_branch_resolution_seconds_bucket" and ("le", "+Inf") in labels:
+                result = labels - {("le", "+Inf")}
+                assert number == found["planverify_branch_resolution_seconds_count", result]
+
+
+def test_names_units_and_help_follow_the_rules() -> None:
+    text = exposition(count_runs([RecordedRun("run", iter(repaired().steps), [])])[0])
+    for family in text_string_to_metric_families(text):
+        assert re.fullmatch(r"planverify_[a-z]+(_[a-z]+)*", family.name.removesuffix("_total"))
+        assert family.documentation.endswith("."), family.name
+        if family.type == "counter":
+            assert all(sample.name.endswith("_total") for sample in family.samples)
+    assert "process_" not in text
+    assert "python_info" not in text
+
+
+@pytest.mark.parametrize("name", ['a"b\\c', "a\nb", "a" * 200, "\x1b[31mred"])
+def test_a_plan_may_be_called_anything(name: str) -> None:
+    story = Story(todo("t1"))
+    last = story.steps[-1].after._replace(plan_id=name)
+    found = of([*story.steps[:-1], story.steps[-1]._replace(after=last)])
+
+    labels = {dict(each).get("plan", "") for _, each in found} - {""}
+    assert all(len(each) <= 100 and each.isprintable() for each in labels)
+    assert len(labels) == 1
+
+
+def test_other_actions_than_are_decided_now_are_remarked_on(tmp_path: Path) -> None:
+    steps = repaired().steps
+    log = write_log([*steps[:2], steps[2]._replace(actions=()), *steps[3:]], tmp_path / "run.jsonl")
+    run = run_of_log(log)
+
+    assert len(list(run.steps)) == len(steps)
+    (remark,) = run.remarks
+    assert "line 2 holds other actions than this version decides" in remark
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("empty", "there is nothing in it"),
+        ("late", "line 0"),
+        ("refused", "line 1 holds an event that this"),
+    ],
+)
+def test_what_is_no_log_of_a_run_is_refused(name: str, said: str, tmp_path: Path) -> None:
+    steps = repaired().steps
+    log = tmp_path / "run.jsonl"
+    if name == "empty":
+        log.write_text("")
+    elif name == "late":
+        log.write_text(encode(0, steps[1].event, (), GENESIS)[0] + "\n")
+    else:
+        write_log([steps[0], steps[2]], log)
+
+    with pytest.raises(LogError, match=said):
+        list(run_of_log(log).steps)
+
+
+def test_what_cannot_be_read_is_no_log(tmp_path: Path) -> None:
+    assert not is_log(tmp_path)
+    assert not is_log(tmp_path / "nothing")
+    os.mkfifo(tmp_path / "pipe")
+    assert not is_log(tmp_path / "pipe")
+
+
+# -- the command -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def run(command: Command) -> Command:
+    """A folder with the plan p1, the log of a run of it, and one of another plan."""
+    command.plan(with_test("t1"), with_test("t2", dependencies=["t1"]), todo_list_id="p1")
+    story = Story(todo("t1"), todo("t2", dependencies=("t1",)), todo("t3"))
+    story.is_red("t1")
+    write_log(story.steps, command.folder / "run.jsonl", run_id="r1")
+    first = story.steps[0]
+    plan = first.event.plan.model_copy(update={"todo_list_id": "p2"})  # type: ignore[union-attr]
+    other = first._replace(event=first.event.model_copy(update={"plan": plan}))
+    write_log([other, *story.steps[1:2]], command.folder / "other.jsonl", run_id="r2")
+    return command
+
+
+def test_metrics_of_several_logs_are_printed(run: Command) -> None:
+    ran = run("metrics", "--log", "run.jsonl", "--log", "other.jsonl")
+
+    assert (ran.status, ran.err) == (0, "")
+    assert 'planverify_runs{plan="p1",state="executing"} 1.0' in ran.out
+    assert 'planverify_runs{plan="p2",state="executing"} 1.0' in ran.out
+    assert "planverify_unreadable_runs 0.0" in ran.out
+
+
+def test_a_run_that_cannot_be_read_hides_no_other(run: Command) -> None:
+    (run.folder / "bad.jsonl").write_text("{}\n")
+    ran = run("metrics", "--log", "bad.jsonl", "--log", "run.jsonl", "--textfile", "x.prom")
+
+    assert (ran.status, ran.out) == (4, "")
+    assert ran.err.startswith("planner: bad.jsonl: line 0")
+    assert ran.err.count("\n") == 1
+    text = (run.folder / "x.prom").read_text()
+    assert 'planverify_runs{plan="p1",state="executing"} 1.0' in text
+    assert "planverify_unreadable_runs 1.0" in text
+
+
+def test_the_log_of_another_plan_is_refused(run: Command) -> None:
+    ran = run("metrics", "plan.yaml", "--log", "other.jsonl")
+
+    assert ran.status == 4
+    assert "other.jsonl: this is a run of the plan 'p2', not of 'p1'" in ran.err
+
+
+def test_a_plan_alone_means_its_latest_log(run: Command) -> None:
+    assert run("metrics", "plan.yaml").status == 2
+    usual = run.folder / ".planverify" / "logs" / "p1.jsonl"
+    usual.parent.mkdir(parents=True, exist_ok=True)
+    (run.folder / "run.jsonl").rename(usual)
+
+    assert 'planverify_todos{plan="p1",state="test_failed"} 1.0' in run("metrics", "plan.yaml").out
+    assert "\np1  times count from 2026-01-01 10:00:00 UTC" in run("explain", "plan.yaml").out
+    assert "\nt2 of p1  times count from" in run("explain", "plan.yaml", "t2").out
+
+
+def test_metrics_of_nothing_are_a_wrong_usage(run: Command) -> None:
+    ran = run("metrics")
+
+    assert (ran.status, ran.out) == (2, "")
+    assert "name a plan, or the log of a run with --log" in ran.err
+
+
+def test_a_textfile_that_cannot_be_written_is_named(run: Command) -> None:
+    ran = run("metrics", "run.jsonl", "--textfile", "run.jsonl/x.prom")
+
+    assert ran.status == 4
+    assert ran.err.startswith(
+        "planner: run.jsonl/x.prom: cannot be written: a part of its path is no folder"
+    )
+
+
+def test_a_textfile_may_be_read_by_its_collector(run: Command) -> None:
+    assert run("metrics", "run.jsonl", "--textfile", "x.prom").status == 0
+    assert Path("x.prom").stat().st_mode & 0o777 == 0o644
+
+
+def test_the_story_of_a_log_is_told_in_order(run: Command) -> None:
+    ran = run("explain", "plan.yaml", "--log", "run.jsonl")
+    lines = ran.out.splitlines()
+
+    assert ran.status == 0
+    assert lines[0] == (
+        "! plan.yaml has changed since the run began; what follows is of the plan as it was then"
+    )
+    assert lines[1] == "p1  times count from 2026-01-01 10:00:00 UTC, run r1"
+    assert lines[2] == "+0:00:00  plan submitted p1: 3 todos"
+    assert lines[3] == "+0:00:10  run started"
+    flat = " ".join(ran.out.split())
+    assert "+0:00:30 verified t1: failed, test_it (TEST_REGRESSION, 90% by injected)" in flat
+    assert "now blocked by t1: t2" in flat
+    assert "now the plan is under way" in flat
+    assert "planner status plan.yaml tells where each todo stands, planner explain RULE" in flat
+
+
+def test_a_log_tells_its_story_without_a_plan_and_of_one_todo(run: Command) -> None:
+    assert "work finished t1" in run("explain", "run.jsonl").out
+    assert "+0:00:30  now blocked by t1: t2\n" in run("explain", "run.jsonl", "t2").out
+    assert run("explain", "run.jsonl", "t2").out.count("work finished") == 0
+
+
+def test_a_todo_that_the_run_has_not_is_answered_with_the_nearest(run: Command) -> None:
+    ran = run("explain", "run.jsonl", "t1_branch")
+
+    assert ran.status == 1
+    assert ran.err.startswith("planner: the run has no todo 't1_branch'; did you mean 't1_branch_01'")
+
+
+def test_the_review_of_a_run_tells_every_figure(run: Command) -> None:
+    ran = run("explain", "plan.yaml", "--log", "run.jsonl", "--review")
+
+    assert ran.status == 0
+    assert "- recovery-rate      repairs that passed: none yet" in ran.out
+    assert "✓ hierarchy-depth    levels of plans within plans: 1 (goal: at most 3)" in ran.out
+    assert "✗ verification-time" in ran.out
+
+
+def test_the_run_of_another_plan_is_refused(run: Command) -> None:
+    ran = run("explain", "plan.yaml", "--log", "other.jsonl")
+
+    assert (ran.status, ran.out) == (4, "")
+    assert "other.jsonl: this is a run of the plan 'p2', not of 'p1'; leave the plan out" in ran.err
+
+
+def test_a_story_breaks_off_where_the_log_is_damaged(run: Command) -> None:
+    log = run.folder / "run.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([*lines[:2], lines[2].replace("t1", "t3"), *lines[3:]]))
+    ran = run("explain", "run.jsonl")
+
+    assert ran.status == 4
+    assert "run started" in ran.out
+    assert "run.jsonl: line 2 was changed" in ran.err
+
+
+def test_a_log_that_is_torn_at_its_end_is_told_up_to_there(run: Command) -> None:
+    log = run.folder / "run.jsonl"
+    text = log.read_text()
+    log.write_text(text[:-40])
+    ran = run("explain", "run.jsonl")
+
+    assert ran.status == 0
+    assert "verify t1" in " ".join(ran.out.split())
+    assert "was torn by a kill" in ran.err
+    assert log.read_text() == text[:-40], "whoever only reads changes nothing"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("explain", "plan.yaml"),
+            "there is no run of plan.yaml yet; run first: pytest --planverify plan.yaml",
+        ),
+        (("explain", "plan.yaml", "--review"), "there is no run of plan.yaml yet"),
+        (("explain", "--review"), "there is no run of plan.yaml yet"),
+        (("explain", "run.jsonl", "t1", "--review"), "--review is of a whole run; leave the todo out"),
+    ],
+)
+def test_what_names_no_run_is_a_wrong_usage(run: Command, words: tuple[str, ...], said: str) -> None:
+    ran = run(*words)
+
+    assert (ran.status, ran.out) == (2, "")
+    assert said in ran.err
+
+
+def test_a_word_stays_a_word_though_a_file_is_called_so(run: Command) -> None:
+    before = run("explain", "coder").out
+    (run.folder / "coder").write_text("todo_list_id: p1")
+
+    assert run("explain", "coder").out == before
+
+
+@pytest.mark.parametrize("rule", ["branch-passed", "ready-todo", "recovery-rate"])
+def test_what_stands_in_brackets_can_be_explained(run: Command, rule: str) -> None:
+    assert run("explain", rule).out.startswith(f"{rule}  ")
+
+
+def test_a_time_of_many_days_stands_apart_from_its_sentence(command: Command) -> None:
+    story = Story(todo("t1"))
+    story.waits(86_400 * 12)
+    story.works("t1")
+    write_log(story.steps, command.folder / "run.jsonl")
+
+    assert "\n+12d 00:00:30 work finished t1" in command("explain", "run.jsonl").out
