@@ -12,7 +12,6 @@ import gc
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -21,10 +20,18 @@ from planner.planfile.checks import Judgement, judge_plan, judge_todo
 from planner.planfile.confinement import Confinement, is_below, unusual_fault
 from planner.planfile.conventions import Conventions
 from planner.planfile.discovery import plan_boundary
-from planner.planfile.document import MAX_FAULTS, Document, Loc, compose
-from planner.planfile.faults import Fault, Refused, plan_file_error
-from planner.planfile.source import Source, decode, read_source
-from planner.planfile.values import all_spellings, read_model
+from planner.planfile.document import (
+    Document,
+    Fault,
+    Loc,
+    Refused,
+    Source,
+    compose,
+    decode,
+    plan_file_error,
+    read_source,
+)
+from planner.planfile.values import read_model
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
@@ -191,11 +198,11 @@ def _document_of(source: Source, path: Path) -> Document:
 
 def _report(document: Document, found: Iterable[tuple[Loc, str]]) -> None:
     """Add faults that are known by their place in the model."""
-    for loc, problem in islice(found, MAX_FAULTS):
-        place = document.find(loc, all_spellings())
+    for loc, problem in found:
+        place = document.find(loc)
         # Emptiness of what could not be read is no news, nor is a blank that stands for it.
-        if not document.is_faulty(place.node, below=loc[-1:] == ("acceptance_criteria",)):
-            document.add(place.node.at, place.path, problem)
+        if not document.is_faulty(place.path, below=loc[-1:] == ("acceptance_criteria",)):
+            document.mark(place.node.at, place.path, problem)
 
 
 def _root(plan: Plan, path: Path, boundary: Path | None, document: Document) -> Path | None:
