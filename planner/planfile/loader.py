@@ -1,9 +1,8 @@
-"""Loads a plan: bytes -> document with positions -> plain values -> model -> checks.
+"""Loads a plan: nodes with positions -> values -> model -> checks.
 
-Each step is a module of its own: :mod:`.source` reads the bytes, :mod:`.document` composes the nodes within
-bounds, :mod:`.values` turns them into the values that the models want and has pydantic validate these, and
-:mod:`.checks` looks at what the values are to each other. Every step adds what it finds to the faults of
-the document, and the file is refused with all of them.
+:mod:`.document` composes the nodes of the file within bounds, :mod:`.values` has pydantic validate them, and
+:mod:`.checks` looks at what the values are to each other. Every step adds what it finds to the faults of the
+document, and the file is refused with all of them.
 """
 
 from __future__ import annotations

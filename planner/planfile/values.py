@@ -223,7 +223,7 @@ def _salvage(value: Any, field: Field) -> Any:
         return _construct(value, inner)
     if isinstance(value, dict) and isinstance(blank, dict):
         return {key: each for key, each in cast("dict[str, Any]", value).items() if isinstance(each, str)}
-    is_scalar = isinstance(value, (str, int, float)) and inner is None and not isinstance(blank, tuple)
+    is_scalar = isinstance(value, (str, int, float)) and inner is None and blank != ()
     return kept if is_scalar or (value is None and blank is None) else blank
 
 
