@@ -1,8 +1,8 @@
 """Loads a plan: nodes with positions -> values -> model -> checks.
 
-:mod:`.document` composes the nodes of the file within bounds, :mod:`.values` has pydantic validate them, and
-:mod:`.checks` looks at what the values are to each other. Every step adds what it finds to the faults of the
-document, and the file is refused with all of them.
+:mod:`.document` composes the nodes of the file within bounds, :mod:`.values` has pydantic validate them,
+and :mod:`.checks` looks at what the values are to each other. Every step adds what it finds to the faults
+of the document, and the file is refused with all of them.
 """
 
 from __future__ import annotations
