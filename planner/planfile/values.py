@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast, get
 from pydantic import AliasChoices, BeforeValidator, ValidationError
 
 from planner.model.base import Value
-from planner.model.plan import MAX_TODOS, ArtifactSpec, CommandSpec, Plan, Todo
+from planner.model.plan import MAX_TODOS, ArtifactSpec, CommandSpec, Plan
 from planner.model.taxonomy import Category, RoutingKey
 
 if TYPE_CHECKING:
@@ -43,7 +43,16 @@ _ANY: Types = (Any,)
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 _NUMBER = re.compile(r"[-+]?((0|[1-9][0-9]{0,18})(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 _WHOLE = re.compile(r"[-+]?[0-9]+")
-_NOUNS: dict[type, str] = {Plan: "a plan", Todo: "a todo"}
+_NOUNS = {
+    "Plan": "a plan",
+    "Todo": "a todo",
+    "Contract": "a contract",
+    "FunctionContract": "a function",
+    "ParameterContract": "a parameter",
+    "ClassContract": "a class",
+}
+"""What the models are called; any other by its key."""
+
 MAX_WHOLE = 2**63 - 1
 """The largest whole number, and with a minus the smallest, that a plan may hold."""
 
@@ -158,7 +167,7 @@ def _plain(document: Document, node: Node, types: Types, path: str) -> Any:
             extensions = found.setdefault("extensions", {})
             extensions[key] = _plain(document, held, _ANY, start + key)
         elif key not in known:
-            noun = _NOUNS.get(model) or path.rpartition(".")[2] or "the file"
+            noun = _NOUNS.get(model.__name__) or path.rpartition(".")[2]
             keys = f"keys of your own begin with '{EXTENSION}'"
             problem = f"'{key}' is no key of {noun}; {hint(key, known, keys)}"
             document.mark(at, start + key, problem)
@@ -270,7 +279,7 @@ def _report(document: Document, detail: ErrorDetails, top: type[Value]) -> None:
     if len(loc) < len(detail["loc"]) and kind == "tuple_type" and shape is None:
         return
     if kind == "missing":
-        noun = _NOUNS.get(_model_at(top, loc[:-1])) or place.path.rpartition(".")[0] or "the file"
+        noun = _NOUNS.get(_model_at(top, loc[:-1]).__name__) or place.path.rpartition(".")[0]
         problem = f"{noun} needs the key '{loc[-1]}'; add it"
     elif is_key:
         words = [each.value for enum in (RoutingKey, Category) for each in enum]

@@ -90,7 +90,7 @@ def test_a_file_that_is_there_is_replaced_only_on_demand(tmp_path: Path) -> None
         ("{", "c.json:1:2: "),
         ("[]", "c.json:1:1: the file is no mapping"),
         ('{"contract_version": 1,\n "module": "a",\n "module": "b"}', "c.json:3:2"),
-        ('{"module": "a"}', "c.json:1:1 contract_version: the file needs the key 'contract_version'"),
+        ('{"module": "a"}', "c.json:1:1 contract_version: a contract needs the key 'contract_version'"),
         (
             '{"contract_version": 2, "module": "a", "new": 1}',
             "c.json:1:22 contract_version: contract_version 2 is newer than 1, the newest that this "
@@ -100,7 +100,7 @@ def test_a_file_that_is_there_is_replaced_only_on_demand(tmp_path: Path) -> None
         ('{"contract_version": 1, "module": "a"}', "the contract promises nothing; name functions"),
         (
             '{"contract_version": 1, "module": "a", "functoins": []}',
-            "c.json:1:40 functoins: 'functoins' is no key of the file; did you mean 'functions'?",
+            "c.json:1:40 functoins: 'functoins' is no key of a contract; did you mean 'functions'?",
         ),
         (
             '{"contract_version": 1, "module": "a", "functions": [{"name": "a b", "async": "often"}]}',
