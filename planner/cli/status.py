@@ -17,6 +17,7 @@ from planner.text.display import cells, counted, listed, moment, padded
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from planner.engine import TodoRecord
     from planner.engine.progress import Node, StatusTree
     from planner.model.outcome import Cause, Check, Outcome
     from planner.store.plan_run import PlanRun
@@ -53,7 +54,7 @@ def status(
     """Show the tree of todos: how each stands, progress at every level, what blocks what since when."""
     from planner.cli.runs import advice, open_run
     from planner.engine.progress import status_tree
-    from planner.planfile.run_history import blocked_since
+    from planner.planfile.kept_runs import blocked_since
 
     choice = choose_plan(plan)
     run = open_run(choice.path, outcomes, log)

@@ -7,32 +7,17 @@ import json
 import stat
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import ValidationError
-
 from planner.errors import ContractFileError
 from planner.model.base import Value
-from planner.model.contract import (
-    CONTRACT_VERSION,
-    ClassContract,
-    Contract,
-    FunctionContract,
-    ParameterContract,
-    PropertyContract,
-)
+from planner.model.contract import CONTRACT_VERSION, Contract
 from planner.planfile.confinement import Confinement
-from planner.planfile.document import Document, compose
-from planner.planfile.faults import Fault, Refused, plan_file_error
+from planner.planfile.document import Document, Fault, Refused, compose, decode, plan_file_error
 from planner.planfile.file_writer import create_file, write_file
-from planner.planfile.source import decode
-from planner.planfile.values import fields_of, plain_values
+from planner.planfile.values import fields_of, read_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
-
-    from pydantic_core import ErrorDetails
-
-    from planner.planfile.document import Loc
 
 MAX_BYTES = 4 * 1024 * 1024
 """The size of the largest contract that is read."""
@@ -114,45 +99,23 @@ def _names_like(file: Path) -> list[str]:
 
 
 def _contract(document: Document) -> Contract:
-    """The contract that the document holds; faults are added to it."""
-    if not isinstance(document.root.value, dict):
-        raise document.refusal(document.root.at, 'the file is no mapping; write {"contract_version": 1, …}')
-    values = cast("dict[str, Any]", plain_values(document))
-    version = values.get("contract_version")
-    if type(version) is int and version > CONTRACT_VERSION:
-        _report(
-            document,
-            ("contract_version",),
-            f"contract_version {version} is newer than {CONTRACT_VERSION}, the newest that this version "
-            "reads; update pytest-planverify",
+    """Return the contract that the document holds; faults are added to it."""
+    place = document.find(("contract_version",))
+    version = str(place.node.value) if place.is_there and place.node.style is None else ""
+    if version.isdecimal() and int(version[:9]) > CONTRACT_VERSION:
+        problem = (
+            f"contract_version {version[:9]} is newer than {CONTRACT_VERSION}, the newest that this "
+            "version reads; update pytest-planverify"
         )
-        raise Refused("", tuple(document.faults))
-    try:
-        contract = Contract.model_validate(_without_extensions(values))
-    except ValidationError as error:
-        for detail in error.errors(include_url=False):
-            _report(document, detail["loc"], _worded(detail), at_key=detail["type"] == "extra_forbidden")
-        raise Refused("", tuple(document.faults)) from None
-    if contract.is_empty:
-        _report(document, (), "the contract promises nothing; name functions, classes or schemas")
-    for number, problem in _bad_schemas(contract):
-        _report(document, ("schemas", number), f"this is no JSON Schema: {problem}; correct it")
+        raise document.refusal(place.node.at, problem, place.path)
+    contract, is_sound = read_model(document, Contract)
+    if is_sound and contract.is_empty:
+        problem = "the contract promises nothing; name functions, classes or schemas"
+        document.mark(document.root.at, "", problem)
+    for number, problem in _bad_schemas(contract) if is_sound else ():
+        schema = document.find(("schemas", number))
+        document.mark(schema.node.at, schema.path, f"this is no JSON Schema: {problem}; correct it")
     return contract
-
-
-def _without_extensions(value: Any, *, key: str = "") -> Any:
-    """The values without the user's own keys, which begin with ``x-``; schemas are left as they are."""
-    if key == "schemas":
-        return value
-    if isinstance(value, dict):
-        return {
-            name: _without_extensions(item, key=name)
-            for name, item in cast("dict[str, Any]", value).items()
-            if not name.startswith("x-")
-        }
-    if isinstance(value, list):
-        return [_without_extensions(item) for item in cast("list[Any]", value)]
-    return value
 
 
 def _bad_schemas(contract: Contract) -> Iterator[tuple[int, str]]:
@@ -168,63 +131,6 @@ def _bad_schemas(contract: Contract) -> Iterator[tuple[int, str]]:
             chosen.check_schema(schema)
         except SchemaError as error:
             yield number, f"{error.json_path}: {error.message}"
-
-
-def _report(document: Document, loc: Loc, problem: str, *, at_key: bool = False) -> None:
-    place = document.find(loc)
-    document.add(place.at if at_key else place.node.at, place.path, problem)
-
-
-_PARTS: Mapping[str, tuple[str, type[Value]]] = {
-    "functions": ("a function", FunctionContract),
-    "methods": ("a method", FunctionContract),
-    "parameters": ("a parameter", ParameterContract),
-    "classes": ("a class", ClassContract),
-    "properties": ("a property", PropertyContract),
-}
-_SAID = {
-    "missing": "the key '{key}' is missing; add it",
-    "literal_error": "{input} is not accepted here; write {expected}",
-    "string_type": "{input} is no text; put it in quotes",
-    "bool_parsing": "{input} is neither true nor false; write one of them",
-    "bool_type": "{input} is neither true nor false; write one of them",
-    "tuple_type": "{input} is no list; put it in [ ]",
-    "dict_type": "{input} is no mapping; put it in {{ }}",
-    "model_type": "{input} is no mapping; put it in {{ }}",
-    "string_pattern_mismatch": "{input} is no {kind} of Python; correct it",
-    "string_too_short": "the text is empty; write something, or leave the key out",
-    "string_too_long": "the text is longer than {max_length} characters; shorten it",
-}
-
-
-def _worded(detail: ErrorDetails) -> str:
-    """Word a fault: what is wrong, then what to do."""
-    key = str(detail["loc"][-1]) if detail["loc"] else ""
-    if detail["type"] == "extra_forbidden":
-        what, model = next(
-            (
-                _PARTS[part]
-                for part in reversed(detail["loc"][:-1])
-                if isinstance(part, str) and part in _PARTS
-            ),
-            ("a contract", Contract),
-        )
-        known = [info.alias or name for name, info in fields_of(model).items()]
-        near = difflib.get_close_matches(key[:80], known, n=1)
-        return f"'{key}' is no key of {what}; " + (
-            f"did you mean '{near[0]}'?" if near else f"known are {', '.join(known)}"
-        )
-    kind = "module name" if key == "module" else "name"
-    values = {**detail.get("ctx", {}), "input": _shown(detail["input"]), "key": key, "kind": kind}
-    template = _SAID.get(detail["type"], "{input} is not accepted here; see the documentation of contracts")
-    return template.format(**values)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, dict | list):
-        return "a mapping" if isinstance(value, dict) else "a list"
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def _plain(value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from planner.catalog import RECIPES, fault_of_tool, parse_command
 from planner.errors import CommandSyntaxError
-from planner.model.plan import ID_PATTERN, MAX_TODOS
+from planner.model.plan import ID_PATTERN
 from planner.planfile.document import Loc
 from planner.policy.criteria import Criterion, command_criterion, commands_of, criteria_of, wants_convention
 from planner.policy.dependencies import find_cycle
@@ -55,11 +55,6 @@ def judge_plan(
     judgement = Judgement(tools=tools_under(plan.metadata, tools_above))
     if not plan.items:
         judgement.faults.append((("items",), "the plan has no todos; add at least one item"))
-    if len(plan.items) > MAX_TODOS:
-        problem = (
-            f"the plan has {len(plan.items):,} todos, more than {MAX_TODOS:,}; make several plans of it"
-        )
-        judgement.faults.append((("items", MAX_TODOS), problem))
     judgement.faults.extend(_references(plan.items))
     judgement.faults.extend(_policy(plan.metadata, confinement))
     judgement.faults.extend(_tools(plan.metadata.tools, tools_above))

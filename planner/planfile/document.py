@@ -1,25 +1,35 @@
-"""The document between text and values: what a file holds, with the position of every part.
+"""A plan file as a tree of nodes: read within bounds, with the position of every part and what is wrong.
 
-YAML is read by the events of PyYAML's parser, in C where it is built so. The nodes are composed here
-rather than by PyYAML, whose composer recurses without bound, keeps the last of two equal keys and lets a
-few aliases stand for gigabytes. JSON goes the same way once :mod:`json` has found it sound: PyYAML's
-scanner refuses surrogate pairs and control characters that JSON allows, and folds some line separators.
+The nodes are composed here from the events of PyYAML's parser, in C where it is built so: PyYAML's own
+composer recurses without bound, keeps the last of two equal keys and lets a few aliases stand for
+gigabytes. JSON goes the same way once :mod:`json` has found it sound. The parser then sees ``x`` for each
+character of a text and blanks for line ends, because YAML knows other escapes and line breaks than JSON.
 """
 
 from __future__ import annotations
 
+import codecs
+import hashlib
 import json
+import os
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+import stat
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import yaml
 
-from planner.planfile.faults import Fault, Refused
+from planner.errors import PlanFileError
+from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterable
+    from pathlib import Path
 
-    from planner.planfile.source import Source
+MAX_BYTES = 64 * 1024 * 1024
+"""The size of the largest plan file that is read."""
 
 MAX_DEPTH = 64
 """How deep lists and mappings may be nested."""
@@ -30,20 +40,25 @@ MAX_NODES = 2_000_000
 MAX_ALIASED = 500_000
 """How many values all aliases of a file may stand for together."""
 
-MAX_FAULTS = 10_000
-"""After so many faults a file is read no further."""
+MAX_FAULTS = 1_000
+"""Further faults of a file are not kept."""
+
+SCREEN = 20
+"""How many lines of faults are shown."""
+
+MAX_LINE = 400
+"""How many characters one line of a fault may have."""
 
 Loc: TypeAlias = tuple[str | int, ...]
 """A place in the plan by the names of the model: ``("items", 2, "title")``."""
 
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\t\r\n]|NaN|-?Infinity')
 _TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = {_TAG + "str", "!"}
-_PLAIN_TAGS = {_TAG + name for name in ("bool", "int", "float", "null")}
-_COLLECTION_TAGS = {_TAG + "map", _TAG + "seq", "!"}
-
+_TAGS = {None, *_TEXT_TAGS, *(_TAG + name for name in ("bool", "int", "float", "null", "map", "seq"))}
 _YAML_REMEDIES = {
     "mapping values are not allowed": "put text that holds ': ' in quotes",
     "cannot start any token": "put the text in quotes",
@@ -53,43 +68,143 @@ _YAML_REMEDIES = {
     "did not find expected key": "indent the lines of one mapping alike",
     "unknown escape character": "write a backslash in double quotes twice, or use single quotes",
 }
-_JSON_TOKEN = re.compile(r'([\[{])|([\]}])|"([^"\\]*(?:\\.[^"\\]*)*)"|[^ \t\r\n,:\[\]{}"]+')
-_JSON_BARE = re.compile(r"[-0-9][-+.0-9eE]*|true|false|null")
-_JSON_SPACE = re.compile(r"[ \t\r\n]*")
-_JSON_VALUE = "a text in double quotes, a number, true, false or null is wanted here"
-_JSON_KEY = "a key in double quotes is wanted here"
-_JSON_WANTED = {
-    "Expecting value": _JSON_VALUE,
-    "Illegal trailing comma before end of array": _JSON_VALUE,
-    "Expecting property name enclosed in double quotes": _JSON_KEY,
-    "Illegal trailing comma before end of object": _JSON_KEY,
-    "Expecting ':' delimiter": "a colon is wanted after the key",
-    "Expecting ',' delimiter": "a comma or the closing bracket is wanted here",
-}
-_JSON_REMEDIES = {
-    "/": "; delete the comment",
-    "#": "; delete the comment",
-    "}": "; delete the comma before the bracket",
-    "]": "; delete the comma before the bracket",
-    "'": "; use double quotes",
-}
+
+
+# -- faults --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing that is wrong. ``problem`` says what, and after a semicolon what to do."""
+
+    line: int | None = None
+    column: int | None = None
+    path: str = ""
+    """Where in the plan: ``items[2].title``; empty for the document itself."""
+    problem: str
+
+
+class Refused(Exception):
+    """The file cannot be used: ``faults`` tells why, or the message does."""
+
+    def __init__(self, problem: str, faults: Iterable[Fault] = ()) -> None:
+        self.faults = tuple(faults) or (Fault(problem=problem),)
+        super().__init__(self.faults[0].problem)
+
+
+class ManyFaultsError(PlanFileError):
+    """A plan file with more faults than a screen holds: the first are shown, all are in ``faults``."""
+
+    def __str__(self) -> str:
+        head, *lines = super().__str__().split("\n")
+        return "\n".join([head, *lines[:SCREEN], f"… and {len(lines) - SCREEN} more"])
+
+
+def plan_file_error(name: str, faults: Iterable[Fault]) -> PlanFileError:
+    """Return the error that shows these faults, in the order of their positions, of the file ``name``."""
+    name = _one_line(name, MAX_LINE)
+    lines: list[str] = []
+    for fault in sorted(set(faults), key=lambda each: (each.line or 0, each.column or 0, each.path)):
+        position = "" if fault.line is None else f":{fault.line}:{fault.column}"
+        path = f" {_one_line(fault.path, 120)}" if fault.path else ""
+        lines.append(f"{name}{position}{path}: {_one_line(fault.problem, MAX_LINE)}")
+    return (ManyFaultsError if len(lines) > SCREEN else PlanFileError)(name, tuple(lines))
+
+
+def _one_line(text: str, limit: int) -> str:
+    return " ".join(clean(text, limit=limit).split())
+
+
+# -- the bytes -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a file. A character is named by its offset in ``text``."""
+
+    text: str
+    digest: str = ""
+    """``sha256:`` and the hexadecimal digest of the file's bytes."""
+    marked: bool = False
+    """Whether a byte order mark stands in front of the text, which does not hold it."""
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Return the line and the column of a character, both counted from one."""
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        # Editors count only these as the end of a line, str.splitlines many more.
+        return [0, *(match.end() for match in re.finditer(r"\r\n|\n|\r", self.text))]
+
+
+def read_source(path: Path) -> Source:
+    """Read a plan file. Raises :class:`Refused` for whatever is not a UTF-8 text of bearable size."""
+    try:
+        # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        try:
+            mode = os.fstat(handle).st_mode
+            if stat.S_ISDIR(mode):
+                raise Refused("this is a directory; name the plan file in it")
+            if not stat.S_ISREG(mode):
+                raise Refused("this is a pipe, a socket or a device; a plan is a regular file")
+            with open(handle, "rb", closefd=False) as file:
+                return decode(file.read(MAX_BYTES + 1))
+        finally:
+            os.close(handle)
+    except FileNotFoundError:
+        raise Refused("there is no such file; check the path") from None
+    except (OSError, ValueError) as error:
+        cause = error.strerror if isinstance(error, OSError) else str(error)
+        raise Refused(f"the file cannot be read ({cause}); check its path and its permissions") from None
+
+
+def decode(data: bytes) -> Source:
+    """Return the text that these bytes are. Raises :class:`Refused`."""
+    if len(data) > MAX_BYTES:
+        raise Refused(f"the file is larger than {MAX_BYTES // 2**20} MiB; split the plan with sub_plan")
+    if data.startswith(_WIDE_MARKS):
+        raise Refused("the file is UTF-16 or UTF-32 text; save it as UTF-8")
+    if not data.strip():
+        raise Refused("the file is empty; a plan needs at least a todo_list_id and one item")
+    if b"\0" in data:
+        raise Refused("the file is binary; a plan is YAML or JSON text")
+    try:
+        text = data.removeprefix(codecs.BOM_UTF8).decode()
+    except UnicodeDecodeError as error:
+        before = error.object[: error.start].decode()
+        line, column = Source(before).position(len(before))
+        problem = f"the byte 0x{error.object[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        raise Refused(problem, [Fault(line=line, column=column, problem=problem)]) from None
+    digest = "sha256:" + hashlib.sha256(data).hexdigest()
+    return Source(text, digest, marked=data.startswith(codecs.BOM_UTF8))
+
+
+# -- the nodes -----------------------------------------------------------------------------------------
 
 
 class Node:
-    """One value of a file.
+    """One value of a file, by the offsets of its text."""
 
-    ``value`` is a text as it was written, a list of nodes, or a mapping: key -> (offset of the key, node).
-    A ``quoted`` text can be nothing but text. ``at`` is the offset of the first character.
-    """
+    __slots__ = ("at", "end", "is_alias", "is_flow", "parts", "spelled", "style", "value")
 
-    __slots__ = ("at", "quoted", "value")
-
-    def __init__(
-        self, at: int, value: str | list[Node] | dict[str, tuple[int, Node]], quoted: bool = False
-    ) -> None:
+    def __init__(self, at: int, value: str | list[Node] | dict[str, tuple[int, Node]]) -> None:
         self.at = at
+        self.end = at
+        """Of a list or mapping in block style, anywhere behind its last word."""
         self.value = value
-        self.quoted = quoted
+        """A text as it was written, a list of nodes, or a mapping: key -> (offset of the key, node)."""
+        self.style: str | None = None
+        """Of a text its quotes, ``|`` or ``>``."""
+        self.is_flow = False
+        """A list or mapping in brackets."""
+        self.is_alias = False
+        self.parts: list[Node] = []
+        """The items of a list; of a mapping, the keys and values that stand in it, in turn."""
+        self.spelled: dict[str, str] = {}
+        """Of a mapping, by the name of a field, the key by which the file names it."""
 
 
 class Place(NamedTuple):
@@ -110,12 +225,11 @@ class Document:
         self.source = source
         self.root = Node(0, {})
         self.faults: list[Fault] = []
-        self._faulty: set[int] = set()
+        self._faulty: set[str] = set()
         self._said: set[tuple[int, str]] = set()
-        self._condemned: set[int] = set()
 
-    def find(self, loc: Loc, spellings: Mapping[str, frozenset[str]] | None = None) -> Place:
-        """Look up a place. ``spellings`` are the keys that a file may use for a name of the model."""
+    def find(self, loc: Loc) -> Place:
+        """Look up a place by the names of the model."""
         node, path, at = self.root, "", self.root.at
         for part in loc:
             held = node.value
@@ -123,79 +237,64 @@ class Document:
                 node, path = held[part], f"{path}[{part}]"
                 at = node.at
             elif isinstance(held, dict):
-                names = (spellings or {}).get(str(part), (str(part),))
-                key = next((key for key in held if key in names), None)
-                if key is None:
-                    return Place(node, f"{path}.{part}".removeprefix("."), node.at, False)
-                (at, node), path = held[key], f"{path}.{key}"
-        return Place(node, path.removeprefix("."), at, True)
+                key = node.spelled.get(str(part), str(part))
+                path = f"{path}.{key}".removeprefix(".")
+                if key not in held:
+                    return Place(node, path, node.at, False)
+                at, node = held[key]
+        return Place(node, path, at, True)
 
-    def mark(self, node: Node, path: str, problem: str, at: int | None = None) -> None:
-        """Note a fault of a node, or of its part that stands ``at``."""
-        at = node.at if at is None else at
-        # What aliases repeat is said once.
-        if id(node) not in self._condemned and (at, problem) not in self._said:
-            self.add(at, path, problem)
+    def mark(self, at: int, path: str, problem: str) -> None:
+        """Note a fault. What aliases repeat is said once."""
+        self._faulty.add(path)
+        if (at, problem) not in self._said and len(self.faults) < MAX_FAULTS:
             self._said.add((at, problem))
-            self._faulty.add(id(node))
+            line, column = self.source.position(at)
+            self.faults.append(Fault(line=line, column=column, path=path, problem=problem))
 
-    def add(self, at: int, path: str, problem: str) -> None:
-        """Note a fault. Raises :class:`Refused` with all of them where there are too many."""
-        if len(self.faults) >= MAX_FAULTS:
-            raise Refused("", tuple(self.faults))
-        line, column = self.source.position(at)
-        self.faults.append(Fault(line=line, column=column, path=path, problem=problem))
+    def refusal(self, at: int, problem: str, path: str = "") -> Refused:
+        """Return the exception for a fault after which reading cannot go on."""
+        self.mark(at, path, problem)
+        return Refused(problem, self.faults)
 
-    def condemn(self, node: Node, path: str, problem: str) -> None:
-        """Note a fault of a node, and ignore what else is said about it: that would only follow from it."""
-        self.mark(node, path, problem)
-        self._condemned.add(id(node))
-
-    def refusal(self, at: int, problem: str) -> Refused:
-        """The exception for a fault after which reading cannot go on."""
-        line, column = self.source.position(at)
-        self.faults.append(Fault(line=line, column=column, problem=problem))
-        return Refused(problem, tuple(self.faults))
-
-    def is_faulty(self, node: Node, *, below: bool = False) -> bool:
-        """Return whether a fault of the node is known, or (``below``) of any node that it holds."""
-        if id(node) in self._faulty or not below:
-            return id(node) in self._faulty
-        held = node.value
-        if isinstance(held, str):
-            return False
-        parts = held if isinstance(held, list) else [value for _, value in held.values()]
-        return any(self.is_faulty(part, below=True) for part in parts)
+    def is_faulty(self, path: str, *, below: bool = False) -> bool:
+        """Return whether a fault of the place is known, or (``below``) of any that it holds."""
+        return path in self._faulty or (
+            below and any(each.startswith(path) for each in self._faulty if each)
+        )
 
 
 def compose(source: Source, *, is_json: bool) -> Document:
     """Compose the nodes of a text. Raises :class:`Refused` where reading cannot go on."""
     composer = _Composer(source)
-    (_compose_json if is_json else _compose_yaml)(composer, source.text)
+    text = source.text
+    if is_json:
+        text = composer.masked_json()
+    elif odd := _UNPRINTABLE.search(text):
+        problem = f"the control character U+{ord(odd[0]):04X} may not stand in YAML; delete it"
+        raise composer.document.refusal(odd.start(), problem)
+    parser = _Parser(text)
+    try:
+        composer.follow(parser, source.text if is_json else None)
+    except yaml.YAMLError as error:
+        raise composer.document.refusal(*_yaml_fault(text, error)) from None
+    finally:
+        parser.dispose()
     return composer.document
 
 
+@dataclass(slots=True)
 class _Open:
     """A list or mapping whose end has not been seen."""
 
-    __slots__ = ("anchor", "before", "height", "key", "merged", "node")
-
-    def __init__(self, node: Node, anchor: str | None, before: int) -> None:
-        self.node = node
-        self.anchor = anchor
-        self.before = before
-        self.height = 1
-        self.key: Node | None = None
-        """The key whose value comes next."""
-        self.merged: list[Node] = []
-
-
-class _Anchored(NamedTuple):
-    """A node that an alias may repeat, and what that repetition costs."""
-
     node: Node
-    size: int
-    height: int
+    anchor: str | None
+    before: int
+    """How many values the file had when it began."""
+    height: int = 1
+    key: Node | None = None
+    """The key whose value comes next."""
+    merged: list[Node] = field(default_factory=list[Node])
 
 
 class _Composer:
@@ -204,107 +303,156 @@ class _Composer:
     def __init__(self, source: Source) -> None:
         self.document = Document(source)
         self._open: list[_Open] = []
-        self._anchors: dict[str, _Anchored | None] = {}
+        self._anchors: dict[str, tuple[Node, int, int] | None] = {}
+        """By name the node, its size and its height; ``None`` while it is open."""
         self._count = 0
         self._aliased = 0
 
-    def scalar(
-        self, at: int, text: str, quoted: bool, anchor: str | None = None, tag: str | None = None
-    ) -> None:
-        node = Node(at, text, tag in _TEXT_TAGS or (quoted and tag not in _PLAIN_TAGS))
-        if tag is not None and tag not in _TEXT_TAGS and tag not in _PLAIN_TAGS:
-            self._refuse_tag(node, tag)
+    def masked_json(self) -> str:
+        """Return the text as the YAML parser is to see it. Raises :class:`Refused` for what is no JSON."""
+        text = self.document.source.text
+
+        def refuse_constant(name: str) -> None:
+            found = next(each for each in _JSON_TOKEN.finditer(text) if each[0] == name)
+            problem = "NaN and Infinity are no JSON; write a finite number"
+            raise self.document.refusal(found.start(), problem)
+
+        try:
+            # Numbers stay text: of a million digits none is computed.
+            json.loads(text, parse_int=str, parse_float=str, parse_constant=refuse_constant)
+        except json.JSONDecodeError as error:
+            problem = f"this is no JSON: {error.msg[:1].lower()}{error.msg[1:]}"
+            raise self.document.refusal(min(error.pos, len(text)), problem) from None
+        except RecursionError:
+            pass  # the parser's events say where it is too deep
+        return _JSON_TOKEN.sub(
+            lambda found: f'"{"x" * (len(found[0]) - 2)}"' if len(found[0]) > 1 else " ", text
+        )
+
+    def follow(self, parser: Any, json_text: str | None) -> None:
+        """Build the nodes of a document from a parser's events. Raises :class:`Refused`."""
+        documents = 0
+        while True:
+            event = parser.get_event()
+            kind = event.__class__
+            at: int = event.start_mark.index
+            if kind is yaml.ScalarEvent:
+                self._add_scalar(event, at, json_text)
+            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+                node = Node(at, {} if kind is yaml.MappingStartEvent else [])
+                node.is_flow = bool(event.flow_style)
+                self._begin(node, event)
+            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+                self._close(event.end_mark.index)
+            elif kind is yaml.AliasEvent:
+                self._add_alias(event, at)
+            elif kind is yaml.DocumentStartEvent:
+                documents += 1
+                if documents > 1:
+                    problem = "a second document begins here; keep one plan in one file"
+                    raise self.document.refusal(at, problem)
+            elif kind is yaml.StreamEndEvent:
+                break
+        if not documents:
+            raise self.document.refusal(0, "the file holds only comments; write the plan's keys")
+
+    def _add_scalar(self, event: Any, at: int, json_text: str | None) -> None:
+        end: int = event.end_mark.index
+        text: str = event.value
+        if json_text is not None and event.style:
+            text = json_text[at + 1 : end - 1]
+            text = json.loads(f'"{text}"', strict=False) if "\\" in text else text
+        node = Node(at, text)
+        node.end, node.style = end, event.style or ('"' if event.tag in _TEXT_TAGS else None)
+        self._refuse_tag(event.tag, at)
         # A long text weighs more, so that aliases of it cannot fill the memory either.
         weight = 1 + (len(text) >> 6)
         self._weigh(weight, at)
-        if anchor is not None:
-            self._anchors[anchor] = _Anchored(node, weight, 0)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = (node, weight, 0)
         self._place(node)
 
-    def open(self, at: int, *, mapping: bool, anchor: str | None = None, tag: str | None = None) -> None:
+    def _begin(self, node: Node, event: Any) -> None:
         if len(self._open) >= MAX_DEPTH:
-            raise self.document.refusal(at, f"the nesting is deeper than {MAX_DEPTH}; flatten the plan")
-        node = Node(at, {} if mapping else [])
-        if tag is not None and tag not in _COLLECTION_TAGS:
-            self._refuse_tag(node, tag)
-        if anchor is not None:
-            self._anchors[anchor] = None
-        self._open.append(_Open(node, anchor, self._count + self._aliased))
-        self._weigh(1, at)
+            problem = f"the nesting is deeper than {MAX_DEPTH}; flatten the plan"
+            raise self.document.refusal(node.at, problem)
+        self._refuse_tag(event.tag, node.at)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        self._open.append(_Open(node, event.anchor, self._count + self._aliased))
+        self._weigh(1, node.at)
 
-    def close(self) -> None:
+    def _close(self, end: int) -> None:
         closed = self._open.pop()
+        closed.node.end = end
         for merged in closed.merged:
             self._merge(closed.node, merged)
         if closed.anchor is not None:
             size = self._count + self._aliased - closed.before
-            self._anchors[closed.anchor] = _Anchored(closed.node, size, closed.height)
+            self._anchors[closed.anchor] = (closed.node, size, closed.height)
         if self._open:
             self._open[-1].height = max(self._open[-1].height, closed.height + 1)
         self._place(closed.node)
 
-    def alias(self, at: int, name: str) -> None:
+    def _add_alias(self, event: Any, at: int) -> None:
+        name = event.anchor
         if name not in self._anchors:
-            missing = Node(at, "")
             problem = f"the alias *{name} has no anchor; write &{name} before it"
-            self.document.condemn(missing, self._path(), problem)
-            self._place(missing)
-            return
+            raise self.document.refusal(at, problem, self._path(self._open))
         anchored = self._anchors[name]
         if anchored is None:
             problem = f"the alias *{name} stands inside what it names; write it out"
             raise self.document.refusal(at, problem)
-        self._aliased += anchored.size
+        target, size, height = anchored
+        self._aliased += size
         if self._aliased > MAX_ALIASED:
             problem = f"the aliases stand for more than {MAX_ALIASED} values; write less"
             raise self.document.refusal(at, problem)
-        if len(self._open) + anchored.height > MAX_DEPTH:
-            problem = f"with this alias the nesting is deeper than {MAX_DEPTH}"
-            raise self.document.refusal(at, problem)
+        if len(self._open) + height > MAX_DEPTH:
+            raise self.document.refusal(at, f"with this alias the nesting is deeper than {MAX_DEPTH}")
         if self._open:
-            self._open[-1].height = max(self._open[-1].height, anchored.height + 1)
-        self._place(anchored.node)
+            self._open[-1].height = max(self._open[-1].height, height + 1)
+        node = Node(at, target.value)
+        node.end, node.style, node.is_alias = event.end_mark.index, target.style, True
+        self._place(node)
 
     def _weigh(self, weight: int, at: int) -> None:
         self._count += weight
         if self._count > MAX_NODES:
-            problem = f"the file holds more than {MAX_NODES} values; use sub_plan"
-            raise self.document.refusal(at, problem)
+            raise self.document.refusal(at, f"the file holds more than {MAX_NODES} values; use sub_plan")
 
-    def _refuse_tag(self, node: Node, tag: str) -> None:
-        shown = "!!" + tag.removeprefix(_TAG) if tag.startswith(_TAG) else tag
-        problem = f"the tag {shown} is not allowed; write plain text, lists and mappings"
-        self.document.condemn(node, self._path(), problem)
+    def _refuse_tag(self, tag: str | None, at: int) -> None:
+        if tag not in _TAGS:
+            shown = "!!" + str(tag).removeprefix(_TAG) if str(tag).startswith(_TAG) else tag
+            problem = f"the tag {shown} is not allowed; write plain text, lists and mappings"
+            raise self.document.refusal(at, problem, self._path(self._open))
 
     def _place(self, node: Node) -> None:
         if not self._open:
             self.document.root = node
             return
         top = self._open[-1]
-        held = top.node.value
-        if isinstance(held, list):
-            held.append(node)
+        top.node.parts.append(node)
+        if isinstance(top.node.value, list):
+            top.node.value.append(node)
         elif top.key is None:
             top.key = node
         else:
-            key, top.key = top.key, None
-            self._enter(top, key, node)
+            self._enter(top, top.key, node)
+            top.key = None
 
     def _enter(self, top: _Open, key: Node, value: Node) -> None:
         entries, name = top.node.value, key.value
         assert isinstance(entries, dict)
+        path = self._path(self._open[:-1])
         if not isinstance(name, str):
-            problem = "a list or mapping cannot be a key; write a name"
-            self.document.mark(top.node, self._path(self._open[:-1]), problem, key.at)
-        elif name == "<<" and not key.quoted:
+            self.document.mark(key.at, path, "a list or mapping cannot be a key; write a name")
+        elif name == "<<" and key.style is None:
             top.merged.append(value)
         elif name in entries:
             line, column = self.document.source.position(entries[name][0])
-            problem = (
-                f"the key '{name}' stands here a second time (first at {line}:{column}); keep one of them"
-            )
-            path = f"{self._path(self._open[:-1])}.{name}".removeprefix(".")
-            self.document.mark(top.node, path, problem, key.at)
+            problem = f"the key '{name}' stands here a second time (first at {line}:{column}); keep one"
+            self.document.mark(key.at, f"{path}.{name}".removeprefix("."), problem)
         else:
             entries[name] = (key.at, value)
 
@@ -316,12 +464,12 @@ class _Composer:
                     node.value.setdefault(name, entry)
             else:
                 problem = "only a mapping can be merged with <<; name one, or a list of them"
-                self.document.mark(node, self._path(), problem, part.at)
+                self.document.mark(part.at, self._path(self._open), problem)
 
-    def _path(self, open_: list[_Open] | None = None) -> str:
-        """The path of what comes next inside the open lists and mappings."""
+    def _path(self, opened: list[_Open]) -> str:
+        """Return the path of what comes next inside the open lists and mappings."""
         path = ""
-        for each in self._open if open_ is None else open_:
+        for each in opened:
             if isinstance(each.node.value, list):
                 path += f"[{len(each.node.value)}]"
             elif each.key is not None and isinstance(each.key.value, str):
@@ -329,124 +477,18 @@ class _Composer:
         return path.removeprefix(".")
 
 
-# -- YAML ----------------------------------------------------------------------------------------------
-
-
-def _compose_yaml(composer: _Composer, text: str) -> None:
-    odd = _UNPRINTABLE.search(text)
-    if odd:
-        problem = f"the control character U+{ord(odd[0]):04X} may not stand in YAML; delete it"
-        raise composer.document.refusal(odd.start(), problem)
-    try:
-        parser = _Parser(text)
-        try:
-            _follow_events(composer, parser.get_event)
-        finally:
-            parser.dispose()
-    except yaml.YAMLError as error:
-        raise composer.document.refusal(*_yaml_fault(text, error)) from None
-
-
-def _follow_events(composer: _Composer, get_event: Callable[[], Any]) -> None:
-    documents = 0
-    while True:
-        event = get_event()
-        kind = event.__class__
-        at = event.start_mark.index
-        if kind is yaml.ScalarEvent:
-            composer.scalar(at, event.value, bool(event.style), event.anchor, event.tag)
-        elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
-            is_mapping = kind is yaml.MappingStartEvent
-            composer.open(at, mapping=is_mapping, anchor=event.anchor, tag=event.tag)
-        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
-            composer.close()
-        elif kind is yaml.AliasEvent:
-            composer.alias(at, event.anchor)
-        elif kind is yaml.DocumentStartEvent:
-            documents += 1
-            if documents > 1:
-                problem = "a second document begins here; keep one plan in one file"
-                raise composer.document.refusal(at, problem)
-        elif kind is yaml.StreamEndEvent:
-            break
-    if not documents:
-        raise composer.document.refusal(0, "the file holds only comments; write the plan's keys")
-
-
 def _yaml_fault(text: str, error: yaml.YAMLError) -> tuple[int, str]:
     """Return the offset at which the text is no YAML, and the message."""
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    at = min(mark.index if mark is not None else getattr(error, "position", 0), len(text))
-    said = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read")
-    opened = _open_quote(text, at, error)
-    if opened is not None:
-        return opened, "this is no YAML: the quote that opens here is not closed; close the quote"
+    told = cast("Any", error)
+    start = getattr(told, "context_mark", None)
+    mark = getattr(told, "problem_mark", None) or start
+    at = min(mark.index if mark is not None else getattr(told, "position", 0), len(text))
+    said = str(getattr(told, "problem", None) or getattr(told, "reason", None) or "it cannot be read")
+    context = getattr(told, "context", None)
+    if start is not None and context == "while scanning a quoted scalar" and "unexpected" in said:
+        return start.index, "this is no YAML: the quote that opens here is not closed; close the quote"
     if text[at : at + 1] == "\t":
         return at, "this is no YAML: a tab cannot indent; use spaces"
     remedy = next((remedy for part, remedy in _YAML_REMEDIES.items() if part in said), "")
-    where = getattr(error, "context", None)
-    return at, f"this is no YAML: {where + ': ' if where else ''}{said}{'; ' + remedy if remedy else ''}"
-
-
-def _open_quote(text: str, at: int, error: yaml.YAMLError) -> int | None:
-    """Return the offset of the quote that an error follows from, if one was left open.
-
-    A quoted text may go over several lines, so it ends where the next one begins: the parser stumbles
-    there, or at the end of the file.
-    """
-    context = getattr(error, "context_mark", None)
-    if context is not None and getattr(error, "context", None) == "while scanning a quoted scalar":
-        return context.index if "unexpected" in str(getattr(error, "problem", "")) else None
-    parser = _Parser(text)
-    try:
-        while (token := parser.get_token()) is not None:
-            if isinstance(token, yaml.ScalarToken) and token.end_mark.index == at:
-                several = token.start_mark.line < token.end_mark.line
-                return token.start_mark.index if token.style in ('"', "'") and several else None
-    except yaml.YAMLError:
-        return None
-    finally:
-        parser.dispose()
-    return None
-
-
-# -- JSON ----------------------------------------------------------------------------------------------
-
-
-def _compose_json(composer: _Composer, text: str) -> None:
-    try:
-        # Numbers stay text: of a million digits none is computed.
-        json.loads(text, parse_int=str, parse_float=str)
-    except json.JSONDecodeError as error:
-        raise composer.document.refusal(*_json_fault(text, error)) from None
-    except RecursionError:
-        pass  # the composer says where it is too deep
-    for token in _JSON_TOKEN.finditer(text):
-        at = token.start()
-        if token[1]:
-            composer.open(at, mapping=token[1] == "{")
-        elif token[2]:
-            composer.close()
-        elif token[3] is not None:
-            composer.scalar(at, json.loads(token[0], strict=False) if "\\" in token[3] else token[3], True)
-        elif _JSON_BARE.fullmatch(token[0]):
-            composer.scalar(at, token[0], False)
-        else:
-            problem = "NaN and Infinity are no JSON; write a finite number"
-            raise composer.document.refusal(at, problem)
-
-
-def _json_fault(text: str, error: json.JSONDecodeError) -> tuple[int, str]:
-    """Return the offset at which the text is no JSON, and the message."""
-    at = error.pos
-    if error.msg == "Extra data":
-        return at, "something follows the end of the JSON document; delete it"
-    if error.msg.startswith("Illegal trailing comma"):
-        # Python 3.13 points at the comma, those before it at what follows.
-        found = _JSON_SPACE.match(text, at + 1)
-        at = found.end() if found else at
-    if at >= len(text):
-        return at, "this is no JSON: the text ends too early; close what was opened"
-    wanted = _JSON_WANTED.get(error.msg, error.msg.lower())
-    remedy = _JSON_REMEDIES.get(text[at], "") if wanted in (_JSON_VALUE, _JSON_KEY) else ""
-    return at, f"this is no JSON: {wanted}{remedy}"
+    said = f"{context}: {said}" if context else said
+    return at, f"this is no YAML: {said}{f'; {remedy}' if remedy else ''}"

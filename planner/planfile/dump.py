@@ -12,7 +12,7 @@ import yaml
 
 from planner.model.base import Value
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Plan
-from planner.planfile.scalars import BOOLEANS, NoSuchScalarError, anything
+from planner.planfile.values import BOOLEANS, anything
 
 _RESOLVER: Any = yaml.resolver.Resolver()
 _EMITTER: Any = yaml.emitter.Emitter(io.StringIO(), allow_unicode=True)
@@ -157,7 +157,4 @@ def text_style(text: str) -> str | None:
 
 
 def _is_read_as_text(text: str) -> bool:
-    try:
-        return anything(text, False) == text
-    except NoSuchScalarError:
-        return False  # `14809e546193`: a number, if it were not too large for one
+    return anything(text) == text

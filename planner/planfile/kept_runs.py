@@ -1,4 +1,4 @@
-"""Kept runs of a plan: was the newest cut short, and which files have changed since a run?
+"""Kept runs of a plan: was the newest cut short, which files have changed since, what was blocked how long?
 
 The journals stand below ``.planverify/runs``. The code under test can write there, so nothing in them is
 believed to be in order: a journal that is torn, foreign or no plain file is passed over.
@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from planner.model.verdicts import TodoState
 from planner.planfile.plan_folder import HOME
 from planner.planfile.project_files import GONE, digest_of, is_code, walk
 
@@ -74,6 +75,31 @@ def unfinished_run(root: Path, plan_id: str) -> UnfinishedRun | None:
                 judged.add(_key(record))
         return _unfinished(started, "running" if _is_alive(started) else "killed", judged)
     return None
+
+
+def blocked_since(root: Path, plan_id: str) -> dict[str, str]:
+    """Return since which run each todo of the plan has been blocked without interruption. Never raises.
+
+    Only runs count that came to their end; one that left a todo out interrupts nothing.
+    """
+    since: dict[str, str] = {}
+    free: set[str] = set()
+    for folder in _folders(root):
+        states: dict[str, tuple[str, str]] = {}
+        has_ended = False
+        for record in _parent_records(folder / JOURNAL, ("todo_judged", "run_finished")):
+            todo_id, state, at = record.get("todo_id"), record.get("state"), _time(record.get("at"))
+            if record.get("plan") != plan_id:
+                continue
+            has_ended = has_ended or record["record"] == "run_finished"
+            if isinstance(todo_id, str) and isinstance(state, str) and at is not None:
+                states[todo_id] = state, at
+        for todo_id, (state, at) in states.items() if has_ended else ():
+            if state == TodoState.BLOCKED and todo_id not in free:
+                since[todo_id] = at
+            elif state != TodoState.PENDING:
+                free.add(todo_id)
+    return since
 
 
 def changed_files(root: Path, plan_id: str, run_id: str, apart: Sequence[Path] = ()) -> ChangedFiles | None:
@@ -262,16 +288,23 @@ def _tree(path: Path) -> tuple[Mapping[str, str], bool]:
 def _unfinished(
     started: Record, state: Literal["running", "killed", "interrupted"], judged: set[tuple[str, str]]
 ) -> UnfinishedRun:
-    try:
-        moment = datetime.fromtimestamp(started["at"], UTC)
-    except (OverflowError, ValueError, OSError, TypeError, KeyError):
-        moment = datetime.fromtimestamp(0, UTC)
     return UnfinishedRun(
         run_id=str(started.get("run_id")),
-        started_at=moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        started_at=_time(started.get("at")) or "1970-01-01T00:00:00.000Z",
         state=state,
         judged=len(judged),
     )
+
+
+def _time(seconds: object) -> str | None:
+    """Return a moment of a journal, RFC 3339 in UTC; ``None`` for what is none."""
+    try:
+        if isinstance(seconds, (int, float)) and not isinstance(seconds, bool):
+            moment = datetime.fromtimestamp(seconds, UTC)
+            return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (OverflowError, ValueError, OSError):
+        pass
+    return None
 
 
 def _is_alive(started: Record) -> bool:

@@ -1,9 +1,8 @@
-"""Loads a plan: bytes -> document with positions -> plain values -> model -> checks.
+"""Loads a plan: nodes with positions -> values -> model -> checks.
 
-Each step is a module of its own: :mod:`.source` reads the bytes, :mod:`.document` composes the nodes within
-bounds, :mod:`.values` turns them into the values that the models want and has pydantic validate these, and
-:mod:`.checks` looks at what the values are to each other. Every step adds what it finds to the faults of
-the document, and the file is refused with all of them.
+:mod:`.document` composes the nodes of the file within bounds, :mod:`.values` has pydantic validate them,
+and :mod:`.checks` looks at what the values are to each other. Every step adds what it finds to the faults
+of the document, and the file is refused with all of them.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import gc
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -21,10 +19,18 @@ from planner.planfile.checks import Judgement, judge_plan, judge_todo
 from planner.planfile.confinement import Confinement, is_below, unusual_fault
 from planner.planfile.conventions import Conventions
 from planner.planfile.discovery import plan_boundary
-from planner.planfile.document import MAX_FAULTS, Document, Loc, compose
-from planner.planfile.faults import Fault, Refused, plan_file_error
-from planner.planfile.source import Source, decode, read_source
-from planner.planfile.values import all_spellings, read_model
+from planner.planfile.document import (
+    Document,
+    Fault,
+    Loc,
+    Refused,
+    Source,
+    compose,
+    decode,
+    plan_file_error,
+    read_source,
+)
+from planner.planfile.values import read_model
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
@@ -191,11 +197,11 @@ def _document_of(source: Source, path: Path) -> Document:
 
 def _report(document: Document, found: Iterable[tuple[Loc, str]]) -> None:
     """Add faults that are known by their place in the model."""
-    for loc, problem in islice(found, MAX_FAULTS):
-        place = document.find(loc, all_spellings())
+    for loc, problem in found:
+        place = document.find(loc)
         # Emptiness of what could not be read is no news, nor is a blank that stands for it.
-        if not document.is_faulty(place.node, below=loc[-1:] == ("acceptance_criteria",)):
-            document.add(place.node.at, place.path, problem)
+        if not document.is_faulty(place.path, below=loc[-1:] == ("acceptance_criteria",)):
+            document.mark(place.node.at, place.path, problem)
 
 
 def _root(plan: Plan, path: Path, boundary: Path | None, document: Document) -> Path | None:

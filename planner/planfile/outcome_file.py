@@ -9,9 +9,8 @@ from pydantic import ValidationError
 
 from planner.errors import OutcomeFileError
 from planner.model.outcome import SCHEMA_VERSION, Outcome, OutcomeDocument
-from planner.planfile.faults import Refused
+from planner.planfile.document import Refused, read_source
 from planner.planfile.file_writer import write_file
-from planner.planfile.source import read_source
 from planner.text.sanitizing import clean, without_surrogates
 
 if TYPE_CHECKING:

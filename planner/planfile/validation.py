@@ -10,7 +10,6 @@ from planner.model.findings import PlanFinding
 from planner.planfile.loader import collector_paused, load_with_document, shown_path
 from planner.planfile.project_facts import ProjectFiles
 from planner.planfile.tree import load_tree
-from planner.planfile.values import all_spellings
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def _validate(
 
 
 def _place(found: Finding, document: Document, name: str) -> PlanFinding:
-    place = document.find(found.loc, all_spellings())
+    place = document.find(found.loc)
     line, column = document.source.position(place.node.at)
     rule = LINT_RULES[found.rule]
     return PlanFinding(

@@ -1,10 +1,10 @@
 """Writes a revised plan as the user would have: their file, changed only where the plans differ.
 
-The parser's events tell where each value stands. The text around and between the values that change stays
-as it is, to the last blank: comments, order, quotes, brackets, indentation. An entry that goes takes along
-the comments directly above it, and a new one is written as its neighbours are. The new text is loaded
-before it is believed. Where it does not hold the revised plan (an anchor that several todos share was
-changed for one of them, a key merged in with ``<<`` was removed), the whole plan is written anew, without
+The nodes of the file tell where each value stands. The text around and between the values that change stays
+as it is: comments, order, quotes, brackets, indentation. An entry that goes takes along the comments
+directly above it, and a new one is indented as its neighbours are. What is laid out in an unusual way is
+written anew, and the new text is loaded before it is believed: where it does not hold the revised plan (an
+anchor that several todos share was changed for one of them), the whole plan is written anew, without
 comments.
 """
 
@@ -13,37 +13,31 @@ from __future__ import annotations
 import json
 import os
 import re
-from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-import yaml
-
 from planner.errors import PlanFileError, PlannerError
 from planner.model.plan import Plan, Todo
 from planner.planfile.confinement import is_below, unusual_fault
+from planner.planfile.document import Node, Refused, Source, compose, read_source
 from planner.planfile.dump import Indentation, plain, yaml_block, yaml_flow, yaml_scalar
-from planner.planfile.faults import Refused
 from planner.planfile.loader import LoadedPlan, collector_paused, dump_plan, load_plan_text, shown_path
-from planner.planfile.source import read_source
-from planner.planfile.values import Wanted, fields_by_key, wanted_by
+from planner.planfile.values import fields_by_key, model_in
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from planner.model.base import Value
 
 _BYTE_ORDER_MARK = "\ufeff"
 _LONGEST_MESSAGE = 1_000
 _NAMES = ("id", "cmd", "path", "nodeid", "question", "name")
 """The keys by which a person would tell one entry of a list from another."""
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _COLON = re.compile(r"\s*:")
-_BLANK_LINES = re.compile(r"\A(?:[ \t]*\n)+")
+_BLANK_LINES = re.compile(r"(?:\n[ \t]*)*(?=\n)")
 _SPREAD_LIST = re.compile(r'\[\n((?:[^\[\]{}"]|"(?:[^"\\]|\\.)*")*)\n\s*\]')
 _LONG_LINE = 100
 
@@ -77,7 +71,7 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path, boundary: Path |
         return found.root == root and found.plan == wanted and _same(plain(found.plan), new)
 
     with collector_paused():
-        old, new = _plainly(loaded.plan, wanted)
+        old, new = plain(loaded.plan), plain(wanted)
         text = _edited(loaded, old, new) if format == target_format else None
         try:
             if text is not None and holds(text):
@@ -95,7 +89,7 @@ def format_of(path: Path) -> Literal["yaml", "json"]:
     return "json" if path.suffix.lower() == ".json" else "yaml"
 
 
-def _edited(loaded: LoadedPlan, old: dict[str, Any], new: dict[str, Any]) -> str | None:
+def _edited(loaded: LoadedPlan, old: Any, new: Any) -> str | None:
     """Return the old file's text with the new plan; ``None`` where it cannot be edited."""
     try:
         source = read_source(loaded.path)
@@ -105,12 +99,10 @@ def _edited(loaded: LoadedPlan, old: dict[str, Any], new: dict[str, Any]) -> str
         raise _error(loaded.path, "the plan has changed since it was loaded; run the command again")
     newline = next((each for each in ("\r\n", "\n", "\r") if each in source.text), "\n")
     text = source.text.replace(newline, "\n")
-    if not _same(old, new):
-        try:
-            editor = (_JsonEditor if _is_json(text) else _Editor)(text)
-            text = editor.edited(editor.root, old, new, wanted_by(Plan), 0, len(text), 0)
-        except (_CannotEdit, yaml.YAMLError):
-            return None
+    try:
+        text = _Editor(text, is_json=_is_json(text)).edited(old, new)
+    except _CannotEdit:
+        return None
     return (_BYTE_ORDER_MARK if source.marked else "") + text.replace("\n", newline)
 
 
@@ -121,259 +113,278 @@ def _is_json(text: str) -> bool:
         return False
 
 
-# -- where the values stand ----------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _ParsedNode:
-    """One value of a text, by its offsets."""
-
-    start: int
-    end: int
-    """Of a list or mapping in block style, anywhere behind its last word."""
-    kind: Literal["text", "list", "mapping", "alias"]
-    style: str | None = None
-    """The quotes of a text, ``|`` or ``>``."""
-    is_flow: bool = False
-    """A list or mapping in brackets."""
-    text: str = ""
-    children: list[_ParsedNode] = field(default_factory=list["_ParsedNode"])
-    """The items of a list; of a mapping, its keys and values in turn."""
-
-
 class _Member(NamedTuple):
     """One item of a list or pair of a mapping."""
 
     start: int
     """Where its dash, its key or its bracketed value begins."""
-    end: int
-    """Behind its last word, and the comments that belong to it."""
-    value: _ParsedNode
     head: int
     """Behind its dash or the colon of its key."""
+    end: int
+    """Behind its last word, and the comments that belong to it."""
+    value: Node
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """What is to stand in a list or mapping at one place."""
+class _Place(NamedTuple):
+    """How the entries of a list or mapping stand."""
 
-    index: int | None
-    """Of the old entry, ``None`` for a new one."""
-    old: Any
-    new: Any
-    wanted: Wanted | None = None
-    key: str | None = None
-    """Of a new pair."""
+    members: list[_Member]
+    column: int
+    front: int
+    """Where a new first entry is put."""
+    separator: str
+    """What stands between two entries."""
+    is_flow: bool
+    is_inline: bool
+    """Whether the first entry stands in the line of what holds it."""
 
-
-def _parse(text: str) -> _ParsedNode:
-    """Return the tree of a text. Its depth and size were bounded when it was loaded."""
-    top = _ParsedNode(0, len(text), "list")
-    stack = [top]
-    for event in yaml.parse(text, Loader=_Loader):
-        if isinstance(event, yaml.CollectionEndEvent):
-            stack.pop().end = cast("Any", event.end_mark).index
-        elif isinstance(event, yaml.NodeEvent):
-            start, end = cast("Any", event.start_mark).index, cast("Any", event.end_mark).index
-            part = _ParsedNode(start, end, "alias")
-            stack[-1].children.append(part)
-            if isinstance(event, yaml.ScalarEvent):
-                part.kind, part.style, part.text = "text", event.style, event.value
-            elif isinstance(event, yaml.CollectionStartEvent):
-                part.kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "list"
-                part.is_flow = bool(event.flow_style)
-                stack.append(part)
-    return top.children[0]
-
-
-# -- editing -------------------------------------------------------------------------------------------
+    @property
+    def margin(self) -> str:
+        """Return what a new line of an entry begins with."""
+        return self.separator.rpartition("\n")[2] if "\n" in self.separator else ""
 
 
 class _Editor:
-    """Edits a YAML text."""
+    """Collects the edits of a text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, is_json: bool) -> None:
         self._text = text
-        self.root = self._parsed()
-        self._indentation = self._measure()
+        self._is_json = is_json
+        self._root = compose(Source(text), is_json=is_json).root
+        self._edits: list[tuple[int, int, str]] = []
+        self._indentation = self._measured()
 
-    def _parsed(self) -> _ParsedNode:
-        return _parse(self._text)
+    def edited(self, old: Any, new: Any) -> str:
+        """Return the text that holds the new values. Raises ``_CannotEdit``."""
+        if not _same(old, new):
+            self._edit_inside(self._root, old, new, Plan, 0, len(self._text))
+        pieces: list[str] = []
+        at = 0
+        for start, end, text in sorted(self._edits, key=lambda edit: edit[:2]):
+            if start < at:
+                raise _CannotEdit
+            pieces += [self._text[at:start], text]
+            at = end
+        return "".join([*pieces, self._text[at:]])
 
-    def edited(
-        self,
-        part: _ParsedNode,
-        old: Any,
-        new: Any,
-        wanted: Wanted | None,
-        start: int,
-        end: int,
-        column: int,
-    ) -> str:
-        """Return what is to stand between two offsets, where a part stands with what belongs to it.
-
-        ``column`` is that of the key or dash in front of the part.
-        """
+    def _edit_member(
+        self, member: _Member, old: Any, new: Any, model: type[Value] | None, place: _Place
+    ) -> None:
+        """Change the value of an entry, in its own text as far as that can be."""
         if _same(old, new):
-            return self._text[start:end]
-        same_kind = {"mapping": dict, "list": list}.get(part.kind)
-        if new and same_kind is not None and isinstance(old, same_kind) and isinstance(new, same_kind):
-            try:
-                changes = self._changes(part, old, new, wanted)
-                if part.is_flow:
-                    inside = self._joined_in_brackets(part, changes)
-                    return self._text[start : part.start] + inside + self._text[part.end : end]
-                return self._joined_in_lines(part, changes, start, end)
-            except _CannotEdit:
-                if part is self.root:
-                    raise
-        if part is self.root:
-            raise _CannotEdit
-        return self._replaced(part, new, start, end, column)
+            return
+        count = len(self._edits)
+        try:
+            self._edit_inside(member.value, old, new, model, member.head, member.end)
+        except _CannotEdit:
+            del self._edits[count:]
+            self._replace(member, new, place)
 
-    def _replaced(self, part: _ParsedNode, new: Any, start: int, end: int, column: int) -> str:
-        """Return a new value in the place of a part, in its brackets or quotes, before the same comment."""
-        is_dash = self._text[start - 1] == "-"
-        is_block = part.style in ("|", ">") or (part.kind in ("list", "mapping") and not part.is_flow)
-        comment = "" if is_block else self._text[part.end : end]
-        gap = " " if is_block or part.end == part.start else self._text[start : part.start]
-        if part.is_flow or (not new and isinstance(new, (list, dict))):
-            return gap + self._shifted(new, part) + comment
-        if isinstance(new, str) and part.style in ("'", '"') and new.isprintable():
-            return gap + yaml_scalar(new, part.style) + comment
-        said = yaml_block(new, column, self._indentation, is_item=is_dash)
-        first, newline, rest = said.partition("\n")
-        first = gap + first.lstrip(" ") if first.strip() and "\n" not in gap else first
-        return first + comment + newline + rest
-
-    def _changes(self, part: _ParsedNode, old: Any, new: Any, wanted: Wanted | None) -> list[_Change]:
-        if part.kind == "mapping":
-            return self._pair_changes(part, old, new, wanted)
-        if len(part.children) != len(old):
+    def _edit_inside(
+        self, node: Node, old: Any, new: Any, model: type[Value] | None, start: int, end: int
+    ) -> None:
+        """Change entries of a list or mapping that stands between two offsets."""
+        if node.is_alias or not node.parts or not new or type(old) is not type(new):
             raise _CannotEdit
-        item = wanted.item if wanted is not None else None
-        changes: list[_Change] = []
+        place = self._place(node, start, end)
+        if isinstance(old, dict):
+            self._edit_mapping(node, place, cast("dict[str, Any]", old), cast("dict[str, Any]", new), model)
+        elif isinstance(old, list) and len(cast("list[Any]", old)) == len(place.members):
+            self._edit_list(place, cast("list[Any]", old), cast("list[Any]", new), model)
+        else:
+            raise _CannotEdit
+
+    def _edit_list(self, place: _Place, old: list[Any], new: list[Any], model: type[Value] | None) -> None:
         names = [_name(each) for each in old], [_name(each) for each in new]
-        for kind, i, i_end, j, j_end in SequenceMatcher[Any](None, *names, autojunk=False).get_opcodes():
+        opcodes = SequenceMatcher[Any](None, *names, autojunk=False).get_opcodes()
+        removed: set[int] = set()
+        for kind, i, i_end, j, j_end in opcodes:
             # Entries without a counterpart stand for each other, but a todo is never another.
-            is_other = kind != "equal" and item is not None and item.model is Todo
-            paired = 0 if is_other else min(i_end - i, j_end - j)
-            changes += [_Change(i + n, old[i + n], new[j + n], item) for n in range(paired)]
-            changes += [_Change(None, None, each) for each in new[j + paired : j_end]]
-        return changes
+            paired = 0 if kind != "equal" and model is Todo else min(i_end - i, j_end - j)
+            for n in range(paired):
+                self._edit_member(place.members[i + n], old[i + n], new[j + n], model, place)
+            removed.update(range(i + paired, i_end))
+            for value in new[j + paired : j_end]:
+                self._insert(place, i + paired - 1, self._item(value, place))
+        self._remove(place, removed)
 
-    def _pair_changes(
-        self, part: _ParsedNode, old: dict[str, Any], new: dict[str, Any], wanted: Wanted | None
-    ) -> list[_Change]:
-        fields = fields_by_key(wanted.model) if wanted is not None and wanted.model is not None else {}
+    def _edit_mapping(
+        self,
+        node: Node,
+        place: _Place,
+        old: dict[str, Any],
+        new: dict[str, Any],
+        model: type[Value] | None,
+    ) -> None:
+        fields = fields_by_key(model) if model is not None else {}
 
         def name(key: str) -> str:
             return fields[key].name if key in fields else key
 
         before = {name(key): value for key, value in old.items()}
-        after = {name(key): (key, value) for key, value in new.items()}
-        places = {name(key.text): index for index, key in enumerate(part.children[::2])}
-        if any(gone not in places for gone in before.keys() - after.keys()):
+        after = {name(key): value for key, value in new.items()}
+        keys = dict(zip(after, new, strict=True))
+        places = {name(str(key.value)): index for index, key in enumerate(node.parts[::2])}
+        gone = before.keys() - after.keys()
+        if gone - places.keys():  # merged in with `<<`
             raise _CannotEdit
-        behind: dict[int, list[_Change]] = {}
         last = -1
-        for each, (key, value) in after.items():
+        for each, value in after.items():
             if each in places:
                 last = places[each]
-            elif each not in before or not _same(before[each], value):  # else it is merged in with `<<`
-                behind.setdefault(last, []).append(_Change(None, None, value, None, key))
-        changes = behind.get(-1, [])
-        for each, index in places.items():
-            key, value = after.get(each, (None, None))
-            if each in after or each not in before:
-                inner = fields[key].wanted if key in fields else None
-                changes.append(_Change(index, before.get(each), value, inner))
-            changes += behind.get(index, [])
-        return changes
+                inner = model_in(fields[keys[each]].types) if keys[each] in fields else None
+                self._edit_member(place.members[last], before.get(each), value, inner, place)
+            elif each not in before or not _same(before[each], value):
+                self._insert(place, last, self._pair(keys[each], value, place))
+        self._remove(place, {places[each] for each in gone})
 
-    # -- in block style -------------------------------------------------------------------------------
+    # -- edits ----------------------------------------------------------------------------------------
 
-    def _joined_in_lines(self, part: _ParsedNode, changes: list[_Change], start: int, end: int) -> str:
-        text, entries = self._text, self._entries(part, start, end)
-        own = self._column(entries[0].start)
-        margin = "\n" + " " * own
-        is_root = part is self.root
-        is_inline = not is_root and "\n" not in text[start : entries[0].start]
-        # Above the first entry: the head of the file; what follows the key in its line; the comments.
-        head = entries[0].start if is_root else text.find("\n", start, entries[0].start)
-        head = start if head < 0 else head
-        leads = [text[head : entries[0].start]]
-        leads += [text[one.end : two.start] for one, two in pairwise(entries)]
-        is_parted = part.kind == "list" and len(leads) > 1
-        gap = leads[1].partition("#")[0].count("\n") - 1 if is_parted else 0
-        said = [text[start:head]]
-        for place, change in enumerate(changes):
-            if change.index is None:
-                body = self._added(change, own, part, entries)
-                lead = "\n" * gap + margin
-            else:
-                entry = entries[change.index]
-                body = text[entry.start : entry.head] + self.edited(
-                    entry.value, change.old, change.new, change.wanted, entry.head, entry.end, own
-                )
-                lead = leads[change.index]
-                if change.index == 0 and place > 0:
-                    lead = "\n" * gap + (margin if is_inline else lead)
-            if place == 0 and is_inline:
-                lead = leads[0]
-            elif place == 0 and change.index != 0:
-                lead = ("" if is_root else "\n") + (_BLANK_LINES.sub("", lead) or " " * own)
-            said += [lead, body]
-        return "".join(said) + text[entries[-1].end : end]
-
-    def _added(self, change: _Change, column: int, part: _ParsedNode, entries: list[_Member]) -> str:
-        if part.kind == "mapping":
-            assert change.key is not None
-            return f"{yaml_scalar(change.key)}:{yaml_block(change.new, column, self._indentation)}"
-        beside = (each for each in entries if "\n" not in self._text[each.start : each.value.start])
-        dash = next((each.value.start - each.start for each in beside), self._indentation.dash)
-        indentation = self._indentation._replace(dash=dash)
-        return f"-{yaml_block(change.new, column, indentation, is_item=True)}"
-
-    def _entries(self, part: _ParsedNode, start: int, end: int) -> list[_Member]:
-        """Return the entries of a list or mapping in block style, which ends before an offset."""
-        text = self._text
-        values = part.children[1::2] if part.kind == "mapping" else part.children
-        if part.kind == "mapping":
-            starts = [key.start for key in part.children[::2]]
+    def _insert(self, place: _Place, behind: int, entry: str) -> None:
+        if place.is_flow and behind + 1 < len(place.members):
+            # What is said beside the entry before it stays there.
+            at = place.members[behind + 1].start
+            self._edits.append((at, at, entry + place.separator))
+        elif behind >= 0:
+            at = place.members[behind].end
+            self._edits.append((at, at, place.separator + entry))
+        elif place.is_inline:
+            self._edits.append((place.front, place.front, entry + place.separator))
         else:
-            starts = self._dashes(part, end)
-        if len(starts) != len(values) or not starts:
+            gap = "\n" * (place.separator.count("\n") - 1)
+            self._edits.append((place.front, place.front, f"\n{' ' * place.column}{entry}{gap}"))
+
+    def _remove(self, place: _Place, removed: set[int]) -> None:
+        members = place.members
+        if len(removed) == len(members):
             raise _CannotEdit
-        entries: list[_Member] = []
+        first_kept = min(set(range(len(members))) - removed)
+        for index in removed:
+            member = members[index]
+            if index > first_kept:
+                self._edits.append((members[index - 1].end, member.end, ""))
+            elif place.is_flow or place.is_inline:
+                self._edits.append((member.start, members[index + 1].start, ""))
+            else:
+                start = place.front if index == 0 else members[index - 1].end
+                # Blank lines above what is now the first entry go, too.
+                blank = _BLANK_LINES.match(self._text, member.end) if index + 1 == first_kept else None
+                self._edits.append((start, blank.end() if blank else member.end, ""))
+
+    def _replace(self, member: _Member, new: Any, place: _Place) -> None:
+        """Put a new value in the place of an entry's, in its brackets or quotes, before its comment."""
+        node, text = member.value, self._text
+        is_text = isinstance(node.value, str) and node.style not in ("|", ">") and not node.is_alias
+        if isinstance(new, str) and is_text and node.style and new.isprintable():
+            said = yaml_scalar(new, node.style)
+            self._edits.append((node.at, node.end, self._flow(new, "") if self._is_json else said))
+        elif place.is_flow or node.is_flow or (not new and isinstance(new, (list, dict))):
+            line = text[text.rfind("\n", 0, node.at) + 1 : node.at]
+            margin = line[: len(line) - len(line.lstrip())]
+            gap = "" if self._is_json or text[node.at - 1] in " \n[{" else " "
+            flow = self._flow(new, margin)
+            if node.is_flow or isinstance(node.value, str):
+                self._edits.append((node.at, node.end, gap + flow))
+            else:
+                self._edits.append((member.head, member.end, " " + flow))
+        else:
+            is_item = text[member.head - 1] == "-"
+            said = yaml_block(new, place.column, self._indentation, is_item=is_item)
+            first, newline, rest = said.partition("\n")
+            comment = text[node.end : member.end] if is_text else ""
+            self._edits.append((member.head, member.end, first + comment + newline + rest))
+
+    # -- new entries ----------------------------------------------------------------------------------
+
+    def _item(self, value: Any, place: _Place) -> str:
+        if place.is_flow:
+            return self._flow(value, place.margin)
+        member = place.members[0]
+        width = (
+            member.value.at - member.start if "\n" not in self._text[member.start : member.value.at] else 2
+        )
+        indentation = self._indentation._replace(dash=width)
+        return f"-{yaml_block(value, place.column, indentation, is_item=True)}"
+
+    def _pair(self, key: str, value: Any, place: _Place) -> str:
+        if not place.is_flow:
+            return f"{yaml_scalar(key)}:{yaml_block(value, place.column, self._indentation)}"
+        if self._is_json:
+            return self._json({key: value})[1:-1].strip().replace("\n", "\n" + place.margin)
+        return f"{yaml_scalar(key, is_flow=True)}: {yaml_flow(value)}"
+
+    def _flow(self, value: Any, margin: str) -> str:
+        """Return a value in brackets; further lines of one in JSON begin with the margin."""
+        if not self._is_json:
+            return yaml_flow(value)
+        return self._json(value).replace("\n", "\n" + margin)
+
+    def _json(self, value: Any) -> str:
+        """Return a value as the JSON of the file is written."""
+        text = self._text
+        step = re.match(r"\{\s*\n(\s*)", text)
+        colon = re.search(r'"(\s*:\s*)', text)
+        comma = re.search(r'",( *)"', text)
+        is_tight = step is not None or (comma is not None and not comma[1])
+        said = json.dumps(
+            value,
+            indent=step[1] if step else None,
+            separators=("," if is_tight else ", ", colon[1] if colon else ": "),
+            ensure_ascii=text.isascii() and "\\u" in text,
+        )
+        # Where lists of scalars stand in one line, new ones do so, too.
+        return _SPREAD_LIST.sub(_joined, said) if re.search(r"\[[^\[\]{}\n]+\]", text) else said
+
+    # -- where entries stand --------------------------------------------------------------------------
+
+    def _place(self, node: Node, start: int, end: int) -> _Place:
+        text, parts = self._text, node.parts
+        is_mapping = isinstance(node.value, dict)
+        values = parts[1::2] if is_mapping else parts
+        firsts = parts[::2] if is_mapping else parts
+        if node.is_flow:
+            members = [
+                _Member(one.at, two.at, max(one.end, two.end), two)
+                for one, two in zip(firsts, values, strict=True)
+            ]
+            front = members[0].start
+            opening = text[node.at + 1 : front]
+            between = [text[one.end : two.start] for one, two in pairwise(members)]
+            lines = f",{opening}" if "\n" in opening and not opening.strip() else ", "
+            separator = next((each for each in between if each.strip() == ","), lines)
+            return _Place(members, 0, front, separator, is_flow=True, is_inline=True)
+        starts = [key.at for key in firsts] if is_mapping else self._dashes(node)
         column = self._column(starts[0])
+        members: list[_Member] = []
         for index, (at, value) in enumerate(zip(starts, values, strict=True)):
             until = starts[index + 1] if index + 1 < len(starts) else end
             head = at + 1
-            if part.kind == "mapping":
-                key = part.children[2 * index]
-                colon = _COLON.match(text, key.end)
-                head = colon.end() if colon else key.end  # `? key` may have none
-            entries.append(_Member(at, self._end(at, max(until, head), column), value, head))
-        return entries
+            if is_mapping:
+                colon = _COLON.match(text, firsts[index].end)
+                head = colon.end() if colon else firsts[index].end  # `? key` may have none
+            members.append(_Member(at, head, self._end(at, until, column), value))
+        newline = text.find("\n", start, starts[0])
+        is_inline = newline < 0 or node is self._root
+        gap = 0
+        if not is_mapping and len(members) > 1:
+            gap = text[members[0].end : starts[1]].partition("#")[0].count("\n") - 1
+        separator = "\n" * max(gap, 0) + "\n" + " " * column
+        return _Place(members, column, starts[0] if is_inline else newline, separator, False, is_inline)
 
-    def _dashes(self, part: _ParsedNode, end: int) -> list[int]:
-        """Return where the dashes of a list stand."""
-        first = re.compile(r"[^\n]*?(?:#[^\n]*)?(?:\n *(?:#[^\n]*)?)*-(?=\s|$)")
-        at = part.start
-        if self._text[at] != "-":  # an anchor or tag, in a line of its own
-            found = first.match(self._text, at)
-            if found is None:
+    def _dashes(self, node: Node) -> list[int]:
+        """Return where the dashes of a list in block style stand."""
+        # An anchor or a tag may stand before it, in a line of its own.
+        first = re.compile(r"(?:[^-\n][^\n]*(?:\n *(?:#[^\n]*)?)+)?-(?=\s)").match(self._text, node.at)
+        if first is None:
+            raise _CannotEdit
+        found = [first.end() - 1]
+        dash = re.compile(rf"\n {{{self._column(found[0])}}}-(?=\s)")
+        for one, two in pairwise(node.parts):
+            between = [each.end() - 1 for each in dash.finditer(self._text, one.at, two.at)]
+            if not between:
                 raise _CannotEdit
-            at = found.end() - 1
-        column = self._column(at)
-        others = re.compile(rf"\n {{{column}}}-(?=\s|$)").finditer(self._text, at, end)
-        dashes, found = [at], [each.end() - 1 for each in others]
-        for one, two in pairwise(part.children):
-            before = bisect_left(found, two.start) - 1  # the last dash before the item
-            if before >= 0 and found[before] > one.start:
-                dashes.append(found[before])
-        return dashes
+            found.append(between[-1])
+        return found
 
     def _end(self, start: int, until: int, column: int) -> int:
         """Return where an entry ends: before blank lines and comments that stand no further in."""
@@ -381,9 +392,8 @@ class _Editor:
         if until < len(self._text) and len(lines) > 1 and not lines[-1].strip(" ?"):
             lines.pop()  # in front of the next entry
         while len(lines) > 1:
-            line = lines[-1]
-            indent = len(line) - len(line.lstrip(" "))
-            if line.strip() and not (line.lstrip().startswith("#") and indent <= column):
+            line = lines[-1].lstrip(" ")
+            if line and not (line.startswith("#") and len(lines[-1]) - len(line) <= column):
                 break
             lines.pop()
         return start + len("\n".join(lines))
@@ -391,178 +401,45 @@ class _Editor:
     def _column(self, offset: int) -> int:
         return offset - (self._text.rfind("\n", 0, offset) + 1)
 
-    def _measure(self) -> Indentation:
-        """Return how the file is indented: as lists and mappings within todos are, else as any."""
+    def _measured(self) -> Indentation:
+        """Return how the file is indented: as the lists and mappings within its todos are."""
         steps: list[int] = []
-        lists: list[tuple[int, int]] = []
-        pending = [self.root]
+        offsets: list[int] = []
+        pending = [self._root]
         while pending:
-            part = pending.pop()
-            if part.kind == "mapping" and not part.is_flow:
-                for key, value in zip(part.children[::2], part.children[1::2], strict=True):
-                    if not value.children or value.is_flow or value.start < key.start:
-                        continue
-                    first, column = value.children[0], self._column(key.start)
-                    if value.kind == "mapping":
-                        steps.append(self._column(first.start) - column)
-                    elif self._text[value.start] == "-":
-                        dash = self._text.rfind("-", value.start, first.start)
-                        width = first.start - dash if "\n" not in self._text[dash : first.start] else 2
-                        lists.append((self._column(value.start) - column, width))
-            pending += part.children[::-1]
-        deepest = lists[1:] or lists or [(0, 2)]
+            node = pending.pop()
+            pending += node.parts[::-1]
+            if isinstance(node.value, list) or node.is_flow:
+                continue
+            for key, value in zip(node.parts[::2], node.parts[1::2], strict=True):
+                if not value.parts or value.is_flow:
+                    continue
+                if isinstance(value.value, dict):
+                    steps.append(self._column(value.parts[0].at) - self._column(key.at))
+                elif self._text[value.at] == "-":
+                    offsets.append(self._column(value.at) - self._column(key.at))
         step = next((each for each in steps if each > 0), 2)
-        return Indentation(step, max(deepest[0][0], 0), max((width for _, width in lists), default=2))
-
-    # -- in brackets ----------------------------------------------------------------------------------
-
-    def _in_brackets(self, value: Any) -> str:
-        return yaml_flow(value)
-
-    def _new_pair(self, key: str, value: Any) -> str:
-        return f"{yaml_scalar(key, is_flow=True)}: {self._in_brackets(value)}"
-
-    def _joined_in_brackets(self, part: _ParsedNode, changes: list[_Change]) -> str:
-        text, children = self._text, part.children
-        firsts, values = (children[::2], children[1::2]) if part.kind == "mapping" else (children, children)
-        if not children:
-            raise _CannotEdit
-        bounds = [(one.start, max(one.end, two.end)) for one, two in zip(firsts, values, strict=True)]
-        opening = text[part.start : bounds[0][0]]
-        between = [text[one[1] : two[0]] for one, two in pairwise(bounds)]
-        margin = opening[opening.find("\n") :] if "\n" in opening else ""
-        plain_separators = [each for each in between if each.strip() == ","]
-        separator = plain_separators[0] if plain_separators else f",{margin or ' '}"
-        margin = separator if "\n" in separator else margin
-        said = [opening]
-        last: int | None = None
-        for place, change in enumerate(changes):
-            index = change.index
-            if place > 0:
-                # What is said beside an entry stays there.
-                is_beside = last is not None and last < len(between) and index in (None, last + 1)
-                said.append(between[last] if is_beside and last is not None else separator)
-            if index is None:
-                key, new = change.key, change.new
-                line = self._in_brackets(new) if key is None else self._new_pair(key, new)
-                said.append(line.replace("\n", "\n" + margin.rpartition("\n")[2]))
-            else:
-                value = values[index]
-                said.append(text[bounds[index][0] : value.start] if value is not firsts[index] else "")
-                said.append(self._edited_in_brackets(value, change))
-            last = index
-        closing = text[bounds[-1][1] : part.end]
-        return "".join(said) + closing
-
-    def _edited_in_brackets(self, value: _ParsedNode, change: _Change) -> str:
-        if value.is_flow or _same(change.old, change.new):
-            return self.edited(value, change.old, change.new, change.wanted, value.start, value.end, 0)
-        if isinstance(change.new, str) and value.style in ("'", '"'):
-            return self._quoted(change.new, value.style)
-        is_apart = value.end > value.start or self._text[value.start - 1].isspace()
-        return ("" if is_apart else " ") + self._shifted(change.new, value)
-
-    def _shifted(self, new: Any, part: _ParsedNode) -> str:
-        """Return a value in brackets, its lines indented as the line in which a part begins."""
-        line = self._text[self._text.rfind("\n", 0, part.start) + 1 : part.start]
-        margin = line[: len(line) - len(line.lstrip())]
-        return self._in_brackets(new).replace("\n", "\n" + margin)
-
-    def _quoted(self, text: str, quote: str) -> str:
-        return yaml_scalar(text, quote)
+        return Indentation(step=step, offset=max((offsets[1:] or offsets or [0])[0], 0))
 
 
-class _JsonEditor(_Editor):
-    """Edits a JSON text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        gap = re.match(r"\{(\s*)", text)
-        self._step = gap[1].rpartition("\n")[2] if gap is not None and "\n" in gap[1] else None
-        colon = re.search(r'"(\s*:\s*)', text)
-        self._colon = colon[1] if colon else ": "
-        comma = re.search(r'",( *)"', text)
-        self._comma = "," if self._step is not None or (comma is not None and not comma[1]) else ", "
-        self._is_ascii = text.isascii() and "\\u" in text
-        self._has_brief_lists = re.search(r"\[[^\[\]{}\n]+\]", text) is not None
-
-    def _parsed(self) -> _ParsedNode:
-        # YAML knows other escapes and control characters than JSON, so the parser sees no text at all.
-        masked = _JSON_TEXT.sub(lambda found: f'"{"x" * (len(found[0]) - 2)}"', self._text)
-        root = _parse(masked.replace("\t", " "))
-        pending = [root]
-        while pending:
-            part = pending.pop()
-            if part.style == '"':
-                part.text = json.loads(self._text[part.start : part.end])
-            pending += part.children
-        return root
-
-    def _in_brackets(self, value: Any) -> str:
-        separators = (self._comma, self._colon)
-        said = json.dumps(value, indent=self._step, separators=separators, ensure_ascii=self._is_ascii)
-        return _SPREAD_LIST.sub(_brief, said) if self._has_brief_lists else said
-
-    def _new_pair(self, key: str, value: Any) -> str:
-        return f"{json.dumps(key, ensure_ascii=self._is_ascii)}{self._colon}{self._in_brackets(value)}"
-
-    def _quoted(self, text: str, quote: str) -> str:
-        return self._in_brackets(text)
-
-
-def _brief(found: re.Match[str]) -> str:
+def _joined(found: re.Match[str]) -> str:
     """Put a list of scalars into one line, if it fits."""
     line = "[" + ", ".join(each.strip().removesuffix(",") for each in found[1].split("\n")) + "]"
     return line if len(line) < _LONG_LINE else found[0]
 
 
-# -- plain values --------------------------------------------------------------------------------------
-
-
-def _name(value: Any) -> Hashable:
+def _name(value: Any) -> str:
     """Return what a person would tell an entry of a list by."""
-    if isinstance(value, str):
-        return value
     if isinstance(value, dict):
-        for name in _NAMES:
-            held = cast("dict[str, Any]", value).get(name)
-            if isinstance(held, str):
-                return held
-    return ("", json.dumps(value, sort_keys=True, default=str))
+        held = cast("dict[str, Any]", value)
+        return next((str(held[name]) for name in _NAMES if name in held), json.dumps(held, sort_keys=True))
+    return str(value)
 
 
 def _same(old: Any, new: Any) -> bool:
     """Return whether two plain values would be written alike. The order of keys says nothing."""
-    if old is new:
-        return True
-    if isinstance(old, dict):
-        before, after = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
-        return (
-            isinstance(new, dict)
-            and before.keys() == after.keys()
-            and all(_same(value, after[key]) for key, value in before.items())
-        )
-    if isinstance(old, list):
-        items, others = cast("list[Any]", old), cast("list[Any]", new)
-        return isinstance(new, list) and len(items) == len(others) and all(map(_same, items, others))
     # True is 1 and 1 is 1.0, but not in a file.
-    return type(old) is type(new) and bool(old == new)
-
-
-def _plainly(old: Plan, new: Plan) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return both plans as plain values. A todo that they share is one value in both."""
-    known: dict[int, dict[str, Any]] = {}
-
-    def todo(item: Todo) -> dict[str, Any]:
-        if id(item) not in known:
-            known[id(item)] = plain(item)
-        return known[id(item)]
-
-    def of(plan: Plan) -> dict[str, Any]:
-        rest = plain(plan.model_copy(update={"items": ()}))
-        return {key: [todo(item) for item in plan.items] if key == "items" else rest[key] for key in rest}
-
-    return of(old), of(new)
+    return old == new and json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
 
 
 # -- the file ------------------------------------------------------------------------------------------

@@ -11,10 +11,9 @@ from planner.engine.plans import current_plan
 from planner.errors import PlannerError
 from planner.model.actions import PublishPlan
 from planner.model.events import PlanSubmitted
-from planner.planfile.faults import Refused
+from planner.planfile.document import Refused, read_source
 from planner.planfile.file_writer import write_file
 from planner.planfile.loader import dump_plan, plan_id_of, shown_path
-from planner.planfile.source import read_source
 from planner.planfile.tree import load_tree
 from planner.planfile.versions import plans_beside, refuse_other_plan
 from planner.planfile.writer import format_of

@@ -73,14 +73,6 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert render_contract(contract) == file.read_text()
 
 
-def test_a_parameter_stands_on_one_line() -> None:
-    text = render_contract(Contract.model_validate(FULL))
-    assert (
-        '        {"name": "period", "kind": "keyword_only", "annotation": "int", "default": "14"}\n' in text
-    )
-    assert text.endswith("}\n")
-
-
 def test_a_file_that_is_there_is_replaced_only_on_demand(tmp_path: Path) -> None:
     contract, file = Contract.model_validate(FULL), tmp_path / "c.json"
     file.write_text("mine")
@@ -98,55 +90,30 @@ def test_a_file_that_is_there_is_replaced_only_on_demand(tmp_path: Path) -> None
         ("{", "c.json:1:2: "),
         ("[]", "c.json:1:1: the file is no mapping"),
         ('{"contract_version": 1,\n "module": "a",\n "module": "b"}', "c.json:3:2"),
-        ('{"module": "a"}', "c.json:1:1 contract_version: the key 'contract_version' is missing; add it"),
+        ('{"module": "a"}', "c.json:1:1 contract_version: a contract needs the key 'contract_version'"),
         (
             '{"contract_version": 2, "module": "a", "new": 1}',
             "c.json:1:22 contract_version: contract_version 2 is newer than 1, the newest that this "
             "version reads; update pytest-planverify",
         ),
-        ('{"contract_version": "1", "module": "a"}', 'contract_version: "1" is not accepted here; write 1'),
-        (
-            '{"contract_version": 1, "module": "../a"}',
-            'c.json:1:35 module: "../a" is no module name of Python; correct it',
-        ),
+        ('{"contract_version": 1, "module": "../a"}', "c.json:1:35 module: '../a' is no name of a module"),
         ('{"contract_version": 1, "module": "a"}', "the contract promises nothing; name functions"),
         (
             '{"contract_version": 1, "module": "a", "functoins": []}',
             "c.json:1:40 functoins: 'functoins' is no key of a contract; did you mean 'functions'?",
         ),
         (
-            '{"contract_version": 1, "module": "a", "functions": [{"name": "f", "parameters": '
-            '[{"nmae": 1}]}]}',
-            "'nmae' is no key of a parameter; did you mean 'name'?",
-        ),
-        (
-            '{"contract_version": 1, "module": "a", "functions": [{"name": "f", "zzz": 1}]}',
-            "'zzz' is no key of a function; known are name, parameters, returns, async",
-        ),
-        (
             '{"contract_version": 1, "module": "a", "functions": [{"name": "a b", "async": "often"}]}',
-            'functions[0].name: "a b" is no name of Python; correct it',
+            "functions[0].name: 'a b' is no name; use letters",
         ),
         (
             '{"contract_version": 1, "module": "a", "functions": {"f": 1}}',
-            "functions: a mapping is no list; put it in [ ]",
-        ),
-        (
-            '{"contract_version": 1, "module": "a", "functions": ["f"]}',
-            'functions[0]: "f" is no mapping; put it in { }',
-        ),
-        (
-            '{"contract_version": 1, "module": "a", "functions": [{"name": "f", "returns": ["int"]}]}',
-            "functions[0].returns: a list is no text; put it in quotes",
-        ),
-        (
-            '{"contract_version": 1, "module": "a", "functions": [{"name": "f", "returns": ""}]}',
-            "functions[0].returns: the text is empty",
+            "functions: a mapping stands where a list is wanted; put it in [ ]",
         ),
         (
             '{"contract_version": 1, "module": "a", "functions": [{"name": "f", "parameters": '
             '[{"name": "a", "kind": "positional"}]}]}',
-            "kind: \"positional\" is not accepted here; write 'positional_only', 'positional_or_keyword'",
+            "kind: 'positional' is unknown here; did you mean",
         ),
         (
             '{"contract_version": 1, "module": "a", "schemas": [{}, {"type": "x"}]}',
@@ -154,7 +121,6 @@ def test_a_file_that_is_there_is_replaced_only_on_demand(tmp_path: Path) -> None
         ),
         ("[" * 100_000, "c.json:1:"),
         ("  \n", "the file is no JSON text; write it with: planner contract write MODULE"),
-        (b"\xff\xfe\x00", "c.json: the file is"),
         (b'{"a": "\xe4"}', "c.json:1:8: the byte 0xe4 is not UTF-8"),
     ],
 )

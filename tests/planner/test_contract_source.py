@@ -8,12 +8,10 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-import griffe
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.contracts import modules as contract_modules
 from planner.contracts.comparison import compare_contract
 from planner.contracts.file import render_contract
 from planner.contracts.generation import write_contract
@@ -205,19 +203,6 @@ def test_a_module_that_cannot_be_read_is_one_line(project: Project, source: str 
     assert said in str(caught.value)
 
 
-def test_reading_is_bounded(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    project.write(m="from n import f", n="def f(): ...")
-    monkeypatch.setattr(contract_modules, "MAX_MODULES", 1)
-    assert project.function("f")[0].problem == "unresolved"
-    monkeypatch.setattr(contract_modules, "MAX_SOURCE_BYTES", 10)
-    assert project.function("f")[0].message == "m.py: cannot be read: it has more than 10 bytes"
-
-
-def test_the_source_may_be_written_in_another_encoding(project: Project) -> None:
-    (project.root / "m.py").write_bytes("# coding: latin-1\ndef f(a='é'): ...".encode("latin-1"))
-    assert project.signatures() == ["f(a='é')"]
-
-
 def test_nothing_of_the_project_is_run_or_imported(project: Project) -> None:
     project.write(
         p____init__="open('ran', 'w').close(); raise SystemExit",
@@ -229,28 +214,6 @@ def test_nothing_of_the_project_is_run_or_imported(project: Project) -> None:
 
 
 # -- where modules are found --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("path", "module"),
-    [
-        ("m.py", "m"),
-        ("p/m.py", "p.m"),
-        ("p/q/r/m.py", "p.q.r.m"),
-        ("src/p/__init__.py", "p"),
-        ("lib/p/m.py", "p.m"),
-    ],
-)
-def test_flat_src_and_namespace_layouts_are_found(project: Project, path: str, module: str) -> None:
-    file = project.root / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("def f(): ...")
-    assert project.signatures(module) == ["f()"]
-
-
-def test_a_package_is_found_before_a_module_of_the_same_name(project: Project) -> None:
-    project.write(p="def module(): ...", p____init__="def package(): ...")
-    assert project.signatures("p") == ["package()"]
 
 
 @pytest.mark.parametrize(
@@ -294,23 +257,6 @@ def test_the_syntax_of_a_newer_python_is_inconclusive(project: Project, source: 
     assert "is written for a newer Python than 3.11" in difference.message
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="this interpreter does not know the syntax")
-def test_what_a_type_parameter_is_called_is_nobodys_business(project: Project) -> None:
-    project.write(
-        m="type Price = float\ndef first[T](xs: list[T], p: Price) -> T: ...\n"
-        "class Box[T]:\n    def get(self) -> T: ...\n"
-    )
-    promised = {"name": "first", "parameters": [{"name": "xs", "annotation": "list[T]"}, {"name": "p"}]}
-    assert project.differences(functions=[promised]) == ()
-    promised["parameters"] = [{"name": "xs", "annotation": "list[U]"}, {"name": "p", "annotation": "float"}]
-    (difference,) = project.differences(functions=[promised])
-    assert difference.problem == "unresolved"
-    (difference,) = project.differences(
-        classes=[{"name": "Box", "methods": [{"name": "get", "returns": "int"}]}]
-    )
-    assert difference.problem == "unresolved"
-
-
 def test_a_stub_lends_its_annotations_and_nothing_else(project: Project) -> None:
     project.write(m="class C:\n    def go(self, a): ...\ndef f(a, b: int = 1): ...\ndef g(a): ...\nx = 1\n")
     (project.root / "m.pyi").write_text(
@@ -326,22 +272,6 @@ def test_a_stub_lends_its_annotations_and_nothing_else(project: Project) -> None
     assert project.differences(functions=[{"name": "f", "returns": "None"}]) == ()
     (difference,) = project.function("gone")
     assert difference.problem == "missing_function"
-
-
-def test_a_long_sum_hides_nothing(project: Project) -> None:
-    source = f"x = {' + '.join(['1'] * 900)}\ndef f(a={' + '.join(['1'] * 300)}): ...\nclass C: y = x\n"
-    assert project.write(m=source).function("f", "a") == ()
-    assert [each.name for each in contract_of("m", project.root).classes] == ["C"]
-
-
-def test_an_annotation_that_cannot_be_resolved_is_not_lost(project: Project) -> None:
-    project.write(
-        m="try:\n    from lib import f\nexcept ImportError:\n"
-        "    def f(a: Optional[type[Warning]], *b: list[int]) -> Callable[[F], F]: ...\n"
-    )
-    module = contract_modules.ModuleReader(project.root).read("m")
-    found = contract_modules.describe_function(contract_modules.members(module, griffe.Kind.FUNCTION)["f"])
-    assert render(found.signature) == "f(a: Optional[type[Warning]], *b: list[int]) -> Callable[[F], F]"
 
 
 # -- what differs -------------------------------------------------------------------------------------
@@ -366,51 +296,6 @@ def test_the_difference_is_told_as_a_person_writes_signatures(project: Project) 
     assert difference.expected == "compute_rsi(series: pd.Series, period: int = 14) -> pd.Series"
     assert difference.actual == "compute_rsi(series, window=14)"
     assert (difference.path, difference.line) == ("m.py", 1)
-
-
-@pytest.mark.parametrize(
-    ("source", "parameters", "why"),
-    [
-        ("f(a, c)", ["a", "b"], "the parameter b is renamed to c"),
-        (
-            "f(a, *, c)",
-            ["a", "b"],
-            "the parameter b is renamed to c; c is keyword only, not positional or keyword",
-        ),
-        ("f(a)", ["a", "b"], "it lacks the parameter b"),
-        ("f(b)", ["a", "b"], "it lacks the parameter a"),
-        ("f(a, b, c)", ["a", "b"], "it has the parameter c besides"),
-        ("f(b, a)", ["a", "b"], "its parameters stand in another order"),
-        ("f(x, y)", ["a", "b"], "the parameter a is renamed to x; the parameter b is renamed to y"),
-        ("f(a, *b)", ["a", "b"], "b is var positional, not positional or keyword"),
-        (
-            "f()",
-            list("abcdefg"),
-            "; ".join(f"it lacks the parameter {x}" for x in "abcde") + "; and 2 more",
-        ),
-    ],
-)
-def test_every_difference_of_the_parameters_is_named(
-    project: Project, source: str, parameters: list[str], why: str
-) -> None:
-    (difference,) = project.write(m=f"def {source}: ...").function("f", *parameters)
-    assert difference.message.endswith(f"(m.py:1): {why}")
-
-
-def test_no_difference_of_a_contract_is_lost(project: Project) -> None:
-    source = "def a(x): ...\ndef b(): ...\nd = 1\nclass E:\n    def f(self): ...\n"
-    functions = [{"name": name, "parameters": []} for name in "abcd"]
-    methods = [{"name": name, "parameters": []} for name in "fg"]
-    found = project.write(m=source).differences(
-        functions=functions, classes=[{"name": "E", "methods": methods, "bases": ["Base"]}]
-    )
-    assert [(each.name, each.problem) for each in found] == [
-        ("a", "signature"),
-        ("c", "missing_function"),
-        ("E", "signature"),
-        ("E.g", "missing_function"),
-        ("d", "unresolved"),
-    ]
 
 
 def test_a_missing_name_suggests_near_ones(project: Project) -> None:
@@ -461,18 +346,6 @@ def test_a_name_that_is_certain_is_compared(project: Project, source: str) -> No
     assert project.function("f", "x")[0].problem == "signature"
 
 
-def test_what_a_context_manager_gives_is_never_a_mismatch(project: Project) -> None:
-    project.write(
-        m="from contextlib import contextmanager\n@contextmanager\ndef f() -> Iterator[int]: ...\n"
-        "@contextmanager\ndef g(): ..."
-    )
-    assert project.function("f", returns="Iterator[int]") == ()
-    (difference,) = project.function("f", returns="AbstractContextManager[int]")
-    assert difference.problem == "unresolved"
-    (difference,) = project.function("g", returns="int")
-    assert difference.problem == "unresolved"
-
-
 @pytest.mark.parametrize(
     ("fields", "init"),
     [
@@ -501,12 +374,6 @@ def test_the_constructor_of_a_plain_dataclass_is_known(
     if init is None:
         (difference,) = project.differences(classes=[{"name": "D", "methods": [{"name": "__init__"}]}])
         assert difference.problem in ("unresolved", "missing_function")
-
-
-def test_the_constructor_of_a_dataclass_with_bases_is_inconclusive(project: Project) -> None:
-    project.write(m="from dataclasses import dataclass\n@dataclass\nclass D(Base):\n    a: int\n")
-    (difference,) = project.differences(classes=[{"name": "D", "methods": [{"name": "__init__"}]}])
-    assert difference.problem == "unresolved"
 
 
 def test_an_inherited_method_is_found_through_the_project(project: Project) -> None:
@@ -548,13 +415,6 @@ def test_properties_are_compared(project: Project) -> None:
         "C.d unresolved",
         "C.e unresolved",
     ]
-
-
-def test_a_base_class_that_may_be_another_ones_name_is_inconclusive(project: Project) -> None:
-    project.write(m="from lib.core.base import Base\nclass C(Base): ...\n")
-    assert project.differences(classes=[{"name": "C", "bases": ["lib.core.base.Base"]}]) == ()
-    (difference,) = project.differences(classes=[{"name": "C", "bases": ["lib.Base"]}])
-    assert difference.problem == "unresolved"
 
 
 def test_inner_classes_are_compared(project: Project) -> None:

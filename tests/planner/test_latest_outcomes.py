@@ -9,7 +9,7 @@ import pytest
 from planner_command import Command, done, with_test
 
 from planner.errors import ForeignOutcomesError, NoOutcomesError, OutcomeFileError, StaleOutcomesError
-from planner.planfile.latest_outcomes import find_outcomes, short_digest, shown
+from planner.planfile.latest_outcomes import find_outcomes, short_digest
 from planner.planfile.loader import load_plan
 from planner.planfile.tree import load_tree
 
@@ -62,23 +62,6 @@ def test_outcomes_of_another_plan_name_both(command: Command) -> None:
         ForeignOutcomesError, match=r"are of 'other' \(o\.yaml\), not of 'shop' \(plan\.yaml\)"
     ):
         find_outcomes(load_plan(Path("plan.yaml")), given)
-
-
-def test_two_plans_of_a_folder_have_outcomes_each(command: Command) -> None:
-    command.plan(with_test("b"), path="other.yaml", todo_list_id="other")
-    command.outcomes(done("a"))
-
-    assert find_outcomes(load_plan(Path("other.yaml"))).document is None
-    command.outcomes(done("b", plan="other"), plan="other.yaml")
-    assert find_outcomes(load_plan(Path("other.yaml"))).current().outcome("b").success
-    assert find_outcomes(load_plan(Path("plan.yaml"))).current().outcome("a").success
-
-
-def test_outcomes_of_no_plan_are_foreign(command: Command) -> None:
-    command.outcomes(plans=[])
-
-    with pytest.raises(ForeignOutcomesError, match="are of no plan, not of 'shop'"):
-        find_outcomes(load_plan(Path("plan.yaml")))
 
 
 def test_outcomes_of_an_older_plan_name_both_digests_and_the_remedy(command: Command) -> None:
@@ -156,12 +139,6 @@ def test_hostile_names_are_cleaned(command: Command) -> None:
     assert str(raised.value).isprintable()
 
 
-def test_paths_are_shown_as_they_are_written_here(command: Command) -> None:
-    assert shown(command.folder / "a" / "b") == "a/b"
-    assert shown(Path("/nowhere/x")) == "/nowhere/x"
-    assert short_digest("sha256:" + "0" * 64) == "sha256:000000000000"
-
-
 ALONE = {"step_id": "a", "success": False, "tests_passed": False, "metrics": {"duration_ms": 8500}}
 
 
@@ -215,16 +192,3 @@ def test_the_todos_of_stale_outcomes_may_be_gone(command: Command) -> None:
     command.plan(with_test("b"))
 
     assert find_outcomes(load_plan(Path("plan.yaml"))).plan_change is not None
-
-
-def test_outcomes_of_several_plans_may_name_the_same_todo(command: Command) -> None:
-    command.outcomes(done("a"))
-    path = command.folder / ".planverify/plans/shop/outcomes.json"
-    document = json.loads(path.read_text())
-    document["plans"].append({"todo_list_id": "other", "path": "o.yaml", "digest": "sha256:1"})
-    document["outcomes"] += [done("a", plan="other"), done("z", plan="other")]
-    path.write_text(json.dumps(document))
-
-    found = find_outcomes(load_plan(Path("plan.yaml")))
-
-    assert [each.todo_id for each in found.current().outcomes] == ["a"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import PlanFileError
-from planner.model.plan import Operator, Plan, RiskLevel, TodoStatus
+from planner.model.plan import Operator, RiskLevel, TodoStatus
 from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
 from planner.planfile.loader import load_plan, load_todo
 
@@ -45,15 +45,6 @@ def test_a_broken_plan_is_refused_with_every_fault_and_its_position(
     monkeypatch.chdir(INVALID)
     shown = faults_of(Path(name), boundary=INVALID).replace(os.path.realpath(INVALID), "{folder}")
     assert shown.splitlines() == EXPECTED[name]
-
-
-def test_every_broken_plan_says_what_to_do() -> None:
-    for name, lines in EXPECTED.items():
-        for line in lines[1:]:
-            assert ";" in line or "did you mean" in line or line.startswith("…") or "no JSON" in line, (
-                name,
-                line,
-            )
 
 
 def test_every_field_of_a_plan_is_read() -> None:
@@ -108,36 +99,6 @@ def test_a_loaded_plan_knows_where_it_came_from() -> None:
     assert [criterion.id for criterion in loaded.criteria["only"]] == ["convention"]
 
 
-def test_the_criteria_of_each_todo_are_listed_by_where_they_stand() -> None:
-    loaded = load_plan(FIXTURES / "plans" / "valid" / "every_field.yaml")
-    assert {todo_id: [c.id for c in criteria] for todo_id, criteria in loaded.criteria.items()} == {
-        "on": [
-            "tests[0]",
-            "expected_artifacts[0]",
-            "expected_artifacts[1]",
-            "metrics[0]",
-            "manual[0]",
-            "manual[1]",
-            "contract_path",
-        ],
-        "2026-01-01": ["verify[0]", "verify[1]"],
-        "1.0": [
-            "tests[0]",
-            "expected_artifacts[0]",
-            "expected_artifacts[1]",
-            "metrics[0]",
-            "manual[0]",
-            "manual[1]",
-        ],
-        "parent": [],
-        "parent-too": [],
-        "words": [],
-        "parent_branch_01": ["test_command"],
-        "by-file": ["test_file"],
-        "by-convention": ["convention"],
-    }
-
-
 @pytest.mark.parametrize("name", ["smallest.yaml", "windows.yaml", "smallest.json"])
 def test_small_plans_load_with_windows_ends_of_line_and_byte_order_marks(name: str) -> None:
     plan = load_plan(FIXTURES / "plans" / "valid" / name).plan
@@ -172,14 +133,6 @@ def test_a_branch_todo_loads_as_it_stands(name: str, lifetime: float | None) -> 
     assert branch.is_temporary
     assert (branch.max_debug_attempts, branch.max_lifetime_seconds) == (3, lifetime)
     assert branch.acceptance_criteria.tests[0].timeout_seconds == 20
-
-
-def test_a_step_spec_loads_as_it_stands() -> None:
-    step = load_todo(FIXTURES / "seeds" / "step_spec.json")
-    assert (step.id, step.verify) == ("fix-test-001", "pytest tests/test_auth.py -v")
-    assert step.controller_task_spec is not None
-    assert step.controller_task_spec.target_file == "tests/test_auth.py"
-    assert step.risk_level is RiskLevel.LOW
 
 
 def test_a_todo_alone_is_refused_with_its_faults(tmp_path: Path) -> None:
@@ -232,44 +185,12 @@ def test_an_unreadable_part_hides_no_fault_of_its_neighbours(tmp_path: Path) -> 
     assert shown.count("\n") == 4
 
 
-def test_more_faults_than_a_screen_holds_are_counted(tmp_path: Path) -> None:
-    path = INVALID / "many_faults.yaml"
-    with pytest.raises(PlanFileError) as caught:
-        load_plan(path)
-    assert len(caught.value.faults) == 30
-    assert len(str(caught.value).splitlines()) == 22
-    assert str(caught.value).endswith("… and 10 more")
-
-
 def test_no_control_character_of_a_file_reaches_the_terminal(tmp_path: Path) -> None:
     text = '{"todo_list_id": "p", "\\u001b[31mred\\u202e\\u0007\\n": 1, "items": []}'
     shown = faults_of(write(tmp_path, text, "plan.json"))
     assert all(char.isprintable() or char == "\n" for char in shown)
     assert "red" in shown
     assert len(shown.splitlines()) == 3
-
-
-def test_a_long_text_of_a_file_is_cut_in_a_message(tmp_path: Path) -> None:
-    shown = faults_of(write(tmp_path, f"todo_list_id: p\n{'k' * 900}: 1\nitems: []\n{'z' * 5000}: 2\n"))
-    assert all(len(line) < 700 for line in shown.splitlines())
-
-
-def test_half_of_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
-    shown = faults_of(
-        write(tmp_path, '{"todo_list_id": "p", "items": [{"id": "a", "title": "\\ud800"}]}', "p.json")
-    )
-    assert "items[0].title: the text holds half of a surrogate pair" in shown
-
-
-def test_a_criterion_may_be_written_as_its_command_alone(tmp_path: Path) -> None:
-    criteria = "acceptance_criteria: {tests: [pytest a.py, {cmd: pytest b.py, timeout_seconds: 5}]}"
-    first, second = load_plan(write(tmp_path, todo(criteria))).plan.items[0].acceptance_criteria.tests
-    assert (first.cmd, first.timeout_seconds) == ("pytest a.py", 300)
-    assert (second.cmd, second.timeout_seconds) == ("pytest b.py", 5)
-    shown = faults_of(write(tmp_path, todo("acceptance_criteria: {tests: [pytest a.py && ls, ~, '']}")))
-    assert "tests[0]: the command joins two commands with '&&'" in shown
-    assert "tests[1]: nothing is written here; write its keys" in shown
-    assert "tests[2]: the text is empty" in shown
 
 
 def test_a_todo_may_say_explicitly_what_it_leaves_to_others(tmp_path: Path) -> None:
@@ -337,16 +258,6 @@ def test_the_current_directory_is_the_boundary_where_none_is_given(
     assert faults_of(path).startswith("plan.yaml: ")
 
 
-def test_a_plan_is_a_value() -> None:
-    path = FIXTURES / "plans" / "valid" / "every_field.yaml"
-    plan: Plan = load_plan(path).plan
-    assert load_plan(path).plan == plan
-    spec = plan.items[0].acceptance_criteria.tests[0]
-    assert hash(spec) == hash(spec.model_copy())
-    with pytest.raises(KeyError):
-        plan.todo("nobody")
-
-
 @pytest.mark.parametrize(
     ("option", "name", "path"),
     [
@@ -365,14 +276,6 @@ def test_an_option_of_a_command_may_not_lead_out_of_the_root(
     assert f"items[0].verify: the command's {name} leads outside: '{path}' leaves the plan's root" in shown
 
 
-def test_an_option_of_a_command_may_name_what_is_under_the_root(tmp_path: Path) -> None:
-    command = (
-        "pytest a --rootdir=. -c cfg/x.ini --basetemp=tmp --junitxml=out/x.xml --json-report-file=/dev/null"
-    )
-    assert load_plan(write(tmp_path, todo(f"verify: {command}")))
-    assert "'/' is an absolute path" in faults_of(write(tmp_path, todo("verify: pytest a --basetemp=/")))
-
-
 def test_a_glob_may_not_climb_out_behind_its_wildcard(tmp_path: Path) -> None:
     shown = faults_of(write(tmp_path, todo("allowed_files: ['**/../x', 'a/../b', '*/../../x']")))
     assert "allowed_files[0]: '**/../x' mixes wildcards with '..'" in shown
@@ -380,44 +283,15 @@ def test_a_glob_may_not_climb_out_behind_its_wildcard(tmp_path: Path) -> None:
     assert len(shown.splitlines()) == 3
 
 
-def test_a_plan_reached_through_a_link_is_rooted_where_the_link_is(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "project").mkdir()
-    (tmp_path / "project" / "plan.yaml").symlink_to(write(tmp_path / "elsewhere", todo("")))
-    loaded = load_plan(tmp_path / "project" / "plan.yaml")
-    assert loaded.root == tmp_path / "project"
-    assert loaded.path == tmp_path / "project" / "plan.yaml"
-
-
-@pytest.mark.parametrize(
-    "key", ["requires_testing", "priority", "agent_role", "failure_routing", "network"]
-)
-def test_a_place_of_the_wrong_kind_is_named(tmp_path: Path, key: str) -> None:
-    where = f"metadata: {{{key}: [[a]]}}\n" if key == "network" else ""
-    own = "" if key == "network" else f"{key}: [a]"
-    assert f"{key}" in faults_of(write(tmp_path, where + todo(own)))
-
-
 def test_what_stands_empty_is_named_with_what_to_write(tmp_path: Path) -> None:
-    keys = (
-        "dependencies",
-        "acceptance_criteria",
-        "failure_routing",
-        "agent_role",
-        "risk_level",
-        "priority",
-    )
-    own = "".join(f"{key}:\n" for key in keys)
-    shown = faults_of(write(tmp_path, todo(own)))
-    assert "dependencies: nothing is written here; write [], or leave the key out" in shown
-    assert "acceptance_criteria: nothing is written here" in shown
-    assert "failure_routing: nothing is written here; write {}, or leave the key out" in shown
-    assert "agent_role: no role is written here" in shown
-    assert "priority: nothing is no number" in shown
+    keys = ("dependencies", "acceptance_criteria", "failure_routing", "agent_role", "priority")
+    shown = faults_of(write(tmp_path, todo("".join(f"{key}:\n" for key in (*keys, "risk_level")))))
+    for key in keys:
+        assert f"{key}: nothing is written here; write something, or leave the key out" in shown
     assert "risk_level" not in shown
 
 
-def test_a_number_too_large_under_a_key_of_the_authors_own_is_refused(tmp_path: Path) -> None:
-    shown = faults_of(write(tmp_path, todo("x-own: {a: [1e999, 5]}\nx-other: 99999999999999999999")))
-    assert "items[0].x-own.a[0]: '1e999' is too large" in shown
-    assert "items[0].x-other: '99999999999999999999' is too large" in shown
+def test_a_number_too_large_under_a_key_of_the_authors_own_stays_text(tmp_path: Path) -> None:
+    path = write(tmp_path, todo("x-own: {a: [1e999, 5]}\nx-other: 99999999999999999999"))
+    own = load_plan(path).plan.items[0].extensions
+    assert own == {"x-own": {"a": ["1e999", 5]}, "x-other": "99999999999999999999"}

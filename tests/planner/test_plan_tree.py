@@ -95,12 +95,6 @@ def test_a_sub_plan_is_loaded_only_when_it_is_asked_for_and_once(
     assert loaded == ["plan.yaml", "two.yaml", "cursor.yaml", "one.yaml"]
 
 
-def test_only_what_is_asked_for_is_loaded(phases: Path):
-    assert [*load_tree(phases).load_all(["p2/words"]).sub_plans()] == ["p2"]
-    assert [*load_tree(phases).load_all(["p2"]).sub_plans()] == ["p2", "p2/cursor"]
-    assert [*load_tree(phases).load_all([]).sub_plans()] == []
-
-
 def test_what_is_not_there_is_a_key_error(phases: Path):
     tree = load_tree(phases)
 
@@ -156,20 +150,6 @@ def test_what_a_parent_depends_on_its_todos_depend_on_at_any_depth(phases: Path)
     assert flat.loaded.plan.todo("p2/words").dependencies == ("p2/cursor", "p1")
 
 
-def test_a_plan_without_sub_plans_is_laid_flat_as_it_is(tmp_path: Path):
-    tree = load_tree(write(tmp_path / "plan.yaml", todo("a"))).load_all()
-
-    assert tree.flat().loaded is tree.loaded
-    assert tree.flat().parts == (tree.loaded,)
-
-
-def test_equal_ids_below_one_top_plan_do_not_clash(phases: Path):
-    flat = load_tree(phases).load_all().flat()
-
-    assert flat.files["p1"].plan.todo_list_id == flat.files["p2/cursor"].plan.todo_list_id == "one"
-    assert len({each.id for each in flat.loaded.plan.items}) == len(flat.loaded.plan.items)
-
-
 # -- where a sub-project is -------------------------------------------------------------------------
 
 
@@ -195,14 +175,6 @@ def test_a_sub_project_is_found_by_its_id(name: str, tmp_path: Path):
     path = write(tmp_path / "plan.yaml", todo("p", sub_project_id=name))
 
     assert load_tree(path).child("p").loaded.path.name == "mine.yaml"
-
-
-def test_the_name_of_a_file_goes_before_an_id(tmp_path: Path):
-    write(tmp_path / "phases/X.yaml", todo("a"), plan_id="other")
-    write(tmp_path / "phases/copy.yaml", todo("a"), plan_id="X")
-    path = write(tmp_path / "plan.yaml", todo("p", sub_project_id="X"))
-
-    assert load_tree(path).child("p").loaded.path.name == "X.yaml"
 
 
 def test_a_sub_project_that_is_nowhere_is_told_with_where_it_was_looked_for(tmp_path: Path):
@@ -324,12 +296,6 @@ def test_a_plan_that_contains_itself_is_refused_with_the_chain(link: bool, tmp_p
     assert "sub.yaml:4:" in said
 
 
-def test_a_plan_may_not_be_its_own_sub_plan(tmp_path: Path):
-    path = write(tmp_path / "plan.yaml", todo("p", sub_project_id="plan"))
-
-    assert "the plan contains itself: plan.yaml -> plan.yaml" in error_of(load_tree(path))
-
-
 def test_three_levels_of_sub_plans_are_allowed_and_no_fourth(tmp_path: Path):
     write(tmp_path / "s4.yaml", todo("leaf"))
     for level in (3, 2, 1):
@@ -391,16 +357,6 @@ def test_the_root_of_a_sub_plan_may_go_up_to_the_top_plans_root_or_the_boundary(
     assert load_tree(path, boundary=tmp_path / "repo").child("p").loaded.root == tmp_path / "repo"
     with pytest.raises(PlanFileError, match=r"sub\.yaml:2:\d+ root: the root '\.\./\.\.' leaves"):
         load_tree(path, boundary=top).child("p")
-
-
-def test_the_top_plans_root_counts_where_the_boundary_is_elsewhere(tmp_path: Path):
-    write(tmp_path / "app/phases/sub.yaml", todo("a"), root="..")
-    write(tmp_path / "elsewhere/plan.yaml", todo("a"))
-    path = write(tmp_path / "app/plan.yaml", parent("p", "phases/sub.yaml"))
-
-    tree = load_tree(path, boundary=tmp_path / "elsewhere")
-
-    assert tree.child("p").loaded.root == tmp_path / "app"
 
 
 def test_a_file_that_changed_meanwhile_is_still_refused_in_words(tmp_path: Path):

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.planfile import run_history
-from planner.planfile.run_history import blocked_since
+from planner.planfile.kept_runs import blocked_since
 
 DAY = "2026-01-{:02}T00:00:00.000Z"
 FIRST = 1767225600
@@ -53,14 +52,6 @@ def test_a_todo_is_blocked_since_the_first_run_of_an_unbroken_row(tmp_path: Path
     run(tmp_path, 4, {"a": "blocked", "b": "blocked", "c": "done", "d": "blocked"})
 
     assert blocked_since(tmp_path, "p") == {"a": DAY.format(1), "b": DAY.format(3), "d": DAY.format(3)}
-
-
-def test_a_run_that_left_a_todo_out_interrupts_nothing(tmp_path: Path):
-    run(tmp_path, 1, {"a": "blocked", "phase/b": "blocked"})
-    run(tmp_path, 2, {"phase/b": "pending"})
-    run(tmp_path, 3, {"other": "done"})
-
-    assert blocked_since(tmp_path, "p") == {"a": DAY.format(1), "phase/b": DAY.format(1)}
 
 
 def test_without_a_run_nothing_is_known(tmp_path: Path):
@@ -107,52 +98,6 @@ def test_a_record_that_is_no_record_says_nothing(odd: dict[str, Any], tmp_path: 
     path.write_text(json.dumps(judged("a", "done", 2) | odd) + "\n" + path.read_text())
 
     assert blocked_since(tmp_path, "p") == {"a": DAY.format(1)}
-
-
-def test_what_is_torn_at_the_end_does_not_hide_the_rest(tmp_path: Path):
-    path = run(tmp_path, 1, {"a": "blocked", "b": "blocked"})
-    path.write_text(path.read_text() + '{"record": "todo_judged", "todo_id": "a", "sta')
-
-    assert blocked_since(tmp_path, "p") == {"a": DAY.format(1), "b": DAY.format(1)}
-
-
-@pytest.mark.parametrize("tail", [100, 1000, 10**6])
-def test_only_as_much_of_the_end_is_read_as_it_takes(
-    tail: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(run_history, "TAIL_BYTES", tail)
-    path = run(tmp_path, 1, {f"t{number}": "blocked" for number in range(50)})
-    noise = json.dumps({"record": "test_finished", "session": "s1", "text": "x" * 500}) + "\n"
-    path.write_text(noise * 200 + path.read_text())
-
-    assert len(blocked_since(tmp_path, "p")) == 50
-
-
-def test_an_endless_tail_is_read_to_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(run_history, "TAIL_BYTES", 1000)
-    monkeypatch.setattr(run_history, "MAX_TAIL_BYTES", 1000)
-    run(tmp_path, 1, {f"t{number}": "blocked" for number in range(500)})
-
-    assert 0 < len(blocked_since(tmp_path, "p")) < 500
-
-
-def test_only_the_newest_runs_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(run_history, "MAX_RUNS", 2)
-    for day in (1, 2, 3):
-        run(tmp_path, day, {"a": "blocked"})
-
-    assert blocked_since(tmp_path, "p") == {"a": DAY.format(2)}
-
-
-def test_a_read_that_fails_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    run(tmp_path, 1, {"a": "blocked"})
-
-    def broken(*_: Any) -> bytes:
-        raise OSError
-
-    monkeypatch.setattr(run_history.os, "pread", broken)
-
-    assert blocked_since(tmp_path, "p") == {}
 
 
 @given(

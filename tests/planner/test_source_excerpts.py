@@ -33,7 +33,6 @@ from planner.model.outcome import Location, PlanRef
 from planner.planfile.rooted_files import LARGEST_READ, RootedFiles
 from planner.planfile.source_excerpts import (
     EXCERPT_LINES,
-    LARGEST_REPORT,
     MOST_EXCERPTS,
     load_failure_context,
     load_failure_contexts,
@@ -112,13 +111,6 @@ def test_a_broken_report_is_left_out(shop: LoadedPlan, text: str) -> None:
     assert context(shop).report_path is None
 
 
-def test_a_report_of_excessive_size_is_left_out(shop: LoadedPlan) -> None:
-    write_report(shop, report())
-    with (shop.root / REPORT).open("ab") as stream:
-        stream.write(b" " * LARGEST_REPORT)
-    assert context(shop).report_path is None
-
-
 def test_a_report_that_leads_elsewhere_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/t1_failure_report.json").write_text(report().model_dump_json())
@@ -127,16 +119,6 @@ def test_a_report_that_leads_elsewhere_is_not_read(tmp_path: Path) -> None:
     plan = project(root)
     (root / "diagnostics").symlink_to(tmp_path / "elsewhere")
     assert context(plan).report_path is None
-
-
-def test_unknown_todos_and_outcomes_are_passed_over(shop: LoadedPlan) -> None:
-    seen = document(outcome(), outcome(todo_id="t9"), outcome(todo_id="t2", plan="another"))
-    assert list(load_failure_contexts(shop, seen, ["t1", "t9", "t2", "t3", "t1"])) == ["t1"]
-
-
-def test_an_outcome_without_a_failure_has_a_context_too(shop: LoadedPlan) -> None:
-    seen = outcome().model_copy(update={"failure_evidence": None, "failures": ()})
-    assert context(shop, seen).excerpts
 
 
 def test_files_that_were_missing_and_are_there_now_are_told(shop: LoadedPlan) -> None:
@@ -239,12 +221,6 @@ def test_secrets_of_the_source_are_taken_out(tmp_path: Path) -> None:
     assert read_excerpts(RootedFiles(tmp_path), failure(location=Location(path="a.py", line=20)), ()) == ()
 
 
-@pytest.mark.parametrize("line", [0, -1, 99])
-def test_a_line_that_does_not_exist_shows_nothing(tmp_path: Path, line: int) -> None:
-    (tmp_path / "a.py").write_text("x = 1\n")
-    assert lines_shown(tmp_path, failure(location=Location(path="a.py", line=line))) == []
-
-
 # -- what may be read ----------------------------------------------------------------------------
 
 
@@ -259,14 +235,6 @@ def test_only_ordinary_files_below_the_root_are_read(tmp_path: Path, path: str) 
     os.mkfifo(root / "pipe")
     assert RootedFiles(root).read(path) is None
     assert lines_shown(root, failure(location=Location(path=path, line=1), top_failing_tests=())) == []
-
-
-def test_a_link_to_a_file_below_the_root_is_followed(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("a")
-    (tmp_path / "b").symlink_to(tmp_path / "a")
-    file = RootedFiles(tmp_path).read("b")
-    assert file is not None
-    assert file.data == b"a"
 
 
 def test_of_a_large_file_only_the_beginning_is_read_and_none_is_read_twice(
