@@ -14,25 +14,16 @@ PAGE = "docs/reference/diagnosis-rules.md"
 """The page that tells of every rule, below the project's root."""
 
 _FILE = Path(__file__).parent / "data" / "diagnosis_advice.toml"
-_DEEPER = ("-in-chain", "-in-group")
-
-
-def base_rule(rule: str) -> str:
-    """The rule as it is called when it speaks of what surfaced: ``disk-full`` of ``disk-full-in-chain``."""
-    for suffix in _DEEPER:
-        rule = rule.removesuffix(suffix)
-    return rule
 
 
 def advice_for(rule: str) -> tuple[str, ...]:
     """The steps to take, the first one first; none for a rule that a plugin brought."""
-    return tuple(_advice().get(base_rule(rule), ()))
+    return tuple(_advice().get(rule, ()))
 
 
 def page_of(rule: str) -> str | None:
     """Where the rule is documented: ``docs/reference/diagnosis-rules.md#disk-full``; a plugin's is not."""
-    name = base_rule(rule)
-    return f"{PAGE}#{name}" if name in _advice() else None
+    return f"{PAGE}#{rule}" if rule in _advice() else None
 
 
 @cache

@@ -52,6 +52,22 @@ class ExceptionFact(ReadValue):
     """The type of ``AttributeError.obj``, ``module pkg.sub`` where it is a module."""
     object_side: Side | None = None
     """Whose code that type or module is."""
+    nearest: tuple[str, ...] = ()
+    """Of a missing module of the project: modules beside it whose names are near, or its unbuilt source."""
+
+
+class RequirementFact(ReadValue):
+    """A distribution that the project's metadata asks for and that is not installed as asked."""
+
+    name: str
+    asked: str = ""
+    """The versions that are asked for: ``>=2.1,<3``."""
+    installed: str | None = None
+    """The version that is installed; ``None`` where none is."""
+    modules: tuple[str, ...] = ()
+    """Top-level modules of what is installed."""
+    file: str = ""
+    """Where it is declared."""
 
 
 class Selector(ReadValue):
@@ -279,6 +295,8 @@ class Evidence(ReadValue):
     ``None`` where nothing is known of it."""
     changed_since: str | None = None
     """Since when: ``baseline`` or ``commit``."""
+    unmet: tuple[RequirementFact, ...] = ()
+    """What the project's metadata asks for and the installation does not have."""
     confirmations: tuple[Confirmation, ...] = ()
     swallowed_timeout: bool = False
     """The test passed, but longer after its limit than a limit allows."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from planner.cli.glossary import load_glossary
-from planner.cli.rule_advice import PAGE, advice_for, base_rule, page_of
+from planner.cli.rule_advice import PAGE, advice_for, page_of
 from pytest_planverify.diagnosis import RULES
 from pytest_planverify.diagnosis.learning import RULE as LEARNED
 
@@ -22,11 +22,6 @@ def test_every_rule_of_the_diagnosis_says_what_to_do_and_where_it_is_documented(
     assert all(step.endswith((".", "?")) and step[0].isupper() for step in steps)
     anchor = (page_of(rule) or "").removeprefix(f"{PAGE}#")
     assert f"\n## {anchor}\n" in PAGES.read_text(encoding="utf-8")
-
-
-def test_a_rule_that_looks_deeper_has_the_advice_of_the_rule_that_it_is_made_of():
-    assert base_rule("disk-full-in-chain") == base_rule("disk-full-in-group") == "disk-full"
-    assert advice_for("disk-full-in-chain") == advice_for("disk-full")
 
 
 def test_a_rule_of_a_plugin_has_neither_advice_nor_page():

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import planner.cli
-from planner.cli.rule_advice import base_rule
 from pytest_planverify.diagnosis.confidence import calibrated
 from pytest_planverify.diagnosis.deciding import diagnose
 from pytest_planverify.diagnosis.rules import RULES
@@ -40,7 +39,7 @@ def examples_of(cases: Iterable[Case]) -> Mapping[str, list[str]]:
         if case.evidence is None or case.label is None:
             continue
         diagnosis = diagnose(case.evidence)
-        seen = found.setdefault(base_rule(diagnosis.rule), {})
+        seen = found.setdefault(diagnosis.rule, {})
         if len(seen) < MOST_EXAMPLES and case.label.accepts(diagnosis.category, diagnosis.owner):
             said = quote(case.evidence.headline, _LONGEST_SAYING) or "nothing was said"
             seen.setdefault(case.origin.package, f"{case.origin.package}, {case.origin.kind}: {said}")
@@ -58,7 +57,7 @@ def render(corpus: Path = CORPUS) -> str:
             "category": rule.category.value,
             "owner": (rule.owner or rule.category.facts.usual_owner).value,
             "confidence": round(calibrated(rule.id, rule.confidence), 3),
-            **({"runner_up": rule.runner_up[0].value} if rule.runner_up is not None else {}),
+            **({"runner_up": rule.second[0].value} if rule.second is not None else {}),
             **({"examples": examples[rule.id]} if rule.id in examples else {}),
         }
         for rule in RULES
