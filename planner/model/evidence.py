@@ -187,14 +187,9 @@ class Confirmation(ReadValue):
     """What one repeated run of a failing check said."""
 
     where: str
-    """``alone`` (its original command in a process of its own), ``company`` (after the same tests),
-    ``hash_seed`` (alone, with another hash seed) or ``after`` (alone but for the tests named)."""
+    """``alone`` (its command in a process of its own) or ``company`` (while other criteria ran)."""
     passed: bool
     duration_ms: int = 0
-    hash_seed: int | None = None
-    """The value of ``PYTHONHASHSEED``, where one was set for this run."""
-    after: tuple[str, ...] = ()
-    """The tests that ran before it in the same process, where that was a selection."""
 
 
 class HygieneSignal(ReadValue):
@@ -302,8 +297,6 @@ class Evidence(ReadValue):
     """The test passed, but longer after its limit than a limit allows."""
     tests: tuple[str, ...] = ()
     """Node ids of every test that failed in this very way."""
-    polluters: tuple[str, ...] = ()
-    """The tests that make this one fail, or pass, when they run before it; found by bisection."""
     signals: tuple[HygieneSignal, ...] = ()
     events: tuple[AuditEvent, ...] = ()
     outside: tuple[str, ...] = ()

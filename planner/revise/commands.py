@@ -101,12 +101,6 @@ def isolated_commands(situation: Situation) -> tuple[CommandSpec, ...]:
     return tuple(found.values())
 
 
-def whole_commands(situation: Situation) -> tuple[CommandSpec, ...]:
-    """Return every pytest command of the todo, for a test that fails only after others."""
-    specs = [spec for _, spec in commands_of(situation.todo)] or situation.failing_commands()
-    return tuple(spec for spec in specs if (run := parsed(spec.cmd)) is not None and run.pytest)
-
-
 def narrowed_command(spec: CommandSpec, nodeids: Sequence[str]) -> CommandSpec:
     """Return a criterion's command with only these tests; as it was, where it cannot name them."""
     command = parsed(spec.cmd)

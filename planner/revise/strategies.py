@@ -35,7 +35,7 @@ from planner.model.plan import (
     ControllerTaskSpec,
     Todo,
 )
-from planner.model.taxonomy import Category, Owner, Repeatability, Role
+from planner.model.taxonomy import Category, Owner, Role
 from planner.policy.allowed_files import WILDCARDS, is_exclusion, lies_within, without_covered
 from planner.policy.criteria import commands_of, wants_convention
 from planner.policy.routing import role_for
@@ -45,7 +45,6 @@ from planner.revise.commands import (
     own_commands,
     syntax_check,
     type_checks,
-    whole_commands,
     with_selections,
 )
 from planner.revise.situation import below_root, fixed_part, listed, parsed, quoted
@@ -191,12 +190,6 @@ def _after_unmet_metric(situation: Situation) -> Iterator[Edit]:
 
 
 def _after_flaky_test(situation: Situation) -> Iterator[Edit]:
-    if situation.failure.repeatability is Repeatability.ORDER_DEPENDENT:
-        # Alone it would be green and prove nothing; run as it stands it is red each time, which no
-        # quarantine allows for.
-        why = "what fails only in company is run in company"
-        yield from _isolate(situation, "flaky-isolates", why, tests=whole_commands(situation))
-        return
     yield from _isolate(situation, "flaky-isolates", "what gives both answers is run again, alone")
     today = _day(situation.at)
     if today is None or today > date.max - timedelta(days=QUARANTINE_DAYS):

@@ -43,7 +43,8 @@ def evidence(*errors: ExceptionFact, **more: object) -> Evidence:
 
 def test_requirements_that_are_not_installed_as_asked_are_told(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(
-        '[project]\nname = "shop"\ndependencies = ["pytest>1", "pytest<0.1", "no-such-thing>=2", "odd = [bad"]\n'
+        '[project]\nname = "shop"\n'
+        'dependencies = ["pytest>1", "pytest<0.1", "no-such-thing>=2", "odd = [bad"]\n'
         "[project.optional-dependencies]\ntest = [\"other-gone; python_version >= '3'\"]\n"
         "[dependency-groups]\ndev = [\"never; python_version < '3'\", {include-group = 'x'}]\n"
     )

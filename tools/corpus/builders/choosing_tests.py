@@ -46,9 +46,6 @@ class Chooser:
             return None
         wanted = chance.choice((1, 2))
         chance.shuffle(candidates)
-        if kind.repeatability is Repeatability.ORDER_DEPENDENT:
-            pair = sorted(candidates[:2], key=self.reach.passed.index)
-            return Chosen(fault=fault, tests=tuple(pair), executed=True) if len(pair) == 2 else None
         if kind.ends_process or kind.repeatability is not Repeatability.DETERMINISTIC:
             return Chosen(fault=fault, tests=tuple(candidates[:1]), executed=kind.reach is Reached.LINE)
         if kind.raises and kind.reach is not Reached.OWN:  # whoever meets it fails: nothing to find out

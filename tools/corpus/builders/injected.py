@@ -243,7 +243,7 @@ class PackageBuilder:
 
     def _recorded(self, kind: Kind, chosen: Chosen) -> tuple[Recording | None, Evidence | None]:
         flaky = kind.repeatability is not Repeatability.DETERMINISTIC
-        by_chance = kind.repeatability in (Repeatability.FLAKY, Repeatability.HASH_ORDER)
+        by_chance = kind.repeatability is Repeatability.FLAKY
         for _ in range(FLAKY_TRIES if by_chance else 1):
             recording = self._record(kind, chosen.tests)
             if recording is None or recording.exit_code == 0 or not recording.evidence:

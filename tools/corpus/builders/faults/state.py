@@ -113,14 +113,14 @@ KINDS = (
     _row("random-failure", "A function fails by chance.", _chance, Repeatability.FLAKY),
     _row("random-value", "A function returns None by chance.", _chance_value, Repeatability.FLAKY),
     _row("clock-failure", "A function fails at some times.", _clock, Repeatability.FLAKY),
-    _row("hash-order", "The order of a set decides.", _hashed, Repeatability.HASH_ORDER),
-    _row("value-kept", "A function keeps its first answer.", _kept, Repeatability.ORDER_DEPENDENT, _KEPT),
-    _row("used-once", "A function works once a process.", _once, Repeatability.ORDER_DEPENDENT, _KEPT),
+    _row("hash-order", "The order of a set decides.", _hashed, Repeatability.FLAKY),
+    _row("value-kept", "A function keeps its first answer.", _kept, Repeatability.FLAKY, _KEPT),
+    _row("used-once", "A function works once a process.", _once, Repeatability.FLAKY, _KEPT),
     _row(
         "class-state",
         "A class works for its first object only.",
         _class_state,
-        Repeatability.ORDER_DEPENDENT,
+        Repeatability.FLAKY,
         _KEPT,
     ),
 )

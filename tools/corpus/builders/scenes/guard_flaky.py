@@ -66,7 +66,7 @@ def _undecided() -> tuple[Scene, ...]:
                 kind,
                 says,
                 projects,
-                flaky(Repeatability.ORDER_DEPENDENT),
+                flaky(Repeatability.FLAKY),
                 (
                     Edit(
                         path="TESTS/test_fees.py",
@@ -119,7 +119,7 @@ def _undecided() -> tuple[Scene, ...]:
             "order-of-a-set",
             "A changed test relies on the order of a set.",
             ("inkwell", "tidepool", "weathervane"),
-            flaky(Repeatability.HASH_ORDER),
+            flaky(Repeatability.FLAKY),
             test_does("    assert next(iter({'first', 'second', 'third'})) == 'first'\n"),
             **whole,
         ),
