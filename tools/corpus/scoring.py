@@ -106,9 +106,14 @@ def judge(failed: Failed, guess: Guess) -> Judged:
         counted=label.category if accepted else guess.category,
         right=label.accepts(guess.category, guess.owner),
         owner_right=any(owner is guess.owner for _, owner in label.readings),
-        routed_right=route(guess.category, {}, guess.role)
-        in {route(category, {}) for category, _ in label.readings},
+        routed_right=route(guess.category, {}, guess.role) in _roles_of(label),
     )
+
+
+def _roles_of(label: Label) -> set[Role]:
+    """Return who may be sent for; a loop in the product goes to who may change the product."""
+    loops = (Category.TEST_TIMEOUT, Owner.PRODUCT) in label.readings
+    return {route(category, {}) for category, _ in label.readings} | ({Role.CODER} if loops else set())
 
 
 def judged_by(classifier: Classifier, failures: Iterable[Failed]) -> tuple[Judged, ...]:
