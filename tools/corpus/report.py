@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -51,13 +52,16 @@ def report_on(corpus: Path, part: Part) -> str:
     controls = [case for case in cases if case.label is None]
     flagged = share(bool(case.flagged) or case.evidence is not None for case in controls)
     ambiguous = sum(bool(each.label.also) for each in failures)
-    paragraphs = [
+    summary = (
         f"Part {part.value} ({digest_of(corpus, part)}): {len(failures)} failures in "
         f"{len({case.origin.package for case in cases})} packages and small projects, "
         f"{len({case.origin.kind for case in cases})} kinds of fault; "
         f"{ambiguous} have a second accepted reading. "
         f"Honest changes that were flagged: {flagged.count} of {flagged.of}. "
-        f"Diagnoses a second on one core: {_speed(failures):,}.",
+        f"Diagnoses a second on one core: {_speed(failures):,}."
+    )
+    paragraphs = [
+        textwrap.fill(summary, 100),
         _table("How well failures are told apart", ("", "planverify", "ladder"), _overall(own, theirs)),
         _table(
             "By category",
