@@ -187,7 +187,6 @@ class Part(StrEnum):
 
     DEVELOP = "develop"
     TEST = "test"
-    FRESH = "fresh"
 
 
 SPLIT = (Part.DEVELOP, Part.TEST)
