@@ -2,7 +2,7 @@
 
 A case is a recorded failure, what is true of it by construction, and how to make it again. A case belongs
 to the part ``test`` when its package is kept for testing, or its kind of fault is: decided once, by digests
-of names alone. The part `fresh` was recorded when the rules were finished; only ``report`` reads it.
+of names alone.
 """
 
 from __future__ import annotations
