@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from planner.catalog import TOOLS, Purpose
 from planner.catalog.output import output_table
 from planner.catalog.tools import LAUNCHERS, REFUSED_PROGRAMS
-from planner.cli.glossary import PLAN_KEY, Explanation, base_rule, load_glossary, meanings
+from planner.cli.glossary import PLAN_KEY, Explanation, load_glossary, meanings
 from tools import lifecycle_page
 from tools.key_tables import KeyTables, cell, item, paragraph, rows
 
@@ -135,7 +135,7 @@ def _rules() -> Iterator[str]:
 
 
 def _diagnosis_rules() -> Iterator[str]:
-    """A section for each rule; one that looks deeper stands with the rule that it is made of."""
+    """A section for each rule."""
     yield "# Rules of the diagnosis\n"
     yield paragraph(
         "Each failure of `pytest --planverify` names the rule that explained it. Here is what each of them "
@@ -145,17 +145,12 @@ def _diagnosis_rules() -> Iterator[str]:
         "here."
     )
     yield paragraph(
-        "Most rules about exceptions also look deeper, at the causes of the exception that surfaced "
-        "(`RULE-in-chain`) or at the members of a group (`RULE-in-group`), and are a little less sure then."
+        "Rules about exceptions also look at the causes of the exception that surfaced and at the "
+        "members of a group, and are a little less sure then."
     )
-    entries = _of_kind(_DIAGNOSIS)
-    for each in entries:
-        if base_rule(each.word) != each.word:
-            continue
-        names = sorted(f"`{other.word}`" for other in entries if base_rule(other.word) == each.word)
+    for each in _of_kind(_DIAGNOSIS):
         yield f"\n## {each.word}\n"
         yield paragraph(each.means)
-        yield item(f"named: {', '.join(names)}")
         yield from (item(f"{name}: {_keys_as_code(text)}") for name, text in each.facts)
         yield "\nWhat to do:\n"
         yield from (item(text) for text in each.steps)

@@ -67,8 +67,6 @@ _OWNERS = {
 }
 _REPEATS = {
     Repeatability.FLAKY: "now red, now green",
-    Repeatability.ORDER_DEPENDENT: "red after other tests, green alone",
-    Repeatability.HASH_ORDER: "red with some hash seeds only",
 }
 _SINCE = {
     Since.PRE_EXISTING: "It was red before the work began: this todo did not cause it.",

@@ -154,11 +154,6 @@ def _plan_keys() -> Iterator[Explanation]:
                 )
 
 
-def base_rule(rule: str) -> str:
-    """Return the rule that ``disk-full-in-chain`` is made of: ``disk-full``."""
-    return rule.removesuffix("-in-group").removesuffix("-in-chain")
-
-
 def _diagnosis_rules() -> Iterator[Explanation]:
     advice = _toml("diagnosis_advice.toml")
     text = (FOLDER / "diagnosis_rules.json").read_text(encoding="utf-8")
@@ -175,9 +170,9 @@ def _diagnosis_rules() -> Iterator[Explanation]:
             kind="rule of the diagnosis",
             means=rule["because"],
             facts=tuple(facts),
-            steps=tuple(advice[base_rule(rule["id"])]),
+            steps=tuple(advice[rule["id"]]),
             examples=tuple(rule.get("examples", ())),
-            page=f"{PAGE}#{base_rule(rule['id'])}",
+            page=f"{PAGE}#{rule['id']}",
         )
     yield Explanation(
         word=LEARNED,

@@ -52,6 +52,22 @@ class ExceptionFact(ReadValue):
     """The type of ``AttributeError.obj``, ``module pkg.sub`` where it is a module."""
     object_side: Side | None = None
     """Whose code that type or module is."""
+    nearest: tuple[str, ...] = ()
+    """Of a missing module of the project: modules beside it whose names are near, or its unbuilt source."""
+
+
+class RequirementFact(ReadValue):
+    """A distribution that the project's metadata asks for and that is not installed as asked."""
+
+    name: str
+    asked: str = ""
+    """The versions that are asked for: ``>=2.1,<3``."""
+    installed: str | None = None
+    """The version that is installed; ``None`` where none is."""
+    modules: tuple[str, ...] = ()
+    """Top-level modules of what is installed."""
+    file: str = ""
+    """Where it is declared."""
 
 
 class Selector(ReadValue):
@@ -171,14 +187,9 @@ class Confirmation(ReadValue):
     """What one repeated run of a failing check said."""
 
     where: str
-    """``alone`` (its original command in a process of its own), ``company`` (after the same tests),
-    ``hash_seed`` (alone, with another hash seed) or ``after`` (alone but for the tests named)."""
+    """``alone`` (its command in a process of its own) or ``company`` (while other criteria ran)."""
     passed: bool
     duration_ms: int = 0
-    hash_seed: int | None = None
-    """The value of ``PYTHONHASHSEED``, where one was set for this run."""
-    after: tuple[str, ...] = ()
-    """The tests that ran before it in the same process, where that was a selection."""
 
 
 class HygieneSignal(ReadValue):
@@ -279,13 +290,13 @@ class Evidence(ReadValue):
     ``None`` where nothing is known of it."""
     changed_since: str | None = None
     """Since when: ``baseline`` or ``commit``."""
+    unmet: tuple[RequirementFact, ...] = ()
+    """What the project's metadata asks for and the installation does not have."""
     confirmations: tuple[Confirmation, ...] = ()
     swallowed_timeout: bool = False
     """The test passed, but longer after its limit than a limit allows."""
     tests: tuple[str, ...] = ()
     """Node ids of every test that failed in this very way."""
-    polluters: tuple[str, ...] = ()
-    """The tests that make this one fail, or pass, when they run before it; found by bisection."""
     signals: tuple[HygieneSignal, ...] = ()
     events: tuple[AuditEvent, ...] = ()
     outside: tuple[str, ...] = ()

@@ -39,10 +39,6 @@ class Repeatability(StrEnum):
     """Red every time that it was run, at least twice."""
     FLAKY = "flaky"
     """The same code gave both answers."""
-    ORDER_DEPENDENT = "order_dependent"
-    """Red in the company of other tests, green alone."""
-    HASH_ORDER = "hash_order"
-    """Red with some hash seeds, green with others: the order of a set decides."""
     UNCONFIRMED = "unconfirmed"
     """Seen once only."""
 

@@ -37,7 +37,7 @@ from planner.model.plan import (
     ControllerTaskSpec,
     Todo,
 )
-from planner.model.taxonomy import Category, Owner, Repeatability, Role
+from planner.model.taxonomy import Category, Owner, Role
 from planner.policy.allowed_files import WILDCARDS, is_exclusion, lies_within, without_covered
 from planner.policy.branches import role_for
 from planner.policy.criteria import commands_of, wants_convention
@@ -169,15 +169,6 @@ def _after_unmet_metric(situation: Situation) -> Iterator[Edit]:
 
 
 def _after_flaky_test(situation: Situation) -> Iterator[Edit]:
-    if situation.failure.repeatability is Repeatability.ORDER_DEPENDENT:
-        # Alone it would be green and prove nothing; run as it stands it is red each time, which no
-        # quarantine allows for.
-        specs = [spec for _, spec in commands_of(situation.todo)] or situation.failing_commands()
-        whole = tuple(spec for spec in specs if (run := parsed(spec.cmd)) is not None and run.pytest)
-        yield from _isolate(
-            situation, "flaky-isolates", "what fails only in company is run in company", tests=whole
-        )
-        return
     yield from _isolate(situation, "flaky-isolates", "what gives both answers is run again, alone")
     try:
         today = date.fromisoformat(situation.at[:10])

@@ -1,6 +1,6 @@
 """From the confidence that a rule was written with to the one that it has earned on the labelled corpus.
 
-The numbers are data, fitted by ``python -m pytest_planverify.corpus.fitting`` on the part of the corpus
+The numbers are data, fitted by ``python -m tools.corpus fit`` on the part of the corpus
 that the rules were developed on; the file says on what.
 """
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.kinds import EvidenceKind
+from planner.model.kinds import EvidenceKind, Side
 from planner.model.outcome import Diagnosis, Location, RunnerUp
-from planner.model.taxonomy import Category, Owner
+from planner.model.taxonomy import Category, Owner, Role
 from pytest_planverify.diagnosis.confidence import calibrated
 from pytest_planverify.diagnosis.reading import Case
 from pytest_planverify.diagnosis.rule import PRINTED, Hit, Rule
-from pytest_planverify.diagnosis.rules import RULES, UNKNOWN_RULE, rules_for
+from pytest_planverify.diagnosis.rules import DEEPER, UNKNOWN_RULE, rules_for
 from pytest_planverify.diagnosis.signatures import signature_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterator
 
     from planner.model.evidence import Evidence
 
@@ -59,28 +60,30 @@ def diagnose(evidence: Evidence) -> Diagnosis:
     return _diagnosis(judge(evidence))
 
 
-def diagnose_by(rules: Iterable[Rule], evidence: Evidence) -> Diagnosis:
-    """The same by another table."""
-    return _diagnosis(_judge(iter(rules), Case.of(evidence)))
+def diagnose_by(rules: Container[Rule], evidence: Evidence) -> Diagnosis:
+    """Return the opinion of some rules of the table."""
+    return _diagnosis(judge(evidence, rules))
 
 
-def judge(evidence: Evidence) -> Judged:
-    """Which rule speaks, and how sure it is by itself."""
+def judge(evidence: Evidence, rules: Container[Rule] | None = None) -> Judged:
+    """Find which rule of the table, or of these, speaks, and how sure it is by itself."""
     case = Case.of(evidence)
-    return _judge(rules_for(case), case)
-
-
-def _judge(rules: Iterator[Rule], case: Case) -> Judged:
+    asked = rules_for(case)
+    if rules is not None:
+        asked = ((rule, at) for rule, at in asked if rule in rules)
     broken: list[str] = []
-    rule, hit = _first(rules, case, broken) or (UNKNOWN_RULE, Hit(suggestion="Nothing is known."))
+    rule, hit, at = _first(asked, broken) or (UNKNOWN_RULE, Hit(suggestion="Nothing is known."), case)
     raw = rule.confidence * hit.weight * (PRINTED if case.printed and case.error else 1.0)
-    raw = round(min(max(raw, 0.0), 1.0), 3)
+    if at is not case:
+        raw *= DEEPER
+        hit = hit if hit.frame or hit.location else replace(hit, frame=at.raised_at)
     second = None
-    if rule.runner_up is None and rule is not UNKNOWN_RULE and raw < _SURE:
-        second = _next_other(rules, case, rule.category, broken)
+    if rule.second is None and rule is not UNKNOWN_RULE and raw < _SURE:
+        second = _next_other(asked, rule.category, broken)
     by_tests = _is_of_changed_tests(rule, case)
     if by_tests:
-        raw = round(raw * _ONLY_TESTS, 3)
+        raw *= _ONLY_TESTS
+    raw = round(min(max(raw, 0.0), 1.0), 3)
     return Judged(rule, hit, raw, case, tuple(broken), second, by_tests)
 
 
@@ -93,21 +96,21 @@ def _is_of_changed_tests(rule: Rule, case: Case) -> bool:
     )
 
 
-def _first(rules: Iterator[Rule], case: Case, broken: list[str]) -> tuple[Rule, Hit] | None:
-    for rule in rules:
+def _first(asked: Iterator[tuple[Rule, Case]], broken: list[str]) -> tuple[Rule, Hit, Case] | None:
+    for rule, case in asked:
         try:
             hit = rule.read(case)
         except Exception as error:  # evidence comes from outside: no rule may keep it from the others
             broken.append(f"{rule.id} ({type(error).__name__})")
             continue
         if hit is not None:
-            return rule, hit
+            return rule, hit, case
     return None
 
 
-def _next_other(rules: Iterator[Rule], case: Case, said: Category, broken: list[str]) -> Rule | None:
-    """The next rule that speaks for another category; that nothing is known is no reading."""
-    while found := _first(rules, case, broken):
+def _next_other(asked: Iterator[tuple[Rule, Case]], said: Category, broken: list[str]) -> Rule | None:
+    """Return the next rule that speaks for another category; that nothing is known is no reading."""
+    while found := _first(asked, broken):
         rule = found[0]
         if rule is UNKNOWN_RULE:
             return None
@@ -134,16 +137,24 @@ def _diagnosis(judged: Judged) -> Diagnosis:
         signature=signature_of(case, judged.category),
         runner_up=_runner_up(judged, confidence),
         location=_location(hit, case),
+        target_agent=_agent(judged),
         suggestion=_clipped(hit.suggestion),
     )
+
+
+def _agent(judged: Judged) -> Role | None:
+    """Return who repairs where the category's default may not touch the file at fault."""
+    frame = judged.hit.frame
+    loops = frame is not None and frame.side is Side.PRODUCT
+    return Role.CODER if loops and judged.category is Category.TEST_TIMEOUT else None
 
 
 def _runner_up(judged: Judged, confidence: float) -> RunnerUp | None:
     """The second reading: as the rule tells it, or as the next rule does. It never outweighs the first."""
     if judged.category is not judged.rule.category:
         category, weight = judged.rule.category, _ONLY_TESTS / 2
-    elif judged.rule.runner_up is not None:
-        category, weight = judged.rule.runner_up
+    elif judged.rule.second is not None:
+        category, weight = judged.rule.second
     elif judged.second is not None:
         category, weight = judged.second.category, judged.second.confidence
     else:
@@ -161,8 +172,3 @@ def _location(hit: Hit, case: Case) -> Location | None:
 def _clipped(text: str) -> str:
     tidy = text.replace("..", ".") if text.endswith("..") else text
     return tidy if len(tidy) <= _LONGEST_SUGGESTION else f"{tidy[: _LONGEST_SUGGESTION - 1]}…"
-
-
-def rules_of(category: Category) -> tuple[Rule, ...]:
-    """The rows of the table that conclude a category."""
-    return tuple(rule for rule in RULES if rule.category is category)

@@ -67,6 +67,7 @@ PLUGIN_OF_FIXTURE: dict[str, str] = {
 }
 """Names of fixtures that well-known plugins bring."""
 
+
 PLUGIN_OF_MARK: dict[str, str] = {
     "anyio": "anyio",
     "asyncio": "pytest-asyncio",
@@ -119,7 +120,18 @@ PLUGIN_OF_OPTION: dict[str, str] = {
 
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
+EXHAUSTED = frozenset(
+    {
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.EAGAIN,
+        errno.ENOMEM,
+        errno.EIO,
+        errno.ESTALE,
+        errno.ENODEV,
+        errno.ENXIO,
+    }
+)
 UNREACHABLE = frozenset(
     {
         errno.ECONNREFUSED,
@@ -182,8 +194,19 @@ MACHINE_ERRORS: dict[str, str] = {
     "shutil.SpecialFileError": "the file system holds a special file",
     "importlib.metadata.PackageNotFoundError": "the distribution is not installed",
     "pkg_resources.DistributionNotFound": "the distribution is not installed",
+    "pkg_resources.VersionConflict": "an installed package has another version than is asked for",
+    "pkg_resources.ContextualVersionConflict": "an installed package has another version than is asked for",
 }
 """Qualified names of errors that speak about the machine."""
+
+MACHINE_MESSAGES: tuple[tuple[str, str], ...] = (
+    ("builtins.FileNotFoundError", "No usable temporary directory found in"),
+    ("builtins.RuntimeError", "Could not determine home directory"),
+    ("builtins.RuntimeError", "can't start new thread"),
+    ("builtins.KeyError", "'getpwuid(): uid not found"),
+    ("builtins.KeyError", "'getgrgid(): gid not found"),
+)
+"""Types and how their messages begin, where the standard library says that the machine lacks something."""
 
 CRASH_SIGNALS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP"})
 """Signals by which a process ends through its own doing."""

@@ -1,31 +1,211 @@
-"""What people corrected sharpens a diagnosis that is unsure: a vote of the corrections of failures like it.
+"""Sharpen an unsure diagnosis by what people corrected: a vote of the corrections of failures like it.
 
 It speaks only below :data:`SURE`, never against a rule of :data:`HARD`, never for what the facts exclude,
-and never by the word of one person on one day alone. A verdict does not depend on it.
-"""
+and never by the word of one person on one day alone. A verdict does not depend on it."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
+from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Diagnosis, RunnerUp
-from pytest_planverify.diagnosis.likeness import features, likeness
-from pytest_planverify.diagnosis.possible import is_possible
-from pytest_planverify.diagnosis.rules.checks import CHECK_RULES
-from pytest_planverify.diagnosis.rules.endings import PROCESS_RULES, TIMEOUT_RULES
-from pytest_planverify.diagnosis.rules.guards import GUARD_RULES
-from pytest_planverify.diagnosis.rules.repetition import REPETITION_RULES
-from pytest_planverify.diagnosis.rules.selection import SELECTION_RULES
+from planner.model.taxonomy import Category
+from pytest_planverify.diagnosis.reading import PROJECT_SIDES, Case, is_a
+from pytest_planverify.diagnosis.rules.criteria import CHECK_RULES, GUARD_RULES, SELECTION_RULES
+from pytest_planverify.diagnosis.rules.processes import PROCESS_RULES, REPETITION_RULES, TIMEOUT_RULES
+from pytest_planverify.diagnosis.signatures import mask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from planner.model.evidence import Evidence
+    from planner.model.evidence import CommandFact, Evidence, ExceptionFact
     from planner.model.past import Correction
-    from planner.model.taxonomy import Category, Owner, Role
+    from planner.model.taxonomy import Owner, Role
+
+_FILE_ERRORS = ("builtins.FileNotFoundError", "builtins.ModuleNotFoundError")
+_KIND_ERRORS = ("builtins.TypeError", "builtins.AttributeError")
+
+
+def is_possible(category: Category, evidence: Evidence) -> bool:
+    """Whether nothing that was observed stands against the category.
+
+    What takes proof, as flakiness, a violation or a budget does, is never possible by somebody's word.
+    """
+    holds = _POSSIBLE.get(category)
+    return holds is not None and holds(Case.of(evidence))
+
+
+def _errors(case: Case) -> Iterator[ExceptionFact]:
+    if case.error is not None:
+        yield case.error
+    yield from case.deeper
+
+
+def _has_error(*names: str) -> Callable[[Case], bool]:
+    return lambda case: any(is_a(error, *names) for error in _errors(case))
+
+
+def _has_tool(case: Case, *purposes: str) -> bool:
+    command = case.evidence.command
+    return command is not None and command.purpose in purposes
+
+
+def _is_tool(*purposes: str) -> Callable[[Case], bool]:
+    return lambda case: _has_tool(case, *purposes)
+
+
+def _timed_out(case: Case) -> bool:
+    return case.evidence.timed_out or case.evidence.swallowed_timeout or case.process.timed_out
+
+
+def _died(case: Case) -> bool:
+    return case.process.signal is not None or (
+        case.process.exit_code is not None and not case.process.complete
+    )
+
+
+def _compiles(case: Case) -> bool:
+    return _has_error("builtins.SyntaxError")(case) or _has_tool(case, "build", "validate", "test")
+
+
+def _types(case: Case) -> bool:
+    return _has_error(*_KIND_ERRORS)(case) or _has_tool(case, "type_check", "build")
+
+
+def _imports(case: Case) -> bool:
+    return _has_error("builtins.ImportError")(case) or case.evidence.command is not None
+
+
+def _misses_file(case: Case) -> bool:
+    return case.evidence.artifact is not None or _has_error(*_FILE_ERRORS)(case)
+
+
+def _behaves(case: Case) -> bool:
+    """Something was asked of the product, and it was not done: a test ran, or a tool that runs tests."""
+    return case.error is not None or _has_tool(case, "test", "validate", "build") or _is_asked(case)
+
+
+def _is_asked(case: Case) -> bool:
+    return case.evidence.kind is EvidenceKind.MANUAL
+
+
+def _promises(case: Case) -> bool:
+    return case.error is not None or case.evidence.contract is not None or case.evidence.command is not None
+
+
+_POSSIBLE: dict[Category, Callable[[Case], bool]] = {
+    Category.TEST_REGRESSION: _behaves,
+    Category.TEST_TIMEOUT: _timed_out,
+    Category.TEST_CRASH: _died,
+    Category.TEST_NOT_FOUND: lambda case: bool(case.evidence.selectors or case.evidence.vacuous),
+    Category.COMPILATION_ERROR: _compiles,
+    Category.TYPE_ERROR: _types,
+    Category.LINT_ERROR: _is_tool("lint", "format"),
+    Category.IMPORT_ERROR: _imports,
+    Category.SPEC_MISMATCH: _promises,
+    Category.ARTIFACT_MISSING: _misses_file,
+    Category.METRIC_UNMET: lambda case: case.evidence.metric is not None,
+    Category.ENVIRONMENT_ERROR: lambda case: True,
+}
+"""What has to be seen for each. The others take proof that no word replaces: flakiness both answers,
+violations and budgets a guard that saw them, a fault of the harness one that it knows of itself."""
+
+
+FRAMES = 3
+"""So many of the project's frames nearest to the raise are compared."""
+
+CHAIN = 4
+WORDS = 24
+"""So many words of the message."""
+
+FINDINGS = 3
+LONGEST = 80
+"""Characters of one feature."""
+
+_WORD = re.compile(r"[\w.]+|[=!<>]+|[+*/%-]")
+_FILE = re.compile(r"[/\\]")
+
+
+def features(evidence: Evidence) -> tuple[str, ...]:
+    """What of a failure is compared with others, in order: no line numbers, no values, no paths.
+
+    The kind of the check and its phase, the chain of exceptions, whose code raised, the functions of the
+    project on the way there, the tool, and the words of the message with its literals masked.
+    """
+    case = Case.of(evidence)
+    return tuple(dict.fromkeys(each[:LONGEST] for each in _named(case))) + tuple(
+        word[:LONGEST] for word in _words(case)
+    )
+
+
+def likeness(one: Sequence[str], other: Sequence[str]) -> float:
+    """From 0, nothing in common, to 1: the share of features in common, and that of pairs of neighbours."""
+    if not one or not other:
+        return 0.0
+    ones, one_pairs = _sets(tuple(one))
+    others, other_pairs = _sets(tuple(other))
+    return (_jaccard(ones, others) + _jaccard(one_pairs, other_pairs)) / 2
+
+
+def _named(case: Case) -> Iterator[str]:
+    evidence = case.evidence
+    yield f"kind:{evidence.kind.value}"
+    if evidence.phase is not None:
+        yield f"phase:{evidence.phase.value}"
+    chain = evidence.exceptions or ((case.error,) if case.error else ())
+    for error in (*chain[:CHAIN], *evidence.exceptions_in_group[:CHAIN]):
+        yield f"error:{error.qualified}"
+    if case.innermost is not None:
+        yield f"raised:{case.innermost.side.value}"
+    mine = [frame for frame in case.frames if frame.side in PROJECT_SIDES]
+    if mine:
+        yield f"side:{mine[-1].side.value}"
+    for frame in reversed(mine[-FRAMES:]):
+        yield f"at:{_FILE.split(frame.path)[-1].removesuffix('.py')}.{frame.function}"
+    if evidence.command is not None:
+        yield f"tool:{evidence.command.tool}"
+    process = evidence.process
+    if process is not None and (process.signal or process.exit_code is not None):
+        yield f"end:{process.signal or process.exit_code}"
+
+
+def _words(case: Case) -> list[str]:
+    return _WORD.findall(mask(_message(case)))[:WORDS]
+
+
+def _message(case: Case) -> str:
+    """What it says of itself: the first lines, as later ones show differences that change with values."""
+    evidence = case.evidence
+    if evidence.command is not None and evidence.command.findings:
+        return _complaints(evidence.command)
+    if case.error is not None:
+        return _first_line(case.error.message)
+    return _first_line(evidence.headline or evidence.longrepr)
+
+
+def _complaints(command: CommandFact) -> str:
+    said = {f"{finding.code or ''} {mask(finding.message)}" for finding in command.findings}
+    return " ".join(sorted(said)[:FINDINGS])
+
+
+def _first_line(text: str) -> str:
+    return next((line for line in text.splitlines() if line.strip()), "")
+
+
+@lru_cache(maxsize=4_096)
+def _sets(one: tuple[str, ...]) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+    return frozenset(one), frozenset(zip(("", *one), (*one, ""), strict=True))
+
+
+def _jaccard(one: frozenset[object], other: frozenset[object]) -> float:
+    shared = len(one & other)
+    return shared / (len(one) + len(other) - shared)
+
 
 RULE = "learned"
 

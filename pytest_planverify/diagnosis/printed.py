@@ -1,4 +1,4 @@
-"""Reading what Python prints, a traceback or the stack that faulthandler leaves, into frames."""
+"""Read exceptions and stacks from what a process printed."""
 
 from __future__ import annotations
 
@@ -6,17 +6,96 @@ import builtins
 import re
 from functools import lru_cache
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from planner.catalog.test_paths import is_test_module
 from planner.model.evidence import ExceptionFact, Frame
 from planner.model.kinds import Side
-from pytest_planverify.diagnosis.printed_tests import PrintedFrame, read_report
 
-_HEADER = "Traceback (most recent call last):"
+_RAISED = "\nE  "
+_HEADER = re.compile(r"^_{3,} (?P<name>\S.*?) _{3,}$")
+_ERROR = re.compile(r"^E +(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning|Failed))"
+                    r"(?:: (?P<message>.*))?$")  # fmt: skip
+_ASSERTED = re.compile(r"^E +(?P<message>assert .+)$")
+_PLACE = re.compile(r"^(?P<path>[^\s:][^:]*):(?P<line>\d+): (?:in (?P<function>\S+)|(?P<type>\w*))$")
+_SYNTAX_PLACE = re.compile(r'^E +File "(?P<path>[^"]+)", line (?P<line>\d+)$')
+_DEFINES = re.compile(r"^ +(?:async )?def (?P<name>\w+)\(")
+_SOURCE = re.compile(r"^> +(?P<source>\S.*)$")
+
+
+class PrintedFrame(NamedTuple):
+    """A place on the way of a failure."""
+
+    path: str
+    line: int
+    function: str
+    source: str | None
+
+
+class PrintedFailure(NamedTuple):
+    """The first failure of a report."""
+
+    type: str
+    message: str
+    frames: tuple[PrintedFrame, ...]
+    syntax: PrintedFrame | None
+    """Where the source does not parse."""
+
+
+def read_report(text: str) -> PrintedFailure | None:
+    """The first failure that pytest reports with its frames, or ``None``."""
+    if _RAISED not in text:
+        return None
+    lines = [line.rstrip() for line in text.splitlines()]
+    start = next((at for at, line in enumerate(lines) if _HEADER.match(line)), None)
+    if start is None:
+        return None
+    end = next((at for at in range(start + 1, len(lines)) if _ends(lines[at])), len(lines))
+    return _failure(lines[start + 1 : end], _function_of(lines[start]))
+
+
+def _ends(line: str) -> bool:
+    return bool(_HEADER.match(line)) or line.startswith("=====")
+
+
+def _function_of(header: str) -> str:
+    found = _HEADER.match(header)
+    name = found["name"] if found else ""
+    return "<module>" if " " in name else name.partition("[")[0]
+
+
+def _failure(lines: list[str], function: str) -> PrintedFailure | None:
+    frames: list[PrintedFrame] = []
+    error: tuple[str, str] | None = None
+    syntax: PrintedFrame | None = None
+    source: str | None = None
+    for at, line in enumerate(lines):
+        if found := _DEFINES.match(line):
+            function = function if function.endswith(found["name"]) else found["name"]
+        elif found := _SOURCE.match(line):
+            source = found["source"]
+        elif found := _PLACE.match(line):
+            shown = lines[at + 1].strip() if found["function"] and at + 1 < len(lines) else source
+            frames.append(
+                PrintedFrame(found["path"], int(found["line"]), found["function"] or function, shown)
+            )
+            source = None
+        elif found := _SYNTAX_PLACE.match(line):
+            syntax = PrintedFrame(found["path"], int(found["line"]), "<module>", None)
+        elif found := _ERROR.match(line):
+            error = found["type"], found["message"] or ""
+        elif error is None and (found := _ASSERTED.match(line)):
+            error = "AssertionError", found["message"]
+    if error is None or not (frames or syntax):
+        return None
+    return PrintedFailure(*error, tuple(frames), syntax)
+
+
+_TRACEBACK = "Traceback (most recent call last):"
 _FILE_MARK = ' File "'
 _FILE = re.compile(r'^ +File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:,? in (?P<function>.+))?$')
 _LAST = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
-_STACK_HEADER = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*:$")
+_STACK_TRACEBACK = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*:$")
 _INTERNAL = "INTERNALERROR> "
 _MISSING_MODULE = re.compile(r"^No module named '(?P<name>[^']+)'")
 _CANNOT_IMPORT = re.compile(
@@ -66,7 +145,7 @@ def _read_traceback(text: str, first_party: frozenset[str]) -> ExceptionFact | N
     if _FILE_MARK not in text:
         return None  # most of what is printed holds no traceback
     lines = [line.removeprefix(_INTERNAL).rstrip() for line in text.splitlines()]
-    starts = [at for at, line in enumerate(lines) if line.strip() == _HEADER]
+    starts = [at for at, line in enumerate(lines) if line.strip() == _TRACEBACK]
     if starts:
         return _read_from(lines[starts[-1] + 1 :], first_party)
     inside = [
@@ -112,7 +191,7 @@ def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Fr
     calls: list[re.Match[str]] = []
     stacks: list[tuple[str, list[re.Match[str]]]] = [("", calls)]
     for line in text.splitlines():
-        if _STACK_HEADER.match(line):
+        if _STACK_TRACEBACK.match(line):
             calls = []
             stacks.append((line, calls))
         elif (found := _FILE.match(line)) and found["function"]:

@@ -39,27 +39,8 @@ _ABSENT_PREREQUISITE = re.compile(
     r"needed by [`'](?P<by>[^']+)'",
     re.MULTILINE,
 )
-_ARROW = re.compile(r"^ *--> (?P<path>[^\s:]+):(?P<line>\d+)(?::\d+)?$", re.MULTILINE)
-_COMPILER = re.compile(
-    r"^(?P<path>[^\s:]+\.(?:c|cc|cpp|cxx|h|hh|hpp|m|f90)):(?P<line>\d+):\d+: "
-    r"(?:fatal )?error: (?P<message>.+)$",
-    re.MULTILINE,
-)
 _ASSERTED = re.compile(
     r"^\S+: (?P<path>[^\s:]+):(?P<line>\d+): .*: Assertion [`'](?P<message>.+)' failed\.$", re.MULTILINE
-)
-_SHELL = r"(?:/\S+/)?(?:ba|da|z|k)?sh"
-_SHELL_SYNTAX = re.compile(
-    r"^(?P<path>[^\s:]+): (?:line )?(?P<line>\d+): (?P<message>[Ss]yntax error\b.*)$", re.MULTILINE
-)
-_SHELL_ABSENT = re.compile(
-    rf"^{_SHELL}: (?:\d+: |line \d+: )?(?:cannot open |can't open )?"
-    r"[`']?(?P<path>[\w./-]+\.\w+|[\w.-]*/[\w./-]+)'?: "
-    r"(?:No such file(?: or directory)?|not found)$",
-    re.MULTILINE,
-)
-_MAKEFILE = re.compile(
-    r"^(?P<path>[^\s:*]+):(?P<line>\d+): \*\*\* (?P<message>.+?)\.?(?:  Stop\.)?$", re.MULTILINE
 )
 _COVERAGE = re.compile(
     r"^(?:Coverage failure: (?P<total>total of .+ is less than .+)|"
@@ -67,7 +48,6 @@ _COVERAGE = re.compile(
     r"(?:Jest: |ERROR: )(?P<jest>.*[Cc]overage .*(?:threshold|does not meet).+))$",
     re.MULTILINE,
 )
-_LINKER = re.compile(r"undefined reference to [`'](?P<name>[^'`]+)'")
 _NO_TOOL = re.compile(
     r"^(?:(?:/bin/)?(?:ba|da)?sh|[^\s:]+): (?:line )?\d+: (?P<shell>[\w.+-]+|/[\w./+-]+): "
     r"(?:command )?not found$|"
@@ -121,12 +101,6 @@ def read_death(text: str) -> str | None:
     return told or "a crash in native code"
 
 
-def read_compiler_error(text: str) -> tuple[Place, str] | None:
-    """The first error of a compiler, and what it says."""
-    found = _COMPILER.search(text)
-    return None if found is None else (Place(found["path"], int(found["line"])), found["message"])
-
-
 def read_absent_header(text: str) -> tuple[Place, str, bool] | None:
     """Where a header that is not there is included, its name, and whether it is one of the project."""
     found = _ABSENT_HEADER.search(text)
@@ -146,42 +120,14 @@ def read_failed_assertion(text: str) -> tuple[Place, str] | None:
     return _placed(_ASSERTED.search(text))
 
 
-def read_shell_syntax(text: str) -> tuple[Place, str] | None:
-    """Where a shell script does not parse."""
-    return _placed(_SHELL_SYNTAX.search(text))
-
-
-def read_makefile_error(text: str) -> tuple[Place, str] | None:
-    """Where make cannot read its own file."""
-    return _placed(_MAKEFILE.search(text))
-
-
 def _placed(found: re.Match[str] | None) -> tuple[Place, str] | None:
     return None if found is None else (Place(found["path"], int(found["line"])), found["message"])
-
-
-def read_absent_script(text: str) -> str | None:
-    """A script that a shell was to run and did not find."""
-    found = _SHELL_ABSENT.search(text)
-    return None if found is None else found["path"]
 
 
 def read_coverage(text: str) -> str | None:
     """What a tool says of a coverage that is below its limit."""
     found = _COVERAGE.search(text)
     return None if found is None else next(group for group in found.groups() if group)
-
-
-def read_arrow(text: str) -> Place | None:
-    """The first place that a tool points to with an arrow of its own."""
-    found = _ARROW.search(text)
-    return None if found is None else Place(found["path"], int(found["line"]))
-
-
-def read_linker_error(text: str) -> str | None:
-    """What a linker misses."""
-    found = _LINKER.search(text)
-    return None if found is None else found["name"]
 
 
 def read_missing_tool(text: str) -> str | None:

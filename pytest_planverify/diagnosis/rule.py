@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_planverify.diagnosis.reading import Case
@@ -39,56 +39,20 @@ class Hit:
 Reader = Callable[[Case], Hit | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Rule:
     """One row of the table."""
 
     id: str
-    because: str
-    """The reason in one sentence."""
     category: Category
     confidence: float
     """How often it is right when it speaks."""
     read: Reader
-    about: frozenset[str] | None = None
+    because: str
+    """The reason in one sentence."""
+    about: tuple[str, ...] = ()
     """Qualified names of the exceptions it speaks of, where it speaks of no other; base classes count."""
     owner: Owner | None = None
     """Whose fault it is; the category's usual owner when absent."""
-    runner_up: tuple[Category, float] | None = None
-    """The second most likely reading."""
-
-
-def in_chain(rule: Rule) -> Rule:
-    """The rule as it speaks about causes, contexts and leaves of groups, a little less sure."""
-
-    def read(case: Case) -> Hit | None:
-        for deeper in case.deeper_cases:
-            if hit := rule.read(deeper):
-                return hit if hit.frame or hit.location else replace(hit, frame=deeper.raised_at)
-        return None
-
-    return replace(
-        rule,
-        id=f"{rule.id}-in-chain",
-        because=f"Deeper in the chain of exceptions: {rule.because[0].lower()}{rule.because[1:]}",
-        confidence=round(rule.confidence * DEEPER, 3),
-        read=read,
-    )
-
-
-def in_group(rule: Rule) -> Rule:
-    """The rule as it speaks about the leaves of an exception group that surfaced."""
-
-    def read(case: Case) -> Hit | None:
-        for leaf in case.leaves:
-            if hit := rule.read(leaf):
-                return hit if hit.frame or hit.location else replace(hit, frame=leaf.raised_at)
-        return None
-
-    return replace(
-        rule,
-        id=f"{rule.id}-in-group",
-        because=f"In the group of exceptions: {rule.because[0].lower()}{rule.because[1:]}",
-        confidence=round(rule.confidence * DEEPER, 3),
-        read=read,
-    )
+    second: tuple[Category, float] | None = None
+    """The second most likely reading, and its weight."""

@@ -15,7 +15,6 @@ from planner.text.display import cells, counted, padded, wrapped
 from pytest_planverify.reports.screen import GAP, INDENT, Screen, Span, Style, widest
 from pytest_planverify.reports.words import (
     OWNERS,
-    REPEATABILITY,
     SINCE,
     TEST_WORDS,
     VERDICT_WORDS,
@@ -112,7 +111,6 @@ class Details:
             OWNERS[failure.owner] if failure.owner else "",
             f"{failure.confidence:.0%} sure" if failure.confidence is not None else "",
             "" if failure.runs is None else f"red {failure.reds or 0} of {failure.runs}",
-            REPEATABILITY.get(failure.repeatability, "") if failure.repeatability else "",
             SINCE.get(failure.since, ""),
         ]
         said = ", ".join(part for part in parts if part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.taxonomy import Owner, Repeatability
+from planner.model.taxonomy import Owner
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
 from pytest_planverify.reports.screen import Style
 
@@ -82,12 +82,6 @@ OWNERS: Mapping[Owner, str] = {
     Owner.HARNESS: "the verifier is at fault",
     Owner.UNKNOWN: "owner unknown",
 }
-
-REPEATABILITY: Mapping[Repeatability, str] = {
-    Repeatability.ORDER_DEPENDENT: "red only beside others",
-    Repeatability.HASH_ORDER: "red with some hash seeds only",
-}
-"""What the number of red runs does not say."""
 
 SINCE: Mapping[Since, str] = {
     Since.NEW: "new since the baseline",

@@ -88,7 +88,8 @@ def confirm(
         started = time.monotonic()
         judgement = again()
         budget.spent += time.monotonic() - started
-        if judgement.verdict is not Verdict.PASSED and not judgement.is_red:
+        late = any(each.timed_out for each in judgement.evidence)  # on a busy machine: not the same red
+        if judgement.verdict is not Verdict.PASSED and (late or not judgement.is_red):
             unanswered = True
             break
         told.append(_told(judgement, "alone"))

@@ -134,8 +134,12 @@ class Assembler:
         """The check with what only the parent knows of its failures: promises and changes."""
         if not run.evidence:
             return run
+        from pytest_planverify.session.installation import (
+            with_installation,
+        )  # a green run has no use for it
+
         changed = self._changed(root)
-        pieces = (with_promise(each, root) for each in run.evidence)
+        pieces = (with_installation(with_promise(each, root), root) for each in run.evidence)
         evidence = tuple(
             each
             if changed is None or each.changed is not None
@@ -215,7 +219,7 @@ class Assembler:
     def _failure(
         self, todo: Todo, diagnosis: Diagnosis, evidence: Evidence, tests: Sequence[str]
     ) -> Failure:
-        from pytest_planverify.diagnosis.likeness import features
+        from pytest_planverify.diagnosis.learning import features
 
         return Failure(
             category=diagnosis.category,

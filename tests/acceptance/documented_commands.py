@@ -16,6 +16,7 @@ CONFIDENCES = (
     (re.compile(r"\b\d{1,3}%(,?) sure\b"), r"SO\1 sure"),
     (re.compile(r'("confidence": )[01]\.\d+'), r"\1SO"),
     (re.compile(r"\b([A-Z]+_[A-Z]+) \(\d{1,3}%\)"), r"\1 (SO)"),
+    (re.compile(r"\b([A-Z]+_[A-Z]+) \d{1,3}%,"), r"\1 SO,"),
 )
 """How sure a diagnosis is: fitted anew whenever the corpus grows."""
 

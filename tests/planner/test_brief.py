@@ -274,7 +274,7 @@ def test_the_facts_of_each_kind_of_check_are_told(fields: dict[str, Any], told: 
     ("fields", "told"),
     [
         ({"since": Since.PRE_EXISTING}, "this todo did not cause it"),
-        ({"repeatability": Repeatability.ORDER_DEPENDENT}, "red after other tests, green alone"),
+        ({"repeatability": Repeatability.FLAKY}, "now red, now green"),
         (
             {"runner_up": RunnerUp(category=Category.SPEC_MISMATCH, confidence=0.3)},
             "- Or else `SPEC_MISMATCH`",

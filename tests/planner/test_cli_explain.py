@@ -19,10 +19,10 @@ from planner.model.life import PlanState
 from planner.model.outcome import CheckKind, Since, TodoState, Verdict
 from planner.model.taxonomy import BranchReason, Category, Owner, Repeatability, Role, RoutingKey
 from planner.revise.strategies import REVISION_RULES
-from pytest_planverify.corpus import catalogue
 from pytest_planverify.diagnosis import RULES
 from pytest_planverify.diagnosis.learning import RULE as LEARNED
 from pytest_planverify.session.exit_status import ExitStatus
+from tools.corpus import catalogue
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_every_explanation_says_something() -> None:
 
 def test_the_data_file_of_the_diagnosis_is_current() -> None:
     assert catalogue.FILE.read_text(encoding="utf-8") == catalogue.render(), (
-        "run: python -m pytest_planverify.corpus.catalogue"
+        "run: python -m tools.corpus.catalogue"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -32,10 +33,11 @@ from planner.text.glob_patterns import allowed
 from pytest_planverify.diagnosis import diagnose
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
+CORPUS = FIXTURES.parent / "tools" / "corpus" / "recorded"
 RECORDED = [
     Evidence.model_validate(each["evidence"])
-    for file in sorted(FIXTURES.glob("corpus/develop/*.jsonl"))
-    for each in map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    for file in sorted(CORPUS.glob("develop/*.jsonl.gz"))
+    for each in map(json.loads, gzip.decompress(file.read_bytes()).splitlines())
     if each.get("evidence")
 ] + [
     Evidence.model_validate(json.loads(file.read_text(encoding="utf-8"))["evidence"])

@@ -43,7 +43,7 @@ from planner.model.edits import (
 from planner.model.evidence import ArtifactFact, CommandFact, Confirmation, ContractFact, Finding, Selector
 from planner.model.outcome import Outcome, Since
 from planner.model.plan import CommandSpec, Todo
-from planner.model.taxonomy import Category, Owner, Repeatability
+from planner.model.taxonomy import Category, Owner
 from planner.planfile.checks import judge_plan
 from planner.planfile.confinement import Confinement
 from planner.policy.criteria import criteria_of
@@ -575,20 +575,6 @@ def test_a_test_is_borne_once_and_anew_only_after_its_time() -> None:
     assert edits_of(flaky(**entry("2026-11-22")), QuarantineTest) == []
     again = only(flaky(**entry("2026-11-21")), QuarantineTest)
     assert "ended on 2026-11-21" in again.because
-
-
-def test_a_test_that_fails_only_in_company_keeps_its_company() -> None:
-    item = todo("t2", FILE, "ruff check .", "pytest tests/test_b.py", contract_path="c.json")
-    failed = failure(Category.FLAKY_TEST, RSI, repeatability=Repeatability.ORDER_DEPENDENT)
-    branch = revised(situation(failed, item, check("tests[0]", FILE, RSI))).todo(BRANCH)
-    assert commands(branch) == [FILE, "pytest tests/test_b.py"]
-    assert branch.contract_path is None
-    conventional = situation(
-        failure(Category.FLAKY_TEST, check_id="convention", repeatability=Repeatability.ORDER_DEPENDENT),
-        todo("t2"),
-        check("convention", FILE, RSI),
-    )
-    assert [spec.cmd for spec in only(conventional, Isolate).tests] == [FILE]
 
 
 def test_a_secret_is_not_quoted() -> None:

@@ -186,22 +186,3 @@ def test_of_a_constructor_the_file_of_its_class_is_named() -> None:
     found = diagnose(failed_call(exceptions=(error,), subjects=subjects))
     assert found.suggestion.startswith("Cart (shop/cart.py:3) cannot be called as test_total")
     assert " Since the last commit shop/cart.py changed" in found.suggestion
-
-
-def test_of_a_callback_the_product_is_where_it_is_called() -> None:
-    frames = (
-        Frame(path=TEST, line=5, function="test_total", side=Side.TEST),
-        Frame(path="shop/price.py", line=9, function="apply", side=Side.PRODUCT),
-    )
-    error = ExceptionFact(
-        type="TypeError",
-        qualified="builtins.TypeError",
-        message="given() takes 1 positional argument but 2 were given",
-        frames=frames,
-        object_side=Side.TEST,
-    )
-    found = diagnose(failed_call(exceptions=(error,), contract_path=None))
-    assert found.category is Category.SPEC_MISMATCH
-    assert found.suggestion.endswith(
-        " Since the last commit neither shop/price.py nor tests/test_cart.py changed."
-    )

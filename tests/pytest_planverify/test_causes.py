@@ -460,33 +460,6 @@ EXPLAINED: dict[str, tuple[Callable[[], Seen], Callable[[], Seen]]] = {
         lambda: seen("a", raised("test_a.py::test_it", ("shop/cart.py", "total"), ("shop/tax.py", "rate"))),
         lambda: seen("b", asserted("tests/test_b.py::test_it", TWO, TAX)),
     ),
-    "a complaint at the line that raises is probably the same": (
-        lambda: seen("a", raised("test_a.py::test_it", ("shop/tax.py", "rate"))),
-        lambda: seen(
-            "b",
-            complained(
-                "mypy",
-                Finding(path="shop/tax.py", line=1, code="index", message="no such key"),
-                purpose="type_check",
-            ),
-        ),
-    ),
-    "a complaint of the name that is missed is probably the same": (
-        lambda: seen("a", no_name("tests/test_a.py", "total")),
-        lambda: seen(
-            "b",
-            complained(
-                "mypy",
-                Finding(
-                    path="shop/x.py",
-                    line=9,
-                    code="attr-defined",
-                    message='Module "shop.cart" has no attribute "total"',
-                ),
-                purpose="type_check",
-            ),
-        ),
-    ),
 }
 
 

@@ -105,6 +105,13 @@ def test_where_chance_is_in_the_code_a_red_is_run_more_often(line: str, settle: 
     assert again.count == 3
 
 
+def test_a_second_look_that_ran_into_its_limit_is_no_second_red(settle: Callable[..., Judgement]):
+    settled = settle(red(), Again(red(timed_out=True)))
+
+    assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FAILED, 1, 1)
+    assert settled.reason == "seen once; run again it gave no answer"
+
+
 def test_chance_counts_in_the_functions_that_the_failure_goes_through_only(tmp_path: Path):
     (tmp_path / "test_a.py").write_text(f"{PLAIN}def test_other():\n    return random.random()\n")
 

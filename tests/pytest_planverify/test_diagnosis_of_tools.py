@@ -13,7 +13,7 @@ from planner.model.kinds import EvidenceKind, Side
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.diagnosis.printed import read_traceback
-from pytest_planverify.diagnosis.project_files import own_names, within_project
+from pytest_planverify.diagnosis.reading import own_names, within_project
 
 if TYPE_CHECKING:
     from planner.model.outcome import Diagnosis
@@ -85,13 +85,6 @@ COMPLAINTS = {
         C.IMPORT_ERROR,
         W.PRODUCT,
         ("kite/wind.py", 3),
-    ),
-    "mypy-promise": Row(
-        "mypy kite tests",
-        'tests/test_wind.py:6: error: Module "kite.wind" has no attribute "name"  [attr-defined]',
-        C.SPEC_MISMATCH,
-        W.PRODUCT,
-        ("tests/test_wind.py", 6),
     ),
     "mypy-of-a-changed-test": Row(
         "mypy kite tests",
@@ -171,23 +164,6 @@ COMPLAINTS = {
         ("src/lamp.ts", 1),
         ("src/wire.ts",),
     ),
-    "tsc-promise": Row(
-        "tsc -p .",
-        "tests/lamp.test.ts(1,10): error TS2305: Module '\"../src/lamp\"' has no exported member 'volts'.",
-        C.SPEC_MISMATCH,
-        W.PRODUCT,
-        ("tests/lamp.test.ts", 1),
-        ("src/lamp.ts",),
-    ),
-    "gcc-name-in-test": Row(
-        "make test",
-        "tests/test_sum.c:6:12: error: implicit declaration of function 'sun' "
-        "[-Werror=implicit-function-declaration]\nmake: *** [Makefile:7: build/test] Error 1",
-        C.TEST_REGRESSION,
-        W.TEST,
-        ("tests/test_sum.c", 6),
-        ("tests/test_sum.c",),
-    ),
     "gcc-warning-as-error": Row(
         "make all",
         "src/sum.c:4:9: error: unused variable 'z' [-Werror=unused-variable]",
@@ -213,14 +189,6 @@ COMPLAINTS = {
         ("src/lib.rs", 1),
         ("src/leaf.rs",),
         101,
-    ),
-    "cargo-manifest-gone": Row(
-        "cargo build",
-        "error: could not find `Cargo.toml` in `/p` or any parent directory",
-        C.ARTIFACT_MISSING,
-        W.PRODUCT,
-        changed=("Cargo.toml",),
-        exit_code=101,
     ),
 }
 
@@ -327,39 +295,8 @@ PROGRAMS = {
     "tox-abort": Row(
         "tox -e unit", "unit: exit -6 (0.1 seconds) /p> python -m unittest", C.TEST_CRASH, W.PRODUCT
     ),
-    "assert-of-c": Row(
-        "make shell",
-        "test: tests/test_sum.c:6: main: Assertion `sum(1, 2) == 3' failed.\nAborted",
-        C.TEST_REGRESSION,
-        W.PRODUCT,
-        ("tests/test_sum.c", 6),
-        ("src/sum.c",),
-    ),
-    "shell-gone": Row(
-        "make shell", "sh: 0: cannot open scripts/run.sh: No such file", C.ARTIFACT_MISSING, W.PRODUCT
-    ),
-    "shell-syntax": Row(
-        "make shell",
-        "scripts/run.sh: 4: Syntax error: end of file unexpected",
-        C.COMPILATION_ERROR,
-        W.PRODUCT,
-        ("scripts/run.sh", 4),
-    ),
     "shell-tool": Row(
         "make shell", "scripts/run.sh: 3: nosuch: not found", C.ENVIRONMENT_ERROR, W.ENVIRONMENT
-    ),
-    "shell-says-no": Row(
-        "make shell",
-        "sh scripts/run.sh\nthe count is wrong\nmake: *** [Makefile:26: shell] Error 1",
-        C.TEST_REGRESSION,
-        W.PRODUCT,
-    ),
-    "makefile": Row(
-        "make test",
-        "Makefile:2: *** missing separator.  Stop.",
-        C.COMPILATION_ERROR,
-        W.PRODUCT,
-        ("Makefile", 2),
     ),
     "node-package": Row(
         "npm test",

@@ -29,8 +29,7 @@ from planner.model.evidence import (
 )
 from planner.model.outcome import Diagnosis
 from planner.model.taxonomy import Category, Owner
-from pytest_planverify.diagnosis import RULES, Hit, Rule, diagnose
-from pytest_planverify.diagnosis.deciding import diagnose_by, judge, rules_of
+from pytest_planverify.diagnosis import RULES, Hit, Rule, deciding, diagnose
 
 TEXTS = st.sampled_from(
     [
@@ -82,35 +81,6 @@ def test_every_evidence_gets_a_diagnosis_that_can_be_written(evidence: Evidence)
     assert re.fullmatch(r"[0-9a-f]{12}", diagnosis.signature)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(evidence=_evidence())
-def test_sections_leave_out_no_rule_that_would_have_spoken(evidence: Evidence) -> None:
-    assert judge(evidence).rule.id == diagnose_by(RULES, evidence).rule
-
-
-def test_a_rule_that_is_not_sure_names_the_next_reading() -> None:
-    def rule(name: str, category: Category, confidence: float) -> Rule:
-        return Rule(
-            id=name,
-            because="So.",
-            category=category,
-            confidence=confidence,
-            read=lambda case: Hit(suggestion="x"),
-        )
-
-    unsure, same = rule("unsure", Category.TYPE_ERROR, 0.6), rule("same", Category.TYPE_ERROR, 0.9)
-    other, sure = rule("other", Category.SPEC_MISMATCH, 0.3), rule("sure", Category.TYPE_ERROR, 0.99)
-    evidence = Evidence(kind="session")
-
-    second = diagnose_by((unsure, same, other), evidence).runner_up
-    assert second is not None
-    assert (second.category, second.confidence) == (Category.SPEC_MISMATCH, 0.3)
-    assert diagnose_by((unsure, same, RULES[-1]), evidence).runner_up is None, (
-        "that nothing is known is no reading"
-    )
-    assert diagnose_by((sure, other), evidence).runner_up is None
-
-
 def test_ids_are_unique_and_kebab_case() -> None:
     ids = [rule.id for rule in RULES]
     assert len(ids) == len(set(ids))
@@ -122,28 +92,35 @@ def test_a_rule_gives_one_sentence_of_reason_and_a_fair_confidence(rule: Rule) -
     assert rule.because.endswith(".")
     assert rule.because[0].isupper() or rule.because.startswith("pytest")
     assert 0 < rule.confidence < 1
-    if rule.runner_up:
-        category, weight = rule.runner_up
+    if rule.second:
+        category, weight = rule.second
         assert category is not rule.category
         assert 0 < weight < rule.confidence
 
 
 def test_only_the_last_rule_says_that_nothing_is_known() -> None:
-    assert rules_of(Category.UNKNOWN) == (RULES[-1],)
+    assert [rule.id for rule in RULES if rule.category is Category.UNKNOWN] == ["unknown"]
     assert diagnose(Evidence(kind="session")).category is Category.UNKNOWN
 
 
-def test_a_rule_that_breaks_is_named_and_passed_over() -> None:
+def test_a_rule_that_breaks_is_named_and_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks(case: object) -> Hit:
         raise KeyError("x")
 
-    broken = Rule(
-        id="broken", because="It breaks.", category=Category.TEST_CRASH, confidence=0.9, read=breaks
-    )
-    diagnosis = diagnose_by((broken, *RULES), Evidence(kind="session", headline="odd"))
-    assert diagnosis.category is Category.UNKNOWN
+    broken = Rule("broken", Category.TEST_CRASH, 0.9, breaks, "It breaks.")
+    monkeypatch.setattr(deciding, "rules_for", lambda case: iter([(broken, case)]))
+    diagnosis = diagnose(Evidence(kind="session", headline="odd"))
+    assert (diagnosis.category, diagnosis.owner) == (Category.UNKNOWN, Owner.UNKNOWN)
     assert "broken (KeyError)" in diagnosis.because
-    assert diagnose_by((), Evidence(kind="session")).owner is Owner.UNKNOWN
+
+
+def test_a_rule_that_is_not_sure_names_the_next_reading() -> None:
+    unsure = next(rule for rule in RULES if rule.id == "red-without-a-failure")
+    evidence = Evidence(kind="session", process=ProcessEnd(exit_code=1, complete=True))
+    diagnosis = diagnose(evidence)
+    assert diagnosis.rule == unsure.id
+    assert diagnosis.runner_up is not None
+    assert diagnosis.runner_up.category is Category.ENVIRONMENT_ERROR
 
 
 def test_the_diagnosis_imports_no_pytest() -> None:

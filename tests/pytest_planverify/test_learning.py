@@ -12,9 +12,16 @@ from planner.model.evidence import Confirmation, ExceptionFact, Frame
 from planner.model.kinds import EvidenceKind, Side
 from planner.model.taxonomy import Category, Owner, Role
 from pytest_planverify.diagnosis import RULES, diagnose
-from pytest_planverify.diagnosis.learning import HARD, RULE, SURE, learned, may_learn
-from pytest_planverify.diagnosis.likeness import features, likeness
-from pytest_planverify.diagnosis.possible import is_possible
+from pytest_planverify.diagnosis.learning import (
+    HARD,
+    RULE,
+    SURE,
+    features,
+    is_possible,
+    learned,
+    likeness,
+    may_learn,
+)
 
 if TYPE_CHECKING:
     from planner.model.evidence import Evidence
@@ -44,7 +51,7 @@ def test_two_people_who_agree_correct_what_the_rules_are_unsure_of() -> None:
     assert 0.85 < found.confidence < 0.9
     assert found.because == (
         "2 corrections say SPEC_MISMATCH of the product (2 of this very failure); the rule "
-        "value-unusable-in-test alone would say TEST_REGRESSION of the product."
+        "raised-in-test-alone alone would say TEST_REGRESSION of the test."
     )
     kept = ("signature", "location", "suggestion", "repeatability")
     assert {name: getattr(found, name) for name in kept} == {name: getattr(BUILT_IN, name) for name in kept}
@@ -75,7 +82,7 @@ def test_hard_are_the_rules_of_guards_checks_selections_proofs_limits_and_ends()
         Category.TEST_TIMEOUT,
         Category.TEST_CRASH,
     }
-    assert not HARD & {"contract-unresolved", "answered-no", "value-unusable-in-test", "unknown"}
+    assert not HARD & {"contract-unresolved", "answered-no", "raised-in-test", "unknown"}
 
 
 @pytest.mark.parametrize("confidence", [SURE, 0.8, 1.0])
@@ -198,12 +205,12 @@ def test_what_takes_proof_is_never_learned() -> None:
 
 
 def test_the_owner_alone_may_be_corrected() -> None:
-    corrections = [said(FAILURE, None, by=name, owner=Owner.TEST) for name in ("ann", "bob")]
+    corrections = [said(FAILURE, None, by=name, owner=Owner.ENVIRONMENT) for name in ("ann", "bob")]
     found = after(*corrections)
 
-    assert (found.category, found.owner, found.rule) == (BUILT_IN.category, Owner.TEST, RULE)
+    assert (found.category, found.owner, found.rule) == (BUILT_IN.category, Owner.ENVIRONMENT, RULE)
     assert found.runner_up == BUILT_IN.runner_up
-    assert "TEST_REGRESSION of the test (2 of this very failure)" in found.because
+    assert "TEST_REGRESSION of the environment (2 of this very failure)" in found.because
 
 
 def test_of_a_corrected_category_the_owner_is_what_most_say() -> None:

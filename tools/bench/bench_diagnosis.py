@@ -13,11 +13,10 @@ from projects import red_tests
 from table import Row
 
 from planner.model.evidence import Evidence
-from pytest_planverify.corpus.files import read_cases
-from pytest_planverify.corpus.splitting import Part
 from pytest_planverify.diagnosis import diagnose
+from tools.corpus.case import RECORDED, Part, read_cases
 
-CORPUS = Path(__file__).parents[2] / "fixtures" / "corpus"
+CORPUS = RECORDED
 TESTS, RED = 2_000, 100
 FEW_TESTS, FEW_RED = 200, 10
 ONCE = ("--planverify-confirm-seconds", "0.001")

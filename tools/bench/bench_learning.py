@@ -19,12 +19,10 @@ from table import Row
 
 from planner.model.evidence import Evidence
 from planner.model.outcome import Diagnosis
-from pytest_planverify.corpus.case import Case
-from pytest_planverify.corpus.files import read_cases
-from pytest_planverify.corpus.splitting import Part
 from pytest_planverify.diagnosis.learning import may_learn
+from tools.corpus.case import RECORDED, Case, Part, read_cases
 
-CORPUS = Path(__file__).parents[2] / "fixtures" / "corpus"
+CORPUS = RECORDED
 SEEDS = range(10)
 MOST_LOSS = 3.0
 """Points of all failures as they come, whatever people say."""

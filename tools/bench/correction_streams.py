@@ -13,11 +13,10 @@ from planner.model.kinds import Side
 from planner.model.outcome import Diagnosis
 from planner.model.past import Correction
 from planner.model.taxonomy import Category, Owner
-from pytest_planverify.corpus.case import Case, Label
 from pytest_planverify.diagnosis import RULES, diagnose
 from pytest_planverify.diagnosis.deciding import diagnose_by
-from pytest_planverify.diagnosis.learning import HARD, learned
-from pytest_planverify.diagnosis.likeness import features
+from pytest_planverify.diagnosis.learning import HARD, features, learned
+from tools.corpus.case import Case, Label
 
 BEGIN = datetime(2026, 10, 1, 9, tzinfo=UTC)
 DAYS = 40

@@ -1,4 +1,4 @@
-"""Rules for code that ran and did something else than a test expects; the general ones come last."""
+"""Rules for code that ran and did something else than a test expects, and for broken promises."""
 
 from __future__ import annotations
 
@@ -8,9 +8,24 @@ from typing import TYPE_CHECKING, NamedTuple
 from planner.model.kinds import Phase, Side
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
+from pytest_planverify.diagnosis.boundaries import (
+    LONGEST,
+    definition_of,
+    failed_callee,
+    keeps_contract,
+    signatures_told,
+    telling_changes,
+)
 from pytest_planverify.diagnosis.reading import Case, raises_by_hand
-from pytest_planverify.diagnosis.rule import Hit, Rule
-from pytest_planverify.diagnosis.wording import comparison, origins_of_values, place, quote, said
+from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
+from pytest_planverify.diagnosis.wording import (
+    comparison,
+    origin_of_value,
+    origins_of_values,
+    place,
+    quote,
+    said,
+)
 
 if TYPE_CHECKING:
     from planner.model.evidence import Frame
@@ -18,14 +33,6 @@ if TYPE_CHECKING:
 _FAILED = ("builtins.Failed", "_pytest.outcomes.Failed")
 _NOT_RAISED = re.compile(r"^DID NOT (?P<verb>RAISE|WARN)(?P<what>.*)")
 _SUBTESTS = re.compile(r"^contains (?P<count>\d+) failed subtests?$")
-_WAITED = (
-    "builtins.TimeoutError",
-    "asyncio.exceptions.TimeoutError",
-    "concurrent.futures._base.TimeoutError",
-    "subprocess.TimeoutExpired",
-    "hypothesis.errors.DeadlineExceeded",
-)
-_BOTH_ANSWERS = ("hypothesis.errors.Flaky", "hypothesis.errors.FlakyFailure")
 _DOCTEST = "doctest.DocTestFailure"
 _AROUND = (Phase.SETUP, Phase.TEARDOWN)
 
@@ -55,26 +62,29 @@ def _subtests(case: Case) -> Hit | None:
     )
 
 
-def _both_answers(case: Case) -> Hit | None:
-    if case.error is None or not case.is_error(*_BOTH_ANSWERS):
-        return None
-    return Hit(suggestion=f"{_name_of_test(case)} gave both answers for one input: {said(case.error)}.")
-
-
-def _not_implemented(case: Case) -> Hit | None:
-    if not case.is_error("builtins.NotImplementedError") or not case.in_product or case.raised_at is None:
-        return None
-    return Hit(suggestion=f"{place(case.raised_at)} is not implemented yet.")
-
-
 def _assertion_in_test(case: Case) -> Hit | None:
     if not case.is_error("builtins.AssertionError") or not case.in_test or case.error is None:
         return None
+    if _is_of_test_alone(case):
+        told = f"{_name_of_test(case)} compares only what it wrote itself: {said(case.error)}."
+        return Hit(suggestion=told, owner=Owner.TEST)
     return Hit(
         suggestion=_comparison(case) or f"{_name_of_test(case)} fails: {said(case.error)}.",
         weight=_assertion_weight(case),
         frame=_giving_frame(case),
     )
+
+
+def _is_of_test_alone(case: Case) -> bool:
+    """Whether the asserted expression names nothing at all: no product can have given its values."""
+    frame = case.raised_at
+    if frame is None or frame.source is None or case.evidence.subjects:
+        return False
+    return frame.source.startswith("assert ") and not _NAME.search(_LITERAL.sub("0", frame.source[7:]))
+
+
+_LITERAL = re.compile(r"\"[^\"]*\"|'[^']*'")
+_NAME = re.compile(r"\b(?!(?:not|and|or|in|is|True|False|None)\b)[A-Za-z_]\w*")
 
 
 def _assertion_weight(case: Case) -> float:
@@ -131,26 +141,6 @@ def _giving_frame(case: Case) -> Frame | None:
     return given.frame if given else None
 
 
-def _assertion_in_product(case: Case) -> Hit | None:
-    if not case.is_error("builtins.AssertionError") or not case.in_product or case.raised_at is None:
-        return None
-    return Hit(suggestion=f"An assertion of the product fails in {place(case.raised_at)}: {_source(case)}.")
-
-
-def _gathered_checks(case: Case) -> Hit | None:
-    """Checks that did not hold, for which a plugin raises once the test's body is over."""
-    if not case.in_nobody or not case.is_error("builtins.AssertionError") or case.error is None:
-        return None
-    if case.evidence.phase is not Phase.CALL:
-        return None
-    return Hit(suggestion=f"A check in {_name_of_test(case)} does not hold: {said(case.error)}.")
-
-
-def _source(case: Case) -> str:
-    frame = case.raised_at
-    return quote(frame.source) if frame and frame.source else (said(case.error) if case.error else "")
-
-
 def _not_raised(case: Case) -> Hit | None:
     found = _NOT_RAISED.match(case.error.message) if case.error else None
     if found is None or not case.is_error(*_FAILED):
@@ -163,12 +153,6 @@ def _not_raised(case: Case) -> Hit | None:
         f"{_name_of_test(case)} expects it.",
         weight=1.0 if case.in_test else 0.9,
     )
-
-
-def _failed_by_hand(case: Case) -> Hit | None:
-    if case.error is None or not case.is_error(*_FAILED) or case.in_nobody:
-        return None
-    return Hit(suggestion=f"{_name_of_test(case)} says: {quote(case.error.message)}.")
 
 
 def _doctest(case: Case) -> Hit | None:
@@ -191,129 +175,305 @@ def _refused_definition(case: Case) -> Hit | None:
     return Hit(suggestion=f"pytest refuses how a test is written: {quote(case.error.message, 240)}.")
 
 
-def _waited(case: Case) -> Hit | None:
-    if case.error is None or not case.is_error(*_WAITED) or case.in_nobody or case.error.errno is not None:
+# fmt: off
+BEHAVIOUR_RULES: tuple[Rule, ...] = (
+    Rule("strict-xpass", Category.TEST_REGRESSION, 0.9, _xpass, owner=Owner.TEST,
+         because="A test that is marked as failing passes, and its mark is strict."),
+    Rule("subtests-failed", Category.TEST_REGRESSION, 0.7, _subtests,
+         because="Subtests of the test failed."),
+    Rule("assertion-in-test", Category.TEST_REGRESSION, 0.95, _assertion_in_test,
+         about=("builtins.AssertionError",), second=(Category.SPEC_MISMATCH, 0.05),
+         because="An assertion of a test does not hold."),
+    Rule("did-not-raise", Category.TEST_REGRESSION, 0.9, _not_raised,
+         about=("_pytest.outcomes.Failed", "builtins.Failed",), second=(Category.SPEC_MISMATCH, 0.15),
+         because="The product did not raise or warn where the test expects it."),
+    Rule("doctest-differs", Category.TEST_REGRESSION, 0.93, _doctest, about=("doctest.DocTestFailure",),
+         because="The example of a docstring gave something else."),
+    Rule("test-definition-refused", Category.TEST_REGRESSION, 0.75, _refused_definition, owner=Owner.TEST,
+         about=("_pytest.nodes.CollectError", "_pytest.nodes.Collector.CollectError", *_FAILED),
+         second=(Category.TEST_NOT_FOUND, 0.2),
+         because="pytest cannot use a test as it is written."),
+)
+# fmt: on
+
+
+_NONE = re.compile(r"'NoneType' object|\bNoneType\b'?(?: and |$)|(?:^| and )'?NoneType'?$")
+_PATCHED = re.compile(
+    r"^<(?:module|class) '(?P<owner>[\w.]+)'(?: from .*)?> (?:does not have the|has no) attribute "
+    r"'(?P<name>\w+)'$"
+)
+_NONE_TYPE = "builtins.NoneType"
+_MODULE = "module "
+
+
+def _raised_here(case: Case) -> bool:
+    """Whether the project's own frame raised, with no library below it."""
+    return case.innermost is not None and case.innermost is case.raised_at
+
+
+def _subject(case: Case, name: str) -> str:
+    """Where the named product function is defined, if that is known."""
+    frame = definition_of(case, name)
+    return name if frame is None else place(frame)
+
+
+_FOREIGN = (Side.STDLIB, Side.FRAMEWORK)
+"""A callee of these may be called by way of a wrapper of theirs."""
+
+
+def _call_of(*sides: Side | None) -> Reader:
+    """Reads a call from the test that does not fit the signature of a callee of these sides."""
+
+    def read(case: Case) -> Hit | None:
+        callee = failed_callee(case)
+        error, frame = case.error, case.raised_at
+        if callee is None or error is None or frame is None or not case.in_test:
+            return None
+        if not _raised_here(case) and error.object_side not in _FOREIGN:
+            return None
+        if error.object_side not in sides:
+            return None
+        return Hit(
+            suggestion=f"{_subject(case, callee)} cannot be called as {place(frame)} does: "
+            f"{quote(error.message, LONGEST)}.{signatures_told(case)}",
+            owner=Owner.TEST if keeps_contract(case) else None,
+        )
+
+    return read
+
+
+def _missing_attribute(case: Case) -> tuple[str, str] | None:
+    """Type or module, and name, of an attribute that is not there."""
+    error = case.error
+    if error is None or not case.is_error("builtins.AttributeError") or error.name is None:
         return None
-    if raises_by_hand(case.innermost) and case.in_product and case.innermost is case.raised_at:
+    return (error.object_type or "an object", error.name)
+
+
+def _promised_attribute(case: Case) -> Hit | None:
+    found, error = _missing_attribute(case), case.error
+    if found is None or error is None or not case.in_test or error.object_side is not Side.PRODUCT:
         return None
-    around = case.evidence.phase in _AROUND
+    kind, name = found
+    return Hit(suggestion=f"{kind} has no {name}, which {_at(case)} uses: add it, or settle its name.")
+
+
+def _patched_attribute(case: Case) -> Hit | None:
+    """``monkeypatch.setattr`` and ``mock.patch`` name the target in their message only."""
+    if case.error is None or not case.in_test or not case.is_error("builtins.AttributeError"):
+        return None
+    found = _PATCHED.match(case.error.message)
+    if found is None or not case.is_first_party(found["owner"]):
+        return None
+    return Hit(suggestion=f"{found['owner']} has no {found['name']}, which {_at(case)} replaces.")
+
+
+def _attribute_of_library_module(case: Case) -> Hit | None:
+    found, error = _missing_attribute(case), case.error
+    if found is None or error is None or not found[0].startswith(_MODULE) or case.raised_at is None:
+        return None
+    if error.object_side not in (Side.THIRD_PARTY, Side.STDLIB):
+        return None
     return Hit(
-        suggestion=f"{place(case.raised_at) if case.raised_at else 'The test'} waited longer than it "
-        f"allows itself: "
-        f"{said(case.error)}.",
-        owner=Owner.ENVIRONMENT if around else None,
-        weight=0.8 if around else 1.0,
+        suggestion=f"The installed {found[0].removeprefix(_MODULE)} has no {found[1]}, which "
+        f"{_at(case)} uses: pin a "
+        "version that has it, or use what this one has.",
+        owner=Owner.TEST if case.in_test else Owner.PRODUCT,
     )
 
 
-BEHAVIOUR_RULES: tuple[Rule, ...] = (
-    Rule(
-        id="strict-xpass",
-        because="A test that is marked as failing passes, and its mark is strict.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.9,
-        owner=Owner.TEST,
-        read=_xpass,
-    ),
-    Rule(
-        id="subtests-failed",
-        because="Subtests of the test failed.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.7,
-        read=_subtests,
-    ),
-    Rule(
-        id="property-gave-both-answers",
-        about=frozenset({"hypothesis.errors.Flaky", "hypothesis.errors.FlakyFailure"}),
-        because="The test framework saw one input pass and fail.",
-        category=Category.FLAKY_TEST,
-        confidence=0.85,
-        runner_up=(Category.TEST_REGRESSION, 0.2),
-        read=_both_answers,
-    ),
-    Rule(
-        id="not-implemented",
-        about=frozenset({"builtins.NotImplementedError"}),
-        because="Product code says that it is not implemented.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.95,
-        read=_not_implemented,
-    ),
-    Rule(
-        id="assertion-in-test",
-        about=frozenset({"builtins.AssertionError"}),
-        because="An assertion of a test does not hold.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.95,
-        runner_up=(Category.SPEC_MISMATCH, 0.05),
-        read=_assertion_in_test,
-    ),
-    Rule(
-        id="assertion-in-product",
-        about=frozenset({"builtins.AssertionError"}),
-        because="An assertion of the product itself does not hold.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.93,
-        read=_assertion_in_product,
-    ),
-    Rule(
-        id="gathered-checks",
-        about=frozenset({"builtins.AssertionError"}),
-        because="A plugin gathered the checks of a test that do not hold.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.8,
-        runner_up=(Category.ENVIRONMENT_ERROR, 0.15),
-        read=_gathered_checks,
-    ),
-    Rule(
-        id="did-not-raise",
-        about=frozenset({"builtins.Failed", "_pytest.outcomes.Failed"}),
-        because="The product did not raise or warn where the test expects it.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.9,
-        runner_up=(Category.SPEC_MISMATCH, 0.15),
-        read=_not_raised,
-    ),
-    Rule(
-        id="failed-by-hand",
-        about=frozenset({"builtins.Failed", "_pytest.outcomes.Failed"}),
-        because="The test called pytest.fail.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.85,
-        runner_up=(Category.ENVIRONMENT_ERROR, 0.1),
-        read=_failed_by_hand,
-    ),
-    Rule(
-        id="doctest-differs",
-        about=frozenset({"doctest.DocTestFailure"}),
-        because="The example of a docstring gave something else.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.93,
-        read=_doctest,
-    ),
-    Rule(
-        id="test-definition-refused",
-        about=frozenset(
-            {
-                "builtins.Failed",
-                "_pytest.outcomes.Failed",
-                "_pytest.nodes.CollectError",
-                "_pytest.nodes.Collector.CollectError",
-            }
-        ),
-        because="pytest cannot use a test as it is written.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.75,
-        owner=Owner.TEST,
-        runner_up=(Category.TEST_NOT_FOUND, 0.2),
-        read=_refused_definition,
-    ),
-    Rule(
-        id="waited-too-long",
-        because="The code gave up waiting for something.",
-        category=Category.TEST_TIMEOUT,
-        confidence=0.65,
-        runner_up=(Category.TEST_REGRESSION, 0.35),
-        read=_waited,
-    ),
+def _at(case: Case) -> str:
+    return place(case.raised_at) if case.raised_at else "the test"
+
+
+def _is_about_none(case: Case) -> bool:
+    error = case.error
+    if error is None:
+        return False
+    if case.is_error("builtins.AttributeError"):
+        return error.object_type == _NONE_TYPE
+    return case.is_error("builtins.TypeError") and bool(_NONE.search(error.message.partition("\n")[0]))
+
+
+def _none_at_test(case: Case) -> Hit | None:
+    if not case.in_test or not _is_about_none(case) or case.error is None:
+        return None
+    source = origin_of_value(case.error) or _subjects(case)
+    return Hit(suggestion=f"{source} gave None where {_at(case)} uses the result: {said(case.error)}.")
+
+
+def _subjects(case: Case, *, within: bool = False) -> str:
+    """The function of the product that is meant, at the beginning of a sentence or within one."""
+    subjects = case.evidence.subjects
+    return place(subjects[0]) if len(subjects) == 1 else ("the product" if within else "The product")
+
+
+def _kind_in_product(case: Case) -> Hit | None:
+    error = case.error
+    if (
+        error is None
+        or not case.in_product
+        or not case.is_error("builtins.TypeError", "builtins.AttributeError")
+    ):
+        return None
+    if raises_by_hand(case.raised_at):
+        return Hit(suggestion=f"{_at(case)} refuses the kind of a value: {said(error)}.", weight=0.7)
+    weight = 1.0 if _raised_here(case) else 0.85
+    return Hit(suggestion=f"{_at(case)} meets a value of the wrong kind: {said(error)}.", weight=weight)
+
+
+# fmt: off
+BOUNDARY_RULES: tuple[Rule, ...] = (
+    Rule("call-does-not-fit-signature", Category.SPEC_MISMATCH, 0.95,
+         telling_changes(_call_of(Side.PRODUCT)),
+         about=("builtins.TypeError",), second=(Category.TEST_REGRESSION, 0.05),
+         because="The test calls a product function with arguments that it does not take."),
+    Rule("call-does-not-fit-probably", Category.SPEC_MISMATCH, 0.85, telling_changes(_call_of(None)),
+         about=("builtins.TypeError",), second=(Category.TEST_REGRESSION, 0.15),
+         because="The test calls something, probably the product's, with arguments that it does not take."),
+    Rule("promised-attribute-missing", Category.SPEC_MISMATCH, 0.93, telling_changes(_promised_attribute),
+         about=("builtins.AttributeError",), second=(Category.TEST_REGRESSION, 0.1),
+         because="The test uses an attribute that a product module or class lacks."),
+    Rule("patched-attribute-missing", Category.SPEC_MISMATCH, 0.9, telling_changes(_patched_attribute),
+         about=("builtins.AttributeError",),
+         because="The test replaces an attribute that a product module or class lacks."),
+    Rule("attribute-of-library-missing", Category.IMPORT_ERROR, 0.65, _attribute_of_library_module,
+         about=("builtins.AttributeError",), second=(Category.TEST_REGRESSION, 0.3),
+         because="An installed module lacks an attribute that is used."),
+    Rule("none-at-boundary", Category.TEST_REGRESSION, 0.8, _none_at_test,
+         about=("builtins.AttributeError", "builtins.TypeError",), second=(Category.TYPE_ERROR, 0.25),
+         because="The test uses a result, and the product gave None."),
+    Rule("wrong-kind-inside-product", Category.TYPE_ERROR, 0.88, _kind_in_product,
+         about=("builtins.AttributeError", "builtins.TypeError",), second=(Category.TEST_REGRESSION, 0.2),
+         because="Product code meets a value of the wrong kind."),
 )
+# fmt: on
+
+
+_LOCAL = re.compile(r"variable '(?P<name>\w+)'")
+
+
+def _name(case: Case) -> str | None:
+    if case.error is None or case.raised_at is None or not case.is_error("builtins.NameError"):
+        return None
+    found = _LOCAL.search(case.error.message)
+    return case.error.name or (found["name"] if found else quote(case.error.message))
+
+
+def _undefined_in_test(case: Case) -> Hit | None:
+    name = _name(case)
+    if name is None or not case.in_test or case.is_error("builtins.UnboundLocalError"):
+        return None
+    return Hit(
+        suggestion=f"{_at(case)} uses {name}, which nothing defines: import it, or correct the name."
+    )
+
+
+# fmt: off
+NAME_RULES: tuple[Rule, ...] = (
+    Rule("undefined-name-in-test", Category.TEST_REGRESSION, 0.75, _undefined_in_test, owner=Owner.TEST,
+         about=("builtins.NameError",), second=(Category.SPEC_MISMATCH, 0.25),
+         because="The test uses a name that nothing defines."),
+)
+# fmt: on
+
+
+_AROUND_NAMES = {
+    Phase.SETUP: "The set-up",
+    Phase.TEARDOWN: "The teardown",
+    Phase.SESSION: "The conftest or hook",
+}
+
+
+def _at_raising(case: Case) -> str:
+    return place(case.raised_at) if case.raised_at else "The code"
+
+
+def _warning(case: Case) -> Hit | None:
+    if not case.is_error("builtins.Warning") or case.error is None:
+        return None
+    by_test = case.in_test and not case.only_product_changed
+    owner = Owner.ENVIRONMENT if case.in_nobody else (Owner.TEST if by_test else Owner.PRODUCT)
+    return Hit(suggestion=f"A warning is an error "
+    f"here{f', in {_at_raising(case)}' if case.raised_at else ''}: {said(case.error)}.",
+               owner=owner)  # fmt: skip
+
+
+def _raised_in_product(case: Case) -> Hit | None:
+    if not case.in_product or case.error is None:
+        return None
+    source = f" at `{quote(case.raised_at.source, 80)}`" if case.raised_at and case.raised_at.source else ""
+    return Hit(
+        suggestion=f"{_at_raising(case)} raises {said(case.error)}{source}.",
+        weight=1.0 if case.innermost is case.raised_at else 0.93,
+    )
+
+
+def _raised_around_test(case: Case) -> Hit | None:
+    phase = _AROUND_NAMES.get(case.evidence.phase) if case.evidence.phase else None
+    if not case.in_test or phase is None or case.error is None or case.evidence.subjects:
+        return None
+    if case.only_product_changed:
+        return None
+    return Hit(suggestion=f"{phase} in {_at_raising(case)} fails by itself: {said(case.error)}.")
+
+
+def _raised_in_test_alone(case: Case) -> Hit | None:
+    """In test code that names nothing of the product, so that nothing of it can have given the value."""
+    if not case.in_test or case.error is None or case.evidence.subjects or case.printed:
+        return None
+    if case.only_product_changed:
+        return None  # what was changed is at fault rather than what was not
+    return Hit(suggestion=f"{_at_raising(case)} raises {said(case.error)} by itself.")
+
+
+def _raised_in_test(case: Case) -> Hit | None:
+    if not case.in_test or case.error is None:
+        return None
+    deeper = next((each.raised_at for each in case.deeper_cases if each.in_product), None)
+    if deeper is not None:
+        return Hit(
+            suggestion=f"{place(deeper)} raises, and {_at_raising(case)} gets to see {said(case.error)}.",
+            frame=deeper,
+        )
+    giver = place(case.evidence.subjects[0]) if len(case.evidence.subjects) == 1 else "the product"
+    return Hit(suggestion=f"{_at_raising(case)} cannot work with what {giver} gave: {said(case.error)}.")
+
+
+def _raised_by_nobody(case: Case) -> Hit | None:
+    if case.error is None or not case.in_nobody:
+        return None
+    last = case.innermost
+    where = f" in {place(last)}" if last else ""
+    return Hit(
+        suggestion=f"{said(case.error)}{where}, with no code of the project on the way.",
+        frame=last,
+    )
+
+
+# fmt: off
+RAISING_RULES: tuple[Rule, ...] = (
+    Rule("warning-is-an-error", Category.TEST_REGRESSION, 0.7, _warning, about=("builtins.Warning",),
+         second=(Category.ENVIRONMENT_ERROR, 0.25),
+         because="A warning was turned into an error."),
+    Rule("raised-in-product", Category.TEST_REGRESSION, 0.9, _raised_in_product,
+         because="Product code raised, and the test did not expect it."),
+    Rule("raised-around-test", Category.TEST_REGRESSION, 0.65, _raised_around_test, owner=Owner.TEST,
+         second=(Category.ENVIRONMENT_ERROR, 0.3),
+         because="Set-up, teardown or hook code of the tests failed by itself."),
+    Rule("raised-in-test-alone", Category.TEST_REGRESSION, 0.65, _raised_in_test_alone, owner=Owner.TEST,
+         second=(Category.ENVIRONMENT_ERROR, 0.15),
+         because="Test code that names nothing of the product raised."),
+    Rule("raised-in-test", Category.TEST_REGRESSION, 0.75, _raised_in_test,
+         second=(Category.SPEC_MISMATCH, 0.2),
+         because="Test code raised while it worked with what the product gave."),
+)
+# fmt: on
+
+# fmt: off
+LAST_RULES: tuple[Rule, ...] = (
+    Rule("raised-outside-project", Category.ENVIRONMENT_ERROR, 0.5, _raised_by_nobody,
+         second=(Category.UNKNOWN, 0.4),
+         because="Something failed with no code of the project on the way."),
+)
+# fmt: on

@@ -1,4 +1,4 @@
-"""Rules for source that does not parse and for modules that cannot be imported."""
+"""Rules for source that does not parse, modules that cannot be imported, and names that they lack."""
 
 from __future__ import annotations
 
@@ -186,13 +186,45 @@ def _import_of_changed_tests(case: Case) -> Hit | None:
     )
 
 
+def _own_module_misspelt(case: Case) -> Hit | None:
+    """The product asks for a module of its own that is not there, beside one that is called nearly so."""
+    module = _missing_module(case)
+    error = case.error
+    if module is None or error is None or not error.nearest or "/" in error.nearest[0]:
+        return None
+    if not case.in_product or not case.is_first_party(module) or _was_removed(case, module):
+        return None
+    package = module.rpartition(".")[0]
+    near = ".".join(filter(None, (package, error.nearest[0])))
+    return Hit(suggestion=f"There is no module {module}{_at(case)}; did you mean {near}?")
+
+
+def _own_module_not_built(case: Case) -> Hit | None:
+    """A module that the committed product imports of itself: a build makes it, or it was not shipped."""
+    module, error = _missing_module(case), case.error
+    if module is None or error is None or not case.is_first_party(module) or _was_removed(case, module):
+        return None
+    source = next((each for each in error.nearest if "/" in each), None)
+    if source is not None:
+        return Hit(suggestion=f"{module} is not built here from {source}{_at(case)}: build the project.")
+    if case.changed != frozenset() or not case.in_product:
+        return None
+    return Hit(
+        suggestion=f"{module} is not here{_at(case)}, and nothing was changed: a build makes it, or it was "
+        "not shipped. Install the project again.",
+        weight=0.85,
+    )
+
+
 def _own_module_missing(case: Case) -> Hit | None:
     module = _missing_module(case) or _removed_submodule(case)
     if module is None or not (case.is_first_party(module) or _was_removed(case, module)):
         return None
     path = module.replace(".", "/") + ".py"
     promised = f"; {case.evidence.contract_path} describes it" if case.evidence.contract_path else ""
-    return Hit(suggestion=f"The module {module} does not exist{_at(case)}: write {path}{promised}.")
+    near = f", or did you mean {case.error.nearest[0]}?" if case.error and case.error.nearest else "."
+    what = f"The module {module} does not exist{_at(case)}"
+    return Hit(suggestion=f"{what}: write {path}{promised}{near}")
 
 
 def _removed_submodule(case: Case) -> str | None:
@@ -243,17 +275,73 @@ def _part_of_python(case: Case) -> Hit | None:
     )
 
 
-def _misspelt_part(case: Case) -> Hit | None:
-    """A part of a package of the standard library that there is, by a name that there is not."""
+_OTHER_NAMES = {
+    "PIL": "pillow", "attr": "attrs", "bs4": "beautifulsoup4", "cv2": "opencv-python",
+    "dateutil": "python-dateutil", "dotenv": "python-dotenv", "git": "gitpython", "jwt": "pyjwt",
+    "sklearn": "scikit-learn", "yaml": "pyyaml",
+}  # fmt: skip
+"""Modules whose distributions have another name."""
+
+
+def _declared_not_installed(case: Case) -> Hit | None:
     module = _missing_module(case)
-    if module is None or "." not in module or not case.raised_in_changed:
+    if module is None or case.is_first_party(module):
         return None
-    if top_level(module) not in sys.stdlib_module_names:
+    top = top_level(module)
+    names = {_OTHER_NAMES.get(top, top).lower().replace("_", "-"), top.lower().replace("_", "-")}
+    for each in case.evidence.unmet:
+        if each.installed is None and each.name in names:
+            return Hit(
+                suggestion=f"{each.file} declares {each.name}{each.asked}, and it is not installed here"
+                f"{_at(case)}: install what the project declares."
+            )
+    return None
+
+
+def _version_out_of_bounds(case: Case) -> Hit | None:
+    """An installed version that the metadata excludes, on the way of the failure or in its words."""
+    error = case.error
+    if error is None or case.raised_in_changed or case.is_error("builtins.SyntaxError"):
+        return None
+    for each in case.evidence.unmet:
+        if each.installed is None:
+            continue
+        seen = {top_level(frame.module or "") for frame in case.frames if frame.side is Side.THIRD_PARTY}
+        seen.update(top_level(word) for word in _MODULE_WORDS.findall(error.message))
+        seen.update(
+            top_level(word)
+            for word in (error.name or "", (error.object_type or "").removeprefix("module "))
+        )
+        takes_part = not seen.isdisjoint(each.modules)
+        if takes_part or case.changed == frozenset():
+            return Hit(
+                suggestion=f"{each.name} {each.installed} is installed, and {each.file} asks for "
+                f"{each.asked}: install what the project declares, then run again.",
+                weight=1.0 if takes_part else 0.75,
+            )
+    return None
+
+
+_MODULE_WORDS = re.compile(r"'([A-Za-z_][\w.]*)'")
+
+
+def _library_differs(case: Case) -> Hit | None:
+    """Unchanged code asks an installed library for what this version does not have, or has otherwise."""
+    error = case.error
+    if error is None or case.changed != frozenset() or case.in_nobody:
+        return None
+    found = imported_name(case)
+    module = found[0] if found else (error.object_type or "").removeprefix("module ")
+    is_foreign = error.object_side is Side.THIRD_PARTY or (
+        bool(found) and not _is_first_party_name(case, module) and not case.is_test_package(module)
+    )
+    if not is_foreign or not (found or case.is_error("builtins.AttributeError", "builtins.TypeError")):
+        return None
+    if top_level(module) in sys.stdlib_module_names:
         return None
     return Hit(
-        suggestion=f"Python has no {module}{_at(case)}, and the file that asks for it was changed: "
-        "correct the name.",
-        owner=Owner.TEST if case.in_test else Owner.PRODUCT,
+        suggestion=f"The installed {top_level(module) or 'library'} is not what unchanged code "
+        f"expects{_at(case)}: {said(error)}. Install a version that fits."
     )
 
 
@@ -277,103 +365,146 @@ def _dependency(case: Case) -> Hit | None:
     )
 
 
+# fmt: off
 LOADING_RULES: tuple[Rule, ...] = (
-    Rule(
-        id="source-does-not-parse",
-        about=frozenset({"builtins.SyntaxError"}),
-        because="A source file of the project is not Python.",
-        category=Category.COMPILATION_ERROR,
-        confidence=0.97,
-        read=_syntax,
-    ),
-    Rule(
-        id="dependency-does-not-parse",
-        about=frozenset({"builtins.SyntaxError"}),
-        because="A source file of an installed package is not Python of this version.",
-        category=Category.ENVIRONMENT_ERROR,
-        confidence=0.75,
-        runner_up=(Category.IMPORT_ERROR, 0.2),
-        read=_foreign_syntax,
-    ),
-    Rule(
-        id="circular-import",
-        about=frozenset({"builtins.ImportError", "builtins.AttributeError"}),
-        because="A module was used while it was still being imported.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.93,
-        runner_up=(Category.IMPORT_ERROR, 0.2),
-        read=_circular,
-    ),
-    Rule(
-        id="tests-not-importable",
-        about=frozenset({"builtins.ImportError"}),
-        because="What belongs to the tests cannot be imported from where they run.",
-        category=Category.ENVIRONMENT_ERROR,
-        confidence=0.9,
-        runner_up=(Category.ARTIFACT_MISSING, 0.2),
-        read=_test_package,
-    ),
-    Rule(
-        id="own-module-not-importable",
-        about=frozenset({"builtins.ImportError"}),
-        because="A module of the project is there, but not where the interpreter looks.",
-        category=Category.ENVIRONMENT_ERROR,
-        confidence=0.85,
-        runner_up=(Category.IMPORT_ERROR, 0.2),
-        read=_own_module_elsewhere,
-    ),
-    Rule(
-        id="import-of-changed-tests",
-        about=frozenset({"builtins.ImportError"}),
-        because="Only tests were changed, and they import a module that is not there.",
-        category=Category.TEST_REGRESSION,
-        owner=Owner.TEST,
-        confidence=0.65,
-        runner_up=(Category.IMPORT_ERROR, 0.3),
-        read=_import_of_changed_tests,
-    ),
-    Rule(
-        id="own-module-missing",
-        about=frozenset({"builtins.ImportError"}),
-        because="A module of the project does not exist.",
-        category=Category.ARTIFACT_MISSING,
-        confidence=0.88,
-        runner_up=(Category.SPEC_MISMATCH, 0.2),
-        read=_own_module_missing,
-    ),
-    Rule(
-        id="native-library-missing",
-        about=frozenset({"builtins.ImportError", "builtins.OSError"}),
-        because="A native library that a module needs is not on this machine.",
-        category=Category.ENVIRONMENT_ERROR,
-        confidence=0.88,
-        read=_native_library,
-    ),
-    Rule(
-        id="part-of-python-missing",
-        about=frozenset({"builtins.ImportError"}),
-        because="A module of the standard library is missing from this interpreter.",
-        category=Category.ENVIRONMENT_ERROR,
-        confidence=0.8,
-        runner_up=(Category.IMPORT_ERROR, 0.25),
-        read=_part_of_python,
-    ),
-    Rule(
-        id="part-of-python-misspelt",
-        about=frozenset({"builtins.ImportError"}),
-        because="A file that was changed imports a part of the standard library that never was.",
-        category=Category.TEST_REGRESSION,
-        confidence=0.75,
-        runner_up=(Category.IMPORT_ERROR, 0.25),
-        read=_misspelt_part,
-    ),
-    Rule(
-        id="dependency-missing",
-        about=frozenset({"builtins.ImportError"}),
-        because="A module that is not of the project cannot be found.",
-        category=Category.IMPORT_ERROR,
-        confidence=0.95,
-        runner_up=(Category.ENVIRONMENT_ERROR, 0.1),
-        read=_dependency,
-    ),
+    Rule("declared-not-installed", Category.ENVIRONMENT_ERROR, 0.96, _declared_not_installed,
+         about=("builtins.ImportError",),
+         because="A package that the project declares is not installed here."),
+    Rule("version-out-of-bounds", Category.ENVIRONMENT_ERROR, 0.85, _version_out_of_bounds,
+         second=(Category.TEST_REGRESSION, 0.15),
+         because="An installed version is one that the project's metadata excludes."),
+    Rule("library-differs", Category.ENVIRONMENT_ERROR, 0.7, _library_differs,
+         about=("builtins.AttributeError", "builtins.ImportError", "builtins.TypeError"),
+         second=(Category.IMPORT_ERROR, 0.25),
+         because="Nothing was changed, and an installed library lacks what the code asks of it."),
+    Rule("source-does-not-parse", Category.COMPILATION_ERROR, 0.97, _syntax,
+         about=("builtins.SyntaxError",),
+         because="A source file of the project is not Python."),
+    Rule("dependency-does-not-parse", Category.ENVIRONMENT_ERROR, 0.75, _foreign_syntax,
+         about=("builtins.SyntaxError",), second=(Category.IMPORT_ERROR, 0.2),
+         because="A source file of an installed package is not Python of this version."),
+    Rule("circular-import", Category.TEST_REGRESSION, 0.93, _circular,
+         about=("builtins.AttributeError", "builtins.ImportError",), second=(Category.IMPORT_ERROR, 0.2),
+         because="A module was used while it was still being imported."),
+    Rule("tests-not-importable", Category.ENVIRONMENT_ERROR, 0.9, _test_package,
+         about=("builtins.ImportError",), second=(Category.ARTIFACT_MISSING, 0.2),
+         because="What belongs to the tests cannot be imported from where they run."),
+    Rule("own-module-not-importable", Category.ENVIRONMENT_ERROR, 0.85, _own_module_elsewhere,
+         about=("builtins.ImportError",), second=(Category.IMPORT_ERROR, 0.2),
+         because="A module of the project is there, but not where the interpreter looks."),
+    Rule("import-of-changed-tests", Category.TEST_REGRESSION, 0.65, _import_of_changed_tests,
+         owner=Owner.TEST, about=("builtins.ImportError",), second=(Category.IMPORT_ERROR, 0.3),
+         because="Only tests were changed, and they import a module that is not there."),
+    Rule("own-module-misspelt", Category.IMPORT_ERROR, 0.9, _own_module_misspelt,
+         about=("builtins.ImportError",), second=(Category.ARTIFACT_MISSING, 0.1),
+         because="The product imports a module of its own by a name that is nearly that of another."),
+    Rule("own-module-not-built", Category.ENVIRONMENT_ERROR, 0.85, _own_module_not_built,
+         about=("builtins.ImportError",), second=(Category.ARTIFACT_MISSING, 0.15),
+         because="A module of the project that a build makes, or that was not shipped, is not here."),
+    Rule("own-module-missing", Category.ARTIFACT_MISSING, 0.88, _own_module_missing,
+         about=("builtins.ImportError",), second=(Category.SPEC_MISMATCH, 0.2),
+         because="A module of the project does not exist."),
+    Rule("native-library-missing", Category.ENVIRONMENT_ERROR, 0.88, _native_library,
+         about=("builtins.ImportError", "builtins.OSError",),
+         because="A native library that a module needs is not on this machine."),
+    Rule("part-of-python-missing", Category.ENVIRONMENT_ERROR, 0.8, _part_of_python,
+         about=("builtins.ImportError",), second=(Category.IMPORT_ERROR, 0.25),
+         because="A module of the standard library is missing from this interpreter."),
+    Rule("dependency-missing", Category.IMPORT_ERROR, 0.95, _dependency, about=("builtins.ImportError",),
+         second=(Category.ENVIRONMENT_ERROR, 0.1),
+         because="A module that is not of the project cannot be found."),
 )
+# fmt: on
+
+
+_DEPENDENCY_WORDS = re.compile(r"\b(?:dependenc|install|pip |librar)", re.IGNORECASE)
+
+
+def _is_first_party_name(case: Case, module: str) -> bool:
+    if case.error is not None and case.error.object_side is not None:
+        return case.error.object_side is Side.PRODUCT
+    return case.is_first_party(module)
+
+
+def _promised_name(case: Case) -> Hit | None:
+    found = imported_name(case)
+    if found is None or not case.in_test or not _is_first_party_name(case, found[0]):
+        return None
+    module, name = found
+    where = f" ({case.error.path})" if case.error and case.error.path else ""
+    return Hit(
+        suggestion=f"{module}{where} has no {name}, which {_by(case)} asks for: add it, or settle its name."
+    )
+
+
+def _by(case: Case) -> str:
+    return place(case.raised_at) if case.raised_at else "the test"
+
+
+def _helper_of_tests(case: Case) -> Hit | None:
+    found = imported_name(case)
+    if found is None or not case.in_test or case.error is None or not is_own_file(case.error):
+        return None
+    if not case.is_test_package(found[0]) and case.error.object_side is not Side.TEST:
+        return None
+    return Hit(
+        suggestion=f"{found[0]}, which belongs to the tests, has no {found[1]}, which {_by(case)} imports."
+    )
+
+
+def _own_name(case: Case) -> Hit | None:
+    found = imported_name(case)
+    if found is None or not (_is_first_party_name(case, found[0]) or case.is_test_package(found[0])):
+        return None
+    module, name = found
+    owner = Owner.TEST if case.is_test_package(module) and case.in_test else Owner.PRODUCT
+    return Hit(suggestion=f"{module} has no {name}, which {_by(case)} imports.", owner=owner)
+
+
+def _foreign_name(case: Case) -> Hit | None:
+    found = imported_name(case)
+    if found is None:
+        return None
+    module, name = found
+    if top_level(module) in sys.stdlib_module_names:
+        return Hit(
+            suggestion=f"{module} of this Python has no {name}{_at(case)}: it came, or went, with another "
+            "version of Python.",
+            owner=Owner.ENVIRONMENT if case.way_unchanged else None,
+        )
+    return Hit(
+        suggestion=f"The installed {top_level(module)} has no {name} in {module}{_at(case)}: pin a "
+        f"version that has it.",
+        owner=Owner.ENVIRONMENT if case.in_test else Owner.PRODUCT,
+    )
+
+
+def _other_import(case: Case) -> Hit | None:
+    if case.error is None or not case.is_error("builtins.ImportError"):
+        return None
+    if is_said_by_hand(case) and not _DEPENDENCY_WORDS.search(case.error.message):
+        return None
+    return Hit(
+        suggestion=f"An import failed{_at(case)}: {said(case.error)}.",
+        owner=Owner.TEST if case.in_test else Owner.PRODUCT,
+    )
+
+
+# fmt: off
+IMPORTED_NAME_RULES: tuple[Rule, ...] = (
+    Rule("promised-name-missing", Category.SPEC_MISMATCH, 0.92, _promised_name,
+         about=("builtins.ImportError",), second=(Category.IMPORT_ERROR, 0.15),
+         because="A test imports a name that an existing module of the project lacks."),
+    Rule("helper-of-tests-missing", Category.TEST_REGRESSION, 0.85, _helper_of_tests, owner=Owner.TEST,
+         about=("builtins.ImportError",), second=(Category.IMPORT_ERROR, 0.2),
+         because="A test imports a name that a helper module of the tests lacks."),
+    Rule("own-name-missing", Category.IMPORT_ERROR, 0.8, _own_name, about=("builtins.ImportError",),
+         second=(Category.SPEC_MISMATCH, 0.25),
+         because="The project imports a name that its own module lacks."),
+    Rule("name-missing-in-dependency", Category.IMPORT_ERROR, 0.87, _foreign_name,
+         about=("builtins.ImportError",), second=(Category.ENVIRONMENT_ERROR, 0.2),
+         because="An installed package lacks a name that is imported from it."),
+    Rule("import-failed", Category.IMPORT_ERROR, 0.8, _other_import, about=("builtins.ImportError",),
+         because="An import failed."),
+)
+# fmt: on

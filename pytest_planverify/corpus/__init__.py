@@ -1,1 +1,0 @@
-"""The labelled corpus of failures: its format, its split, and how well the diagnosis does on it."""

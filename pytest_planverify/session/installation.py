@@ -1,0 +1,133 @@
+"""What installation and tree tell of a failure: unmet requirements, modules near a missing one."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from functools import cache
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, cast
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from planner.model.evidence import RequirementFact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from planner.model.evidence import Evidence, ExceptionFact
+
+_MOST = 50
+_REQUIREMENT_FILES = ("requirements*.txt", "requirements/*.txt", "*requirements.txt")
+_UNBUILT = (".pyx", ".c", ".cpp", ".rs")
+"""Suffixes of sources that a build turns into a module."""
+
+
+def with_installation(evidence: Evidence, root: Path) -> Evidence:
+    """Return the evidence of an exception with what the installation lacks and which modules are near."""
+    if not evidence.exceptions:
+        return evidence
+    chain = tuple(_with_nearest(each, evidence, root) for each in evidence.exceptions)
+    return evidence.model_copy(update={"exceptions": chain, "unmet": unmet_requirements(root)})
+
+
+@cache
+def unmet_requirements(root: Path) -> tuple[RequirementFact, ...]:
+    """Return the distributions that the project's metadata asks for and that are not installed as asked.
+
+    Extras and dependency groups count: a missing test dependency is as fatal to a test as any other.
+    """
+    found: dict[str, RequirementFact] = {}
+    for file, text in _declared(root):
+        try:
+            asked = Requirement(text)
+            if asked.marker is not None and not asked.marker.evaluate({"extra": ""}):
+                continue
+        except (InvalidRequirement, ValueError, KeyError):  # another tool's syntax: nothing is told of it
+            continue
+        fact = _unmet(asked, file)
+        if fact is not None:
+            found.setdefault(fact.name, fact)
+    return tuple(found.values())[:_MOST]
+
+
+def _unmet(asked: Requirement, file: str) -> RequirementFact | None:
+    name = canonicalize_name(asked.name)
+    try:
+        distribution = metadata.distribution(asked.name)
+        installed = distribution.version
+    except (metadata.PackageNotFoundError, OSError):
+        return RequirementFact(name=name, asked=str(asked.specifier), file=file)
+    if asked.specifier.contains(installed, prereleases=True):
+        return None
+    modules = {
+        str(path).partition("/")[0].removesuffix(".py")
+        for path in distribution.files or ()
+        if str(path).endswith(".py") and not str(path).startswith(("..", "tests/"))
+    }
+    return RequirementFact(
+        name=name,
+        asked=str(asked.specifier),
+        installed=installed,
+        modules=tuple(sorted(modules or {name.replace("-", "_")})),
+        file=file,
+    )
+
+
+def _declared(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield each requirement with the file that declares it."""
+    try:
+        plain = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        plain = {}
+    for text in _of_pyproject(plain):
+        yield "pyproject.toml", text
+    for file in dict.fromkeys(
+        file for pattern in _REQUIREMENT_FILES for file in sorted(root.glob(pattern))
+    ):
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+        except (OSError, ValueError):
+            continue
+        for line in lines:
+            text = re.split(r"\s#|\s--hash|\\$", line)[0].strip()
+            if text and not text.startswith(("#", "-")):
+                yield file.relative_to(root).as_posix(), text
+
+
+def _of_pyproject(plain: dict[str, Any]) -> Iterator[str]:
+    project = _table(plain.get("project"))
+    groups = [project.get("dependencies"), *_table(project.get("optional-dependencies")).values()]
+    groups += _table(plain.get("dependency-groups")).values()
+    for group in groups:
+        if isinstance(group, list):
+            yield from (each for each in cast("list[object]", group) if isinstance(each, str))
+
+
+def _table(found: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def _with_nearest(error: ExceptionFact, evidence: Evidence, root: Path) -> ExceptionFact:
+    """Return the missing module's error with the modules beside it whose names are near."""
+    if error.qualified != "builtins.ModuleNotFoundError" or not error.name or error.path:
+        return error
+    package, _, name = error.name.rpartition(".")
+    folders = [root / base / package.replace(".", "/") for base in ("", "src", "lib")]
+    if not package and name in evidence.first_party:
+        return error
+    beside = [path for folder in folders if folder.is_dir() for path in sorted(folder.iterdir())[:500]]
+    unbuilt = [path for path in beside if path.stem == name and path.suffix in _UNBUILT]
+    if unbuilt:
+        return error.model_copy(update={"nearest": (unbuilt[0].relative_to(root).as_posix(),)})
+    return error.model_copy(update={"nearest": _near(name, beside)}) if package else error
+
+
+def _near(name: str, beside: Iterable[Path]) -> tuple[str, ...]:
+    modules = {
+        path.stem if path.suffix == ".py" else path.name for path in beside if path.suffix in (".py", "")
+    }
+    return tuple(difflib.get_close_matches(name, sorted(modules), n=3, cutoff=0.75))

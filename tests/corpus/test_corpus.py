@@ -1,0 +1,181 @@
+"""The corpus reads what it wrote, counts what is right, and ships confidence that was fitted to it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.model.evidence import Evidence
+from planner.model.kinds import EvidenceKind
+from planner.model.outcome import Location
+from planner.model.taxonomy import Category as C
+from planner.model.taxonomy import Owner as O
+from pytest_planverify.diagnosis import RULES
+from pytest_planverify.diagnosis.confidence import FILE, earned, fit_of
+from tools.corpus.__main__ import main
+from tools.corpus.case import (
+    RECORDED,
+    SPLIT,
+    Case,
+    CorpusError,
+    Gates,
+    Group,
+    Label,
+    Origin,
+    Part,
+    Place,
+    Reading,
+    is_test_kind,
+    is_test_package,
+    part_of,
+    read_cases,
+    read_runs,
+    write_cases,
+)
+from tools.corpus.causes_figures import cause_figures
+from tools.corpus.fitting import fit_to, fitted
+from tools.corpus.scoring import Failed, Guess, Judged, figures, judge, labelled
+
+EVIDENCE = Evidence(kind=EvidenceKind.TEST, headline="KeyError: 'ä'")
+
+
+def label(category: C, owner: O = O.PRODUCT, *also: tuple[C, O], place: Place | None = None) -> Label:
+    readings = tuple(Reading(category=one, owner=two, why="both are fair") for one, two in also)
+    return Label(category=category, owner=owner, also=readings, place=place)
+
+
+def case(name: str, truth: Label | None, *, package: str = "shop", kind: str = "wrong-value") -> Case:
+    return Case(
+        id=name,
+        group=Group.INJECTED,
+        origin=Origin(package=package, kind=kind),
+        gates=Gates(green_before=True, red_runs=3, runs=3),
+        label=truth,
+        evidence=EVIDENCE if truth else None,
+    )
+
+
+def judged(truth: Label, category: C, owner: O = O.PRODUCT, location: Location | None = None) -> Judged:
+    return judge(
+        Failed(case("one", truth), truth, EVIDENCE), Guess(category, owner, 0.9, location=location)
+    )
+
+
+def test_cases_are_read_as_they_were_written_each_in_its_part(tmp_path: Path) -> None:
+    cases = [
+        case(f"{package}-{kind}", label(C.TEST_REGRESSION), package=package, kind=kind)
+        for package in "zyxw"
+        for kind in "klmn"
+    ]
+    write_cases(tmp_path, "builder", cases)
+    for part in SPLIT:
+        read = read_cases(tmp_path, part)
+        assert read
+        assert [each.id for each in read] == sorted(each.id for each in read)
+        assert all(part_of(each.origin.package, each.origin.kind) is part for each in read)
+    assert {each.id for part in SPLIT for each in read_cases(tmp_path, part)} == {each.id for each in cases}
+
+
+def test_no_recorded_case_stands_in_the_part_of_another() -> None:
+    for part in SPLIT:
+        for each in read_cases(RECORDED, part):
+            assert part_of(each.origin.package, each.origin.kind) is part, each.id
+        for run in read_runs(RECORDED, part):
+            kept = is_test_package(run.package) or any(map(is_test_kind, run.kinds))
+            assert kept is (part is Part.TEST), run.id
+
+
+@pytest.mark.parametrize(
+    ("said", "owner", "right", "counted", "owner_right"),
+    [
+        (C.ARTIFACT_MISSING, O.PRODUCT, True, C.ARTIFACT_MISSING, True),
+        (C.SPEC_MISMATCH, O.PLAN, True, C.ARTIFACT_MISSING, True),
+        (C.SPEC_MISMATCH, O.PRODUCT, False, C.ARTIFACT_MISSING, True),
+        (C.IMPORT_ERROR, O.TEST, False, C.IMPORT_ERROR, False),
+    ],
+)
+def test_an_accepted_reading_counts_as_the_true_one(
+    said: C, owner: O, right: bool, counted: C, owner_right: bool
+) -> None:
+    found = judged(label(C.ARTIFACT_MISSING, O.PRODUCT, (C.SPEC_MISMATCH, O.PLAN)), said, owner)
+    assert (found.right, found.counted, found.owner_right) == (right, counted, owner_right)
+
+
+def test_figures_count_by_category_and_blame() -> None:
+    found = figures(
+        [
+            judged(label(C.TYPE_ERROR), C.TYPE_ERROR),
+            judged(label(C.TYPE_ERROR), C.SPEC_MISMATCH),
+            judged(label(C.ENVIRONMENT_ERROR, O.ENVIRONMENT), C.TEST_REGRESSION),
+            judged(label(C.ENVIRONMENT_ERROR, O.ENVIRONMENT), C.ENVIRONMENT_ERROR, O.ENVIRONMENT),
+        ]
+    )
+    assert found.by_category[C.TYPE_ERROR] == (2, 1.0, 0.5, pytest.approx(2 / 3))
+    assert found.macro_f1 == pytest.approx(2 / 3)
+    assert found.shares["false blame"] == (1, 2)
+    assert found.calibration_error == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("function", "line", "right"),
+    [("Cart.total", 4, (1, 1, 1)), ("total", 6, (0, 1, 1)), ("sum", 4, (1, 1, 0))],
+)
+def test_a_place_is_right_by_line_by_file_and_by_function(
+    function: str, line: int, right: tuple[int, ...]
+) -> None:
+    place = Place(path="shop/cart.py", first_line=3, last_line=5, function="Cart.total", exact=True)
+    named = Location(path="shop/cart.py", line=line, function=function)
+    shares = figures(
+        [judged(label(C.TEST_REGRESSION, place=place), C.TEST_REGRESSION, location=named)]
+    ).shares
+    assert tuple(shares[f"place: {what} right"].count for what in ("line", "file", "function")) == right
+
+
+def test_a_label_without_evidence_and_a_broken_line_are_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="odd-1: it has a label but no evidence"):
+        labelled([case("odd-1", label(C.LINT_ERROR)).model_copy(update={"evidence": None})])
+    with pytest.raises(CorpusError, match="there is no corpus"):
+        read_cases(tmp_path, Part.TEST)
+
+
+def test_failures_of_one_fault_are_counted_by_pairs() -> None:
+    runs = read_runs(RECORDED, Part.DEVELOP)[:5]
+    alone = cause_figures(runs, lambda run: [[place] for place in range(len(run.failures))])
+    assert alone["recall"] == 0.0
+    together = cause_figures(runs, lambda run: [list(range(len(run.failures)))])
+    assert together["recall"] == 1.0
+
+
+def test_the_line_that_is_fitted_rises() -> None:
+    scores, values = fitted([(0.2, 1.0, 1.0), (0.4, 0.0, 1.0), (0.8, 1.0, 2.0)])
+    assert (scores, values) == (pytest.approx((0.3, 0.8)), pytest.approx((0.5, 1.0)))
+
+
+def test_what_is_shipped_was_fitted_to_the_rules_and_cases_as_they_are() -> None:
+    """After a change of either: python -m tools.corpus fit"""
+    shipped, anew = json.loads(FILE.read_text()), fit_to(RECORDED)
+    assert shipped["fitted_on"] == anew["fitted_on"]
+    assert list(shipped["rules"]) == [rule.id for rule in RULES]
+    for rule in RULES:
+        was, now = (earned(fit_of(each), rule.id, rule.confidence) for each in (shipped, anew))
+        assert was == pytest.approx(now, abs=0.05), rule.id
+
+
+def test_the_command_reports_a_part_and_refuses_a_folder_without_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_cases(tmp_path, "builder", [case("a", label(C.TEST_REGRESSION)), case("b", None)])
+    part = part_of("shop", "wrong-value").value
+    page = tmp_path / "page.md"
+    page.write_text(
+        f"before\n<!-- corpus {part}: begin -->\nstale figures\n<!-- corpus {part}: end -->\nafter\n"
+    )
+    assert main(["report", "--corpus", str(tmp_path), "--part", part, "--markdown", str(page)]) == 0
+    assert "1 failures in 1 packages" in " ".join(capsys.readouterr().out.split())
+    assert "stale" not in page.read_text()
+    assert main(["run", "--corpus", str(tmp_path), "--part", part]) == 0
+    assert json.loads(capsys.readouterr().out)["id"] == "a"
+    assert main(["report", "--corpus", str(tmp_path / "nowhere")]) == 4
+    assert "there is no corpus" in capsys.readouterr().err

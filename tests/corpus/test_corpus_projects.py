@@ -1,0 +1,80 @@
+"""The descriptions that decoys and honest controls are made of are whole, before anything is built."""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[2] / "tools" / "corpus" / "builders"))
+
+import controls
+import decoys
+from small_projects.bundles import Change, SmallProject, changed_files, small_projects
+from small_projects.kinds import CONTROL_KINDS, DECOY_KINDS
+
+PROJECTS = small_projects()
+each_project = pytest.mark.parametrize("project", PROJECTS, ids=[each.name for each in PROJECTS])
+
+BROKEN_ON_PURPOSE = {"syntax-error-in-product", "syntax-error-in-test"}
+
+
+def test_there_are_as_many_projects_kinds_and_decoys_as_were_promised():
+    found: dict[str, set[str]] = defaultdict(set)
+    for project in PROJECTS:
+        for decoy in project.decoys:
+            found[decoy.kind].add(project.name)
+    assert len(PROJECTS) >= 12
+    assert set(found) == set(DECOY_KINDS)
+    assert {kind for kind, projects in found.items() if len(projects) < 3} == set()
+    assert {change.kind for project in PROJECTS for change in project.controls} == set(CONTROL_KINDS)
+    assert sum(len(project.controls) for project in PROJECTS) >= 60
+
+
+@each_project
+def test_every_project_compiles_and_its_changes_can_be_made(project: SmallProject):
+    compiles(project.files)
+    for change in (*project.decoys, *project.controls):
+        after = changed_files(project.files, change.edits)
+        assert after != project.files, change.kind
+        if change.kind not in BROKEN_ON_PURPOSE:
+            compiles({path: text for path, text in after.items() if project.files.get(path) != text})
+
+
+@each_project
+def test_every_label_is_complete(project: SmallProject):
+    for decoy in project.decoys:
+        label = decoys.label_of(decoy)
+        assert all(reading.why for reading in label.also), decoy.kind
+        assert len(set(label.readings)) == len(label.readings), decoy.kind
+        assert decoys.criteria_of(decoy)["tests"][0]["cmd"].startswith("pytest "), decoy.kind
+        assert decoy.one("test").partition("::")[0] in project.files, decoy.kind
+
+
+@each_project
+def test_names_of_cases_are_unique(project: SmallProject):
+    names = [decoys.case_name(project, decoy) for decoy in project.decoys]
+    assert len(set(names)) == len(names)
+    assert len({change.kind for change in project.controls}) == len(project.controls)
+
+
+@each_project
+def test_the_plan_of_an_honest_change_grants_what_it_touches(project: SmallProject):
+    for change in project.controls:
+        assert not outside(project, change), change.kind
+
+
+def outside(project: SmallProject, change: Change) -> list[str]:
+    globs = controls.granted(project, change)
+    paths = [edit.path for edit in change.edits]
+    return [path for path in paths if globs and not any(fnmatch.fnmatch(path, glob) for glob in globs)]
+
+
+def compiles(files: dict[str, str]) -> None:
+    for path, text in files.items():
+        if path.endswith(".py"):
+            ast.parse(text, filename=path)

@@ -1,0 +1,99 @@
+"""Tests of the small projects that the corpus shows faults of the surroundings and of guards in."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from planner.model.taxonomy import Category, Owner
+
+CORPUS = Path(__file__).parents[2] / "tools" / "corpus" / "builders"
+sys.path.insert(0, str(CORPUS))
+
+from scenes import environment_tables, guard_tables  # noqa: E402 - the folder has to be on the path first
+from scenes.laying import edited, files_of, naming  # noqa: E402 - the same
+from scenes.more_projects import PROJECTS  # noqa: E402 - the same
+from scenes.projects import Style  # noqa: E402 - the same
+from scenes.scene import Scene  # noqa: E402 - the same
+from scenes.styles import in_style  # noqa: E402 - the same
+from scenes.thirdparty import STAND_INS  # noqa: E402 - the same
+
+GROUPS = {"environment": environment_tables.SCENES, "guard": guard_tables.SCENES}
+PLACEHOLDER = re.compile(r"\b(PKG|ENVNAME|SRC|TESTS|NOUNS?|Noun|MODULE|PORTNUMBER)\b")
+BROKEN_ON_PURPOSE = {"product-of-another-python"}
+
+
+def every_scene() -> list[tuple[Scene, str]]:
+    return [(scene, name) for scenes in GROUPS.values() for scene in scenes for name in scene.projects]
+
+
+def test_every_edit_fits_its_project_and_changes_it():
+    for scene, name in every_scene():
+        named = naming(scene, PROJECTS[name], 20_000)
+        before = files_of(scene, PROJECTS[name], named)
+        after = edited(before, scene, named)
+        assert (after != before) == bool(scene.edits), (scene.kind, name)
+
+
+def test_every_file_is_named_and_every_module_can_be_parsed():
+    for scene, name in every_scene():
+        named = naming(scene, PROJECTS[name], 20_000)
+        before = files_of(scene, PROJECTS[name], named)
+        for path, text in (before | edited(before, scene, named)).items():
+            assert not PLACEHOLDER.search(f"{path}\n{text}"), (scene.kind, name, path)
+            if path.endswith(".py") and scene.kind not in BROKEN_ON_PURPOSE:
+                ast.parse(text, filename=f"{scene.kind} in {name}: {path}")
+
+
+def test_a_fault_lies_in_the_machine_or_in_an_edit_or_in_the_command():
+    for scene, _ in every_scene():
+        causes = (scene.edits, scene.healthy != scene.ill, scene.green_cmd)
+        assert any(causes), scene.kind
+        if scene.truth.category is Category.ENVIRONMENT_ERROR:
+            assert not scene.edits, f"{scene.kind}: who changed it is at fault, and not the machine"
+
+
+@pytest.mark.parametrize(("group", "cases", "kinds"), [("environment", 120, 35), ("guard", 110, 40)])
+def test_there_are_enough_cases_over_enough_projects(group: str, cases: int, kinds: int):
+    scenes = GROUPS[group]
+    ids = [(scene.kind, scene.shape, name) for scene in scenes for name in scene.projects]
+
+    assert len(ids) == len(set(ids)) >= cases
+    assert len({scene.kind for scene in scenes}) >= kinds
+    assert len({name for _, _, name in ids}) >= 8
+
+
+def test_few_labels_have_another_reading():
+    every = every_scene()
+
+    assert sum(bool(scene.truth.also) for scene, _ in every) < 0.15 * len(every)
+
+
+def test_environment_has_twins_that_are_the_projects_own_fault():
+    owners = [scene.truth.owner for scene in GROUPS["environment"] for _ in scene.projects]
+
+    assert owners.count(Owner.PRODUCT) > 60
+    assert owners.count(Owner.TEST) > 15
+
+
+def test_machines_name_only_what_there_is():
+    for scene, _ in every_scene():
+        assert {*scene.healthy.installed, *scene.ill.installed} <= STAND_INS.keys(), scene.kind
+
+
+def test_tests_are_rewritten_in_the_style_of_a_project():
+    source = "import a\n\n\ndef test_one():\n    assert a\n\n\ndef test_two(tmp_path):\n    assert a\n"
+
+    written = {style: in_style(source, style, "a_b") for style in Style}
+
+    assert written[Style.FUNCTIONS] == source
+    assert "class TestAB:\n    def test_one(self):" in written[Style.CLASSES]
+    assert "def test_two(self, tmp_path):" in written[Style.UNITTEST]
+    assert "unittest" not in written[Style.UNITTEST], "fixtures cannot be given to a TestCase"
+    assert "class ABTest(unittest.TestCase):" in in_style(
+        source.replace("tmp_path", ""), Style.UNITTEST, "a_b"
+    )

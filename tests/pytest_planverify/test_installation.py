@@ -1,0 +1,151 @@
+"""What the metadata asks for and the installation lacks is a fact, and it blames the environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame, RequirementFact
+from planner.model.kinds import EvidenceKind, Phase, Side
+from planner.model.taxonomy import Category as C
+from planner.model.taxonomy import Owner, Role
+from pytest_planverify.diagnosis import diagnose
+from pytest_planverify.session.installation import unmet_requirements, with_installation
+
+PRODUCT = Frame(path="shop/cart.py", line=1, function="<module>", side=Side.PRODUCT)
+TEST = Frame(path="tests/test_cart.py", line=3, function="test_total", side=Side.TEST)
+LIBRARY = Frame(path="/v/lib/attr/x.py", line=1, function="f", side=Side.THIRD_PARTY, module="attr.x")
+
+
+def missing(module: str, *frames: Frame, **more: object) -> ExceptionFact:
+    bases = ("builtins.ImportError", "builtins.Exception")
+    text = f"No module named '{module}'"
+    return ExceptionFact(
+        type="ModuleNotFoundError",
+        qualified="builtins.ModuleNotFoundError",
+        bases=bases,
+        message=text,
+        name=module,
+        frames=frames,
+        **more,
+    )
+
+
+def raised(kind: str, *frames: Frame, **more: object) -> ExceptionFact:
+    return ExceptionFact(type=kind, qualified=f"builtins.{kind}", frames=frames, **more)
+
+
+def evidence(*errors: ExceptionFact, **more: object) -> Evidence:
+    facts: dict[str, object] = {"kind": EvidenceKind.TEST, "phase": Phase.CALL, "changed": ()}
+    return Evidence(exceptions=errors, first_party=("shop",), **(facts | more))
+
+
+def test_requirements_that_are_not_installed_as_asked_are_told(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "shop"\n'
+        'dependencies = ["pytest>1", "pytest<0.1", "no-such-thing>=2", "odd = [bad"]\n'
+        "[project.optional-dependencies]\ntest = [\"other-gone; python_version >= '3'\"]\n"
+        "[dependency-groups]\ndev = [\"never; python_version < '3'\", {include-group = 'x'}]\n"
+    )
+    (tmp_path / "requirements-dev.txt").write_text("# a comment\n-r x.txt\nthird_gone==1  # why\n")
+    found = {each.name: each for each in unmet_requirements(tmp_path)}
+    assert set(found) == {"pytest", "no-such-thing", "other-gone", "third-gone"}
+    assert found["pytest"].installed
+    assert "_pytest" in found["pytest"].modules
+    assert found["third-gone"].file == "requirements-dev.txt"
+    assert unmet_requirements(tmp_path / "nowhere") == ()
+
+
+def test_a_missing_module_is_told_with_its_neighbours_and_its_unbuilt_source(tmp_path: Path) -> None:
+    (tmp_path / "slugify").mkdir()
+    for name in ("__init__.py", "slugify.py", "_speed.pyx"):
+        (tmp_path / "slugify" / name).touch()
+
+    def nearest(module: str) -> tuple[str, ...]:
+        return with_installation(evidence(missing(module, PRODUCT)), tmp_path).exceptions[0].nearest
+
+    assert nearest("slugify.slugifi") == ("slugify",)
+    assert nearest("slugify._speed") == ("slugify/_speed.pyx",)
+    assert nearest("slugifi") == nearest("shop") == ()
+    quiet = Evidence(kind=EvidenceKind.ARTIFACT)
+    assert with_installation(quiet, tmp_path) is quiet
+
+
+UNMET = RequirementFact(name="pyyaml", asked=">=5", file="pyproject.toml")
+OLD = RequirementFact(
+    name="attrs", asked=">=22", installed="19.1", modules=("attr",), file="pyproject.toml"
+)
+CART = (ChangedFile(path="shop/cart.py", side=Side.PRODUCT),)
+WRONG = evidence(raised("TypeError", TEST, PRODUCT, LIBRARY, message="odd"), unmet=(OLD,))
+CASES = {
+    "declared and not installed": (
+        evidence(missing("yaml", PRODUCT), unmet=(UNMET,)),
+        "declared-not-installed",
+    ),
+    "a version that is excluded": (WRONG, "version-out-of-bounds"),
+    "the same, nothing changed": (
+        evidence(raised("ValueError", TEST, message="x"), unmet=(OLD,)),
+        "version-out-of-bounds",
+    ),
+    "not built": (
+        evidence(missing("shop._fast", PRODUCT, nearest=("shop/_fast.c",))),
+        "own-module-not-built",
+    ),
+    "not shipped module": (evidence(missing("shop._version", PRODUCT)), "own-module-not-built"),
+    "not shipped file": (
+        evidence(raised("FileNotFoundError", TEST, path="tests/data/a.json", errno=2)),
+        "file-not-shipped",
+    ),
+    "a library that differs": (
+        evidence(raised("AttributeError", PRODUCT, object_type="module lib", object_side=Side.THIRD_PARTY)),
+        "library-differs",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_the_installation_lacks_is_the_environments(name: str) -> None:
+    found = diagnose(CASES[name][0])
+    assert (found.category, found.owner, found.rule) == (
+        C.ENVIRONMENT_ERROR,
+        Owner.ENVIRONMENT,
+        CASES[name][1],
+    )
+
+
+def test_changed_code_is_asked_before_the_installation() -> None:
+    odd = raised("TypeError", TEST, PRODUCT, message="odd")
+    assert diagnose(evidence(odd, unmet=(OLD,), changed=CART)).owner is Owner.PRODUCT
+    file = raised("FileNotFoundError", PRODUCT, path="data/a.json", errno=2)
+    assert diagnose(evidence(file, changed=CART)).category is C.TEST_REGRESSION
+
+
+def test_a_misspelt_module_of_the_product_is_told_with_the_one_that_was_meant() -> None:
+    found = diagnose(evidence(missing("shop.slugifi", PRODUCT, nearest=("slugify",)), changed=CART))
+    assert (found.category, found.owner) == (C.IMPORT_ERROR, Owner.PRODUCT)
+    assert "did you mean shop.slugify?" in found.suggestion
+
+
+def test_an_assertion_that_names_nothing_is_the_tests() -> None:
+    frame = TEST.model_copy(update={"source": "assert 1 + 1 == 3"})
+    found = diagnose(evidence(raised("AssertionError", frame, message="assert (1 + 1) == 3")))
+    assert (found.category, found.owner) == (C.TEST_REGRESSION, Owner.TEST)
+    named = TEST.model_copy(update={"source": "assert total() == 3"})
+    assert (
+        diagnose(evidence(raised("AssertionError", named, message="assert 2 == 3"))).owner is Owner.PRODUCT
+    )
+
+
+def test_a_loop_in_the_product_goes_to_the_coder_and_one_in_the_test_does_not() -> None:
+    loops = PRODUCT.model_copy(update={"function": "total"})
+    stuck = evidence(raised("TimeoutError", TEST, loops), timed_out=True)
+    assert diagnose(stuck).target_agent is Role.CODER
+    assert diagnose(evidence(raised("TimeoutError", TEST), timed_out=True)).target_agent is None
+
+
+def test_a_full_disk_is_the_machines() -> None:
+    full = raised(
+        "OSError", PRODUCT, errno=28, message="No space left on device", bases=("builtins.Exception",)
+    )
+    assert diagnose(evidence(full, changed=CART)).category is C.ENVIRONMENT_ERROR

@@ -1,0 +1,214 @@
+"""Builds the corpus: calls every builder, and writes its cases into the parts that they belong to.
+
+``python -m tools.corpus build [CORPUS] [--only NAME] [--work DIR] [--seed N]``; a NAME is a builder, a kind
+of fault, a package or a small project. What is not built anew stays as it was recorded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import sys
+import tempfile
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+
+from tools.corpus.case import (
+    PACKAGES,
+    RECORDED,
+    SPLIT,
+    Case,
+    CorpusError,
+    read_cases,
+    read_file,
+    read_runs,
+    write_cases,
+    write_runs,
+)
+
+HERE = Path(__file__).parent
+PLUGINS = {"pytest_asyncio": "pytest-asyncio", "xdist": "pytest-xdist", "pytest_cov": "pytest-cov"}
+"""What has to be installed beside the project, by the module that tells it."""
+
+USUAL_CORPUS = RECORDED
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """One module that makes cases, and the files that they stand in."""
+
+    module: str
+    files: str
+    """The stem of its files, which no other builder has; a ``*`` is the package of a case."""
+
+    def file(self, case: Case) -> str:
+        """The stem of the file that a case stands in."""
+        return self.files.replace("*", case.origin.package)
+
+
+BUILDERS: Mapping[str, Builder] = {
+    "injected": Builder("injected", "injected-*"),
+    "decoys": Builder("decoys", "decoys"),
+    "controls": Builder("controls", "controls"),
+    "environments": Builder("environments", "environment"),
+    "guards": Builder("guards", "guards"),
+    "commands": Builder("commands", "commands"),
+}
+"""By the name that ``--only`` takes."""
+
+RUN_BUILDER = "faulty_runs"
+"""The module that makes runs with several faults."""
+
+RUN_FILE = "faulty"
+
+
+def build(corpus: Path, work: Path, *, only: Collection[str] = (), seed: int = 1) -> int:
+    """Build the corpus, or a part of it; returns how many cases were made.
+
+    Raises ``CorpusError`` when what was recorded before, and is to be kept, cannot be read.
+    """
+    chosen = [name for name in (*BUILDERS, RUN_BUILDER) if name in only]
+    inside = sorted(set(only) - set(chosen))
+    for part in SPLIT:
+        (corpus / part.value).mkdir(parents=True, exist_ok=True)
+    if not chosen:
+        _refuse_unknown(inside, corpus)
+    made = 0
+    for name, builder in BUILDERS.items():
+        if not chosen or name in chosen:
+            made += _build_cases(name, builder, corpus, work / name, inside, seed)
+    if not chosen or RUN_BUILDER in chosen:
+        made += _build_runs(corpus, work / RUN_BUILDER, inside, seed)
+    return made
+
+
+def _refuse_unknown(names: Collection[str], corpus: Path) -> None:
+    """Nobody should wait for all builders to find that a name is misspelt."""
+    modules = [_module(each.module) for each in BUILDERS.values()]
+    known = {kind for module in modules if module for kind in module.KINDS}
+    known |= {*BUILDERS, RUN_BUILDER, *PACKAGES}
+    known |= {case.origin.package for part in SPLIT for case in read_cases(corpus, part)}
+    known |= {run.package for part in SPLIT for run in read_runs(corpus, part)}
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            remedy = f"did you mean {near[0]}?" if near else "name a builder beside it if it is new"
+            raise CorpusError(f"--only {name}: no builder, kind or package is called that; {remedy}")
+
+
+def _build_cases(
+    name: str, builder: Builder, corpus: Path, work: Path, inside: Collection[str], seed: int
+) -> int:
+    module = _module(builder.module)
+    if module is None:
+        print(f"{name}: there is no such builder yet", flush=True)
+        return 0
+    work.mkdir(parents=True, exist_ok=True)
+    made = {case.id: case for case in module.build(work, seed, tuple(inside))}
+    skipped: Mapping[str, str] = getattr(module, "SKIPPED", {})
+    recorded = {case.id: case for case in _recorded(corpus, builder) if case.id not in made}
+    kept = [case for case in recorded.values() if _stays(case, inside, skipped)]
+    for file in sorted({builder.file(case) for case in (*recorded.values(), *made.values())}):
+        both = [case for case in (*kept, *made.values()) if builder.file(case) == file]
+        write_cases(corpus, file, both)
+    _tell(name, len(made), module, len(kept), skipped)
+    return len(made)
+
+
+def _stays(case: Case, inside: Collection[str], skipped: Mapping[str, str]) -> bool:
+    """Whether a recorded case that was not made now is kept: not asked for, or its tool is missing."""
+    asked = not inside or case.origin.kind in inside or case.origin.package in inside
+    return not asked or case.origin.kind in skipped
+
+
+def _recorded(corpus: Path, builder: Builder) -> list[Case]:
+    """What stands in the files of a builder."""
+    return [
+        case
+        for part in SPLIT
+        for file in sorted((corpus / part.value).glob(f"{builder.files}.jsonl.gz"))
+        for case in read_file(file)
+    ]
+
+
+def _build_runs(corpus: Path, work: Path, inside: Collection[str], seed: int) -> int:
+    module = _module(RUN_BUILDER)
+    if module is None:
+        print(f"{RUN_BUILDER}: there is no such builder yet", flush=True)
+        return 0
+    work.mkdir(parents=True, exist_ok=True)
+    made = {run.id: run for run in module.build_runs(work, seed, tuple(inside))}
+    before = [run for part in SPLIT for run in read_runs(corpus, part)]
+    kept = [
+        run
+        for run in before
+        if run.id not in made and inside and not {run.package, *run.kinds} & set(inside)
+    ]
+    write_runs(corpus, RUN_FILE, [*kept, *made.values()])
+    _tell(RUN_BUILDER, len(made), module, len(kept), {})
+    return len(made)
+
+
+def _tell(name: str, made: int, module: ModuleType, kept: int, skipped: Mapping[str, str]) -> None:
+    dropped: Mapping[str, int] | None = getattr(module, "DROPPED", None)
+    gate = "as told above" if dropped is None else str(sum(dropped.values()))
+    line = f"{name}: {made} built, dropped by a gate: {gate}"
+    if kept:
+        line += f", {kept} kept as recorded"
+    if skipped:
+        tools = ", ".join(sorted(set(skipped.values())))
+        line += f", {len(skipped)} kinds skipped: not on this machine: {tools}"
+    print(line, flush=True)
+
+
+def _module(name: str) -> ModuleType | None:
+    return importlib.import_module(name) if (HERE / f"{name}.py").exists() else None
+
+
+def _require_plugins() -> None:
+    """Without them the small projects are not green, and their recorded cases would be lost.
+
+    Raises :class:`CorpusError`.
+    """
+    absent = [name for module, name in PLUGINS.items() if importlib.util.find_spec(module) is None]
+    if absent:
+        raise CorpusError(
+            f"{sys.executable} lacks {', '.join(absent)}, which the projects of the corpus use; nothing "
+            f"was built: pip install {' '.join(absent)}"
+        )
+
+
+def main(words: list[str] | None = None) -> int:
+    """The command; returns its exit status."""
+    parser = argparse.ArgumentParser(prog="build.py", description="Build the corpus of failures.")
+    parser.add_argument(
+        "corpus",
+        type=Path,
+        nargs="?",
+        default=USUAL_CORPUS,
+        metavar="CORPUS",
+        help="default: the recorded one",
+    )
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="a builder, kind or package"
+    )
+    parser.add_argument("--work", type=Path, metavar="DIR", help="for scratch; kept, and used again")
+    parser.add_argument("--seed", type=int, default=1, metavar="N")
+    asked = parser.parse_args(words)
+    try:
+        _require_plugins()
+        with tempfile.TemporaryDirectory(prefix="corpus-") as scratch:
+            made = build(asked.corpus, asked.work or Path(scratch), only=asked.only, seed=asked.seed)
+    except CorpusError as error:
+        print(f"build.py: {error}", file=sys.stderr)
+        return 4
+    print(f"{made} made")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

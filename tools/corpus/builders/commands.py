@@ -1,0 +1,189 @@
+"""Cases whose criterion is a command: real tools, really run, on small projects with one fault each."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from command_cases import case_of
+from command_kinds import ALL_KINDS
+from command_runs import Runner, surroundings_of
+from tool_kinds import Kind
+from tool_projects import Change, Edit, Project, ProjectError, read_projects
+from toolbox import Toolbox, prepare
+
+from tools.corpus.case import Case, Gates, render
+
+KINDS: dict[str, str] = {kind.name: f"{kind.tells} ({kind.use})." for kind in ALL_KINDS}
+
+SECOND = 20
+"""So many of the faults are put into a second project of each language; every other one into one only."""
+
+RED_RUNS = 3
+
+DROPPED: Counter[str] = Counter()
+"""Of the last build: how many cases of each kind failed a gate."""
+
+SKIPPED: dict[str, str] = {}
+"""Of the last build: the kinds that could not be made on this machine, with the tool that is missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """One state of one project, and the kinds whose commands are run on it."""
+
+    project: Project
+    change: str | None
+    surroundings: str
+    kinds: tuple[Kind, ...]
+
+    @property
+    def name(self) -> str:
+        """What the chance is drawn by."""
+        return f"{self.project.name}:{self.change}:{self.surroundings}"
+
+
+def build(work: Path, seed: int, only: Collection[str] = ()) -> Iterator[Case]:
+    """Make the cases; ``only`` names kinds or projects. What ``work`` holds is not made again."""
+    DROPPED.clear()
+    SKIPPED.clear()
+    work = work.absolute()
+    work.mkdir(parents=True, exist_ok=True)
+    toolbox = prepare(work)
+    SKIPPED.update({kind.name: kind.needs for kind in ALL_KINDS if kind.needs in toolbox.lacking})
+    runner = Runner(toolbox, work / f"case-{os.getpid()}")
+    try:
+        for state in _states(read_projects(), seed, only):
+            yield from _made(state, runner, toolbox, work / "made", seed)
+    finally:
+        shutil.rmtree(runner.folder_of_cases, ignore_errors=True)
+
+
+def _states(projects: tuple[Project, ...], seed: int, only: Collection[str]) -> Iterator[State]:
+    """Every fault in one project of each language, then some in a second one."""
+    # What this machine lacks is left out last: it must not change which projects are chosen.
+    faults = list(dict.fromkeys((kind.change, kind.surroundings) for kind in ALL_KINDS))
+    random.Random(f"{seed}:order").shuffle(faults)
+    languages = sorted({project.language for project in projects})
+    for rank, some in enumerate((faults, faults[:SECOND])):
+        for change, surroundings in some:
+            kinds = [
+                each for each in ALL_KINDS if (each.change, each.surroundings) == (change, surroundings)
+            ]
+            for language in languages:
+                fit = [each for each in projects if each.language == language and fits(kinds, each)]
+                random.Random(f"{seed}:{change}:{surroundings}:{language}").shuffle(fit)
+                for project in fit[rank : rank + 1]:
+                    chosen = tuple(
+                        kind
+                        for kind in fits(kinds, project)
+                        if kind.name not in SKIPPED
+                        and (not only or kind.name in only or project.name in only)
+                    )
+                    if chosen:
+                        yield State(project=project, change=change, surroundings=surroundings, kinds=chosen)
+
+
+def fits(kinds: Iterable[Kind], project: Project) -> tuple[Kind, ...]:
+    """Those of the kinds that can be made in a project."""
+    return tuple(
+        kind
+        for kind in kinds
+        if kind.name not in project.unfit
+        and kind.use in project.commands
+        and (not kind.wrong or kind.use in project.wrong)
+        and (kind.change is None or kind.change in project.changes)
+    )
+
+
+def _made(state: State, runner: Runner, toolbox: Toolbox, made: Path, seed: int) -> Iterator[Case]:
+    kept = {kind: made / f"{_key(state, kind, seed)}.json" for kind in state.kinds}
+    drops = {kind: file.with_suffix(".dropped") for kind, file in kept.items()}
+    new = [kind for kind in state.kinds if not kept[kind].exists() and not drops[kind].exists()]
+    if new:
+        made.mkdir(exist_ok=True)
+        for kind, found in _cases(state, new, runner, toolbox, seed):
+            if isinstance(found, Case):
+                kept[kind].write_text(render(found), encoding="utf-8")
+            else:
+                drops[kind].write_text(found, encoding="utf-8")
+                print(f"dropped: {kind.name} on {state.project.name}: {found}", file=sys.stderr, flush=True)
+    for kind, file in kept.items():
+        if file.exists():
+            yield Case.model_validate_json(file.read_text(encoding="utf-8"))
+        else:
+            DROPPED[kind.name] += 1
+
+
+def _key(state: State, kind: Kind, seed: int) -> str:
+    """Under which a case is kept, so that a build which was interrupted goes on where it was."""
+    project = state.project
+    change = project.changes.get(state.change or "")
+    told = f"{kind!r}{project.digest}{change!r}{_command(kind, project)}{seed}"
+    return f"{kind.name}-{project.name}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+
+
+def _cases(
+    state: State, kinds: list[Kind], runner: Runner, toolbox: Toolbox, seed: int
+) -> Iterator[tuple[Kind, Case | str]]:
+    """Each kind with its case, or with the gate that it failed."""
+    project = state.project
+    change = project.changes[state.change] if state.change else None
+    around = surroundings_of(state.surroundings, toolbox)
+    not_green = {
+        kind: f"not green before: {project.commands[kind.use]}"
+        for kind in kinds
+        if not runner.green(project, project.commands[kind.use], service=state.surroundings == "no-service")
+    }
+    yield from not_green.items()
+    kinds = [kind for kind in kinds if kind not in not_green]
+    if not kinds:
+        return
+    try:
+        line = _put_in(state, change, runner, seed)
+    except (ProjectError, FileNotFoundError) as error:
+        yield from ((kind, str(error)) for kind in kinds)
+        return
+    commands = [_command(kind, project) for kind in kinds]
+    limits = [kind.limit for kind in kinds]
+    recorded = runner.record(list(zip(commands, limits, strict=True)), around)
+    for kind, command, seen in zip(kinds, commands, recorded, strict=True):
+        if isinstance(seen, str):
+            yield kind, seen
+            continue
+        red = 1 + sum(runner.is_red(command, kind.limit, around) for _ in range(RED_RUNS - 1))
+        if red < RED_RUNS:
+            yield kind, f"red {red} times of {RED_RUNS}"
+            continue
+        gates = Gates(green_before=True, red_runs=red, runs=RED_RUNS)
+        yield kind, case_of(kind, project, change, line, command, seen, seed, gates)
+
+
+def _command(kind: Kind, project: Project) -> str:
+    command = project.wrong[kind.use] if kind.wrong else project.commands[kind.use]
+    return f"{command} {kind.option}".strip()
+
+
+def _put_in(state: State, change: Change | None, runner: Runner, seed: int) -> int | None:
+    """Lay the project out and put the fault in; returns the line at fault."""
+    runner.lay_out(state.project)
+    edits = list(change.edits) if change else []
+    for edit in [*edits, *_beside(state, change, random.Random(f"{seed}:{state.name}"))]:
+        edit.apply(runner.folder)
+    return change.line(runner.folder) if change else None
+
+
+def _beside(state: State, change: Change | None, chance: random.Random) -> list[Edit]:
+    """In about half of the cases a harmless edit elsewhere, so that the changed files give no answer."""
+    if chance.random() < 0.5:
+        return []
+    side = chance.choice(("product", "test"))
+    edit = state.project.harmless_beside(change, side) or state.project.harmless_beside(change, "product")
+    return [edit] if edit else []

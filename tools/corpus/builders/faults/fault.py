@@ -1,0 +1,275 @@
+"""What a fault is: a change of one or more files at a known place, and the row of its kind."""
+
+from __future__ import annotations
+
+import ast
+import bisect
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import TypeVar
+
+from planner.model.taxonomy import Category, Owner, Repeatability
+from tools.corpus.case import Reading
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Scope = Function | ast.ClassDef
+T = TypeVar("T", bound=ast.AST)
+SHOWN_LINES = 6
+"""How much of a change is kept to be read."""
+
+
+class Reach(StrEnum):
+    """What a test must do to meet the fault."""
+
+    LINE = "line"
+    """Run the line ``Fault.runs``."""
+    IMPORT = "import"
+    """Import the file ``Fault.path``."""
+    OWN = "own"
+    """Be in the file ``Fault.path``, and be one of ``Fault.tests`` where these are named."""
+
+
+class Judged(StrEnum):
+    """How the label of a kind comes to be."""
+
+    FIXED = "fixed"
+    """As the row says."""
+    BEHAVIOUR = "behaviour"
+    """The product does something else than it should; the exception tells of values or of their kind."""
+    INTERFACE = "interface"
+    """The product offers something else than it did; it matters who asks for what is gone."""
+
+
+class Module:
+    """A Python file that faults are put into."""
+
+    def __init__(self, path: str, text: str, package: str = "", data: tuple[str, ...] = ()) -> None:
+        self.path = path
+        self.text = text
+        self.package = package
+        """The dotted name of the package that holds it; empty for tests."""
+        self.data = data
+        """Paths of the data files of the tests."""
+        self.tree = ast.parse(text)
+        self.lines = text.splitlines(keepends=True)
+        self._starts = [0]
+        for line in self.lines:
+            self._starts.append(self._starts[-1] + len(line))
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """Each node's parent."""
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    def functions(self) -> Iterator[Function]:
+        """Every function and method."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, Function):
+                yield node
+
+    def inner(self, *kinds: type[T]) -> Iterator[T]:
+        """Every node of these kinds that stands in a function."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, kinds) and self.inside(node):
+                yield node
+
+    def inside(self, node: ast.AST) -> Function | None:
+        """The innermost function that holds a node."""
+        return next((each for each in self.above(node) if isinstance(each, Function)), None)
+
+    def above(self, node: ast.AST) -> Iterator[ast.AST]:
+        """What holds a node, the innermost first."""
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The statement that a node is part of, or is."""
+        chain = (node, *self.above(node))
+        return next(each for each in chain if isinstance(each, ast.stmt))
+
+    def qualified(self, node: ast.AST) -> str | None:
+        """The qualified name of the innermost function or class that holds a node, or is it."""
+        names = [each.name for each in (node, *self.above(node)) if isinstance(each, Scope)]
+        return ".".join(reversed(names)) or None
+
+    def source(self, node: ast.AST) -> str:
+        """The text of a node."""
+        start, end = self.span(node)
+        return self.text[start:end]
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Where a node starts and ends, as offsets in the text."""
+        first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", 1)
+        return (
+            self._offset(first, getattr(node, "col_offset", 0)),
+            self._offset(last, getattr(node, "end_col_offset", 0)),
+        )
+
+    def line_start(self, line: int) -> int:
+        """The offset of the start of a line, counted from 1."""
+        return self._starts[line - 1]
+
+    def line_at(self, offset: int) -> int:
+        """The line of an offset, counted from 1."""
+        return bisect.bisect_right(self._starts, offset, hi=len(self.lines))
+
+    def _offset(self, line: int, column: int) -> int:
+        if line > len(self.lines):
+            return len(self.text)
+        return self._starts[line - 1] + len(self.lines[line - 1].encode()[:column].decode())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One fault that can be put into a project."""
+
+    changes: Mapping[str, str | bytes | None]
+    """Path to the new content; ``None`` deletes the file."""
+    path: str
+    first_line: int | None = None
+    last_line: int | None = None
+    """In the file as it becomes."""
+    function: str | None = None
+    runs: int | None = None
+    """The line, in the file as it was, that a test must run to meet the fault."""
+    before: str = ""
+    after: str = ""
+    name: str = ""
+    """The name that the fault is about."""
+    tests: tuple[str, ...] = ()
+    """Names of test functions, where only these meet it."""
+    reader: str = ""
+    """The test file that reads ``path``, where that is no test file itself."""
+
+    @property
+    def read_by(self) -> str:
+        """The test file that meets a fault of the tests."""
+        return self.reader or self.path
+
+
+Injector = Callable[[Module], Iterator[Fault]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind of fault: a row of a table."""
+
+    id: str
+    sentence: str
+    inject: Injector
+    category: Category = Category.TEST_REGRESSION
+    owner: Owner = Owner.PRODUCT
+    also: tuple[Reading, ...] = ()
+    exact: bool = False
+    """The fault itself raises at its own line; of a wrong behaviour it is seen whether it does."""
+    raises: tuple[str, ...] = ()
+    """What must be raised; a place where something else comes of the fault is not taken."""
+    judged: Judged = Judged.FIXED
+    reach: Reach = Reach.LINE
+    repeatability: Repeatability = Repeatability.DETERMINISTIC
+    timeout_seconds: float | None = None
+    """The limit of the criterion."""
+    options: str = ""
+    """Words of the criterion before the node ids."""
+    ends_process: bool = False
+    """The tests do not end by themselves, or take the process with them."""
+    if_product_edited: Reading | None = field(default=None)
+    """Accepted, too, when a file of the product was edited harmlessly."""
+
+    @property
+    def slow(self) -> bool:
+        """A case of it takes many runs, or long ones."""
+        return self.timeout_seconds is not None or self.repeatability is not Repeatability.DETERMINISTIC
+
+    @property
+    def options_for_probe(self) -> tuple[str, ...]:
+        """The same as words."""
+        return tuple(shlex.split(self.options))
+
+
+def replaced(module: Module, node: ast.AST, new: str, *, name: str = "", runs: int | None = None) -> Fault:
+    """The fault that puts other text in the place of a node."""
+    start, end = module.span(node)
+    return edited(module, start, end, new, node=node, name=name, runs=runs)
+
+
+def inserted(module: Module, statement: ast.stmt, new: str, *, name: str = "") -> Fault:
+    """The fault that puts lines before a statement, at its indentation."""
+    first = min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))])
+    indent = " " * statement.col_offset
+    lines = "".join(f"{indent}{line}\n" for line in new.split("\n"))
+    at = module.line_start(first)
+    return edited(module, at, at, lines, node=statement, name=name)
+
+
+def edited(
+    module: Module,
+    start: int,
+    end: int,
+    new: str,
+    *,
+    node: ast.AST,
+    name: str = "",
+    runs: int | None = None,
+) -> Fault:
+    """The fault that puts other text between two offsets; ``node`` tells function and line to run."""
+    first = module.line_at(start)
+    last = first + max(new.rstrip("\n").count("\n"), 0)
+    taken = module.text.count("\n", start, end)
+    before = module.lines[first - 1 : first + taken]
+    tail = module.text.find("\n", end)
+    after = (
+        module.text[module.line_start(first) : start] + new + module.text[end : tail if tail >= 0 else None]
+    )
+    return Fault(
+        changes=_Spliced(module, start, end, new),
+        path=module.path,
+        first_line=first,
+        last_line=last,
+        function=module.qualified(node),
+        runs=runs or module.statement(node).lineno,
+        before="".join(before[:SHOWN_LINES]).rstrip("\n") if start != end else "",
+        after="\n".join(after.split("\n")[: min(last - first + 1, SHOWN_LINES)]),
+        name=name,
+    )
+
+
+class _Spliced(Mapping[str, str]):
+    """One changed file, made when it is asked for: most places of a fault are never tried."""
+
+    def __init__(self, module: Module, start: int, end: int, new: str) -> None:
+        self._module, self._start, self._end, self._new = module, start, end, new
+
+    def __getitem__(self, path: str) -> str:
+        if path != self._module.path:
+            raise KeyError(path)
+        return self._module.text[: self._start] + self._new + self._module.text[self._end :]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((self._module.path,))
+
+    def __len__(self) -> int:
+        return 1
+
+
+def body_of(function: Function) -> list[ast.stmt]:
+    """The statements of a function without its docstring."""
+    body = function.body
+    return body[1:] if ast.get_docstring(function, clean=False) is not None else body
+
+
+def plain_name(function: ast.AST) -> bool:
+    """A function or class with a public name that the language gives no meaning."""
+    return isinstance(function, Scope) and not function.name.startswith("_")
+
+
+def misspelt(name: str) -> str:
+    """The name as a hasty hand writes it: two letters near its end change places, or one is doubled."""
+    for at in range(len(name) - 2, 0, -1):
+        if name[at] != name[at + 1] and "_" not in name[at : at + 2]:
+            return name[:at] + name[at + 1] + name[at] + name[at + 2 :]
+    return name + name[-1]

@@ -1,0 +1,301 @@
+"""Makes runs with one to four faults over small projects, and knows which failure belongs to which fault.
+
+Each fault is first put in alone: what then fails belongs to it. With several faults, a failure belongs to
+the one fault whose own run had it as well; what two faults may have caused is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+from faulty_projects import agenda, bookshop, geometry, inventory, ledger, mailer, router, textkit, weather
+from faulty_projects.vocabulary import KINDS, Fault, Project, Turn
+from recording import Recording, plan_of, record
+
+from planner.model.evidence import Evidence
+from tools.corpus.case import FaultyRun, RunFailure, is_test_kind, write_runs
+
+__all__ = ["KINDS", "PROJECTS", "build_runs"]
+
+PROJECTS: tuple[Project, ...] = tuple(
+    each.PROJECT
+    for each in (agenda, bookshop, geometry, inventory, ledger, mailer, router, textkit, weather)
+)
+COMBINATIONS = 12
+"""So many runs with two to four faults are made of each project."""
+
+MOST_PIECES = 5
+"""A run keeps at most so many failures of one fault in one todo: more of them show nothing new."""
+
+_SETTINGS = "[pytest]\npythonpath = . tests\n"
+_HARMLESS_TEST = "def test_there_are_numbers():\n    assert 1 < 2\n"
+
+Key = tuple[str, str, str]
+"""Todo, criterion, and the test or the file that failed."""
+
+
+class Unusable(Exception):
+    """A run that fails a gate; the message says which."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One failure of a run and the todo that it is of."""
+
+    todo: str
+    evidence: Evidence
+
+    @property
+    def key(self) -> Key:
+        shown = self.evidence.nodeid or " ".join(self.evidence.tests)
+        return self.todo, self.evidence.check_id, shown
+
+
+def build_runs(work: Path, seed: int, only: Collection[str] = ()) -> Iterator[FaultyRun]:
+    """The runs of every project, or of those named in ``only``; ``work`` is a folder for scratch."""
+    dropped: Counter[str] = Counter()
+    for project in PROJECTS:
+        if not only or project.name in only:
+            yield from _runs_of(project, work / project.name, seed, dropped)
+    for reason, count in sorted(dropped.items()):
+        print(f"dropped {count}: {reason}", file=sys.stderr)
+
+
+def _runs_of(project: Project, work: Path, seed: int, dropped: Counter[str]) -> Iterator[FaultyRun]:
+    chance = random.Random(f"{seed}:{project.name}")
+    green = work / "green"
+    shutil.rmtree(work, ignore_errors=True)
+    _write_green(project, green)
+    try:
+        is_green = not _seen(project, work, (), random.Random(0))
+    except Unusable:
+        is_green = False
+    if not is_green:
+        dropped[f"{project.name} is not green"] += 1
+        return
+    alone: dict[int, frozenset[Key]] = {}
+    for number, fault in enumerate(project.faults):
+        try:
+            pieces = _seen(project, work, (fault,), chance)
+            _require_every_time(pieces, fault)
+        except Unusable as problem:
+            dropped[f"{project.name} {fault.kind}: {problem}"] += 1
+            continue
+        alone[number] = frozenset(piece.key for piece in pieces)
+        yield _run(project, (number,), pieces, alone, masked=False)
+    for numbers in _chosen(project, sorted(alone), chance):
+        try:
+            pieces = _seen(project, work, tuple(project.faults[each] for each in numbers), chance)
+            yield _run(project, numbers, pieces, alone, masked=chance.random() < 0.5)
+        except Unusable as problem:
+            dropped[f"{project.name}: {problem}"] += 1
+
+
+def _chosen(project: Project, usable: Sequence[int], chance: random.Random) -> Iterator[tuple[int, ...]]:
+    """Combinations of faults that can stand in one tree.
+
+    Of half of them all faults are of kinds that are of one part, so that both parts have such runs.
+    """
+    possible = [
+        numbers
+        for size in (2, 3, 4)
+        for numbers in combinations(usable, size)
+        if _fits(project, [project.faults[each] for each in numbers])
+    ]
+    alike = [
+        numbers
+        for numbers in possible
+        if not any(is_test_kind(project.faults[each].kind) for each in numbers)
+    ]
+    chosen = chance.sample(alike, min(len(alike), COMBINATIONS // 2))
+    rest = [numbers for numbers in possible if numbers not in chosen]
+    yield from sorted(chosen + chance.sample(rest, min(len(rest), COMBINATIONS - len(chosen))))
+
+
+def _fits(project: Project, faults: Sequence[Fault]) -> bool:
+    try:
+        _changed(dict(project.files), faults)
+    except Unusable:
+        return False
+    return True
+
+
+def _changed(files: dict[str, str], faults: Sequence[Fault]) -> dict[str, str]:
+    for fault in faults:
+        for edit in fault.edits:
+            if files.get(edit.path, "").count(edit.before) != 1 and edit.before:
+                raise Unusable("two faults change one line")
+            if not edit.before:
+                if files.pop(edit.path, None) is None:
+                    raise Unusable("two faults change one file")
+            else:
+                files[edit.path] = files[edit.path].replace(edit.before, edit.after)
+    return files
+
+
+def _write_green(project: Project, folder: Path) -> None:
+    _write(folder, {**project.files, "pytest.ini": _SETTINGS})
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-q", "-m", "green"]):
+        subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+
+
+def _seen(
+    project: Project, work: Path, faults: Sequence[Fault], chance: random.Random
+) -> tuple[Piece, ...]:
+    """What a run with these faults finds, all todos side by side, so that none is hidden by another."""
+    folder = work / "project"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(work / "green", folder)
+    files = _changed(dict(project.files), faults)
+    for path in set(project.files) - set(files):
+        (folder / path).unlink()
+    _write(folder, {path: text for path, text in files.items() if text != project.files[path]})
+    if faults and chance.random() < 0.5:
+        _edit_harmlessly(project, folder, faults, chance)
+    present = not any(fault.without_service for fault in faults)
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as server:
+        port = server.getsockname()[1]
+        if not present:
+            server.close()
+        variables = {"SERVICE_PORT": str(port)} if project.service else {}
+        try:
+            recording = record(folder, plan_of(project.todos), environment=variables)
+        except RuntimeError as error:
+            raise Unusable("the run wrote no outcomes") from error
+    return _pieces(folder, recording, project)
+
+
+def _edit_harmlessly(
+    project: Project, folder: Path, faults: Sequence[Fault], chance: random.Random
+) -> None:
+    concerned = {edit.path for fault in faults for edit in fault.edits}
+    others = [
+        path
+        for path in sorted(project.files)
+        if path not in concerned and path.endswith(".py") and not path.startswith("tests/")
+    ]
+    if chance.random() < 0.5 and others:
+        path = folder / chance.choice(others)
+        path.write_text(path.read_text(encoding="utf-8") + "\n# Reviewed.\n", encoding="utf-8")
+    else:
+        (folder / "tests" / "test_numbers.py").write_text(_HARMLESS_TEST, encoding="utf-8")
+
+
+def _pieces(folder: Path, recording: Recording, project: Project) -> tuple[Piece, ...]:
+    """Each failure with its todo: they are diagnosed todo by todo, the last todo first."""
+    judged: dict[tuple[str, str], int] = {}
+    for journal in folder.glob(".planverify/runs/*/journal.jsonl"):
+        for line in journal.read_text(encoding="utf-8").splitlines():
+            found = json.loads(line)
+            if found["record"] == "check_judged":
+                judged[found["todo_id"], found["check"]["id"]] = len(found["evidence"])
+    left = list(recording.evidence)
+    pieces: list[Piece] = []
+    for todo in reversed(project.todos):
+        checks = [each["id"] for each in recording.outcomes[todo]["checks"]]
+        for check_id in checks:
+            taken, left = left[: judged.get((todo, check_id), 0)], left[judged.get((todo, check_id), 0) :]
+            if any(each.check_id != check_id for each in taken):
+                raise Unusable("failures that are not in the order of the todos")
+            pieces.extend(Piece(todo=todo, evidence=each) for each in taken)
+    if left:
+        raise Unusable("failures of no todo")
+    order = list(project.todos)
+    return tuple(sorted(pieces, key=lambda piece: order.index(piece.todo)))
+
+
+def _require_every_time(pieces: Sequence[Piece], fault: Fault) -> None:
+    if not pieces:
+        raise Unusable("nothing is red")
+    answers = [each.passed for piece in pieces for each in piece.evidence.confirmations]
+    if (fault.turn is Turn.UNSTABLE) != any(answers):
+        raise Unusable("it is not red as often as it should be")
+
+
+def _run(
+    project: Project,
+    numbers: tuple[int, ...],
+    pieces: Sequence[Piece],
+    alone: Mapping[int, frozenset[Key]],
+    *,
+    masked: bool,
+) -> FaultyRun:
+    """The run with what belongs to one fault alone; ``masked``: without what a failed todo blocks."""
+    blocked = _blocked(project, {piece.todo for piece in pieces}) if masked else frozenset[str]()
+    failures: list[RunFailure] = []
+    kept: Counter[tuple[str, int]] = Counter()
+    for piece in pieces:
+        owners = [place for place, number in enumerate(numbers) if piece.key in alone[number]]
+        if piece.todo in blocked or len(owners) != 1:
+            continue
+        kept[piece.todo, owners[0]] += 1
+        if kept[piece.todo, owners[0]] <= MOST_PIECES:
+            failures.append(RunFailure(todo=piece.todo, evidence=piece.evidence, fault=owners[0]))
+    if not failures:
+        raise Unusable("no failure belongs to one fault alone")
+    faults = [project.faults[number] for number in numbers]
+    return FaultyRun(
+        id=f"faulty-{project.name}-{'-'.join(map(str, numbers))}",
+        package=project.name,
+        kinds=tuple(fault.kind for fault in faults),
+        labels=tuple(fault.label for fault in faults),
+        todos=tuple(project.todos),
+        depends=dict(project.depends),
+        failures=tuple(failures),
+        first=_first(project, faults, failures),
+    )
+
+
+def _blocked(project: Project, failed: Collection[str]) -> frozenset[str]:
+    """The todos that wait for a failed one."""
+    found: set[str] = set()
+    for todo in project.todos:  # each stands after those that it depends on
+        if any(each in failed or each in found for each in project.depends.get(todo, ())):
+            found.add(todo)
+    return frozenset(found)
+
+
+def _first(project: Project, faults: Sequence[Fault], failures: Sequence[RunFailure]) -> tuple[int, ...]:
+    """The faults that nothing goes before: by how much rests on them, then by the order of the todos."""
+    todos: dict[int, set[str]] = {}
+    for failure in failures:
+        todos.setdefault(failure.fault, set()).add(failure.todo)
+    turn = min(faults[number].turn for number in todos)
+    able = [number for number in sorted(todos) if faults[number].turn is turn]
+
+    def goes_before(one: int, other: int) -> bool:
+        def later(early: int, late: int) -> bool:
+            return all(
+                todo not in todos[early] and _blocked(project, todos[early]) >= {todo}
+                for todo in todos[late]
+            )
+
+        return later(one, other)
+
+    return tuple(number for number in able if not any(goes_before(other, number) for other in able))
+
+
+if __name__ == "__main__":
+    scratch, corpus = Path(sys.argv[1]), Path(sys.argv[2])
+    made = list(build_runs(scratch, seed=1, only=sys.argv[3:]))
+    write_runs(corpus, "faulty", made)
+    for kind, count in sorted(Counter(kind for run in made for kind in run.kinds).items()):
+        print(f"{count:4} {kind}")
+    print(f"{len(made)} runs")

@@ -1,0 +1,74 @@
+"""Writes down what every rule of the diagnosis says, for programs that may not import the rules.
+
+``python -m tools.corpus.catalogue`` writes ``planner/cli/data/diagnosis_rules.json``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import planner.cli
+from pytest_planverify.diagnosis.confidence import calibrated
+from pytest_planverify.diagnosis.deciding import diagnose
+from pytest_planverify.diagnosis.rules import RULES
+from pytest_planverify.diagnosis.wording import quote
+from tools.corpus.case import RECORDED, Part, read_cases
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tools.corpus.case import Case
+
+FILE = Path(planner.cli.__file__).parent / "data" / "diagnosis_rules.json"
+"""The generated file, in the package."""
+
+
+CORPUS = RECORDED
+"""The corpus of the checkout, of which the part to develop on gives the examples."""
+
+MOST_EXAMPLES = 2
+_LONGEST_SAYING = 110
+
+
+def examples_of(cases: Iterable[Case]) -> Mapping[str, list[str]]:
+    """By rule, some real cases that it explains rightly, each from another package or project."""
+    found: dict[str, dict[str, str]] = {}
+    for case in cases:
+        if case.evidence is None or case.label is None:
+            continue
+        diagnosis = diagnose(case.evidence)
+        seen = found.setdefault(diagnosis.rule, {})
+        if len(seen) < MOST_EXAMPLES and case.label.accepts(diagnosis.category, diagnosis.owner):
+            said = quote(case.evidence.headline, _LONGEST_SAYING) or "nothing was said"
+            seen.setdefault(case.origin.package, f"{case.origin.package}, {case.origin.kind}: {said}")
+    return {rule: list(seen.values()) for rule, seen in found.items() if seen}
+
+
+def render(corpus: Path = CORPUS) -> str:
+    """The text of the file: every rule in the order in which they are asked."""
+    cases = read_cases(corpus, Part.DEVELOP) if (corpus / Part.DEVELOP).is_dir() else ()
+    examples = examples_of(cases)
+    rules = [
+        {
+            "id": rule.id,
+            "because": rule.because,
+            "category": rule.category.value,
+            "owner": (rule.owner or rule.category.facts.usual_owner).value,
+            "confidence": round(calibrated(rule.id, rule.confidence), 3),
+            **({"runner_up": rule.second[0].value} if rule.second is not None else {}),
+            **({"examples": examples[rule.id]} if rule.id in examples else {}),
+        }
+        for rule in RULES
+    ]
+    return json.dumps({"rules": rules}, indent=1, ensure_ascii=False) + "\n"
+
+
+def write(file: Path = FILE) -> None:
+    """Write the file."""
+    file.write_text(render(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

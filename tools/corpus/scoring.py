@@ -1,0 +1,277 @@
+"""Whether a reading of a failure is right, and the figures of many readings."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from planner.model.evidence import Evidence
+from planner.model.outcome import Location
+from planner.model.taxonomy import Category, Owner, Repeatability, Role
+from planner.policy.branches import route
+from pytest_planverify.diagnosis import diagnose
+from tools.corpus.case import Case, CorpusError, Label, Place
+
+BINS = 10
+COVERAGES = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0)
+"""The shares of all cases, the surest first, of which the accuracy is told."""
+
+NOT_THE_PRODUCTS = (Owner.ENVIRONMENT, Owner.TEST, Owner.PLAN, Owner.HARNESS)
+"""Whose failures nobody may lay on the product."""
+
+
+class Guess(NamedTuple):
+    """A reading of a failure, and how sure of it its author is."""
+
+    category: Category
+    owner: Owner
+    confidence: float
+    repeatability: Repeatability | None = None
+    """``None`` of what says nothing about it; the same of the place."""
+    location: Location | None = None
+    rule: str = ""
+    role: Role | None = None
+    """Who should act, where that is not the category's default."""
+
+
+Classifier = Callable[[Evidence], Guess]
+
+
+def ours(evidence: Evidence) -> Guess:
+    """Return what this project says."""
+    said = diagnose(evidence)
+    return Guess(
+        said.category,
+        said.owner,
+        said.confidence,
+        said.repeatability,
+        said.location,
+        said.rule,
+        said.target_agent,
+    )
+
+
+class Failed(NamedTuple):
+    """A case that is a failure, with the two things that a control has not."""
+
+    case: Case
+    label: Label
+    evidence: Evidence
+
+
+def labelled(cases: Iterable[Case]) -> tuple[Failed, ...]:
+    """Return the cases that are failures. Raises :class:`CorpusError` for one without evidence."""
+    found: list[Failed] = []
+    for case in cases:
+        if case.label is not None and case.evidence is None:
+            raise CorpusError(f"{case.id}: it has a label but no evidence to diagnose; build it again")
+        if case.label is not None and case.evidence is not None:
+            found.append(Failed(case, case.label, case.evidence))
+    return tuple(found)
+
+
+class Judged(NamedTuple):
+    """One failure, what was said of it, and whether that is right."""
+
+    failed: Failed
+    guess: Guess
+    counted: Category
+    """The category that the reading counts as: the true one where it is accepted."""
+    right: bool
+    """Category and owner are those of one accepted reading."""
+    owner_right: bool
+    routed_right: bool
+    """Whoever is sent for is who would be sent for by an accepted reading."""
+
+    @property
+    def could_be_the_products(self) -> bool:
+        """Whether an accepted reading lays the failure on the product."""
+        return any(owner is Owner.PRODUCT for _, owner in self.failed.label.readings)
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether it is the product's fault and fails each time: nobody may dismiss it as flaky."""
+        label = self.failed.label
+        return label.owner is Owner.PRODUCT and Category.FLAKY_TEST not in dict(label.readings)
+
+
+def judge(failed: Failed, guess: Guess) -> Judged:
+    """Compare a reading with what is true."""
+    label = failed.label
+    accepted = any(category is guess.category for category, _ in label.readings)
+    return Judged(
+        failed=failed,
+        guess=guess,
+        counted=label.category if accepted else guess.category,
+        right=label.accepts(guess.category, guess.owner),
+        owner_right=any(owner is guess.owner for _, owner in label.readings),
+        routed_right=route(guess.category, {}, guess.role) in _roles_of(label),
+    )
+
+
+def _roles_of(label: Label) -> set[Role]:
+    """Return who may be sent for; a loop in the product goes to who may change the product."""
+    loops = (Category.TEST_TIMEOUT, Owner.PRODUCT) in label.readings
+    return {route(category, {}) for category, _ in label.readings} | ({Role.CODER} if loops else set())
+
+
+def judged_by(classifier: Classifier, failures: Iterable[Failed]) -> tuple[Judged, ...]:
+    """Compare what a classifier says of each failure with what is true."""
+    return tuple(judge(failed, classifier(failed.evidence)) for failed in failures)
+
+
+def points_at(place: Place, guess: Guess, what: str) -> bool:
+    """Whether the place named is the ``line``, ``file`` or ``function`` of the fault.
+
+    The stack of a process that died has bare names only: ``get`` for ``Queue.get``.
+    """
+    said = guess.location
+    if said is None or said.path != place.path:
+        return False
+    if what == "file":
+        return True
+    if what == "line":
+        first = place.first_line
+        return (
+            said.line is not None and first is not None and first <= said.line <= (place.last_line or first)
+        )
+    if said.function is None or place.function is None:
+        return False
+    return said.function.partition(".<locals>.")[0] in (place.function, place.function.rpartition(".")[2])
+
+
+class Share(NamedTuple):
+    """So many of so many."""
+
+    count: int
+    of: int
+
+    @property
+    def value(self) -> float:
+        """The quotient; 0 of none."""
+        return self.count / self.of if self.of else 0.0
+
+
+def share(flags: Iterable[bool]) -> Share:
+    """Count how many of them are true."""
+    given = list(flags)
+    return Share(sum(given), len(given))
+
+
+class Bin(NamedTuple):
+    """The cases of one span of confidence."""
+
+    low: float
+    cases: int
+    confidence: float
+    accuracy: float
+
+
+class Figures(NamedTuple):
+    """All that is told of one classifier on one set of cases."""
+
+    cases: int
+    macro_f1: float
+    """The mean F1 of the categories that truly occur."""
+    shares: dict[str, Share]
+    """By what is asked of each case."""
+    calibration_error: float
+    reliability: list[Bin]
+    surest: dict[float, float]
+    """Accuracy of the surest share of the cases."""
+    by_category: dict[Category, tuple[int, float, float, float]]
+    """Cases, precision, recall and F1."""
+
+
+def figures(judged: Sequence[Judged]) -> Figures:
+    """Return the figures of a set of judged cases."""
+    bins = reliability([(each.guess.confidence, each.right) for each in judged])
+    error = sum(each.cases * abs(each.confidence - each.accuracy) for each in bins)
+    table = by_category(judged)
+    return Figures(
+        cases=len(judged),
+        macro_f1=sum(row[3] for row in table.values()) / len(table) if table else 0.0,
+        shares=_shares(judged),
+        calibration_error=error / len(judged) if judged else 0.0,
+        reliability=bins,
+        surest=_surest(judged),
+        by_category=table,
+    )
+
+
+def reliability(sure: Iterable[tuple[float, bool]]) -> list[Bin]:
+    """Return bins of equal width without empty ones; an edge belongs to the bin above."""
+    members: dict[int, list[tuple[float, bool]]] = defaultdict(list)
+    for confidence, right in sure:
+        members[min(int(confidence * BINS + 1e-9), BINS - 1)].append((confidence, right))
+    return [
+        Bin(
+            number / BINS,
+            len(members[number]),
+            sum(confidence for confidence, _ in members[number]) / len(members[number]),
+            sum(right for _, right in members[number]) / len(members[number]),
+        )
+        for number in sorted(members)
+    ]
+
+
+def by_category(judged: Iterable[Judged]) -> dict[Category, tuple[int, float, float, float]]:
+    """Return cases, precision, recall and F1 of each category that truly occurs."""
+    true, said, right = Counter[Category](), Counter[Category](), Counter[Category]()
+    for each in judged:
+        truth = each.failed.label.category
+        true[truth] += 1
+        said[each.counted] += 1
+        right[truth] += each.counted is truth
+    return {
+        each: (
+            true[each],
+            right[each] / said[each] if said[each] else 0.0,
+            right[each] / true[each],
+            2 * right[each] / (said[each] + true[each]),
+        )
+        for each in Category
+        if true[each]
+    }
+
+
+def _surest(judged: Sequence[Judged]) -> dict[float, float]:
+    ordered = sorted(judged, key=lambda each: -each.guess.confidence)
+    return {
+        part: share(each.right for each in ordered[: round(part * len(ordered))]).value
+        for part in COVERAGES
+    }
+
+
+def _shares(judged: Sequence[Judged]) -> dict[str, Share]:
+    others = [each for each in judged if not each.could_be_the_products]
+
+    def blamed(members: Iterable[Judged]) -> Share:
+        return share(each.guess.owner is Owner.PRODUCT for each in members)
+
+    found = {
+        "category right": share(each.counted is each.failed.label.category for each in judged),
+        "category and owner right": share(each.right for each in judged),
+        "routed to the right role": share(each.routed_right for each in judged),
+        "owner right": share(each.owner_right for each in judged),
+        "false blame": blamed(others),
+    }
+    for owner in NOT_THE_PRODUCTS:
+        found[f"false blame: {owner.value}"] = blamed(
+            each for each in others if each.failed.label.owner is owner
+        )
+    found["false blame: nothing changed"] = blamed(
+        each for each in others if each.failed.evidence.changed == ()
+    )
+    found["regressions called flaky"] = share(
+        each.guess.category is Category.FLAKY_TEST for each in judged if each.is_regression
+    )
+    placed = [(each.failed.label.place, each.guess) for each in judged if each.failed.label.place]
+    for what in ("line", "file", "function"):
+        found[f"place: {what} right"] = share(
+            points_at(place, guess, what)
+            for place, guess in placed
+            if place and (place.exact if what == "line" else what == "file" or place.function)
+        )
+    return {name: each for name, each in found.items() if each.of}
