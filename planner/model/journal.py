@@ -297,6 +297,17 @@ class FilesRead(JournalRecord):
     """Why nobody knows what was read: by a process that it started, for one."""
 
 
+class Executed(_OfWorker):
+    """The functions of the product that a test executed, in a confirmation."""
+
+    record: Literal["executed"]
+    nodeid: str
+    functions: dict[int, tuple[str, int, str]] = Field(default_factory=dict[int, tuple[str, int, str]])
+    """Those that no record before has named, by number: path, first line, qualified name."""
+    ran: tuple[tuple[int, int], ...] = ()
+    """The numbers of those that the test executed, each with its depth."""
+
+
 class RestsOn(ReadValue):
     """The files that a verdict rests on; paths are relative to the plan's root."""
 
@@ -388,6 +399,7 @@ Record: TypeAlias = Annotated[
     | SessionEnded
     | AuditEventSeen
     | FilesRead
+    | Executed
     | CheckJudged
     | RunUnexplained
     | TodoFound

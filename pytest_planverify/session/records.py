@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 RawEvidence = dict[str, Any]
 
+FunctionKey = tuple[str, int, str]
+"""Path, first line and qualified name of a function."""
+
 PROVING = ("passed", "xpassed")
 """Outcomes of tests that ran and held."""
 GREEN = (*PROVING, "skipped", "xfailed")
@@ -124,6 +127,9 @@ class WorkerRecord:
         """Installed modules that it had imported when it had its tests."""
         self.files_read: Record | None = None
         """What it had read of the project, as it told at its end."""
+        self.executed: dict[str, dict[FunctionKey, int]] = {}
+        """By test, the functions of the product that it executed, each with its depth."""
+        self._functions: dict[tuple[str, str], FunctionKey] = {}
         self.launched_at = 0.0
         """When it was asked for, in seconds since 1970; it cannot have read anything before."""
         self.used_extensions = False
@@ -218,6 +224,11 @@ class WorkerRecord:
                 self.modules = list(record["modules"])
             case "files_read":
                 self.files_read = record
+            case "executed":
+                for number, (path, line, name) in record["functions"].items():
+                    self._functions[worker, str(number)] = str(path), int(line), str(name)
+                ran = {self._functions[worker, str(number)]: int(depth) for number, depth in record["ran"]}
+                self.executed.setdefault(str(record["nodeid"]), {}).update(ran)
             case "module_handed_out":
                 self.used_extensions = True
             case "restart":
