@@ -1,8 +1,8 @@
 """Record which functions of the product each test executes, so that a fault can be located.
 
 Only a confirmation is recorded, and only the tests that the parent asks for. From Python 3.12 on
-``sys.monitoring`` tells of the first call of each function; before that the profiler of the standard library,
-which is written in C, counts the calls. Where a tool of the project is in the way there is no recording:
+``sys.monitoring`` tells of the first call of each function; before that the profiler of the standard
+library, which is written in C, counts the calls. Where a tool of the project is in the way there is no recording:
 what a test says must not depend on it.
 """
 
@@ -37,7 +37,7 @@ class Probe(Protocol):
         ...
 
     def stop(self) -> dict[CodeType, int]:
-        """Return the functions of the product, with how many others called one another on the way to each."""
+        """Return the functions of the product, each with the number of them on the way to it."""
         ...
 
 
