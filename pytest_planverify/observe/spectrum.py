@@ -2,8 +2,8 @@
 
 Only a confirmation is recorded, and only the tests that the parent asks for. From Python 3.12 on
 ``sys.monitoring`` tells of the first call of each function; before that the profiler of the standard
-library, which is written in C, counts the calls. Where a tool of the project is in the way there is no recording:
-what a test says must not depend on it.
+library, which is written in C, counts the calls. Where a tool of the project is in the way nothing is
+recorded: what a test says must not depend on it.
 """
 
 from __future__ import annotations
