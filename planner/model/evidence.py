@@ -180,6 +180,11 @@ class ExecutedFunction(ReadValue):
     """How many of the red tests that were recorded executed it."""
     green: int = 0
     """The same of the green tests."""
+    suspect_line: int | None = None
+    """The line of it that the red tests execute most, and the green ones least; where lines were seen."""
+    line_red: int = 0
+    line_green: int = 0
+    """How many tests executed that line."""
     depth: int = 0
     """How many functions of the product are called on the way to it; 0 where the tests call it."""
 

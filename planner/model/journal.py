@@ -298,14 +298,15 @@ class FilesRead(JournalRecord):
 
 
 class Executed(_OfWorker):
-    """The functions of the product that a test executed, in a confirmation."""
+    """What a test executed of the product, in a confirmation."""
 
     record: Literal["executed"]
     nodeid: str
     functions: dict[int, tuple[str, int, str]] = Field(default_factory=dict[int, tuple[str, int, str]])
     """Those that no record before has named, by number: path, first line, qualified name."""
-    ran: tuple[tuple[int, int], ...] = ()
-    """The numbers of those that the test executed, each with its depth."""
+    ran: tuple[tuple[int, int, str], ...] = ()
+    """The numbers of those that the test executed, each with its depth and its lines: a hexadecimal number
+    whose lowest bit is the first line."""
 
 
 class RestsOn(ReadValue):

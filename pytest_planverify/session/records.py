@@ -127,8 +127,8 @@ class WorkerRecord:
         """Installed modules that it had imported when it had its tests."""
         self.files_read: Record | None = None
         """What it had read of the project, as it told at its end."""
-        self.executed: dict[str, dict[FunctionKey, int]] = {}
-        """By test, the functions of the product that it executed, each with its depth."""
+        self.executed: dict[str, dict[FunctionKey, tuple[int, int]]] = {}
+        """By test, the functions that it executed, each with its depth and, as bits, its lines."""
         self._functions: dict[tuple[str, str], FunctionKey] = {}
         self.launched_at = 0.0
         """When it was asked for, in seconds since 1970; it cannot have read anything before."""
@@ -227,8 +227,11 @@ class WorkerRecord:
             case "executed":
                 for number, (path, line, name) in record["functions"].items():
                     self._functions[worker, str(number)] = str(path), int(line), str(name)
-                ran = {self._functions[worker, str(number)]: int(depth) for number, depth in record["ran"]}
-                self.executed.setdefault(str(record["nodeid"]), {}).update(ran)
+                ran = self.executed.setdefault(str(record["nodeid"]), {})
+                for number, depth, lines in record["ran"]:
+                    key = self._functions[worker, str(number)]
+                    known = ran.get(key, (int(depth), 0))
+                    ran[key] = min(int(depth), known[0]), int(lines, 16) | known[1]
             case "module_handed_out":
                 self.used_extensions = True
             case "restart":

@@ -11,15 +11,15 @@ from planner.model.verdicts import TestOutcome
 from pytest_planverify.session.records import PROVING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from planner.model.evidence import Evidence
     from planner.model.outcome import TestResult
     from pytest_planverify.checks.result import Judgement
     from pytest_planverify.session.records import FunctionKey
 
-Executed: TypeAlias = "Mapping[str, Mapping[FunctionKey, int]]"
-"""By test, the functions that it executed, each with its depth."""
+Executed: TypeAlias = "Mapping[str, Mapping[FunctionKey, tuple[int, int]]]"
+"""By test, the functions that it executed, each with its depth and its lines as bits."""
 
 MOST_RED, MOST_GREEN = 30, 100
 MOST_FUNCTIONS = 150
@@ -57,32 +57,60 @@ def with_executed(judgement: Judgement, executed: Executed) -> Judgement:
     if not executed:
         return judgement
     outcomes = {test.nodeid: test.outcome for test in judgement.tests}
-    red = [nodeid for nodeid in executed if nodeid in outcomes and outcomes[nodeid].is_red]
-    green = [nodeid for nodeid in executed if nodeid in outcomes and not outcomes[nodeid].is_red]
-    in_red = Counter(function for nodeid in red for function in executed[nodeid])
-    in_green = Counter(function for nodeid in green for function in executed[nodeid])
+    red = [ran for nodeid, ran in executed.items() if nodeid in outcomes and outcomes[nodeid].is_red]
+    green = [ran for nodeid, ran in executed.items() if nodeid in outcomes and not outcomes[nodeid].is_red]
+    counts = _Counts(red), _Counts(green)
 
     def told(piece: Evidence) -> Evidence:
         ran = executed.get(piece.nodeid or "")
         if not ran:
             return piece
-        ranked = sorted(ran, key=lambda each: (-_share(in_red[each], in_green[each]), ran[each]))
-        functions = (
-            ExecutedFunction(
-                path=path,
-                line=line,
-                function=name,
-                red=in_red[path, line, name],
-                green=in_green[path, line, name],
-                depth=ran[path, line, name],
-            )
-            for path, line, name in ranked[:MOST_FUNCTIONS]
-        )
-        update = {"executed": tuple(functions), "red_tests": len(red), "green_tests": len(green)}
+        functions = [_function(key, *seen, *counts) for key, seen in ran.items()]
+        functions.sort(key=lambda each: _share(each.line_red or each.red, each.line_green), reverse=True)
+        update = {
+            "executed": tuple(functions[:MOST_FUNCTIONS]),
+            "red_tests": len(red),
+            "green_tests": len(green),
+        }
         return piece.model_copy(update=update)
 
     judgement.evidence = tuple(map(told, judgement.evidence))
     return judgement
+
+
+class _Counts:
+    """How many tests executed each function, and each line."""
+
+    def __init__(self, tests: Iterable[Mapping[FunctionKey, tuple[int, int]]]) -> None:
+        self.functions: Counter[FunctionKey] = Counter()
+        self.lines: Counter[tuple[FunctionKey, int]] = Counter()
+        for ran in tests:
+            self.functions.update(ran.keys())
+            self.lines.update((key, bit) for key, (_, lines) in ran.items() for bit in _bits(lines))
+
+
+def _function(key: FunctionKey, depth: int, lines: int, red: _Counts, green: _Counts) -> ExecutedFunction:
+    path, line, name = key
+    shares = {bit: _share(red.lines[key, bit], green.lines[key, bit]) for bit in _bits(lines)}
+    best = max(shares, key=lambda bit: shares[bit], default=None)
+    return ExecutedFunction(
+        path=path,
+        line=line,
+        function=name,
+        red=red.functions[key],
+        green=green.functions[key],
+        suspect_line=None if best is None else line + best,
+        line_red=0 if best is None else red.lines[key, best],
+        line_green=0 if best is None else green.lines[key, best],
+        depth=depth,
+    )
+
+
+def _bits(number: int) -> Iterator[int]:
+    while number:
+        lowest = number & -number
+        yield lowest.bit_length() - 1
+        number ^= lowest
 
 
 def _share(red: int, green: int) -> float:
