@@ -123,7 +123,7 @@ def _diagnosis(judged: Judged) -> Diagnosis:
     rule, hit, case = judged.rule, judged.hit, judged.case
     confidence = round(calibrated(rule.id, judged.raw), 3)
     because = rule.because
-    candidates = candidates_of(case.evidence)
+    candidates = candidates_of(case.evidence, hit.frame)
     if judged.is_of_changed_tests:
         because += " Of all code only tests were changed."
     if judged.broken:
@@ -159,9 +159,10 @@ def _runner_up(judged: Judged, confidence: float) -> RunnerUp | None:
 def _location(judged: Judged, candidates: tuple[Candidate, ...]) -> Location | None:
     """Return the place of the fault: the likeliest function, where that is the product's and not told."""
     hit, case = judged.hit, judged.case
+    if hit.location is not None:
+        return hit.location
     frame = hit.frame or case.raised_at
     told = Location(path=frame.path, line=frame.line, function=frame.function) if frame else None
-    told = hit.location or told
     if judged.owner is not Owner.PRODUCT or case.evidence.kind not in _BY_TESTS[:2] or _is_exact(case):
         return told
     return location_of(candidates[0]) if candidates else told

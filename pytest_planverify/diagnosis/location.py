@@ -9,7 +9,8 @@ the one at fault is executed by more green tests, and stands further from the ra
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.model.kinds import Side
@@ -21,6 +22,21 @@ if TYPE_CHECKING:
     from planner.model.evidence import Evidence, ExecutedFunction, Frame, Hunk
 
 MOST_CANDIDATES = 5
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_OPERATORS = (
+    ("[", "__getitem__"),
+    ("==", "__eq__"),
+    (" in ", "__contains__"),
+    ("len(", "__len__"),
+    ("repr(", "__repr__"),
+    ("str(", "__str__"),
+    ("list(", "__iter__"),
+    ("del ", "__delitem__"),
+    ("] = ", "__setitem__"),
+)
+"""What calls a method without its name."""
 
 _CHANGED, _SPECTRUM, _TRACEBACK = "changed", "spectrum", "traceback"
 
@@ -34,16 +50,17 @@ class Suspect:
 
     path: str
     function: str | None
-    line: int = 0
+    line: int
     side: Side = Side.PRODUCT
     hunk: Hunk | None = None
     executed: ExecutedFunction | None = None
-    frame: Frame | None = None
-    distance: int = 0
-    """How many frames of the product lie between it and the raise."""
-    subject: bool = False
-    """The test names it."""
-    names: frozenset[str] = field(default_factory=frozenset[str])
+    spectrum: float = 0.0
+    distance: int | None = None
+    """How many functions of the product lie between it and the raise; ``None`` outside of tracebacks."""
+    is_named: bool = False
+    """The line of the test that failed names it."""
+    likeness: float = 0.0
+    """How much of its name the name of the test repeats."""
 
 
 def plain_name(function: str) -> str | None:
@@ -58,56 +75,74 @@ def plain_name(function: str) -> str | None:
     return ".".join(parts) or None
 
 
-def suspects_of(evidence: Evidence) -> list[Suspect]:
-    """Return every function that takes part in the failure, the product's and changed tests."""
+def suspects_of(evidence: Evidence, told: Frame | None = None) -> list[Suspect]:
+    """Return every function that takes part in the failure, the product's and changed tests.
+
+    ``told`` is the frame that raised, where that is not the last one of the traceback.
+    """
     found: dict[Key, Suspect] = {}
 
     def get(path: str, function: str | None, line: int, side: Side = Side.PRODUCT) -> Suspect:
-        suspect = found.get((path, function))
-        if suspect is None:
-            suspect = found[path, function] = Suspect(path, function, line, side)
-        return suspect
+        key = path, function
+        if key not in found:
+            found[key] = Suspect(path, function, line, side)
+        return found[key]
 
     for each in evidence.executed:
-        suspect = get(each.path, plain_name(each.function), each.line)
-        if suspect.executed is None or each.green < suspect.executed.green:
-            suspect.executed = each
-    for distance, frame in enumerate(_product_frames(evidence)):
+        name = plain_name(each.function)
+        if name is not None:
+            suspect = get(each.path, name, each.suspect_line or each.line)
+            value = _spectrum(each, evidence)
+            if value > suspect.spectrum:
+                suspect.executed, suspect.spectrum = each, value
+    frames = _product_frames(evidence)
+    if told is not None and told.side is Side.PRODUCT and told not in evidence.subjects:
+        frames = [told, *frames]
+    for frame in frames:
         suspect = get(frame.path, plain_name(frame.function), frame.line)
-        if suspect.frame is None:
-            suspect.frame, suspect.distance, suspect.line = frame, distance, frame.line
+        if suspect.distance is None:
+            suspect.distance = sum(each.distance is not None for each in found.values())
+            suspect.line = frame.line
     for frame in evidence.subjects:
-        if frame.side is Side.PRODUCT:
-            get(frame.path, plain_name(frame.function), frame.line).subject = True
+        if frame.side is Side.PRODUCT and not frame.path.startswith("<"):
+            get(frame.path, plain_name(frame.function), frame.line).is_named = True
     for hunk in evidence.hunks:
         if hunk.side is not None:
             suspect = get(hunk.path, hunk.function, hunk.line, hunk.side)
-            suspect.line = hunk.line
             if suspect.hunk is None or _size(hunk) > _size(suspect.hunk):
-                suspect.hunk = hunk
+                suspect.hunk, suspect.line = hunk, hunk.line
+    line, test = _failing_line(evidence), _words((evidence.nodeid or "").rpartition("::")[2])
+    called = frozenset(_IDENTIFIER.findall(line)) | {name for sign, name in _OPERATORS if sign in line}
+    for suspect in found.values():
+        owner, _, name = (suspect.function or "").rpartition(".")
+        suspect.is_named |= name in called or (name == "__init__" and owner.rpartition(".")[2] in called)
+        words = _words(suspect.function or "")
+        suspect.likeness = len(words & test) / len(words) if words else 0.0
     return list(found.values())
+
+
+def ranking(evidence: Evidence, told: Frame | None = None) -> list[tuple[float, Suspect]]:
+    """Return the suspects with their scores, the likeliest first."""
+    scored = [(score(suspect, evidence), suspect) for suspect in suspects_of(evidence, told)]
+    return sorted(scored, key=lambda each: (-each[0], each[1].path, each[1].line))
 
 
 def score(suspect: Suspect, evidence: Evidence) -> float:
     """Return how suspicious a function is, from 0 to 1."""
-    spectrum = _ochiai(suspect, evidence)
-    traceback = 0.0 if suspect.frame is None else 1 / (1 + suspect.distance)
-    value = 0.5 * (spectrum or 0.0) + 0.3 * traceback + 0.1 * suspect.subject
+    traceback = 0.0 if suspect.distance is None else 1 / (1 + suspect.distance)
+    value = 0.55 * suspect.spectrum + 0.35 * traceback + 0.05 * suspect.is_named + 0.05 * suspect.likeness
     if suspect.hunk is None:
         return 0.5 * value
     if suspect.side is Side.TEST:
         return 0.3 if _is_of_test(suspect, evidence) else 0.05
-    if spectrum == 0.0 and suspect.frame is None and suspect.function is not None:
-        return 0.1  # it was not executed
+    if evidence.executed and suspect.executed is None and suspect.distance is None:
+        # What a module executes when it is imported is not seen.
+        return 0.1 if suspect.function is not None else 0.3
     return 0.5 + 0.5 * value
 
 
-def candidates_of(evidence: Evidence) -> tuple[Candidate, ...]:
+def candidates_of(evidence: Evidence, told: Frame | None = None) -> tuple[Candidate, ...]:
     """Return the functions most likely to be at fault, the likeliest first."""
-    ranked = sorted(
-        ((score(suspect, evidence), suspect) for suspect in suspects_of(evidence)),
-        key=lambda each: (-each[0], each[1].path, each[1].line),
-    )
     return tuple(
         Candidate(
             path=suspect.path,
@@ -117,7 +152,7 @@ def candidates_of(evidence: Evidence) -> tuple[Candidate, ...]:
             reasons=tuple(_reasons(suspect)),
             hunk=suspect.hunk,
         )
-        for value, suspect in ranked[:MOST_CANDIDATES]
+        for value, suspect in ranking(evidence, told)[:MOST_CANDIDATES]
         if value > 0
     )
 
@@ -132,30 +167,50 @@ def _reasons(suspect: Suspect) -> Iterator[str]:
         yield _CHANGED
     if suspect.executed is not None:
         yield _SPECTRUM
-    if suspect.frame is not None:
+    if suspect.distance is not None:
         yield _TRACEBACK
 
 
-def _ochiai(suspect: Suspect, evidence: Evidence) -> float | None:
-    """Return Ochiai's coefficient; ``None`` where nothing was recorded."""
-    if not evidence.executed:
-        return None
-    ran = suspect.executed
-    if ran is None:
-        return 0.0
-    return ran.red / math.sqrt(max(evidence.red_tests, 1) * (ran.red + ran.green))
+def _spectrum(ran: ExecutedFunction, evidence: Evidence) -> float:
+    """Return Ochiai's coefficient of the most suspicious line, with a little of that of the function."""
+    function = _ochiai(ran.red, ran.green, evidence.red_tests)
+    line = _ochiai(ran.line_red, ran.line_green, evidence.red_tests)
+    return function if ran.suspect_line is None else 0.7 * line + 0.3 * function
+
+
+def _ochiai(red: int, green: int, all_red: int) -> float:
+    return red / math.sqrt(max(all_red, red) * (red + green)) if red else 0.0
 
 
 def _product_frames(evidence: Evidence) -> list[Frame]:
     """Return the product's frames, those of the surfacing exception first, the raising one first."""
     errors = (*evidence.exceptions, *evidence.exceptions_in_group)
-    return [frame for error in errors for frame in reversed(error.frames) if frame.side is Side.PRODUCT]
+    return [
+        frame
+        for error in errors
+        for frame in reversed(error.frames)
+        if frame.side is Side.PRODUCT and not frame.path.startswith("<")
+    ]
+
+
+def _failing_line(evidence: Evidence) -> str:
+    """Return the line of the test at which it failed."""
+    for error in evidence.exceptions[:1]:
+        for frame in reversed(error.frames):
+            if frame.side is Side.TEST:
+                return frame.source or ""
+    return ""
+
+
+def _words(name: str) -> frozenset[str]:
+    """Return the words that a name is made of, in small letters."""
+    found = _WORD.findall(name.partition("[")[0])
+    return frozenset(word.lower() for word in found if len(word) > 2) - {"test", "tests", "self"}
 
 
 def _is_of_test(suspect: Suspect, evidence: Evidence) -> bool:
-    return any(
-        nodeid.startswith(f"{suspect.path}::") for nodeid in (evidence.nodeid or "", *evidence.tests)
-    )
+    nodeids = (evidence.nodeid or "", *evidence.tests)
+    return any(nodeid.startswith(f"{suspect.path}::") for nodeid in nodeids)
 
 
 def _size(hunk: Hunk) -> int:
