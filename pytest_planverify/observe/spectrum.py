@@ -32,6 +32,10 @@ _MOST_CALLS, _MOST_LINES = 30, 400
 """How many calls of a function, and lines of it, the trace function looks at in one test."""
 
 
+_TELLS_OF_FAILURE = ("_pytest/assertion/util.py", "_pytest/assertion/rewrite.py", "unittest/util.py")
+"""Modules that render the values of an assertion that has failed: what they call is no part of the test."""
+
+
 class Ran(NamedTuple):
     """A function that was executed."""
 
@@ -130,6 +134,7 @@ class _Monitor:
         self._monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
         self._is_product = is_product
         self._found: dict[int, Ran] = {}
+        self._has_failed = False
         self._tool = 0
 
     def start(self) -> bool:
@@ -156,13 +161,15 @@ class _Monitor:
         return list(self._found.values())
 
     def _started(self, code: CodeType, _offset: int) -> object:
-        if self._is_product(code.co_filename) and id(code) not in self._found:
+        if code.co_filename.endswith(_TELLS_OF_FAILURE):
+            self._has_failed = True
+        elif not self._has_failed and self._is_product(code.co_filename) and id(code) not in self._found:
             self._found[id(code)] = Ran(code, _depth(sys._getframe(1), self._is_product), set())
         return self._monitoring.DISABLE
 
     def _passed(self, code: CodeType, line: int) -> object:
         ran = self._found.get(id(code))
-        if ran is not None:
+        if ran is not None and not self._has_failed:
             ran.lines.add(line)
         return self._monitoring.DISABLE
 
@@ -174,6 +181,7 @@ class _Tracer:
         self._is_product = is_product
         self._found: dict[int, Ran] = {}
         self._calls: dict[int, int] = {}
+        self._has_failed = False
         self._hook = self._trace
         self._locals: dict[int, Callable[..., Any]] = {}
 
@@ -194,13 +202,15 @@ class _Tracer:
         key = id(code)
         calls = self._calls.get(key)
         if calls is None:
-            calls = -1
-            if self._is_product(code.co_filename):
+            calls = 0
+            if code.co_filename.endswith(_TELLS_OF_FAILURE):
+                self._has_failed = True
+            elif not self._has_failed and self._is_product(code.co_filename):
                 calls = _MOST_CALLS
                 self._found[key] = Ran(code, _depth(frame, self._is_product), set())
                 self._locals[key] = _line_tracer(self._found[key].lines)
             self._calls[key] = calls
-        if calls <= 0:
+        if calls <= 0 or self._has_failed:
             return None
         self._calls[key] = calls - 1
         return self._locals[key]
