@@ -126,7 +126,9 @@ class Changes:
             parts_of_diff,
         )
 
-        known = {} if before is None or self._told is None else before.digests()
+        known: Mapping[str, str] = {}
+        if before is not None and self._told is not None:
+            known = before.digests()
         diffs = parts_of_diff(self._read()[1]) if self._status is not None else {}
         found: list[Hunk] = []
         for path, side in sides.items():
@@ -187,7 +189,15 @@ class Changes:
         return any(_is_at_or_below(file, name) for name in self._apart)
 
     def _start(self, *args: str) -> subprocess.Popen[bytes] | None:
-        command = ["git", "-c", "core.fsmonitor=false", "--no-optional-locks", *args]
+        command = [
+            "git",
+            "-c",
+            "core.fsmonitor=false",
+            "-c",
+            "core.quotePath=false",
+            "--no-optional-locks",
+            *args,
+        ]
         try:
             return subprocess.Popen(
                 command,

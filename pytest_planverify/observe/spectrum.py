@@ -261,7 +261,8 @@ class _Profiler:
 
     def stop(self) -> list[Ran]:
         if sys.getprofile() is not self._profiler:
-            return []  # the test has one of its own
+            _abandoned.append(self._profiler)  # it would switch off the test's own when it is destroyed
+            return []
         self._profiler.disable()
         called: dict[CodeType, list[CodeType]] = {}
         for entry in self._profiler.getstats():
@@ -271,6 +272,9 @@ class _Profiler:
                 ]
         depths = _depths(called, lambda code: self._is_product(code.co_filename))
         return [Ran(code, depth, set()) for code, depth in depths.items()]
+
+
+_abandoned: list[object] = []
 
 
 def _depths(

@@ -31,7 +31,7 @@ from pytest_planverify.session.judge import (
 )
 from pytest_planverify.session.last_verdicts import COMMANDS, FileDigests
 from pytest_planverify.session.schedule import Job, Schedule, run_order
-from pytest_planverify.session.spectrum import Executed, tests_to_record, with_executed
+from pytest_planverify.session.spectrum import Executed, choose_recorded_tests, with_executed
 from pytest_planverify.session.workers import file_part, line_of
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class PlanRun:
     def _confirmed(self, job: Job, judgement: Judgement, *, company: bool) -> Judgement:
         record = job.record
         executed: list[Executed] = []
-        wanted = tests_to_record(judgement.tests)
+        wanted = choose_recorded_tests(judgement.tests)
 
         def again() -> Judgement:
             # What is recorded once is enough.
@@ -283,7 +283,7 @@ class PlanRun:
                 root=job.plan.root,
                 company=company,
             )
-            return with_executed(judgement, next(filter(None, executed), {}))
+            return with_executed(judgement, next(filter(None, executed), None))
         finally:
             job.record = record
 

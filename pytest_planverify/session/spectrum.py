@@ -32,7 +32,7 @@ _LONGEST = 5.0
 """Seconds; a test that takes longer is not recorded, even if it is the only one that is red."""
 
 
-def tests_to_record(tests: Iterable[TestResult]) -> tuple[str, ...]:
+def choose_recorded_tests(tests: Iterable[TestResult]) -> tuple[str, ...]:
     """Return the red tests, and green ones of the same files, that can be recorded without much delay."""
     ran = [test for test in tests if test.outcome.is_red or test.outcome.value in PROVING]
     red = sorted((test for test in ran if _is_red(test)), key=lambda test: test.duration_ms)
@@ -52,7 +52,7 @@ def tests_to_record(tests: Iterable[TestResult]) -> tuple[str, ...]:
     return tuple(test.nodeid for test in chosen)
 
 
-def with_executed(judgement: Judgement, executed: Executed) -> Judgement:
+def with_executed(judgement: Judgement, executed: Executed | None) -> Judgement:
     """Add to the evidence of each recorded test what it executed, and how many other tests did so too."""
     if not executed:
         return judgement
@@ -66,7 +66,7 @@ def with_executed(judgement: Judgement, executed: Executed) -> Judgement:
         if not ran:
             return piece
         functions = [_function(key, *seen, *counts) for key, seen in ran.items()]
-        functions.sort(key=lambda each: _share(each.line_red or each.red, each.line_green), reverse=True)
+        functions.sort(key=_suspicion, reverse=True)
         update = {
             "executed": tuple(functions[:MOST_FUNCTIONS]),
             "red_tests": len(red),
@@ -111,6 +111,12 @@ def _bits(number: int) -> Iterator[int]:
         lowest = number & -number
         yield lowest.bit_length() - 1
         number ^= lowest
+
+
+def _suspicion(ran: ExecutedFunction) -> float:
+    if ran.suspect_line is None:
+        return _share(ran.red, ran.green)
+    return _share(ran.line_red, ran.line_green)
 
 
 def _share(red: int, green: int) -> float:
