@@ -62,6 +62,8 @@ class Suspect:
     """How many functions of the product lie between it and the raise; ``None`` outside of tracebacks."""
     is_named: bool = False
     """The line of the test that failed names it."""
+    is_missing: bool = False
+    """Its change speaks of the name that was not found."""
     likeness: float = 0.0
     """How much of its name the name of the test repeats."""
 
@@ -112,9 +114,16 @@ def suspects_of(evidence: Evidence, told: Frame | None = None) -> list[Suspect]:
     for frame in evidence.subjects:
         if frame.side is Side.PRODUCT and not frame.path.startswith("<"):
             get(frame.path, plain_name(frame.function), frame.line).is_named = True
+    findings = evidence.command.findings if evidence.command is not None else ()
+    for number, finding in enumerate(findings[:MOST_CANDIDATES]):
+        if finding.path is not None and finding.line is not None:
+            suspect = get(finding.path, _changed_around(evidence, finding.path, finding.line), finding.line)
+            suspect.distance = number if suspect.distance is None else suspect.distance
+    missing = {error.name for error in evidence.exceptions if error.name}
     for hunk in evidence.hunks:
         if hunk.side is not None:
             suspect = get(hunk.path, hunk.function, hunk.line, hunk.side)
+            suspect.is_missing |= not missing.isdisjoint(_IDENTIFIER.findall(hunk.text))
             if suspect.hunk is None or _size(hunk) > _size(suspect.hunk):
                 suspect.hunk, suspect.line = hunk, hunk.line
     line, test = _failing_line(evidence), _words((evidence.nodeid or "").rpartition("::")[2])
@@ -142,14 +151,15 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
     traceback = 0.0 if suspect.distance is None else 1 / (1 + suspect.distance)
     depth = 0 if suspect.executed is None else min(suspect.executed.depth, 3)
     value = 0.55 * suspect.spectrum + 0.3 * traceback + 0.12 * suspect.likeness
-    value += 0.02 * suspect.is_named + 0.01 * depth
+    value += 0.02 * suspect.is_named + 0.01 * depth + 0.2 * suspect.is_missing
     if (suspect.function or "").endswith("__init__"):  # executed by most tests of its class
         value = max(value - 0.05, 0.0)
     if suspect.hunk is None:
         return 0.5 * value
     if suspect.side is Side.TEST:
         return 0.3 if _is_of_test(suspect, evidence) else 0.05
-    if suspect.spectrum or suspect.distance is not None or not evidence.executed:
+    is_part = suspect.spectrum or suspect.distance is not None or suspect.is_missing
+    if is_part or not evidence.executed:
         return min(0.5 + 0.5 * value, 1.0)
     # Not executed by the test itself. The body of a class or a module is executed when it is imported.
     inside = f"{suspect.function}." if suspect.function else ""
@@ -220,6 +230,12 @@ def _product_frames(evidence: Evidence) -> list[Frame]:
         for frame in reversed(error.frames)
         if frame.side is Side.PRODUCT and not frame.path.startswith("<")
     ]
+
+
+def _changed_around(evidence: Evidence, path: str, line: int) -> str | None:
+    """Return the changed function that a line most likely stands in, the last one above it."""
+    above = [hunk for hunk in evidence.hunks if hunk.path == path and hunk.line <= line]
+    return max(above, key=lambda hunk: hunk.line).function if above else None
 
 
 def _failing_line(evidence: Evidence) -> str:

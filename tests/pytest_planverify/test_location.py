@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from planner.model.evidence import Evidence, ExceptionFact, ExecutedFunction, Frame, Hunk
+from planner.model.evidence import (
+    CommandFact,
+    Evidence,
+    ExceptionFact,
+    ExecutedFunction,
+    Finding,
+    Frame,
+    Hunk,
+)
 from planner.model.kinds import EvidenceKind, Side
 from planner.model.taxonomy import Owner
 from pytest_planverify.diagnosis import diagnose
@@ -169,3 +177,27 @@ def test_a_changed_test_is_a_candidate_behind_the_product():
     found = candidates_of(failure(executed=(ran("_sum"),), hunks=(changed_test, hunk("_sum"))))
 
     assert [each.path for each in found] == ["shop.py", "tests/test_shop.py"]
+
+
+def test_a_change_that_speaks_of_a_missing_name_goes_before_others():
+    error = ExceptionFact(
+        type="ImportError", qualified="builtins.ImportError", name="total", frames=(TEST,)
+    )
+    renamed = hunk(None).model_copy(update={"text": "-def total(x):\n+def sum_of(x):"})
+    other = hunk("spare").model_copy(update={"text": "-    return 1\n+    return 2"})
+
+    found = candidates_of(
+        Evidence(kind=EvidenceKind.COLLECTION, exceptions=(error,), hunks=(other, renamed))
+    )
+
+    assert [each.function for each in found] == [None, "spare"]
+
+
+def test_the_candidates_of_a_tools_complaint_are_its_line_and_the_changes():
+    finding = Finding(path="shop.py", line=14, message="Incompatible return value type")
+    command = CommandFact(argv=("mypy",), tool="mypy", purpose="type_check", findings=(finding,))
+    evidence = Evidence(
+        kind=EvidenceKind.COMMAND, command=command, hunks=(hunk("spare", path="other.py"), hunk("_sum"))
+    )
+
+    assert ranked(evidence) == ["_sum", "spare"]
