@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from planner.model.kinds import Side
@@ -247,6 +248,7 @@ def _failing_line(evidence: Evidence) -> str:
     return ""
 
 
+@lru_cache(maxsize=4096)
 def _words(name: str) -> frozenset[str]:
     """Return the words that a name is made of, in small letters."""
     found = _WORD.findall(name.partition("[")[0])

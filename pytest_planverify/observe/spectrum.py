@@ -9,8 +9,11 @@ must not depend on it.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import deque
+from contextlib import suppress
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pytest
@@ -32,6 +35,8 @@ _MOST_CALLS, _MOST_LINES = 30, 400
 """How many calls of a function, and lines of it, the trace function looks at in one test."""
 
 
+_TRACING = re.compile(rb"\b(?:get|set)(?:trace|profile)\b|\bsys\.monitoring\b")
+_LARGEST = 1 << 20
 _TELLS_OF_FAILURE = ("_pytest/assertion/util.py", "_pytest/assertion/rewrite.py", "unittest/util.py")
 """Modules that render the values of an assertion that has failed: what they call is no part of the test."""
 
@@ -66,12 +71,15 @@ class SpectrumRecorder:
         self._wanted = frozenset(recorder.spec.recorded_tests)
         self._numbers: dict[CodeType, int] = {}
         self._sides: dict[str, bool] = {}
+        self._read: set[str] = set()
         self._ran: list[Ran] = []
         self._is_wanted = False
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         nodeid = self._recorder.nodeid_of(item)
+        if self._wanted and self._project_traces():
+            self._wanted = frozenset()
         self._ran, self._is_wanted = [], nodeid in self._wanted
         try:
             return (yield)
@@ -105,6 +113,18 @@ class SpectrumRecorder:
                 known = False
             self._sides[file] = known
         return known
+
+    def _project_traces(self) -> bool:
+        """Return whether code of the project asks for tracers itself, and so might notice this one."""
+        for module in list(sys.modules.values()):
+            file = vars(module).get("__file__") if type(module) is ModuleType else None
+            if isinstance(file, str) and file not in self._read:
+                self._read.add(file)
+                if self._recorder.project.side(file) in (Side.PRODUCT, Side.TEST):
+                    with suppress(OSError), open(file, "rb") as source:
+                        if _TRACING.search(source.read(_LARGEST)):
+                            return True
+        return False
 
     def _write(self, nodeid: str) -> None:
         functions: dict[int, tuple[str, int, str]] = {}

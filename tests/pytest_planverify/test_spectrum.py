@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -174,48 +173,49 @@ import sys
 from shop import total
 
 def test_red():
-    assert total([]) == 0
+{more}    assert total([]) == 0
 
 def test_green():
     assert total([1]) == 1
 
-def test_tracer():
-    assert sys.gettrace() is None or {tolerant}
+def test_other():
     assert total([2]) == 2
 """
 
 
-@pytest.mark.parametrize("options", ["", " -n 1"])
-def test_a_changed_character_in_a_private_function_is_the_place(pytester: pytest.Pytester, options: str):
+def verify(pytester: pytest.Pytester, options: str = "", more: str = "") -> tuple[str, dict[str, Any]]:
+    """Return the screen and the outcome of a plan whose product has one changed character."""
     path = pytester.path
     (path / "shop.py").write_text(PRODUCT)
     (path / "tests").mkdir()
-    (path / "tests/test_shop.py").write_text(TESTS.format(tolerant="True"))
-    plan = {
-        "todo_list_id": "p",
-        "items": [
-            {
-                "id": "t",
-                "title": "T",
-                "acceptance_criteria": {"tests": [f"python -m pytest tests{options}"]},
-            }
-        ],
-    }
+    (path / "tests/test_shop.py").write_text(TESTS.format(more=more))
+    criteria = {"tests": [f"python -m pytest tests{options}"]}
+    plan = {"todo_list_id": "p", "items": [{"id": "t", "title": "T", "acceptance_criteria": criteria}]}
     (path / "plan.yaml").write_text(json.dumps(plan))
-    for words in (
-        ["init", "-q"],
-        ["add", "."],
-        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"],
-    ):
+    commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]
+    for words in (["init", "-q"], ["add", "."], commit):
         subprocess.run(["git", *words], cwd=path, check=True)
     (path / "shop.py").write_text(PRODUCT.replace("return 0", "return 1"))
-
     shown = pytester.runpytest_subprocess("--planverify", "plan.yaml", "-p", "no:cacheprovider")
+    outcome = json.loads((path / ".planverify/outcomes.json").read_text())["outcomes"][0]
+    return shown.stdout.str(), outcome
 
-    shown.stdout.fnmatch_lines(["*changed shop.py:12 (+1 -1) in _empty"])
-    outcome = json.loads(Path(path / ".planverify/outcomes.json").read_text())["outcomes"][0]
+
+@pytest.mark.parametrize("options", ["", " -n 1"])
+def test_a_changed_character_in_a_private_function_is_the_place(pytester: pytest.Pytester, options: str):
+    screen, outcome = verify(pytester, options)
+
+    assert "changed shop.py:12 (+1 -1) in _empty" in screen
     (failure,) = outcome["failures"]
     assert (failure["runs"], failure["reds"]) == (2, 2)
     assert failure["location"] == {"path": "shop.py", "line": 12, "function": "_empty"}
     assert failure["candidates"][0]["reasons"] == ["changed", "spectrum"]
     assert [test["outcome"] for test in outcome["checks"][0]["tests"]] == ["failed", "passed", "passed"]
+
+
+def test_tests_that_ask_for_tracers_are_not_recorded(pytester: pytest.Pytester):
+    _, outcome = verify(pytester, more="    if sys.gettrace(): return\n")
+
+    (failure,) = outcome["failures"]
+    assert (failure["runs"], failure["reds"]) == (2, 2)
+    assert failure["candidates"][0]["reasons"] == ["changed"]
