@@ -68,7 +68,7 @@ class SpectrumRecorder:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._wanted = frozenset(recorder.spec.recorded_tests)
+        self._wanted: frozenset[str] = frozenset(recorder.spec.recorded_tests)
         self._numbers: dict[CodeType, int] = {}
         self._sides: dict[str, bool] = {}
         self._read: set[str] = set()
@@ -79,7 +79,7 @@ class SpectrumRecorder:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         nodeid = self._recorder.nodeid_of(item)
         if self._wanted and self._project_traces():
-            self._wanted = frozenset()
+            self._wanted = frozenset[str]()
         self._ran, self._is_wanted = [], nodeid in self._wanted
         try:
             return (yield)

@@ -115,7 +115,7 @@ def commit(folder: Path) -> None:
 
 
 NAMES = ("shop.py", "new.py", "gone.py", "b\N{LATIN SMALL LETTER AE} r.py")
-SIDES = dict.fromkeys(NAMES, Side.PRODUCT)
+SIDES: dict[str, Side | None] = dict.fromkeys(NAMES, Side.PRODUCT)
 
 
 def names(hunks: tuple[Hunk, ...]) -> list[tuple[str, str | None, int, int]]:

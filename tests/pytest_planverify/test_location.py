@@ -30,10 +30,11 @@ def frame(function: str, line: int = 10, path: str = "shop.py") -> Frame:
 
 
 def ran(function: str, green: int = 0, line_green: int | None = None, **more: Any) -> ExecutedFunction:
-    seen = {} if line_green is None else {"suspect_line": 7, "line_red": 1, "line_green": line_green}
-    return ExecutedFunction(
-        **{"path": "shop.py", "line": 3, "function": function, "green": green, **seen, **more}
+    seen: dict[str, Any] = (
+        {} if line_green is None else {"suspect_line": 7, "line_red": 1, "line_green": line_green}
     )
+    facts: dict[str, Any] = {"path": "shop.py", "line": 3, "function": function, "green": green}
+    return ExecutedFunction(**{**facts, **seen, **more})
 
 
 def hunk(function: str | None, path: str = "shop.py", side: Side = Side.PRODUCT) -> Hunk:
@@ -43,16 +44,14 @@ def hunk(function: str | None, path: str = "shop.py", side: Side = Side.PRODUCT)
 def failure(*frames: Frame, kind: str = "AssertionError", **more: Any) -> Evidence:
     error = ExceptionFact(type=kind, qualified=f"builtins.{kind}", frames=(TEST, *frames))
     executed = more.get("executed", ())
-    return Evidence(
-        **{
-            "kind": EvidenceKind.TEST,
-            "nodeid": "tests/test_shop.py::test_total",
-            "exceptions": (error,),
-            "red_tests": min(len(executed), 1),
-            "green_tests": 10,
-            **more,
-        }
-    )
+    facts: dict[str, Any] = {
+        "kind": EvidenceKind.TEST,
+        "nodeid": "tests/test_shop.py::test_total",
+        "exceptions": (error,),
+        "red_tests": min(len(executed), 1),
+        "green_tests": 10,
+    }
+    return Evidence(**{**facts, **more})
 
 
 def ranked(evidence: Evidence) -> list[str | None]:

@@ -42,6 +42,18 @@ def total() -> Callable[[list[int]], int]:
     return names["total"]
 
 
+def ignore(*_: object) -> None:
+    """Trace nothing."""
+
+
+def everything(_file: str) -> bool:
+    return True
+
+
+def only_shop(file: str) -> bool:
+    return file == "/project/shop.py"
+
+
 def probes() -> list[str]:
     return ["_Tracer", "_Profiler"] if OLD_PYTHON else ["_Monitor"]
 
@@ -59,7 +71,7 @@ def untraced() -> Any:
 def test_a_probe_sees_the_functions_of_the_product_and_their_depth(
     name: str, total: Callable[[list[int]], int], untraced: None
 ):
-    probe = getattr(module, name)(lambda file: file == "/project/shop.py")
+    probe = getattr(module, name)(only_shop)
 
     assert probe.start()
     total([1, 2])
@@ -73,8 +85,8 @@ def test_a_probe_sees_the_functions_of_the_product_and_their_depth(
 
 @pytest.mark.parametrize("name", probes())
 def test_a_probe_does_not_begin_where_a_profiler_is_at_work(name: str, untraced: None):
-    probe = getattr(module, name)(lambda file: True)
-    sys.setprofile(lambda *_: None)
+    probe = getattr(module, name)(everything)
+    sys.setprofile(ignore)
     try:
         assert not probe.start()
     finally:
@@ -83,21 +95,20 @@ def test_a_probe_does_not_begin_where_a_profiler_is_at_work(name: str, untraced:
 
 @pytest.mark.skipif(not OLD_PYTHON, reason="later versions do not trace")
 def test_a_tracer_of_the_test_is_left_alone(untraced: None):
-    probe = module._Tracer(lambda file: True)
-    own = lambda *_: None  # noqa: E731
+    probe = module._Tracer(everything)
 
     assert probe.start()
-    sys.settrace(own)
+    sys.settrace(ignore)
     assert probe.stop() == []
-    assert sys.gettrace() is own
+    assert sys.gettrace() is ignore
 
 
 @pytest.mark.skipif(not OLD_PYTHON, reason="later versions do not trace")
 def test_where_something_traces_already_functions_are_still_seen(
     total: Callable[[list[int]], int], untraced: None
 ):
-    sys.settrace(lambda *_: None)
-    started = [each for each in module.probes(lambda file: True) if each.start()]
+    sys.settrace(ignore)
+    started = [each for each in module.probes(everything) if each.start()]
     for each in started:
         each.stop()
 
@@ -110,7 +121,7 @@ def test_what_renders_a_failed_assertion_is_no_part_of_the_test(
 ):
     names: dict[str, Any] = {}
     exec(compile("def render(call):\n    call([])", "/lib/_pytest/assertion/util.py", "exec"), names)
-    probe = getattr(module, name)(lambda file: file == "/project/shop.py")
+    probe = getattr(module, name)(only_shop)
 
     probe.start()
     total([1])
