@@ -183,6 +183,28 @@ class Hunk(ReadValue):
     """The lines of a unified diff, without its header; at most 40 lines."""
 
 
+class ExecutedFunction(ReadValue):
+    """A function of the product that a failing test executed, and how many of the tests beside it did."""
+
+    path: str
+    """Relative to the plan's root where it is below it, else absolute."""
+    line: int
+    """Where it begins."""
+    function: str
+    """Qualified name."""
+    red: int = 1
+    """How many of the red tests that were recorded executed it."""
+    green: int = 0
+    """The same of the green tests."""
+    suspect_line: int | None = None
+    """The line of it that the red tests execute most, and the green ones least; where lines were seen."""
+    line_red: int = 0
+    line_green: int = 0
+    """How many tests executed that line."""
+    depth: int = 0
+    """How many functions of the product are called on the way to it; 0 where the tests call it."""
+
+
 class Confirmation(ReadValue):
     """What one repeated run of a failing check said."""
 
@@ -292,6 +314,14 @@ class Evidence(ReadValue):
     """Since when: ``baseline`` or ``commit``."""
     unmet: tuple[RequirementFact, ...] = ()
     """What the project's metadata asks for and the installation does not have."""
+    hunks: tuple[Hunk, ...] = ()
+    """The pieces of these files that differ; at most 300."""
+    executed: tuple[ExecutedFunction, ...] = ()
+    """The functions of the product that the test executed when it was confirmed; at most 150."""
+    red_tests: int = 0
+    """How many red tests were recorded, this one among them."""
+    green_tests: int = 0
+    """How many green tests of the same files were recorded."""
     confirmations: tuple[Confirmation, ...] = ()
     swallowed_timeout: bool = False
     """The test passed, but longer after its limit than a limit allows."""

@@ -18,6 +18,10 @@ from pytest_planverify.repository import top_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from planner.model.evidence import Hunk
+    from planner.model.kinds import Side
+    from pytest_planverify.snapshots import Snapshot
+
 
 _TIMEOUT_SECONDS = 20
 _STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", ".")
@@ -48,6 +52,10 @@ class Changes:
                 "--no-ext-diff",
                 "--no-textconv",
                 "--binary",
+                "--no-color",
+                "--unified=3",
+                "--src-prefix=a/",
+                "--dst-prefix=b/",
                 "--relative",
                 "--",
                 ".",
@@ -103,6 +111,42 @@ class Changes:
             return None
         return tuple(file for file in files if not any(_is_at_or_below(file, each) for each in self.apart))
 
+    def hunks(self, sides: Mapping[str, Side | None], before: Snapshot | None = None) -> tuple[Hunk, ...]:
+        """Return the pieces that differ of changed files, by the files' sides.
+
+        ``before`` are the files of the baseline. Of what it does not hold git tells the difference from the
+        last commit; where there is no git either, nothing is known of it.
+        """
+        from pytest_planverify.baseline.hunks import (
+            LARGEST,
+            MOST_HUNKS,
+            compare,
+            hunks_of,
+            new_file,
+            parts_of_diff,
+        )
+
+        known: Mapping[str, str] = {}
+        if before is not None and self._told is not None:
+            known = before.digests()
+        diffs = parts_of_diff(self._read()[1]) if self._status is not None else {}
+        found: list[Hunk] = []
+        for path, side in sides.items():
+            text = _text_of(self._root / path, LARGEST)
+            then = before.read(path) if before is not None and path in known else None
+            if then is not None and len(then) <= LARGEST:
+                diff = compare(then.decode("utf-8", "replace"), text or "")
+            elif path in diffs:
+                diff = diffs[path]
+            elif text is not None and (path not in known if known else self._status is not None):
+                diff = new_file(text)
+            else:
+                continue
+            found += hunks_of(path, diff, text or "", side)
+            if len(found) >= MOST_HUNKS:
+                break
+        return tuple(found[:MOST_HUNKS])
+
     @property
     def apart(self) -> tuple[str, ...]:
         """Files and folders whose changes are nobody's work: plans and our own reports."""
@@ -145,7 +189,15 @@ class Changes:
         return any(_is_at_or_below(file, name) for name in self._apart)
 
     def _start(self, *args: str) -> subprocess.Popen[bytes] | None:
-        command = ["git", "-c", "core.fsmonitor=false", "--no-optional-locks", *args]
+        command = [
+            "git",
+            "-c",
+            "core.fsmonitor=false",
+            "-c",
+            "core.quotePath=false",
+            "--no-optional-locks",
+            *args,
+        ]
         try:
             return subprocess.Popen(
                 command,
@@ -194,6 +246,17 @@ def _plans_in(folder: Path) -> Iterator[Path]:
                 yield path
         except OSError:
             continue
+
+
+def _text_of(path: Path, largest: int) -> str | None:
+    """Return the text of a file; ``None`` of one that is gone, too large, or holds no text."""
+    try:
+        if not path.is_file() or path.stat().st_size > largest:
+            return None
+        data = path.read_bytes()
+    except OSError:
+        return None
+    return None if b"\0" in data else data.decode("utf-8", "replace")
 
 
 def _is_at_or_below(file: str, name: str) -> bool:

@@ -9,6 +9,7 @@ from planner.model.kinds import EvidenceKind, Side
 from planner.model.outcome import Diagnosis, Location, RunnerUp
 from planner.model.taxonomy import Category, Owner, Role
 from pytest_planverify.diagnosis.confidence import calibrated
+from pytest_planverify.diagnosis.location import candidates_of, location_of
 from pytest_planverify.diagnosis.reading import Case
 from pytest_planverify.diagnosis.rule import PRINTED, Hit, Rule
 from pytest_planverify.diagnosis.rules import DEEPER, UNKNOWN_RULE, rules_for
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
     from planner.model.evidence import Evidence
+    from planner.model.outcome import Candidate
 
 _LONGEST_SUGGESTION = 600
+_NOT_FOUND = "builtins.ModuleNotFoundError"
 _EXPECTATIONS = (Category.TEST_REGRESSION, Category.SPEC_MISMATCH)
 _BY_TESTS = (EvidenceKind.TEST, EvidenceKind.COLLECTION, EvidenceKind.COMMAND)
 _ONLY_TESTS = 0.85
@@ -123,6 +126,7 @@ def _diagnosis(judged: Judged) -> Diagnosis:
     rule, hit, case = judged.rule, judged.hit, judged.case
     confidence = round(calibrated(rule.id, judged.raw), 3)
     because = rule.because
+    candidates = candidates_of(case.evidence, hit.frame)
     if judged.is_of_changed_tests:
         because += " Of all code only tests were changed."
     if judged.broken:
@@ -136,7 +140,8 @@ def _diagnosis(judged: Judged) -> Diagnosis:
         because=because,
         signature=signature_of(case, judged.category),
         runner_up=_runner_up(judged, confidence),
-        location=_location(hit, case),
+        location=_location(judged, candidates),
+        candidates=candidates,
         target_agent=_agent(judged),
         suggestion=_clipped(hit.suggestion),
     )
@@ -162,11 +167,24 @@ def _runner_up(judged: Judged, confidence: float) -> RunnerUp | None:
     return RunnerUp(category=category, confidence=round(min(weight, confidence, 1 - confidence), 3))
 
 
-def _location(hit: Hit, case: Case) -> Location | None:
+def _location(judged: Judged, candidates: tuple[Candidate, ...]) -> Location | None:
+    """Return the place of the fault: the likeliest function, where that is the product's and not told."""
+    hit, case = judged.hit, judged.case
     if hit.location is not None:
         return hit.location
     frame = hit.frame or case.raised_at
-    return Location(path=frame.path, line=frame.line, function=frame.function) if frame else None
+    told = Location(path=frame.path, line=frame.line, function=frame.function) if frame else None
+    if judged.owner is not Owner.PRODUCT or case.evidence.kind not in _BY_TESTS[:2] or _is_exact(case):
+        return told
+    return location_of(candidates[0]) if candidates else told
+
+
+def _is_exact(case: Case) -> bool:
+    """Return whether the exception itself names the place: broken syntax, a library that is missing."""
+    if case.error is None:
+        return False
+    missing = case.is_error(_NOT_FOUND) and not case.is_first_party(case.error.name or "")
+    return missing or case.error.line is not None
 
 
 def _clipped(text: str) -> str:

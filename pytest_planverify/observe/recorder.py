@@ -99,6 +99,14 @@ class Recorder:
         if self.worker:
             self._write("session_started", pid=os.getpid())
 
+    def nodeid_of(self, item: pytest.Item) -> str:
+        """Return the node id as the plan's root sees it."""
+        return self._nodeids.of(item.nodeid)
+
+    def write_executed(self, nodeid: str, functions: object, ran: object) -> None:
+        """Write down the functions of the product that a test executed."""
+        self._write("executed", nodeid=nodeid, functions=functions, ran=ran)
+
     def _write(self, kind: str, **facts: object) -> None:
         self.journal.write(kind, worker=self.worker, **facts)
 

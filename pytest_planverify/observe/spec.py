@@ -97,6 +97,8 @@ class WorkerSpec:
     """Absolute path of the data file that the criterion names."""
     narrowing: Narrowing = Narrowing()
     collect_only: bool = False
+    recorded_tests: tuple[str, ...] = ()
+    """The tests of which the functions that they execute are written down."""
     planned: tuple[str, ...] = ()
     """Paths below the root that the plan expects, whether or not they exist yet."""
     sandbox: tuple[Sandbox, ...] = ()

@@ -31,6 +31,7 @@ from pytest_planverify.observe.fixtures import RECORDER, SuitePropertyRecorder
 from pytest_planverify.observe.read_files import note_modules
 from pytest_planverify.observe.recorder import WORKER_INPUT, Recorder
 from pytest_planverify.observe.spec import HARMLESS_PLUGINS, Start, WorkerSpec
+from pytest_planverify.observe.spectrum import SpectrumRecorder
 from pytest_planverify.observe.supervision import board
 from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit
 
@@ -414,6 +415,8 @@ def _register(pluginmanager: pytest.PytestPluginManager, recorder: Recorder) -> 
     pluginmanager.register(recorder.tampering)
     pluginmanager.register(recorder.soft_limits)
     pluginmanager.register(SuitePropertyRecorder(recorder))
+    if hasattr(recorder, "spec") and recorder.spec.recorded_tests:
+        pluginmanager.register(SpectrumRecorder(recorder))
 
 
 def _become(start: Start) -> None:

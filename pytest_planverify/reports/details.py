@@ -26,7 +26,7 @@ from pytest_planverify.reports.words import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from planner.model.outcome import Cause, Check, Failure, Location, Outcome, TestResult
+    from planner.model.outcome import Candidate, Cause, Check, Failure, Location, Outcome, TestResult
 
 LABEL = 7
 """The width of the column of labels under a todo: ``where`` and a gap."""
@@ -38,6 +38,7 @@ MOST_LINES = 8
 """More lines of one error message are shown at ``-v`` only."""
 
 MOST_OTHERS = 3
+MOST_CHANGES = 3
 MOST_CAUSES = 4
 
 ISOLATIONS: Mapping[Isolation, str] = {
@@ -101,6 +102,7 @@ class Details:
             self._write_message(failure.stack_trace_head or "")
             if failure.location:
                 self._write_place(failure.location)
+            self._write_changes(failure.candidates)
             if failure.suggestion:
                 self._label("fix", failure.suggestion)
         if failure.target_agent:
@@ -145,6 +147,13 @@ class Details:
 
     def _write_place(self, location: Location) -> None:
         self._whole("where", *place(location))
+
+    def _write_changes(self, candidates: Sequence[Candidate]) -> None:
+        """Write what was changed in the functions most likely to be at fault."""
+        for hunk in [each.hunk for each in candidates if each.hunk is not None][:MOST_CHANGES]:
+            where = f" in {hunk.function}" if hunk.function else ""
+            rest = f"{hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed}){where}"
+            self._screen.line(Span("changed ", Style.QUIET), Span(self._screen.text(rest)), indent=INDENT)
 
     def _write_others(self, deciding: Failure, others: Sequence[Failure]) -> None:
         """Write a few of the todo's other failures, those of other causes first, and count the rest."""

@@ -86,7 +86,7 @@ def failure_report(
         state=outcome.state,
         checks=tuple(_with_red_tests(check) for check in outcome.checks),
         failures=tuple(failures),
-        evidence=tuple(shown.values()),
+        evidence=tuple(map(_without_spectrum, shown.values())),
         excerpts=tuple(excerpts.values()),
         causes=tuple(_concerning(failures, causes)),
     )
@@ -166,6 +166,11 @@ def _reported_todo(outcome: Outcome, todo: Todo | None) -> ReportedTodo:
         contract_path=todo.contract_path,
         dependencies=todo.dependencies,
     )
+
+
+def _without_spectrum(fact: Evidence) -> Evidence:
+    """Return the evidence without what only a diagnosis needs: the candidates say what follows."""
+    return fact.model_copy(update={"executed": (), "hunks": ()})
 
 
 def _below(path: Path, root: Path) -> str:

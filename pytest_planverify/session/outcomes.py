@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from planner.model.evidence import ChangedFile, Evidence, ProcessEnd
+    from planner.model.evidence import ChangedFile, Evidence, Hunk, ProcessEnd
     from planner.model.outcome import Cause
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
@@ -72,6 +72,8 @@ class Assembler:
         self._first_opinion = first_opinion
         self._recording = recording
         self._changed_files: dict[Path, tuple[ChangedFile, ...] | None] = {}
+        self._changed_pieces: dict[Path, tuple[Hunk, ...]] = {}
+        self._baseline = baseline
         self.diagnosed: list[tuple[str, Evidence, Diagnosis]] = []
         """Every failure that was looked at, with the id of its todo."""
         self._comparison: Comparison | None = None
@@ -134,16 +136,17 @@ class Assembler:
         """The check with what only the parent knows of its failures: promises and changes."""
         if not run.evidence:
             return run
-        from pytest_planverify.session.installation import (
-            with_installation,
-        )  # a green run has no use for it
+        from pytest_planverify.session.installation import with_installation  # no use for a green run
 
         changed = self._changed(root)
         pieces = (with_installation(with_promise(each, root), root) for each in run.evidence)
+        update = {
+            "changed": changed,
+            "changed_since": self._changes[root].since,
+            "hunks": self._hunks(root),
+        }
         evidence = tuple(
-            each
-            if changed is None or each.changed is not None
-            else each.model_copy(update={"changed": changed, "changed_since": self._changes[root].since})
+            each if changed is None or each.changed is not None else each.model_copy(update=update)
             for each in pieces
         )
         return replace(run, evidence=evidence)
@@ -152,6 +155,14 @@ class Assembler:
         if root not in self._changed_files:
             self._changed_files[root] = changed_files(root, self._changes[root])
         return self._changed_files[root]
+
+    def _hunks(self, root: Path) -> tuple[Hunk, ...]:
+        if root not in self._changed_pieces:
+            kept = self._baseline if root == self._result.flat.loaded.root else None
+            sides = {each.path: each.side for each in self._changed(root) or ()}
+            before = None if kept is None else kept.snapshot()
+            self._changed_pieces[root] = self._changes[root].hunks(sides, before)
+        return self._changed_pieces[root]
 
     def _check(self, todo: Todo, run: CheckRun) -> Check:
         return run.check if self._comparison is None else self._comparison.check(todo.id, run.check)
@@ -243,6 +254,7 @@ class Assembler:
             stack_trace_head=evidence.headline,
             process=_shortened(evidence.process),
             location=diagnosis.location,
+            candidates=diagnosis.candidates,
             suggestion=diagnosis.suggestion,
             rerun=f"pytest --planverify {shlex.quote(f'{self._shown_path}::{todo.id}')}",
             features=features(evidence),

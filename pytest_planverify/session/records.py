@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 RawEvidence = dict[str, Any]
 
+FunctionKey = tuple[str, int, str]
+"""Path, first line and qualified name of a function."""
+
 PROVING = ("passed", "xpassed")
 """Outcomes of tests that ran and held."""
 GREEN = (*PROVING, "skipped", "xfailed")
@@ -124,6 +127,9 @@ class WorkerRecord:
         """Installed modules that it had imported when it had its tests."""
         self.files_read: Record | None = None
         """What it had read of the project, as it told at its end."""
+        self.executed: dict[str, dict[FunctionKey, tuple[int, int]]] = {}
+        """By test, the functions that it executed, each with its depth and, as bits, its lines."""
+        self._functions: dict[tuple[str, str], FunctionKey] = {}
         self.launched_at = 0.0
         """When it was asked for, in seconds since 1970; it cannot have read anything before."""
         self.used_extensions = False
@@ -218,6 +224,14 @@ class WorkerRecord:
                 self.modules = list(record["modules"])
             case "files_read":
                 self.files_read = record
+            case "executed":
+                for number, (path, line, name) in record["functions"].items():
+                    self._functions[worker, str(number)] = str(path), int(line), str(name)
+                ran = self.executed.setdefault(str(record["nodeid"]), {})
+                for number, depth, lines in record["ran"]:
+                    key = self._functions[worker, str(number)]
+                    known = ran.get(key, (int(depth), 0))
+                    ran[key] = min(int(depth), known[0]), int(lines, 16) | known[1]
             case "module_handed_out":
                 self.used_extensions = True
             case "restart":

@@ -31,6 +31,7 @@ from pytest_planverify.session.judge import (
 )
 from pytest_planverify.session.last_verdicts import COMMANDS, FileDigests
 from pytest_planverify.session.schedule import Job, Schedule, run_order
+from pytest_planverify.session.spectrum import Executed, choose_recorded_tests, with_executed
 from pytest_planverify.session.workers import file_part, line_of
 
 if TYPE_CHECKING:
@@ -264,25 +265,35 @@ class PlanRun:
 
     def _confirmed(self, job: Job, judgement: Judgement, *, company: bool) -> Judgement:
         record = job.record
+        executed: list[Executed] = []
+        wanted = choose_recorded_tests(judgement.tests)
+
+        def again() -> Judgement:
+            # What is recorded once is enough.
+            found = self._again(job, () if any(executed) else wanted)
+            executed.append(found.executed)
+            return judge(self._command(job), found)
+
         try:
-            return confirm(
+            judgement = confirm(
                 judgement,
-                lambda: judge(self._command(job), self._again(job)),
+                again,
                 most=self._settings.confirmations,
                 budget=self._confirmations,
                 root=job.plan.root,
                 company=company,
             )
+            return with_executed(judgement, next(filter(None, executed), None))
         finally:
             job.record = record
 
-    def _again(self, job: Job) -> WorkerRecord:
+    def _again(self, job: Job, recorded_tests: Sequence[str] = ()) -> WorkerRecord:
         key = f"{job.key} again"
         self._progress.worker_started(
             key, job.todo.id, job.spec.cmd, job.spec.timeout_seconds, confirming=True
         )
         try:
-            return self._workers.run(job, confirming=True)
+            return self._workers.run(job, confirming=True, recorded_tests=recorded_tests)
         finally:
             self._progress.worker_finished(key)
 

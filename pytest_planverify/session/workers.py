@@ -33,7 +33,7 @@ from pytest_planverify.session.records import WorkerRecord
 from pytest_planverify.session.watch import Watcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from planner.catalog import PytestInvocation
     from planner.planfile.loader import LoadedPlan
@@ -246,14 +246,18 @@ class Workers:
         self._board = folder.path / "phases"
         self._reporting = facts.reporting
 
-    def run(self, job: Job, lane: int = 0, *, confirming: bool = False) -> WorkerRecord:
+    def run(
+        self, job: Job, lane: int = 0, *, confirming: bool = False, recorded_tests: Sequence[str] = ()
+    ) -> WorkerRecord:
         """Run a command's worker to its end; a confirmation is started cold and reports to nobody.
 
+        Of ``recorded_tests`` it is written down which functions they execute.
         The record holds what was seen even where this raises: see :attr:`WorkerRecord.cut_short`.
         """
         attempts = 0
         while True:
             spec = self._spec(job, lane, confirming=confirming)
+            spec = replace(spec, recorded_tests=tuple(recorded_tests))
             record = job.record = WorkerRecord(spec.start.inifile)
             if confirming or self._pool is None or attempts == MOST_ATTEMPTS:
                 break

@@ -1,0 +1,189 @@
+"""Which pieces of which functions differ from an earlier state, as facts for a diagnosis.
+
+A piece belongs to the innermost function or class around it, by the syntax tree of the file as it is now.
+All changes of one function are one hunk, so that a reader sees a function once.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from planner.model.evidence import Hunk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from planner.model.kinds import Side
+
+MOST_HUNKS = 300
+LARGEST = 1 << 20
+"""Bytes; a larger file is compared by its name alone."""
+
+_MOST_TEXT_LINES = 40
+_LONGEST_LINE = 200
+_CONTEXT = 2
+_MOST_COMPARED_LINES = 20_000
+_RANGES = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
+
+
+class Span(NamedTuple):
+    """The lines of a function or a class, its decorators included."""
+
+    first: int
+    last: int
+    column: int
+    name: str
+    """Qualified; of a function within a function, both names joined by a dot."""
+
+
+class _Piece(NamedTuple):
+    """Changed lines that follow one another and belong to one function."""
+
+    line: int
+    added: int
+    removed: int
+    function: str | None
+    text: tuple[str, ...]
+
+
+def spans_of(source: str | bytes) -> list[Span]:
+    """Return the functions and classes of a module, outer ones first; none of what does not parse."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    found: list[Span] = []
+    waiting: list[tuple[ast.AST, str]] = [(tree, "")]
+    while waiting:
+        node, prefix = waiting.pop()
+        for child in ast.iter_child_nodes(node):
+            name = prefix
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                first = min((child.lineno, *(each.lineno for each in child.decorator_list)))
+                last = child.end_lineno or child.lineno
+                found.append(Span(first, last, child.col_offset, prefix + child.name))
+                name = f"{prefix}{child.name}."
+            waiting.append((child, name))
+    return sorted(found)
+
+
+def function_at(spans: Iterable[Span], line: int) -> str | None:
+    """Return the innermost function or class around a line."""
+    around = [span for span in spans if span.first <= line <= span.last]
+    return max(around, key=lambda span: span.first).name if around else None
+
+
+def compare(before: str, now: str) -> list[str]:
+    """Return the lines of a unified diff, without its header; nothing of files that are too long."""
+    then, lines = before.splitlines(), now.splitlines()
+    if len(then) + len(lines) > _MOST_COMPARED_LINES:
+        return []
+    return list(difflib.unified_diff(then, lines, lineterm="", n=3))[2:]
+
+
+def parts_of_diff(diff: bytes) -> dict[str, list[str]]:
+    """Return the lines of git's diff of several files, by path; binary files have none."""
+    found: dict[str, list[str]] = {}
+    gone = ""
+    lines: list[str] | None = None
+    for line in diff.decode("utf-8", "replace").split("\n"):
+        if line.startswith("diff --git "):
+            lines = None
+        elif lines is None and line.startswith("--- a/"):
+            gone = line[6:].rstrip("\t")
+        elif lines is None and line.startswith("+++ "):
+            path = line[6:].rstrip("\t") if line.startswith("+++ b/") else gone
+            lines = found.setdefault(path, [])
+        elif lines is not None:
+            lines.append(line)
+    return found
+
+
+def hunks_of(path: str, diff: Sequence[str], now: str, side: Side | None) -> Iterator[Hunk]:
+    """Return the hunks of one file, of which ``now`` is the text, by the lines of its diff."""
+    spans = spans_of(now) if path.endswith((".py", ".pyi")) else []
+    pieces: dict[object, _Piece] = {}
+    for number, piece in enumerate(_pieces(diff, spans)):
+        key = number if piece.function is None else piece.function
+        known = pieces.get(key)
+        pieces[key] = piece if known is None else _joined(known, piece)
+    for piece in pieces.values():
+        text = [line[:_LONGEST_LINE] for line in piece.text[:_MOST_TEXT_LINES]]
+        yield Hunk(
+            path=path,
+            line=piece.line,
+            added=piece.added,
+            removed=piece.removed,
+            function=piece.function,
+            side=side,
+            text="\n".join(text),
+        )
+
+
+def new_file(text: str) -> list[str]:
+    """Return the diff of a file that was not there."""
+    lines = text.splitlines()
+    return [f"@@ -0,0 +1,{len(lines)} @@", *(f"+{line}" for line in lines)]
+
+
+def _joined(one: _Piece, other: _Piece) -> _Piece:
+    text = (*one.text, *other.text)
+    return _Piece(one.line, one.added + other.added, one.removed + other.removed, one.function, text)
+
+
+def _pieces(diff: Sequence[str], spans: Sequence[Span]) -> Iterator[_Piece]:
+    line = at = 0
+    while at < len(diff):
+        text = diff[at]
+        if found := _RANGES.match(text):
+            line = int(found[1]) + (found[2] == "0")  # of an empty range the line before it is told
+        elif text[:1] in "+-" and text:
+            end = at
+            while end < len(diff) and diff[end][:1] in ("+", "-", "\\"):
+                end += 1
+            yield from _split(diff, at, end, line, spans)
+            line += sum(each.startswith("+") for each in diff[at:end])
+            at = end
+            continue
+        elif not text.startswith("\\"):
+            line += 1
+        at += 1
+
+
+def _split(diff: Sequence[str], start: int, end: int, line: int, spans: Sequence[Span]) -> Iterator[_Piece]:
+    """Cut a block of changed lines where it reaches into another function."""
+    removed = [text for text in diff[start:end] if text.startswith("-")]
+    added = [text for text in diff[start:end] if text.startswith("+")]
+    before = _context(diff[max(start - _CONTEXT, 0) : start])
+    after = _context(diff[end : end + _CONTEXT])
+    if not added:
+        place = _place_of_removed(removed, line, spans)
+        yield _Piece(line, 0, len(removed), place, (*before, *removed, *after))
+        return
+    groups: list[tuple[str | None, int, list[str]]] = []
+    for number, text in enumerate(added, line):
+        place = function_at(spans, number)
+        if groups and (groups[-1][0] == place or not text[1:].strip()):
+            groups[-1][2].append(text)
+        else:
+            groups.append((place, number, [text]))
+    for number, (place, first, texts) in enumerate(groups):
+        gone = removed if number == 0 else []
+        is_last = number == len(groups) - 1
+        shown = (*(before if number == 0 else ()), *gone, *texts, *(after if is_last else ()))
+        yield _Piece(first, len(texts), len(gone), place, shown)
+
+
+def _place_of_removed(removed: Sequence[str], line: int, spans: Sequence[Span]) -> str | None:
+    """Return the function that removed lines stood in, before the line that has their place now."""
+    first = next((text[1:] for text in removed if text[1:].strip()), "")
+    indent = len(first) - len(first.lstrip())
+    around = [span for span in spans if span.column < indent and span.first < line <= span.last + 1]
+    return max(around, key=lambda span: span.first).name if around else None
+
+
+def _context(lines: Iterable[str]) -> list[str]:
+    return [line for line in lines if line.startswith(" ")]

@@ -1,0 +1,264 @@
+"""Which function is most likely to be at fault: what changed, what the failing tests ran, what raised.
+
+Each product function that is known to take part in a failure is a candidate. Three things speak for it, in
+the order of their weight: it was changed; the failing tests execute it and the passing ones do not
+(Ochiai's coefficient); it stands in the traceback, near to the raise. A public function that only calls
+the one at fault is executed by more green tests, and stands further from the raise.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from planner.model.kinds import Side
+from planner.model.outcome import Candidate, Location
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from planner.model.evidence import Evidence, ExecutedFunction, Frame, Hunk
+
+MOST_CANDIDATES = 5
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_OPERATORS = (
+    ("[", "__getitem__"),
+    ("==", "__eq__"),
+    (" in ", "__contains__"),
+    ("len(", "__len__"),
+    ("repr(", "__repr__"),
+    ("str(", "__str__"),
+    ("list(", "__iter__"),
+    ("del ", "__delitem__"),
+    ("] = ", "__setitem__"),
+)
+"""What calls a method without its name."""
+
+_OF_INNER = 0.8
+"""How suspicious a function is that defines another, beside that one."""
+
+_CHANGED, _SPECTRUM, _TRACEBACK = "changed", "spectrum", "traceback"
+
+Key = tuple[str, str | None]
+"""A path and a qualified name; without one, the module."""
+
+
+@dataclass(slots=True)
+class Suspect:
+    """A function, and all that is known of its part in a failure."""
+
+    path: str
+    function: str | None
+    line: int
+    side: Side = Side.PRODUCT
+    hunk: Hunk | None = None
+    executed: ExecutedFunction | None = None
+    spectrum: float = 0.0
+    distance: int | None = None
+    """How many functions of the product lie between it and the raise; ``None`` outside of tracebacks."""
+    is_named: bool = False
+    """The line of the test that failed names it."""
+    is_missing: bool = False
+    """Its change speaks of the name that was not found."""
+    likeness: float = 0.0
+    """How much of its name the name of the test repeats."""
+
+
+def plain_name(function: str) -> str | None:
+    """Return a qualified name as it stands in the source: ``outer.inner``; ``None`` for a module."""
+    parts: list[str] = []
+    for part in function.split("."):
+        if part == "<locals>":
+            continue
+        if part.startswith("<"):  # a lambda or a comprehension is a part of the function around it
+            break
+        parts.append(part)
+    return ".".join(parts) or None
+
+
+def suspects_of(evidence: Evidence, told: Frame | None = None) -> list[Suspect]:
+    """Return every function that takes part in the failure, the product's and changed tests.
+
+    ``told`` is the frame that raised, where that is not the last one of the traceback.
+    """
+    found: dict[Key, Suspect] = {}
+
+    def get(path: str, function: str | None, line: int, side: Side = Side.PRODUCT) -> Suspect:
+        key = path, function
+        if key not in found:
+            found[key] = Suspect(path, function, line, side)
+        return found[key]
+
+    for each in evidence.executed:
+        name = plain_name(each.function)
+        value = _spectrum(each, evidence)
+        if name is not None:
+            suspect = get(each.path, name, each.suspect_line or each.line)
+            if value > suspect.spectrum:
+                suspect.executed, suspect.spectrum = each, value
+        for outer in _outer_functions(each.function):  # they may have run before the test: decorators
+            suspect = get(each.path, outer, each.line)
+            suspect.spectrum = max(suspect.spectrum, _OF_INNER * value)
+    frames = _product_frames(evidence)
+    if told is not None and told.side is Side.PRODUCT and told not in evidence.subjects:
+        frames = [told, *frames]
+    for frame in frames:
+        suspect = get(frame.path, plain_name(frame.function), frame.line)
+        if suspect.distance is None:
+            suspect.distance = sum(each.distance is not None for each in found.values())
+            suspect.line = frame.line
+    for frame in evidence.subjects:
+        if frame.side is Side.PRODUCT and not frame.path.startswith("<"):
+            get(frame.path, plain_name(frame.function), frame.line).is_named = True
+    findings = evidence.command.findings if evidence.command is not None else ()
+    for number, finding in enumerate(findings[:MOST_CANDIDATES]):
+        if finding.path is not None and finding.line is not None:
+            suspect = get(finding.path, _changed_around(evidence, finding.path, finding.line), finding.line)
+            suspect.distance = number if suspect.distance is None else suspect.distance
+    missing = {error.name for error in evidence.exceptions if error.name}
+    for hunk in evidence.hunks:
+        if hunk.side is not None:
+            suspect = get(hunk.path, hunk.function, hunk.line, hunk.side)
+            suspect.is_missing |= not missing.isdisjoint(_IDENTIFIER.findall(hunk.text))
+            if suspect.hunk is None or _size(hunk) > _size(suspect.hunk):
+                suspect.hunk, suspect.line = hunk, hunk.line
+    line, test = _failing_line(evidence), _words((evidence.nodeid or "").rpartition("::")[2])
+    called = frozenset(_IDENTIFIER.findall(line)) | {name for sign, name in _OPERATORS if sign in line}
+    for suspect in found.values():
+        owner, _, name = (suspect.function or "").rpartition(".")
+        suspect.is_named |= name in called or (name == "__init__" and owner.rpartition(".")[2] in called)
+        words = _words(suspect.function or "")
+        suspect.likeness = len(words & test) / len(words) if words else 0.0
+    return list(found.values())
+
+
+def ranking(evidence: Evidence, told: Frame | None = None) -> list[tuple[float, Suspect]]:
+    """Return the suspects with their scores, the likeliest first."""
+    scored = [(score(suspect, evidence), suspect) for suspect in suspects_of(evidence, told)]
+    return sorted(scored, key=lambda each: (-each[0], each[1].path, each[1].line))
+
+
+def score(suspect: Suspect, evidence: Evidence) -> float:
+    """Return how suspicious a function is, from 0 to 1.
+
+    The weights are those that put the function at fault first most often, of bugs of published packages.
+    What was changed goes before all else that the failing test may have executed.
+    """
+    traceback = 0.0 if suspect.distance is None else 1 / (1 + suspect.distance)
+    depth = 0 if suspect.executed is None else min(suspect.executed.depth, 3)
+    value = 0.55 * suspect.spectrum + 0.3 * traceback + 0.12 * suspect.likeness
+    value += 0.02 * suspect.is_named + 0.01 * depth + 0.2 * suspect.is_missing
+    if (suspect.function or "").endswith("__init__"):  # executed by most tests of its class
+        value = max(value - 0.05, 0.0)
+    if suspect.hunk is None:
+        return 0.5 * value
+    if suspect.side is Side.TEST:
+        return 0.3 if _is_of_test(suspect, evidence) else 0.05
+    is_part = suspect.spectrum or suspect.distance is not None or suspect.is_missing
+    if is_part or not evidence.executed:
+        return min(0.5 + 0.5 * value, 1.0)
+    # Not executed by the test itself. The body of a class or a module is executed when it is imported.
+    inside = f"{suspect.function}." if suspect.function else ""
+    near = [each for each in evidence.executed if each.path == suspect.path]
+    if any((plain_name(each.function) or "").startswith(inside) for each in near):
+        return 0.52
+    return 0.3 if near else 0.1
+
+
+def candidates_of(evidence: Evidence, told: Frame | None = None) -> tuple[Candidate, ...]:
+    """Return the functions most likely to be at fault, the likeliest first."""
+    return tuple(
+        Candidate(
+            path=suspect.path,
+            line=max(suspect.line, 1),
+            function=suspect.function,
+            score=round(min(max(value, 0.0), 1.0), 3),
+            reasons=tuple(_reasons(suspect)),
+            hunk=suspect.hunk,
+        )
+        for value, suspect in ranking(evidence, told)[:MOST_CANDIDATES]
+        if value > 0
+    )
+
+
+def location_of(candidate: Candidate) -> Location:
+    """Return the place that a candidate names."""
+    return Location(path=candidate.path, line=candidate.line, function=candidate.function)
+
+
+def _reasons(suspect: Suspect) -> Iterator[str]:
+    if suspect.hunk is not None:
+        yield _CHANGED
+    if suspect.executed is not None:
+        yield _SPECTRUM
+    if suspect.distance is not None:
+        yield _TRACEBACK
+
+
+def _spectrum(ran: ExecutedFunction, evidence: Evidence) -> float:
+    """Return how much more the red tests execute a function than the green ones, and its worst line."""
+    function = _ochiai(ran.red, ran.green, evidence.red_tests)
+    if ran.suspect_line is None:
+        return (4 * function + 2 / math.sqrt(1 + ran.green)) / 6
+    line = _ochiai(ran.line_red, ran.line_green, evidence.red_tests)
+    return (function + 3 * line + 2 / math.sqrt(1 + ran.line_green)) / 6
+
+
+def _outer_functions(function: str) -> Iterator[str]:
+    """Return the functions that a function is defined in."""
+    parts = function.split(".<locals>.")
+    for count in range(1, len(parts)):
+        name = plain_name(".<locals>.".join(parts[:count]))
+        if name is not None:
+            yield name
+
+
+def _ochiai(red: int, green: int, all_red: int) -> float:
+    return red / math.sqrt(max(all_red, red) * (red + green)) if red else 0.0
+
+
+def _product_frames(evidence: Evidence) -> list[Frame]:
+    """Return the product's frames, those of the surfacing exception first, the raising one first."""
+    errors = (*evidence.exceptions, *evidence.exceptions_in_group)
+    return [
+        frame
+        for error in errors
+        for frame in reversed(error.frames)
+        if frame.side is Side.PRODUCT and not frame.path.startswith("<")
+    ]
+
+
+def _changed_around(evidence: Evidence, path: str, line: int) -> str | None:
+    """Return the changed function that a line most likely stands in, the last one above it."""
+    above = [hunk for hunk in evidence.hunks if hunk.path == path and hunk.line <= line]
+    return max(above, key=lambda hunk: hunk.line).function if above else None
+
+
+def _failing_line(evidence: Evidence) -> str:
+    """Return the line of the test at which it failed."""
+    for error in evidence.exceptions[:1]:
+        for frame in reversed(error.frames):
+            if frame.side is Side.TEST:
+                return frame.source or ""
+    return ""
+
+
+@lru_cache(maxsize=4096)
+def _words(name: str) -> frozenset[str]:
+    """Return the words that a name is made of, in small letters."""
+    found = _WORD.findall(name.partition("[")[0])
+    return frozenset(word.lower() for word in found if len(word) > 2) - {"test", "tests", "self"}
+
+
+def _is_of_test(suspect: Suspect, evidence: Evidence) -> bool:
+    nodeids = (evidence.nodeid or "", *evidence.tests)
+    return any(nodeid.startswith(f"{suspect.path}::") for nodeid in nodeids)
+
+
+def _size(hunk: Hunk) -> int:
+    return hunk.added + hunk.removed

@@ -1,0 +1,317 @@
+"""Record which lines of the product each test executes, so that a fault can be located.
+
+Only a confirmation is recorded, and only the tests that the parent asks for. From Python 3.12 on
+``sys.monitoring`` tells of each line once; before that a trace function does, which lets go of a function
+when it has seen enough of it. Where something else traces already, the profiler of the standard library
+tells at least of the functions. Where that has been taken as well nothing is recorded: what a test says
+must not depend on it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import deque
+from contextlib import suppress
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import pytest
+
+from planner.model.kinds import Side
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from types import CodeType, FrameType
+
+    from pytest_planverify.observe.recorder import Recorder
+
+_TOOL = "planverify"
+_FREE_TOOLS = (4, 3)
+"""Numbers of ``sys.monitoring`` that no tool of the standard library has."""
+
+_LONGEST_STACK = 200
+_MOST_CALLS, _MOST_LINES = 30, 400
+"""How many calls of a function, and lines of it, the trace function looks at in one test."""
+
+
+_TRACING = re.compile(rb"\b(?:get|set)(?:trace|profile)\b|\bsys\.monitoring\b")
+_LARGEST = 1 << 20
+_TELLS_OF_FAILURE = ("_pytest/assertion/util.py", "_pytest/assertion/rewrite.py", "unittest/util.py")
+"""Modules that render the values of an assertion that has failed: what they call is no part of the test."""
+
+
+class Ran(NamedTuple):
+    """A function that was executed."""
+
+    code: CodeType
+    depth: int
+    """How many functions of the product were on the way to its first call."""
+    lines: set[int]
+    """Empty where only functions are seen."""
+
+
+class Probe(Protocol):
+    """Sees what is executed between its start and its stop."""
+
+    def start(self) -> bool:
+        """Begin; return whether that was possible."""
+        ...
+
+    def stop(self) -> list[Ran]:
+        """Return the functions of the product that were executed."""
+        ...
+
+
+class SpectrumRecorder:
+    """Writes down what each of some tests executed, when it is over."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._wanted: frozenset[str] = frozenset(recorder.spec.recorded_tests)
+        self._numbers: dict[CodeType, int] = {}
+        self._sides: dict[str, bool] = {}
+        self._read: set[str] = set()
+        self._ran: list[Ran] = []
+        self._is_wanted = False
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        nodeid = self._recorder.nodeid_of(item)
+        if self._wanted and self._project_traces():
+            self._wanted = frozenset[str]()
+        self._ran, self._is_wanted = [], nodeid in self._wanted
+        try:
+            return (yield)
+        finally:
+            if self._ran:
+                self._write(nodeid)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self) -> Generator[None, object, object]:
+        return (yield from self._watched())
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self) -> Generator[None, object, object]:
+        return (yield from self._watched())
+
+    def _watched(self) -> Generator[None, object, object]:
+        looking = probes(self._is_product) if self._is_wanted else ()
+        probe = next((each for each in looking if each.start()), None)
+        try:
+            return (yield)
+        finally:
+            if probe is not None:
+                self._ran += probe.stop()
+
+    def _is_product(self, file: str) -> bool:
+        known = self._sides.get(file)
+        if known is None:
+            try:
+                known = self._recorder.project.side(file) is Side.PRODUCT
+            except Exception:  # it must not surface in what the test runs
+                known = False
+            self._sides[file] = known
+        return known
+
+    def _project_traces(self) -> bool:
+        """Return whether code of the project asks for tracers itself, and so might notice this one."""
+        for module in list(sys.modules.values()):
+            file = vars(module).get("__file__") if type(module) is ModuleType else None
+            if isinstance(file, str) and file not in self._read:
+                self._read.add(file)
+                if self._recorder.project.side(file) in (Side.PRODUCT, Side.TEST):
+                    with suppress(OSError), open(file, "rb") as source:
+                        if _TRACING.search(source.read(_LARGEST)):
+                            return True
+        return False
+
+    def _write(self, nodeid: str) -> None:
+        functions: dict[int, tuple[str, int, str]] = {}
+        found: list[tuple[int, int, str]] = []
+        for code, depth, lines in self._ran:
+            number = self._numbers.get(code)
+            if number is None:
+                number = self._numbers[code] = len(self._numbers)
+                path = self._recorder.project.relative(code.co_filename)
+                functions[number] = (path, code.co_firstlineno, code.co_qualname)
+            first = code.co_firstlineno
+            found.append((number, depth, f"{sum(1 << line - first for line in lines if line >= first):x}"))
+        self._recorder.write_executed(nodeid, functions, found)
+
+
+def probes(is_product: Callable[[str], bool]) -> list[Probe]:
+    """Return what this interpreter has to look with, the best first."""
+    if sys.version_info >= (3, 12):
+        return [_Monitor(is_product)]
+    return [_Tracer(is_product), _Profiler(is_product)]
+
+
+class _Monitor:
+    """By ``sys.monitoring``: a line that has been seen costs nothing for the rest of the test."""
+
+    def __init__(self, is_product: Callable[[str], bool]) -> None:
+        self._monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
+        self._is_product = is_product
+        self._found: dict[int, Ran] = {}
+        self._has_failed = False
+        self._tool = 0
+
+    def start(self) -> bool:
+        monitoring = self._monitoring
+        free = [each for each in _FREE_TOOLS if monitoring.get_tool(each) is None]
+        if not free or sys.getprofile() is not None:
+            return False
+        self._tool, events = free[0], monitoring.events
+        monitoring.use_tool_id(self._tool, _TOOL)
+        monitoring.register_callback(self._tool, events.PY_START, self._started)
+        monitoring.register_callback(self._tool, events.LINE, self._passed)
+        monitoring.restart_events()
+        monitoring.set_events(self._tool, events.PY_START | events.LINE)
+        return True
+
+    def stop(self) -> list[Ran]:
+        monitoring, events = self._monitoring, self._monitoring.events
+        if monitoring.get_tool(self._tool) != _TOOL:
+            return []  # the test has taken the tool away
+        monitoring.set_events(self._tool, events.NO_EVENTS)
+        for event in (events.PY_START, events.LINE):
+            monitoring.register_callback(self._tool, event, None)
+        monitoring.free_tool_id(self._tool)
+        return list(self._found.values())
+
+    def _started(self, code: CodeType, _offset: int) -> object:
+        if code.co_filename.endswith(_TELLS_OF_FAILURE):
+            self._has_failed = True
+        elif not self._has_failed and self._is_product(code.co_filename) and id(code) not in self._found:
+            self._found[id(code)] = Ran(code, _depth(sys._getframe(1), self._is_product), set())
+        return self._monitoring.DISABLE
+
+    def _passed(self, code: CodeType, line: int) -> object:
+        ran = self._found.get(id(code))
+        if ran is not None and not self._has_failed:
+            ran.lines.add(line)
+        return self._monitoring.DISABLE
+
+
+class _Tracer:
+    """By ``sys.settrace``, before Python 3.12."""
+
+    def __init__(self, is_product: Callable[[str], bool]) -> None:
+        self._is_product = is_product
+        self._found: dict[int, Ran] = {}
+        self._calls: dict[int, int] = {}
+        self._has_failed = False
+        self._hook = self._trace
+        self._locals: dict[int, Callable[..., Any]] = {}
+
+    def start(self) -> bool:
+        if sys.gettrace() is not None or sys.getprofile() is not None:
+            return False
+        sys.settrace(self._hook)
+        return True
+
+    def stop(self) -> list[Ran]:
+        if sys.gettrace() is not self._hook:
+            return []  # the test has one of its own
+        sys.settrace(None)
+        return list(self._found.values())
+
+    def _trace(self, frame: FrameType, _event: str, _arg: object) -> Any:
+        code = frame.f_code
+        key = id(code)
+        calls = self._calls.get(key)
+        if calls is None:
+            calls = 0
+            if code.co_filename.endswith(_TELLS_OF_FAILURE):
+                self._has_failed = True
+            elif not self._has_failed and self._is_product(code.co_filename):
+                calls = _MOST_CALLS
+                self._found[key] = Ran(code, _depth(frame, self._is_product), set())
+                self._locals[key] = _line_tracer(self._found[key].lines)
+            self._calls[key] = calls
+        if calls <= 0 or self._has_failed:
+            return None
+        self._calls[key] = calls - 1
+        return self._locals[key]
+
+
+def _line_tracer(lines: set[int]) -> Callable[..., Any]:
+    left = _MOST_LINES
+
+    def trace(frame: FrameType, event: str, _arg: object) -> Any:
+        nonlocal left
+        if event == "line":
+            lines.add(frame.f_lineno)
+            left -= 1
+            if left < 0:
+                frame.f_trace_lines = False
+        return trace
+
+    return trace
+
+
+def _depth(frame: FrameType, is_product: Callable[[str], bool]) -> int:
+    """Return how many functions of the product are on the way to a frame."""
+    depth = 0
+    caller = frame.f_back
+    for _ in range(_LONGEST_STACK):
+        if caller is None:
+            break
+        depth += is_product(caller.f_code.co_filename)
+        caller = caller.f_back
+    return depth
+
+
+class _Profiler:
+    """By the profiler of the standard library, which is written in C and counts the calls of functions."""
+
+    def __init__(self, is_product: Callable[[str], bool]) -> None:
+        self._is_product = is_product
+        self._profiler: Any = None
+
+    def start(self) -> bool:
+        if sys.getprofile() is not None:
+            return False
+        from _lsprof import Profiler  # type: ignore[import-not-found, unused-ignore]
+
+        self._profiler = Profiler(subcalls=True, builtins=False)
+        self._profiler.enable()
+        return True
+
+    def stop(self) -> list[Ran]:
+        if sys.getprofile() is not self._profiler:
+            _abandoned.append(self._profiler)  # it would switch off the test's own when it is destroyed
+            return []
+        self._profiler.disable()
+        called: dict[CodeType, list[CodeType]] = {}
+        for entry in self._profiler.getstats():
+            if not isinstance(entry.code, str):
+                called[entry.code] = [
+                    each.code for each in entry.calls or () if not isinstance(each.code, str)
+                ]
+        depths = _depths(called, lambda code: self._is_product(code.co_filename))
+        return [Ran(code, depth, set()) for code, depth in depths.items()]
+
+
+_abandoned: list[object] = []
+
+
+def _depths(
+    called: dict[CodeType, list[CodeType]], is_product: Callable[[CodeType], bool]
+) -> dict[CodeType, int]:
+    """Return the least number of product functions on the way to each, by who called whom."""
+    inner = {code for each in called.values() for code in each}
+    roots = [code for code in called if code not in inner] or list(called)[:1]
+    depths: dict[CodeType, int] = dict.fromkeys(roots, 0)
+    waiting: deque[CodeType] = deque(roots)
+    product = {code for code in called if is_product(code)}
+    while waiting:
+        code = waiting.popleft()
+        step = code in product
+        for each in called.get(code, ()):
+            depth = depths[code] + step
+            if depth < depths.get(each, depth + 1):
+                depths[each] = depth
+                (waiting.append if step else waiting.appendleft)(each)
+    return {code: depths.get(code, 0) for code in product}

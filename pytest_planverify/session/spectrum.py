@@ -1,0 +1,131 @@
+"""Which tests of a red criterion are recorded in its confirmation, and what that adds to the evidence."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, TypeAlias
+
+from planner.model.evidence import ExecutedFunction
+from planner.model.verdicts import TestOutcome
+from pytest_planverify.session.records import PROVING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from planner.model.evidence import Evidence
+    from planner.model.outcome import TestResult
+    from pytest_planverify.checks.result import Judgement
+    from pytest_planverify.session.records import FunctionKey
+
+Executed: TypeAlias = "Mapping[str, Mapping[FunctionKey, tuple[int, int]]]"
+"""By test, the functions that it executed, each with its depth and its lines as bits."""
+
+MOST_RED, MOST_GREEN = 30, 100
+MOST_FUNCTIONS = 150
+"""Of one test."""
+
+_SECONDS, _SHARE = 0.3, 0.25
+"""How long the recorded tests may have taken in the first run: so much, and this part of all tests."""
+
+_LONGEST = 5.0
+"""Seconds; a test that takes longer is not recorded, even if it is the only one that is red."""
+
+
+def choose_recorded_tests(tests: Iterable[TestResult]) -> tuple[str, ...]:
+    """Return the red tests, and green ones of the same files, that can be recorded without much delay."""
+    ran = [test for test in tests if test.outcome.is_red or test.outcome.value in PROVING]
+    red = sorted((test for test in ran if _is_red(test)), key=lambda test: test.duration_ms)
+    files = {_file(test.nodeid) for test in red}
+    green = [test for test in ran if not test.outcome.is_red and _file(test.nodeid) in files]
+    limit = 1000 * _SECONDS + _SHARE * sum(test.duration_ms for test in ran)
+    if not red or red[0].duration_ms > 1000 * _LONGEST:
+        return ()
+    chosen = red[:1]
+    spent = red[0].duration_ms
+    step = max(len(green) / MOST_GREEN, 1.0)
+    spread = [green[int(number * step)] for number in range(min(len(green), MOST_GREEN))]
+    for test in (*red[1:MOST_RED], *spread):
+        if spent + test.duration_ms <= limit:
+            chosen.append(test)
+            spent += test.duration_ms
+    return tuple(test.nodeid for test in chosen)
+
+
+def with_executed(judgement: Judgement, executed: Executed | None) -> Judgement:
+    """Add to the evidence of each recorded test what it executed, and how many other tests did so too."""
+    if not executed:
+        return judgement
+    outcomes = {test.nodeid: test.outcome for test in judgement.tests}
+    red = [ran for nodeid, ran in executed.items() if nodeid in outcomes and outcomes[nodeid].is_red]
+    green = [ran for nodeid, ran in executed.items() if nodeid in outcomes and not outcomes[nodeid].is_red]
+    counts = _Counts(red), _Counts(green)
+
+    def told(piece: Evidence) -> Evidence:
+        ran = executed.get(piece.nodeid or "")
+        if not ran:
+            return piece
+        functions = [_function(key, *seen, *counts) for key, seen in ran.items()]
+        functions.sort(key=_suspicion, reverse=True)
+        update = {
+            "executed": tuple(functions[:MOST_FUNCTIONS]),
+            "red_tests": len(red),
+            "green_tests": len(green),
+        }
+        return piece.model_copy(update=update)
+
+    judgement.evidence = tuple(map(told, judgement.evidence))
+    return judgement
+
+
+class _Counts:
+    """How many tests executed each function, and each line."""
+
+    def __init__(self, tests: Iterable[Mapping[FunctionKey, tuple[int, int]]]) -> None:
+        self.functions: Counter[FunctionKey] = Counter()
+        self.lines: Counter[tuple[FunctionKey, int]] = Counter()
+        for ran in tests:
+            self.functions.update(ran.keys())
+            self.lines.update((key, bit) for key, (_, lines) in ran.items() for bit in _bits(lines))
+
+
+def _function(key: FunctionKey, depth: int, lines: int, red: _Counts, green: _Counts) -> ExecutedFunction:
+    path, line, name = key
+    shares = {bit: _share(red.lines[key, bit], green.lines[key, bit]) for bit in _bits(lines)}
+    best = max(shares, key=lambda bit: shares[bit], default=None)
+    return ExecutedFunction(
+        path=path,
+        line=line,
+        function=name,
+        red=red.functions[key],
+        green=green.functions[key],
+        suspect_line=None if best is None else line + best,
+        line_red=0 if best is None else red.lines[key, best],
+        line_green=0 if best is None else green.lines[key, best],
+        depth=depth,
+    )
+
+
+def _bits(number: int) -> Iterator[int]:
+    while number:
+        lowest = number & -number
+        yield lowest.bit_length() - 1
+        number ^= lowest
+
+
+def _suspicion(ran: ExecutedFunction) -> float:
+    if ran.suspect_line is None:
+        return _share(ran.red, ran.green)
+    return _share(ran.line_red, ran.line_green)
+
+
+def _share(red: int, green: int) -> float:
+    return red / math.sqrt(red + green) if red else 0.0
+
+
+def _is_red(test: TestResult) -> bool:
+    return test.outcome.is_red and test.outcome is not TestOutcome.TIMEOUT
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]

@@ -1,0 +1,202 @@
+"""Which function is named as the place of a failure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planner.model.evidence import (
+    CommandFact,
+    Evidence,
+    ExceptionFact,
+    ExecutedFunction,
+    Finding,
+    Frame,
+    Hunk,
+)
+from planner.model.kinds import EvidenceKind, Side
+from planner.model.taxonomy import Owner
+from pytest_planverify.diagnosis import diagnose
+from pytest_planverify.diagnosis.location import MOST_CANDIDATES, candidates_of, plain_name
+
+TEST = Frame(
+    path="tests/test_shop.py", line=5, function="test_total", side=Side.TEST, source="assert total(x) == 3"
+)
+
+
+def frame(function: str, line: int = 10, path: str = "shop.py") -> Frame:
+    return Frame(path=path, line=line, function=function, side=Side.PRODUCT)
+
+
+def ran(function: str, green: int = 0, line_green: int | None = None, **more: Any) -> ExecutedFunction:
+    seen: dict[str, Any] = (
+        {} if line_green is None else {"suspect_line": 7, "line_red": 1, "line_green": line_green}
+    )
+    facts: dict[str, Any] = {"path": "shop.py", "line": 3, "function": function, "green": green}
+    return ExecutedFunction(**{**facts, **seen, **more})
+
+
+def hunk(function: str | None, path: str = "shop.py", side: Side = Side.PRODUCT) -> Hunk:
+    return Hunk(path=path, line=12, added=1, removed=1, function=function, side=side)
+
+
+def failure(*frames: Frame, kind: str = "AssertionError", **more: Any) -> Evidence:
+    error = ExceptionFact(type=kind, qualified=f"builtins.{kind}", frames=(TEST, *frames))
+    executed = more.get("executed", ())
+    facts: dict[str, Any] = {
+        "kind": EvidenceKind.TEST,
+        "nodeid": "tests/test_shop.py::test_total",
+        "exceptions": (error,),
+        "red_tests": min(len(executed), 1),
+        "green_tests": 10,
+    }
+    return Evidence(**{**facts, **more})
+
+
+def ranked(evidence: Evidence) -> list[str | None]:
+    return [each.function for each in candidates_of(evidence)]
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("total", "total"),
+        ("Cart.add", "Cart.add"),
+        ("cached.<locals>.wrapper", "cached.wrapper"),
+        ("total.<locals>.<listcomp>", "total"),
+        ("<module>", None),
+        ("<lambda>", None),
+    ],
+)
+def test_a_qualified_name_is_told_as_it_stands_in_the_source(name: str, plain: str | None):
+    assert plain_name(name) == plain
+
+
+def test_a_changed_function_goes_before_the_one_that_raised():
+    evidence = failure(frame("total"), executed=(ran("total"), ran("_sum", green=5)), hunks=(hunk("_sum"),))
+
+    first = candidates_of(evidence)[0]
+
+    assert (first.function, first.line, first.reasons) == ("_sum", 12, ("changed", "spectrum"))
+    assert first.hunk is not None
+
+
+def test_of_many_changed_functions_the_one_that_only_red_tests_execute_is_first():
+    names = ("total", "_sum", "_rate")
+    executed = (
+        ran("total", green=9, line_green=9),
+        ran("_sum", green=9, line_green=0),
+        ran("_rate", green=9, line_green=4),
+    )
+
+    assert ranked(failure(executed=executed, hunks=tuple(map(hunk, names))))[0] == "_sum"
+
+
+def test_a_changed_function_that_was_not_executed_goes_behind_those_that_were():
+    evidence = failure(frame("total"), executed=(ran("total"),), hunks=(hunk("spare", path="other.py"),))
+
+    assert ranked(evidence) == ["total", "spare"]
+
+
+@pytest.mark.parametrize("function", [None, "Cart"])
+def test_what_a_module_or_a_class_executes_at_its_import_may_have_changed(function: str | None):
+    evidence = failure(executed=(ran("Cart.add"),), hunks=(hunk(function),))
+
+    assert ranked(evidence)[0] == function
+
+
+def test_without_a_change_spectrum_and_traceback_decide_together():
+    executed = (ran("total", green=9), ran("_sum", green=1), ran("_rate", green=9))
+
+    assert ranked(failure(executed=executed))[0] == "_sum"
+    assert ranked(failure(frame("total"), frame("_rate"), executed=executed))[0] == "_rate"
+
+
+def test_a_line_that_only_red_tests_execute_is_the_line_of_its_function():
+    (first, *_) = candidates_of(failure(executed=(ran("_sum", green=9, line_green=0),)))
+
+    assert first.line == 7
+
+
+def test_without_spectrum_and_change_the_raising_frame_is_first_and_its_callers_follow():
+    assert ranked(failure(frame("total"), frame("_sum"))) == ["_sum", "total"]
+
+
+def test_a_function_that_defines_an_executed_one_is_a_suspect_too():
+    evidence = failure(executed=(ran("cached.<locals>.wrapper"),), hunks=(hunk("cached"),))
+
+    assert ranked(evidence) == ["cached", "cached.wrapper"]
+
+
+def test_a_deeper_exception_comes_before_the_one_that_it_caused():
+    assert candidates_of(failure(frame("total")), frame("_inner"))[0].function == "_inner"
+
+
+def test_there_are_at_most_five_candidates_and_their_scores_fall():
+    found = candidates_of(failure(executed=tuple(ran(f"f{n}", green=n) for n in range(9))))
+
+    assert len(found) == MOST_CANDIDATES
+    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+
+
+def test_the_place_of_a_product_failure_is_the_first_candidate():
+    diagnosis = diagnose(failure(executed=(ran("_sum"),), hunks=(hunk("_sum"),)))
+
+    assert diagnosis.owner is Owner.PRODUCT
+    assert diagnosis.location is not None
+    assert (diagnosis.location.path, diagnosis.location.line, diagnosis.location.function) == (
+        "shop.py",
+        12,
+        "_sum",
+    )
+
+
+def test_a_missing_library_is_told_where_it_is_imported_whatever_was_changed():
+    error = ExceptionFact(
+        type="ModuleNotFoundError",
+        qualified="builtins.ModuleNotFoundError",
+        bases=("builtins.ImportError", "builtins.Exception"),
+        name="requests",
+        frames=(TEST, frame("<module>", 2, "shop/net.py")),
+    )
+    evidence = failure(hunks=(hunk("_sum"),), first_party=("shop",)).model_copy(
+        update={"exceptions": (error,)}
+    )
+
+    location = diagnose(evidence).location
+
+    assert location is not None
+    assert location.path == "shop/net.py"
+
+
+def test_a_changed_test_is_a_candidate_behind_the_product():
+    changed_test = hunk("test_total", "tests/test_shop.py", Side.TEST)
+
+    found = candidates_of(failure(executed=(ran("_sum"),), hunks=(changed_test, hunk("_sum"))))
+
+    assert [each.path for each in found] == ["shop.py", "tests/test_shop.py"]
+
+
+def test_a_change_that_speaks_of_a_missing_name_goes_before_others():
+    error = ExceptionFact(
+        type="ImportError", qualified="builtins.ImportError", name="total", frames=(TEST,)
+    )
+    renamed = hunk(None).model_copy(update={"text": "-def total(x):\n+def sum_of(x):"})
+    other = hunk("spare").model_copy(update={"text": "-    return 1\n+    return 2"})
+
+    found = candidates_of(
+        Evidence(kind=EvidenceKind.COLLECTION, exceptions=(error,), hunks=(other, renamed))
+    )
+
+    assert [each.function for each in found] == [None, "spare"]
+
+
+def test_the_candidates_of_a_tools_complaint_are_its_line_and_the_changes():
+    finding = Finding(path="shop.py", line=14, message="Incompatible return value type")
+    command = CommandFact(argv=("mypy",), tool="mypy", purpose="type_check", findings=(finding,))
+    evidence = Evidence(
+        kind=EvidenceKind.COMMAND, command=command, hunks=(hunk("spare", path="other.py"), hunk("_sum"))
+    )
+
+    assert ranked(evidence) == ["_sum", "spare"]

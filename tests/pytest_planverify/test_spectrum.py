@@ -1,0 +1,232 @@
+"""What tests execute of the product: how it is recorded, and that recording never decides anything."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from planner.model.evidence import Evidence
+from planner.model.kinds import EvidenceKind
+from planner.model.outcome import TestResult
+from planner.model.verdicts import TestOutcome, Verdict
+from pytest_planverify.checks.result import Judgement
+from pytest_planverify.observe import spectrum as module
+from pytest_planverify.session.spectrum import MOST_GREEN, choose_recorded_tests, with_executed
+
+PRODUCT = """\
+def total(items):
+    if not items:
+        return _empty()
+    return sum(_value(item) for item in items)
+
+
+def _value(item):
+    return item
+
+
+def _empty():
+    return 0
+"""
+OLD_PYTHON = sys.version_info < (3, 12)
+
+
+@pytest.fixture
+def total() -> Callable[[list[int]], int]:
+    names: dict[str, Any] = {}
+    exec(compile(PRODUCT, "/project/shop.py", "exec"), names)
+    return names["total"]
+
+
+def ignore(*_: object) -> None:
+    """Trace nothing."""
+
+
+def everything(_file: str) -> bool:
+    return True
+
+
+def only_shop(file: str) -> bool:
+    return file == "/project/shop.py"
+
+
+def probes() -> list[str]:
+    return ["_Tracer", "_Profiler"] if OLD_PYTHON else ["_Monitor"]
+
+
+@pytest.fixture
+def untraced() -> Any:
+    """Coverage of our own tests would be in the way."""
+    tracer = sys.gettrace()
+    sys.settrace(None)
+    yield
+    sys.settrace(tracer)
+
+
+@pytest.mark.parametrize("name", probes())
+def test_a_probe_sees_the_functions_of_the_product_and_their_depth(
+    name: str, total: Callable[[list[int]], int], untraced: None
+):
+    probe = getattr(module, name)(only_shop)
+
+    assert probe.start()
+    total([1, 2])
+    ran = {each.code.co_name: each for each in probe.stop()}
+
+    assert ran.keys() == {"total", "_value", "<genexpr>"}
+    assert (ran["total"].depth, ran["_value"].depth) == (0, 2)
+    if name != "_Profiler":
+        assert ran["total"].lines - {1} == {2, 4}
+
+
+@pytest.mark.parametrize("name", probes())
+def test_a_probe_does_not_begin_where_a_profiler_is_at_work(name: str, untraced: None):
+    probe = getattr(module, name)(everything)
+    sys.setprofile(ignore)
+    try:
+        assert not probe.start()
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.skipif(not OLD_PYTHON, reason="later versions do not trace")
+def test_a_tracer_of_the_test_is_left_alone(untraced: None):
+    probe = module._Tracer(everything)
+
+    assert probe.start()
+    sys.settrace(ignore)
+    assert probe.stop() == []
+    assert sys.gettrace() is ignore
+
+
+@pytest.mark.skipif(not OLD_PYTHON, reason="later versions do not trace")
+def test_where_something_traces_already_functions_are_still_seen(
+    total: Callable[[list[int]], int], untraced: None
+):
+    sys.settrace(ignore)
+    started = [each for each in module.probes(everything) if each.start()]
+    for each in started:
+        each.stop()
+
+    assert [type(each).__name__ for each in started] == ["_Profiler"]
+
+
+@pytest.mark.parametrize("name", [each for each in probes() if each != "_Profiler"])
+def test_what_renders_a_failed_assertion_is_no_part_of_the_test(
+    name: str, total: Callable[[list[int]], int], untraced: None
+):
+    names: dict[str, Any] = {}
+    exec(compile("def render(call):\n    call([])", "/lib/_pytest/assertion/util.py", "exec"), names)
+    probe = getattr(module, name)(only_shop)
+
+    probe.start()
+    total([1])
+    names["render"](total)
+    ran = {each.code.co_name: each for each in probe.stop()}
+
+    assert "_empty" not in ran
+    assert 3 not in ran["total"].lines
+
+
+def result(name: str, outcome: TestOutcome = TestOutcome.PASSED, ms: int = 1) -> TestResult:
+    return TestResult(nodeid=f"tests/test_a.py::{name}", outcome=outcome, duration_ms=ms)
+
+
+RED = result("red", TestOutcome.FAILED)
+
+
+def test_red_tests_and_green_ones_of_their_files_are_recorded():
+    other = TestResult(nodeid="tests/test_b.py::green", outcome=TestOutcome.PASSED)
+
+    found = choose_recorded_tests([result("green"), RED, other, result("skipped", TestOutcome.SKIPPED)])
+
+    assert found == ("tests/test_a.py::red", "tests/test_a.py::green")
+
+
+def test_the_number_of_recorded_tests_and_their_time_are_bounded():
+    many = [result(f"green{n}") for n in range(3 * MOST_GREEN)]
+    slow = [result(f"slow{n}", ms=400) for n in range(4)]
+
+    assert len(choose_recorded_tests([RED, *many])) == 1 + MOST_GREEN
+    assert len(choose_recorded_tests([RED, *slow])) == 2
+    assert choose_recorded_tests([result("red", TestOutcome.FAILED, 60_000)]) == ()
+    assert choose_recorded_tests([result("red", TestOutcome.TIMEOUT)]) == ()
+
+
+def test_evidence_tells_how_many_red_and_green_tests_executed_each_function_and_its_worst_line():
+    total, rate = ("shop.py", 10, "total"), ("shop.py", 20, "rate")
+    evidence = Evidence(kind=EvidenceKind.TEST, nodeid=RED.nodeid)
+    judgement = Judgement(
+        verdict=Verdict.FAILED, tests=(RED, result("one"), result("two")), evidence=(evidence,)
+    )
+    executed = {
+        RED.nodeid: {total: (0, 0b110), rate: (1, 0)},
+        "tests/test_a.py::one": {total: (0, 0b010)},
+        "tests/test_a.py::two": {rate: (1, 0)},
+    }
+
+    (piece,) = with_executed(judgement, executed).evidence
+
+    assert (piece.red_tests, piece.green_tests) == (1, 2)
+    first, second = piece.executed
+    assert (first.function, first.green, first.suspect_line, first.line_green) == ("total", 1, 12, 0)
+    assert (second.function, second.green, second.suspect_line, second.depth) == ("rate", 1, None, 1)
+
+
+# -- a whole run ---------------------------------------------------------------------------------------
+
+TESTS = """\
+import sys
+from shop import total
+
+def test_red():
+{more}    assert total([]) == 0
+
+def test_green():
+    assert total([1]) == 1
+
+def test_other():
+    assert total([2]) == 2
+"""
+
+
+def verify(pytester: pytest.Pytester, options: str = "", more: str = "") -> tuple[str, dict[str, Any]]:
+    """Return the screen and the outcome of a plan whose product has one changed character."""
+    path = pytester.path
+    (path / "shop.py").write_text(PRODUCT)
+    (path / "tests").mkdir()
+    (path / "tests/test_shop.py").write_text(TESTS.format(more=more))
+    criteria = {"tests": [f"python -m pytest tests{options}"]}
+    plan = {"todo_list_id": "p", "items": [{"id": "t", "title": "T", "acceptance_criteria": criteria}]}
+    (path / "plan.yaml").write_text(json.dumps(plan))
+    commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]
+    for words in (["init", "-q"], ["add", "."], commit):
+        subprocess.run(["git", *words], cwd=path, check=True)
+    (path / "shop.py").write_text(PRODUCT.replace("return 0", "return 1"))
+    shown = pytester.runpytest_subprocess("--planverify", "plan.yaml", "-p", "no:cacheprovider")
+    outcome = json.loads((path / ".planverify/outcomes.json").read_text())["outcomes"][0]
+    return shown.stdout.str(), outcome
+
+
+@pytest.mark.parametrize("options", ["", " -n 1"])
+def test_a_changed_character_in_a_private_function_is_the_place(pytester: pytest.Pytester, options: str):
+    screen, outcome = verify(pytester, options)
+
+    assert "changed shop.py:12 (+1 -1) in _empty" in screen
+    (failure,) = outcome["failures"]
+    assert (failure["runs"], failure["reds"]) == (2, 2)
+    assert failure["location"] == {"path": "shop.py", "line": 12, "function": "_empty"}
+    assert failure["candidates"][0]["reasons"] == ["changed", "spectrum"]
+    assert [test["outcome"] for test in outcome["checks"][0]["tests"]] == ["failed", "passed", "passed"]
+
+
+def test_tests_that_ask_for_tracers_are_not_recorded(pytester: pytest.Pytester):
+    _, outcome = verify(pytester, more="    if sys.gettrace(): return\n")
+
+    (failure,) = outcome["failures"]
+    assert (failure["runs"], failure["reds"]) == (2, 2)
+    assert failure["candidates"][0]["reasons"] == ["changed"]
