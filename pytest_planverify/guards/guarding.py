@@ -110,24 +110,21 @@ class Guards:
             self._tree = WorkTree(root)
             self._hygiene = HygieneWatch(self._flat, self._kept, self._tree)
             self.notes += self._hygiene.notes
-        if all(author.allowed_files is None for author in self._authors()) and not any(
-            part.plan.metadata.protected_files for part in self._flat.parts
+        unlimited = all(author.allowed_files is None for author in self._authors())
+        if (
+            self._kept is not None
+            and unlimited
+            and "protected_files" not in (self._flat.loaded.plan.metadata.model_fields_set)
         ):
-            self.notes.append(self._unprotected())
+            self.notes.append(
+                "no todo has allowed_files: every file may be changed but those that judged at the baseline"
+            )
         limited = self._limited_roots()
         counts_files = self._flat.loaded.plan.metadata.budget.new_files is not None
         for root, changed in self._changes.items():
             if root not in limited and not (counts_files and root == self._flat.loaded.root):
                 continue
             self._look_at(root, changed, limited=root in limited)
-
-    def _unprotected(self) -> str:
-        if self._kept is None:
-            return (
-                "nothing is protected: no todo has allowed_files, the plan has no protected_files, "
-                "and there is no baseline: planverify baseline PLAN"
-            )
-        return "no todo has allowed_files: every file may be changed but those that judged at the baseline"
 
     def leave_unwatched(self, commands: Sequence[str]) -> None:
         """These commands run where nothing sees what they reach for: said where the plan denies any."""

@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from pytest_planverify.guards.hygiene import Grants
 
 MOST_NAMED = 5
+_SAME = {
+    "hook-added": ("outcome-hook", "judge-changed"),
+    "always-equal": ("loose-equality",),
+    "patches-judge": ("fixture-overridden", "outcome-hook"),
+    "test-vanished": ("test-deleted", "test-deselected", "judge-removed"),
+    "test-skipped-since": ("test-skipped", "test-xfailed", "test-deselected"),
+}
+"""Signs of the comparison that mean the same as one of the run."""
 DECIDING = frozenset(
     {
         "pytest_runtest_protocol", "pytest_runtest_call", "pytest_runtest_setup", "pytest_runtest_teardown",
@@ -196,9 +204,12 @@ def _denied(shown: Shown) -> frozenset[str]:
 def without_known(
     found: Iterable[HygieneSignal], known: Iterable[HygieneSignal]
 ) -> Iterator[HygieneSignal]:
-    """Yield those of files in which the comparison of trees has found nothing."""
-    files = {each.path for each in known}
-    yield from (each for each in found if each.path is None or each.path not in files)
+    """Yield those that the comparison of trees has not found already, in the same file."""
+    told = {(each.sign, each.path) for each in known}
+    for each in found:
+        signs = (each.sign, *_SAME.get(each.sign, ()))
+        if each.path is None or not any((sign, each.path) in told for sign in signs):
+            yield each
 
 
 # -- the sessions themselves ---------------------------------------------------------------------
