@@ -520,8 +520,8 @@ def _names_bound(node: ast.stmt) -> Iterator[str]:
     elif isinstance(node, ast.Import | ast.ImportFrom):
         yield from ((name.asname or name.name).partition(".")[0] for name in node.names)
     elif isinstance(node, ast.Assign | ast.AnnAssign):
-        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            yield from (each.id for each in ast.walk(target) if isinstance(each, ast.Name))
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        yield from (each.id for each in targets if isinstance(each, ast.Name))
 
 
 # -- data --------------------------------------------------------------------------------------------

@@ -121,10 +121,8 @@ def special_case_findings(changes: Changes) -> Iterator[Finding]:
         for each in answers:
             if each.table_size:
                 tables.setdefault(id(each.node), []).append(each)
-        found = [_table_finding(entries, module, known, tests) for entries in tables.values()]
-        found += _condition_findings(
-            [each for each in answers if not each.table_size], module, known, tests
-        )
+        found = [_table_finding(entries, known, tests) for entries in tables.values()]
+        found += _condition_findings([each for each in answers if not each.table_size], known, tests)
         for said, node in (each for each in found if each is not None):
             line = getattr(node, "lineno", None)
             yield Finding(sign="special-cases", message=said, path=path, line=line, after=module.line(node))
@@ -194,7 +192,7 @@ def _readings(cell: str) -> Iterator[object]:
 
 
 def _table_finding(
-    entries: list[_Answer], module: Module, known: set[str], tests: _TestLiterals
+    entries: list[_Answer], known: set[str], tests: _TestLiterals
 ) -> tuple[str, ast.AST] | None:
     taken = [
         each
@@ -208,35 +206,13 @@ def _table_finding(
     if len(taken) < _ENOUGH or share < _MOSTLY:
         return None
     telling = sum(_weight(each.asked) for each in taken)
-    if telling >= _ENOUGH or (share == 1.0 and _falls_through(entries[0].node, module)):
+    if telling >= _ENOUGH:
         return f"A table answers {len(taken)} inputs of the tests", taken[0].node
     return None
 
 
-def _falls_through(table: ast.AST, module: Module) -> bool:
-    """Return whether what a table does not hold is worked out: ``TABLE.get(x, f(x))``."""
-    names = {name for name, value in module.constants.items() if value is table}
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Assign) and node.value is table:
-            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Call) and len(node.args) == 2 and getattr(node.func, "attr", "") == "get":
-            owner = getattr(node.func, "value", None)
-            if owner is table or getattr(owner, "id", None) in names:
-                plain = ast.unparse(node.args[0]) == ast.unparse(node.args[1])
-                return (
-                    fold(node.args[1]) is UNKNOWN
-                    and not plain
-                    and not isinstance(node.args[1], ast.JoinedStr)
-                )
-        asks = node.comparators if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In) else []
-        if any(side is table or getattr(side, "id", None) in names for side in asks):
-            return True
-    return False
-
-
 def _condition_findings(
-    answers: list[_Answer], module: Module, known: set[str], tests: _TestLiterals
+    answers: list[_Answer], known: set[str], tests: _TestLiterals
 ) -> Iterator[tuple[str, ast.AST]]:
     places: dict[str, list[_Answer]] = {}
     for each in answers:
