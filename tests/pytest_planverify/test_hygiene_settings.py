@@ -82,6 +82,13 @@ def test_other_changes_of_configuration_need_leave(option: str, sign: str) -> No
     assert sign in signs(change)
 
 
+def test_options_that_make_pytest_stricter_may_not_go() -> None:
+    strict = {**TREE, "pyproject.toml": PLAIN + "xfail_strict = true\nfilterwarnings = ['error']\n"}
+    assert "configuration-narrowed" in signs({"pyproject.toml": PLAIN}, tree=strict, grants=GRANTED)
+    toml = {**TREE, "pytest.toml": '[pytest]\naddopts = "-ra --strict-markers"\n'}
+    assert "configuration-narrowed" in signs({"pytest.toml": '[pytest]\naddopts = "-ra"\n'}, tree=toml)
+
+
 def test_entry_points_of_older_kinds_of_projects_are_seen() -> None:
     tree = {**TREE, "setup.cfg": "[metadata]\nname = pkg\n", "setup.py": "setup()\n"}
     cfg = "[metadata]\nname = pkg\n[options.entry_points]\npytest11 =\n    mine = pkg.plugin\n"

@@ -251,12 +251,6 @@ def _judged_equality(node: ast.FunctionDef, owner: ast.ClassDef | None, module: 
         left = each.left if isinstance(each, ast.Compare) and isinstance(each.ops[0], ast.In) else None
         if left is not None and getattr(left, "id", "") == other:
             return "loose-equality"
-    if (
-        returned
-        and all(_is_type_check(each, owner) for each in returned if not is_always_false(each))
-        and any(not is_always_false(each) for each in returned)
-    ):
-        return "loose-equality"
     is_value = any(_VALUES.fullmatch(dotted(base, module.aliases)) for base in owner.bases)
     return "loose-equality" if is_value and _is_rough(node) else None
 
@@ -319,19 +313,6 @@ def _keeps_other(node: ast.FunctionDef) -> bool:
         if kept:
             return True
     return False
-
-
-def _is_type_check(node: ast.expr, owner: ast.ClassDef) -> bool:
-    text = ast.unparse(node)
-    is_check = text.startswith("isinstance(") or re.fullmatch(r"(type\(.*\)|.*__class__) (is|==) .*", text)
-    return (
-        bool(is_check)
-        and "==" not in text.partition("==")[2]
-        and owner.name not in text
-        and " and " not in (text)
-        and "type(self)" not in text
-        and "self.__class__" not in text
-    )
 
 
 def _is_rough(node: ast.FunctionDef) -> bool:

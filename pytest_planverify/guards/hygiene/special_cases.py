@@ -216,7 +216,8 @@ def _condition_findings(
 ) -> Iterator[tuple[str, ast.AST]]:
     places: dict[str, list[_Answer]] = {}
     for each in answers:
-        if isinstance(each.node, ast.If) and _asks_type_name(each.node.test) and each.answer:
+        is_new = not each.asked | each.answer <= known
+        if isinstance(each.node, ast.If) and _asks_type_name(each.node.test) and each.answer and is_new:
             yield f"{each.place} answers by the name of a type", each.node
         elif each.asked and each.asked <= tests.literals:
             if len(each.asked) > 1 and each.parts > 1 and not each.asked <= known:
