@@ -117,7 +117,7 @@ TRICKS = {
     "one side": ("always-equal", "class A:\n    def __eq__(self, o):\n        return bool(o)"),
     "among several": ("loose-equality", "class A:\n    def __eq__(self, o):\n        return o in self.all"),
     "of a type": (
-        "loose-equality",
+        "always-equal",
         "class A:\n    def __eq__(self, o):\n        return isinstance(o, str)",
     ),
     "modules, inside": (
