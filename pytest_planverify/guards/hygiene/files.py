@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from pathlib import Path
 
-    from pytest_planverify.guards.hygiene.compare import Changes
+    from pytest_planverify.guards.hygiene.changes import Changes
 
 _FRAMEWORK = frozenset(
     {"pytest", "_pytest", "unittest", "pluggy", "iniconfig", "pytest_planverify", "planner", "xdist",

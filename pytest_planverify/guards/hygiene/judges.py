@@ -26,7 +26,7 @@ from pytest_planverify.guards.hygiene.source import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_planverify.guards.hygiene.compare import Changes
+    from pytest_planverify.guards.hygiene.changes import Changes
     from pytest_planverify.guards.hygiene.source import Module
 
 PYTHON_JUDGES = (JudgeKind.TEST, JudgeKind.CONFTEST, JudgeKind.TEST_SUPPORT)
@@ -64,8 +64,9 @@ class TestUnit:
 def judge_findings(changes: Changes) -> Iterator[Finding]:
     """Yield what the changed judges lost, and those that are other ones without permission."""
     python = [path for path in changes.of_kind(*PYTHON_JUDGES) if path.endswith(".py")]
+    added = _added_tests(changes)
     for path in python:
-        found = [*_python_findings(changes, path)]
+        found = [*_python_findings(changes, path, added)]
         yield from found
         permission = changes.grants.permission(path)
         if permission is not Permission.GRANTED and not found:
@@ -73,7 +74,7 @@ def judge_findings(changes: Changes) -> Iterator[Finding]:
     for path in changes.of_kind(*_DATA, *PYTHON_JUDGES):
         old, new = changes.before.read(path), changes.now.read(path)
         if path in changes.old and path not in changes.new:
-            if not changes.was_moved(path):
+            if not _was_moved(changes, path, added):
                 yield Finding(sign="judge-removed", message=f"{path} is gone", path=path)
         elif path not in python and path in changes.old:
             yield from _data_findings(path, old, new, changes.grants.permission(path))
@@ -98,19 +99,40 @@ def first_difference(old: bytes, new: bytes) -> tuple[int | None, str | None, st
     return None, None, None
 
 
+def _was_moved(changes: Changes, path: str, added: frozenset[str]) -> bool:
+    """Return whether a test file that is gone stands elsewhere, or all its tests do."""
+    if changes.old[path] in {changes.new.get(each) for each in changes.changed - changes.old.keys()}:
+        return True
+    tests = read_tests(changes.module(path, now=False))
+    return bool(tests) and all(
+        each.node.name in added or shape(_unnamed(each.node)) in added for each in tests.values()
+    )
+
+
+def _added_tests(changes: Changes) -> frozenset[str]:
+    """Return the names and the bodies of collected tests that were not there before."""
+    found: set[str] = set()
+    for path in changes.of_kind(JudgeKind.TEST):
+        had = read_tests(changes.module(path, now=False))
+        for name, each in read_tests(changes.module(path, now=True)).items():
+            if each.is_collected and name not in had:
+                found |= {each.node.name, shape(_unnamed(each.node))}
+    return frozenset(found)
+
+
 # -- Python ------------------------------------------------------------------------------------------
 
 
-def _python_findings(changes: Changes, path: str) -> Iterator[Finding]:
+def _python_findings(changes: Changes, path: str, added: frozenset[str]) -> Iterator[Finding]:
     before, now = changes.module(path, now=False), changes.module(path, now=True)
     if now is None:
         if path in changes.new:
             yield Finding(sign="judge-unreadable", message=f"{path} can no longer be parsed", path=path)
         elif changes.kind(path) is JudgeKind.TEST:
-            yield from _deleted(changes, path, read_tests(before), {})
+            yield from _deleted(changes, path, added, read_tests(before), {})
         return
     old, new = read_tests(before), read_tests(now)
-    yield from _deleted(changes, path, old, new)
+    yield from _deleted(changes, path, added, old, new)
     for name, unit in new.items():
         was = old.get(name)
         if was is not None and shape(was.node) != shape(unit.node):
@@ -122,11 +144,10 @@ def _python_findings(changes: Changes, path: str) -> Iterator[Finding]:
 
 
 def _deleted(
-    changes: Changes, path: str, old: dict[str, TestUnit], new: dict[str, TestUnit]
+    changes: Changes, path: str, added: frozenset[str], old: dict[str, TestUnit], new: dict[str, TestUnit]
 ) -> Iterator[Finding]:
-    elsewhere = changes.added_tests
     gone = [name for name, unit in old.items() if unit.is_collected and name not in new]
-    is_rewritten = changes.grants.permission(path) is Permission.GRANTED and len(elsewhere) >= 2 * len(gone)
+    is_rewritten = changes.grants.permission(path) is Permission.GRANTED and len(added) >= 2 * len(gone)
     for name, unit in old.items():
         twin = new.get(name)
         if not unit.is_collected or (twin is not None and twin.is_collected):
@@ -136,7 +157,7 @@ def _deleted(
             for each in new.values()
         )
         if not is_hidden and (
-            is_rewritten or unit.node.name in elsewhere or shape(_unnamed(unit.node)) in elsewhere
+            is_rewritten or unit.node.name in added or shape(_unnamed(unit.node)) in added
         ):
             continue
         sign = "test-deselected" if is_hidden else "test-deleted"
@@ -378,11 +399,6 @@ def _holds_check(body: list[ast.stmt], module: Module) -> bool:
 
 def _unnamed(node: Function) -> ast.AST:
     return ast.Module(body=node.body, type_ignores=[])
-
-
-def unnamed_shape(node: Function) -> str:
-    """Return the shape of what a function does, whatever it is called."""
-    return shape(_unnamed(node))
 
 
 # -- fixtures ----------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
-    from pytest_planverify.guards.hygiene.compare import Changes
+    from pytest_planverify.guards.hygiene.changes import Changes
     from pytest_planverify.guards.hygiene.source import Module
 
     Hits: TypeAlias = Iterator[tuple[str, str, ast.AST]]

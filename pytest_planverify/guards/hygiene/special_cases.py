@@ -18,7 +18,7 @@ from pytest_planverify.guards.hygiene.source import UNKNOWN, fold
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_planverify.guards.hygiene.compare import Changes
+    from pytest_planverify.guards.hygiene.changes import Changes
     from pytest_planverify.guards.hygiene.source import Module
 
 _ENOUGH = 3

@@ -1,0 +1,72 @@
+"""What differs between two snapshots of a tree, read as far as somebody asks."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from planner.model.baseline import JudgeKind
+from pytest_planverify.baseline.kinds import Judges
+from pytest_planverify.guards.hygiene.source import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_planverify.guards.hygiene.grants import Grants
+    from pytest_planverify.guards.hygiene.source import Module
+    from pytest_planverify.snapshots import Snapshot
+
+
+class Changes:
+    """What differs between two snapshots, read as far as it is needed."""
+
+    def __init__(
+        self,
+        before: Snapshot,
+        now: Snapshot,
+        kinds: Mapping[str, JudgeKind],
+        grants: Grants,
+        accepted: Callable[[str, str | None], bool] | None = None,
+    ) -> None:
+        self.before, self.now, self.grants = before, now, grants
+        self._kinds = kinds
+        self.old, self.new = before.digests(), now.digests()
+        self.changed = frozenset(
+            path
+            for path in self.old.keys() | self.new.keys()
+            if self.old.get(path) != self.new.get(path)
+            and not (accepted is not None and accepted(path, self.new.get(path)))
+        )
+        self._parsed: dict[tuple[str, bool], Module | None] = {}
+
+    def kind(self, path: str) -> JudgeKind:
+        """Return what a file has to do with verdicts."""
+        known = self._kinds.get(path)
+        return known if known is not None else self._judges_by_name.kind_of(path)
+
+    def of_kind(self, *kinds: JudgeKind) -> list[str]:
+        """Return the changed files of some kinds, sorted."""
+        return sorted(path for path in self.changed if self.kind(path) in kinds)
+
+    def module(self, path: str, *, now: bool) -> Module | None:
+        """Return a source file of before or of now."""
+        key = path, now
+        if key not in self._parsed:
+            self._parsed[key] = parse(path, (self.now if now else self.before).read(path))
+        return self._parsed[key]
+
+    @cached_property
+    def data(self) -> frozenset[str]:
+        """The data files of criteria and tests, as they are now."""
+        named = {path for reach in self.grants.todos for path in reach.data}
+        return frozenset(named | {path for path in self.new if self.kind(path) is JudgeKind.FIXTURE})
+
+    @cached_property
+    def _judges_by_name(self) -> Judges:
+        todos = self.grants.todos
+        return Judges(
+            plans=frozenset(self.grants.plans),
+            contracts=frozenset(reach.contract for reach in todos if reach.contract),
+            data=frozenset(path for reach in todos for path in reach.data),
+            artifacts=tuple(path for reach in todos for path in reach.artifacts),
+        )
