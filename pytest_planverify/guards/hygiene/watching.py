@@ -35,7 +35,7 @@ class HygieneWatch:
             for nodeid, test in tests.items()
             if test.outcome.is_red and not test.flaky
         }
-        self._collected = {nodeid.partition("::")[0] for nodeid in tests}
+        self._collected = {nodeid.partition("::")[0] for nodeid in tests if "::" in nodeid}
         found = compare(
             baseline.snapshot(),
             tree,
