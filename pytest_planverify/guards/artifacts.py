@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from planner.model.baseline import SessionInventory
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.guards.shown import CheckSeen
+    from pytest_planverify.guards.witnessed import CheckSeen
 
 _Stamp = tuple[int, int, int]
 _RAN = (Verdict.PASSED, Verdict.FAILED, Verdict.FLAKY)
@@ -48,14 +48,14 @@ class Artifacts:
     def signals(
         self, before: SessionInventory, checks: Mapping[str, Mapping[str, CheckSeen]]
     ) -> Iterator[HygieneSignal]:
-        """Artifacts that the commands of a todo made at the baseline, and that they find there by now.
+        """Yield artifacts that commands wrote over at the baseline, and that they find there by now.
 
-        One that was not there at the baseline may be up to date, and so weighs less.
+        One that was not there at the baseline may be up to date.
         """
         written = self.written()
         for path, todo_ids in self._todos.items():
             how = before.artifacts.get(path)
-            if how is None or path in written or path not in self._before:
+            if how != "rewritten" or path in written or path not in self._before:
                 continue
             runs = [run.check for todo_id in todo_ids for run in checks.get(todo_id, {}).values()]
             commands = [check for check in runs if check.kind in (CheckKind.COMMAND, CheckKind.TEST)]
@@ -63,7 +63,7 @@ class Artifacts:
                 continue
             yield HygieneSignal(
                 sign="artifact-not-made",
-                hardness=Hardness.HARD if how == "rewritten" else Hardness.SOFT,
+                hardness=Hardness.HARD,
                 message=f"{path} lay there and was not written by the run, which wrote it at the baseline",
                 path=path,
             )

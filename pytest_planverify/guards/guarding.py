@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_planverify.guards.allowlist import Author, Ground
     from pytest_planverify.guards.hygiene.watching import HygieneWatch
     from pytest_planverify.guards.own_files import OwnFiles
-    from pytest_planverify.guards.shown import RunResult
+    from pytest_planverify.guards.witnessed import RunResult
     from pytest_planverify.work_tree import WorkTree
 
 
@@ -108,8 +108,17 @@ class Guards:
             from pytest_planverify.work_tree import WorkTree
 
             self._tree = WorkTree(root)
-            self._hygiene = HygieneWatch(self._flat, self._kept, self._tree, self._home)
+            self._hygiene = HygieneWatch(self._flat, self._kept, self._tree)
             self.notes += self._hygiene.notes
+        unlimited = all(author.allowed_files is None for author in self._authors())
+        if (
+            self._kept is not None
+            and unlimited
+            and "protected_files" not in (self._flat.loaded.plan.metadata.model_fields_set)
+        ):
+            self.notes.append(
+                "no todo has allowed_files: every file may be changed but those that judged at the baseline"
+            )
         limited = self._limited_roots()
         counts_files = self._flat.loaded.plan.metadata.budget.new_files is not None
         for root, changed in self._changes.items():
@@ -165,8 +174,7 @@ class Guards:
 
     def _shown(self, result: RunResult, narrowed: bool) -> Iterator[HygieneSignal]:
         from pytest_planverify.baseline.inventory import inventory_of
-        from pytest_planverify.guards.shown import Shown
-        from pytest_planverify.guards.witnessed import signals, told_before
+        from pytest_planverify.guards.witnessed import Shown, signals, without_known
 
         assert self._hygiene is not None
         assert self._kept is not None
@@ -181,7 +189,7 @@ class Guards:
         found = [*signals(shown, self._kept, self._flat, self._hygiene.grants, self._tree.digests())]
         if not narrowed:
             found += self._artifacts.signals(self._kept.document.inventory, result.checks)
-        yield from told_before(found, self._hygiene.signals)
+        yield from without_known(found, self._hygiene.signals)
 
     # -- the allowlist ---------------------------------------------------------------------------
 
@@ -206,8 +214,21 @@ class Guards:
             from pytest_planverify.guards.leavings import left_by_runs
 
             left = left_by_runs(self._home, root, touched)
-            touched = tuple(file for file in touched if file not in left)
+            touched = [file for file in touched if file not in left]
+            touched = tuple(file for file in touched if not self._is_reformatted(root, file))
         self._touched[root] = touched
+
+    def _is_reformatted(self, root: Path, file: str) -> bool:
+        """Return whether a source differs from the baseline's in format and comments only."""
+        from pytest_planverify.guards.hygiene.source import has_same_tree
+
+        if self._kept is None or not file.endswith(".py") or root != self._flat.loaded.root:
+            return False
+        before = self._kept.snapshot().read(file)
+        try:
+            return has_same_tree(file, before, (root / file).read_bytes())
+        except OSError:
+            return False
 
     def remember(self) -> None:
         """Note which new files the run has left, before anybody can be blamed for them."""

@@ -1,27 +1,37 @@
-"""Signs of a verdict that was bought, in what the sessions of a run have shown since the baseline."""
+"""Signals of tampering in what the sessions of a run have shown, compared with the baseline."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from planner.model.baseline import JudgeKind
-from pytest_planverify.guards.hygiene.signs import Leave
-from pytest_planverify.guards.missed_tests import missed
-from pytest_planverify.guards.shown import HARD, SOFT, Ground, Shown, named, signal
+from planner.model.evidence import HygieneSignal
+from planner.model.kinds import Hardness
+from planner.model.verdicts import TestOutcome
+from pytest_planverify.baseline.nodeids import below
+from pytest_planverify.guards.hygiene.files import SERVES_TESTS
+from pytest_planverify.guards.hygiene.grants import Permission
 from pytest_planverify.guards.tampering.code_files import environment_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from planner.model.baseline import SessionInventory
-    from planner.model.evidence import HygieneSignal
-    from planner.model.kinds import Hardness
+    from planner.model.baseline import BaselineCheck, SessionInventory
+    from planner.model.outcome import Check
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.guards.hygiene import Grants
 
-
+MOST_NAMED = 5
+_SAME = {
+    "hook-added": ("outcome-hook", "judge-changed"),
+    "always-equal": ("loose-equality",),
+    "patches-judge": ("fixture-overridden", "outcome-hook"),
+    "test-vanished": ("test-deleted", "test-deselected", "judge-removed"),
+    "test-skipped-since": ("test-skipped", "test-xfailed", "test-deselected"),
+}
+"""Signs of the comparison that mean the same as one of the run."""
 DECIDING = frozenset(
     {
         "pytest_runtest_protocol", "pytest_runtest_call", "pytest_runtest_setup", "pytest_runtest_teardown",
@@ -39,9 +49,6 @@ DECIDING = frozenset(
 )  # fmt: skip
 """Hooks whose implementations can change what is run, or what is said of it."""
 
-CONFIGURING = frozenset({"pytest_configure", "pytest_unconfigure", "pytest_sessionstart"})
-"""Hooks that are mostly harmless; what they do is for the reading of their sources to find out."""
-
 _CORE = frozenset(
     {"assertion", "python", "runner", "main", "skipping", "unittest", "fixtures", "reports", "mark"}
 )
@@ -49,14 +56,110 @@ _CORE = frozenset(
 
 _CLOCKS = ("time.", "random.", "datetime.")
 _EQUAL = ("__eq__", "__ne__")
-_KIN = (
-    {"hook-added", "outcome-hook", "plugin-added", "judge-changed", "test-deselected", "test-skipped"},
-    {"always-equal", "always-agrees", "loose-equality"},
-    {"patches-judge", "patches-foreign", "autouse-patch", "outcome-hook"},
-    {"test-vanished", "test-deleted", "test-renamed-away", "test-deselected", "judge-removed"},
-    {"test-skipped-since", "test-skipped", "test-xfailed"},
-)
-"""Signs of the two halves that mean the same thing in one file."""
+
+
+class SessionSeen(Protocol):
+    """What is asked of a session that has ended."""
+
+    @property
+    def inventories(self) -> Sequence[dict[str, Any]]:
+        """What its processes told at their end."""
+        ...
+
+    @property
+    def forged(self) -> int: ...
+
+    @property
+    def journal_lost(self) -> bool: ...
+
+    @property
+    def collected(self) -> bool: ...
+
+    @property
+    def exit_status(self) -> int | None: ...
+
+    @property
+    def collection_failures(self) -> Mapping[str, object]: ...
+
+    @property
+    def results(self) -> Mapping[str, TestSeen]: ...
+
+
+class TestSeen(Protocol):
+    """A test that is over."""
+
+    __test__ = False
+
+    @property
+    def outcome(self) -> str: ...
+
+
+class CheckSeen(Protocol):
+    """A criterion that was looked at."""
+
+    @property
+    def check(self) -> Check: ...
+
+
+class RunResult(Protocol):
+    """What a run of a plan found."""
+
+    @property
+    def records(self) -> Sequence[SessionSeen]: ...
+
+    @property
+    def checks(self) -> Mapping[str, Mapping[str, CheckSeen]]:
+        """By todo and check."""
+        ...
+
+
+class Shown(NamedTuple):
+    """What a run has shown."""
+
+    sessions: Sequence[SessionSeen]
+    checks: Mapping[str, Iterable[Check]]
+    """By todo."""
+    inventory: SessionInventory
+    narrowed: bool = False
+    """The user left tests out."""
+
+
+class Ground:
+    """What is known of files: whether they were changed, and who may change them."""
+
+    def __init__(self, kept: KeptBaseline, grants: Grants, digests: Mapping[str, str]) -> None:
+        self.kept, self._grants, self._digests = kept, grants, digests
+        self.inventory = kept.document.inventory
+
+    def permission(self, path: str) -> Permission:
+        """Whether somebody may change a file."""
+        return self._grants.permission(path)
+
+    def is_blessed(self, path: str) -> bool:
+        """Whether a person has accepted the file as it is."""
+        digest = self._digests.get(path)
+        return digest is not None and self.kept.accepted(path, digest)
+
+    def is_unchanged(self, path: str) -> bool:
+        """Whether a file is what it was at the baseline."""
+        before = self.kept.document.files.get(path)
+        return before is not None and before.sha256 == self._digests.get(path)
+
+    def is_kept_from_change(self, path: str) -> bool:
+        """Whether what happens to a file's tests is no work on the file, which is read in its source."""
+        permission = self.permission(path)
+        if permission is Permission.GRANTED or self.is_blessed(path):
+            return False
+        return permission is Permission.FORBIDDEN or self.is_unchanged(path)
+
+    def judges_were_blessed(self) -> bool:
+        """Whether a person has accepted a change of what says which tests there are."""
+        return any(
+            self.kept.kind_of(path) in (JudgeKind.CONFTEST, JudgeKind.CONFIG)
+            and self._digests.get(path) == digest
+            for each in self.kept.document.accepted
+            for path, digest in each.files.items()
+        )
 
 
 def signals(
@@ -84,7 +187,7 @@ def _all(shown: Shown, kept: KeptBaseline, flat: FlatPlan, ground: Ground) -> It
     yield from _environment(shown.inventory, kept.document.inventory, str(flat.loaded.root))
     yield from _bodies(shown, kept.document.inventory)
     if not shown.narrowed:
-        yield from missed(shown, flat, ground)
+        yield from _missed(shown, flat, ground)
 
 
 def _denied(shown: Shown) -> frozenset[str]:
@@ -98,17 +201,14 @@ def _denied(shown: Shown) -> frozenset[str]:
     )
 
 
-def told_before(found: Iterable[HygieneSignal], known: Iterable[HygieneSignal]) -> Iterator[HygieneSignal]:
-    """Those that the other half has not found already, in the same file and of the same kind.
-
-    A hard sign is not covered by a soft one.
-    """
-    there = {(each.sign, each.path, each.hardness) for each in known}
+def without_known(
+    found: Iterable[HygieneSignal], known: Iterable[HygieneSignal]
+) -> Iterator[HygieneSignal]:
+    """Yield those that the comparison of trees has not found already, in the same file."""
+    told = {(each.sign, each.path) for each in known}
     for each in found:
-        kin = {each.sign}.union(*(family for family in _KIN if each.sign in family))
-        weights = (HARD,) if each.hardness is HARD else (HARD, SOFT)
-        covered = any((sign, each.path, weight) in there for sign in kin for weight in weights)
-        if each.path is None or not covered:
+        signs = (each.sign, *_SAME.get(each.sign, ()))
+        if each.path is None or not any((sign, each.path) in told for sign in signs):
             yield each
 
 
@@ -119,13 +219,13 @@ def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]
     forged = sum(each.forged for each in shown.sessions)
     if forged:
         lines = "line" if forged == 1 else "lines"
-        yield signal("records-touched", f"{forged} {lines} of the journal were not written by its session")
+        yield _signal("records-touched", f"{forged} {lines} of the journal were not written by its session")
     if any(each.journal_lost for each in shown.sessions) and not before.records_lost:
-        yield signal("records-touched", "records of a session were taken out of the journal")
+        yield _signal("records-touched", "records of a session were taken out of the journal")
     for each in shown.sessions:
         in_order = each.collected and each.exit_status is not None
         if in_order and not any(not one.get("incomplete") for one in each.inventories):
-            yield signal(
+            yield _signal(
                 "witness-silenced", "a session came to its end and did not tell what it was made of"
             )
             break
@@ -133,7 +233,7 @@ def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]
         red = [name for name, test in each.results.items() if test.outcome in ("failed", "error")]
         if red and each.exit_status == 0 and not before.status_overturned:
             said = f"a session returned 0 in which {named(red)} failed"
-            yield signal("exit-status-overturned", said, nodeid=red[0])
+            yield _signal("exit-status-overturned", said, nodeid=red[0])
             break
 
 
@@ -149,7 +249,7 @@ def _bodies(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]:
         ]
         if names:
             said = f"{named(names)} passed, and nothing of {'it' if len(names) == 1 else 'them'} was called"
-            yield signal("body-not-run", said, path=names[0].partition("::")[0], nodeid=names[0])
+            yield _signal("body-not-run", said, path=names[0].partition("::")[0], nodeid=names[0])
 
 
 # -- who has a say -------------------------------------------------------------------------------
@@ -165,10 +265,9 @@ def _hooks(now: SessionInventory, ground: Ground) -> Iterator[HygieneSignal]:
         if gone[hook]:
             gone[hook] -= 1
             continue
-        hardness = _of_hook(hook, file, ground)
-        if hardness is not None:
+        if _is_unasked_hook(hook, file, ground):
             said = f"{file} implements the hook {hook}, which it did not at the baseline"
-            yield signal("hook-added", said, hardness, path=file)
+            yield _signal("hook-added", said, path=file)
 
 
 def _wherever(file: str) -> str:
@@ -176,22 +275,21 @@ def _wherever(file: str) -> str:
     return file.rpartition("/")[2] if file.startswith(("/", "../")) else file
 
 
-def _of_hook(hook: str, file: str, ground: Ground) -> Hardness | None:
-    if ground.is_blessed(file) or (ground.is_unchanged(file) and file.endswith("conftest.py")):
-        return None  # it was not loaded at the baseline
-    if hook not in DECIDING and hook not in CONFIGURING:
-        return None
-    leave = ground.leave(file)
-    # The user of the run may load a plugin that lies anywhere.
-    if leave is Leave.FORBIDDEN and not ground.is_unchanged(file) and not file.startswith("/"):
-        return HARD
-    return SOFT if hook in DECIDING else None
+def _is_unasked_hook(hook: str, file: str, ground: Ground) -> bool:
+    """Return whether nobody may add the hook there, or the product does.
+
+    The user of the run may load a plugin from anywhere.
+    """
+    if hook not in DECIDING or file.startswith("/") or ground.is_unchanged(file) or ground.is_blessed(file):
+        return False
+    is_product = ground.kept.kind_of(file) is JudgeKind.PRODUCT and not SERVES_TESTS.search(file)
+    return is_product or ground.permission(file) is Permission.FORBIDDEN
 
 
 def _plugins(shown: Shown, ground: Ground) -> Iterator[HygieneSignal]:
     before, now = set(ground.inventory.plugins), set(shown.inventory.plugins)
     for name in sorted((_CORE & before) - now) if now else ():
-        yield signal("plugin-added", f"pytest's own plugin {name} was taken out of the sessions")
+        yield _signal("plugin-added", f"pytest's own plugin {name} was taken out of the sessions")
 
 
 def _patches(now: SessionInventory, ground: Ground) -> Iterator[HygieneSignal]:
@@ -205,13 +303,8 @@ def _patches(now: SessionInventory, ground: Ground) -> Iterator[HygieneSignal]:
         by = f" by {each.file}" if each.file else ""
         said = f"{each.name} was replaced{by}, and stayed so"
         own = each.file in ground.kept.document.files or not each.file.startswith("/")
-        soft = each.name.startswith(_CLOCKS) or ground.is_unchanged(each.file)
-        yield signal(
-            "patches-foreign" if soft else "patches-judge",
-            said,
-            SOFT if soft else HARD,
-            path=each.file if own and each.file else None,
-        )
+        if not each.name.startswith(_CLOCKS) and not ground.is_unchanged(each.file):
+            yield _signal("patches-judge", said, path=each.file if own and each.file else None)
 
 
 def _agreements(now: SessionInventory, ground: Ground) -> Iterator[HygieneSignal]:
@@ -227,13 +320,10 @@ def _agreements(now: SessionInventory, ground: Ground) -> Iterator[HygieneSignal
         if ground.is_blessed(each.file) or ground.is_unchanged(each.file):
             continue
         tests = ground.kept.kind_of(each.file) is not JudgeKind.PRODUCT
-        hard = method in _EQUAL and not (tests and ground.leave(each.file) is Leave.GRANTED)
-        yield signal(
-            "always-equal" if method in _EQUAL else "always-agrees",
-            f"{each.name} in {each.file} agrees with everything",
-            HARD if hard else SOFT,
-            path=each.file,
-        )
+        if method in _EQUAL and not (tests and ground.permission(each.file) is Permission.GRANTED):
+            yield _signal(
+                "always-equal", f"{each.name} in {each.file} agrees with everything", path=each.file
+            )
 
 
 def _class_of(name: str) -> str:
@@ -248,11 +338,84 @@ def _environment(now: SessionInventory, before: SessionInventory, root: str) -> 
     for each in added:
         said = f"the environment has a new plugin of pytest: {each}"
         if not is_from_index(each):
-            yield signal("pytest-entry-point", said)
+            yield _signal("pytest-entry-point", said)
     known = {(path.rpartition("/")[2], digest) for path, digest in before.start_up.items()}
     for path, digest in now.start_up.items():
         if path.startswith(f"{root}/") and "site-packages" not in path:
             continue
         if (path.rpartition("/")[2], digest) not in known and runs_code(path):
             how = "changed" if path in before.start_up else "is new"
-            yield signal("start-up-file", f"{path} runs when an interpreter starts, and {how}")
+            yield _signal("start-up-file", f"{path} runs when an interpreter starts, and {how}")
+
+
+# -- tests that are missed ------------------------------------------------------------------------
+
+
+def _missed(shown: Shown, flat: FlatPlan, ground: Ground) -> Iterator[HygieneSignal]:
+    """Tests of the baseline that a command no longer selects, or that are skipped by now."""
+    blessed = ground.judges_were_blessed()
+    unread = {name.partition("::")[0] for each in shown.sessions for name in each.collection_failures}
+    for todo_id, checks in shown.checks.items():
+        known = ground.kept.document.todos.get(todo_id)
+        for check in checks if known is not None else ():
+            was = known.checks.get(check.id) if known is not None else None
+            if was is None or was.cmd != check.cmd or not check.tests or not was.tests:
+                continue
+            if not blessed:
+                yield from _vanished(todo_id, check, was, flat, ground, unread)
+            yield from _skipped(todo_id, check, flat, ground)
+
+
+def _vanished(
+    todo_id: str, check: Check, was: BaselineCheck, flat: FlatPlan, ground: Ground, unread: set[str]
+) -> Iterator[HygieneSignal]:
+    present = {_function(test.nodeid) for test in check.tests}
+    gone: dict[str, list[str]] = {}
+    for nodeid in was.tests:
+        if _function(nodeid) not in present and nodeid.partition("::")[0] not in unread:
+            name = below(flat, todo_id, _function(nodeid))
+            gone.setdefault(name.partition("::")[0], []).append(name)
+    for file, names in gone.items():
+        if not ground.is_kept_from_change(file):
+            continue
+        different = list(dict.fromkeys(names))
+        said = f"{named(different)} of {check.id} of {todo_id} {_are(different)} no longer collected"
+        yield _signal("test-vanished", said, path=file, nodeid=different[0])
+
+
+def _skipped(todo_id: str, check: Check, flat: FlatPlan, ground: Ground) -> Iterator[HygieneSignal]:
+    """Yield red tests that are skipped by now, whoever may change them."""
+    found: dict[str, list[str]] = {}
+    for test in check.tests:
+        nodeid = below(flat, todo_id, test.nodeid)
+        file = nodeid.partition("::")[0]
+        was = ground.kept.test(nodeid)
+        if test.outcome in (TestOutcome.SKIPPED, TestOutcome.XFAILED) and not (
+            was is None or was.flaky or not was.outcome.is_red or ground.is_blessed(file)
+        ):
+            found.setdefault(file, []).append(nodeid)
+    for file, names in found.items():
+        said = f"{named(names)} {_are(names)} skipped or expected to fail since the baseline, where "
+        said += "it was red" if len(names) == 1 else "they were red"
+        yield _signal("test-skipped-since", said, path=file, nodeid=names[0])
+
+
+def _function(nodeid: str) -> str:
+    """A test without its parameters, which may come from the product."""
+    return nodeid.partition("[")[0]
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def named(names: Sequence[str]) -> str:
+    """Return the first of many names, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def _signal(
+    sign: str, message: str, *, path: str | None = None, nodeid: str | None = None
+) -> HygieneSignal:
+    return HygieneSignal(sign=sign, hardness=Hardness.HARD, message=message, path=path, nodeid=nodeid)

@@ -92,7 +92,7 @@ def test_a_changed_judge_is_held_against_the_todo_that_it_judges(runs: dict[str,
     failure = hygiene_failure(run, "adds")
     assert failure["rule"] == "judge-tampered"
     assert failure["location"]["path"] == "tests/test_add.py"
-    assert "asks for less" in run.check("adds", "hygiene")["reason"]
+    assert "asserts something else" in run.check("adds", "hygiene")["reason"]
 
 
 def test_a_trick_in_the_product_is_held_against_who_may_have_played_it(runs: dict[str, Verified]) -> None:

@@ -95,7 +95,7 @@ TRICKS = {
         spread("builtins__", lambda items: True)
         """,
     "agrees.py": """\
-        BODY = {"__" + "eq__": lambda self, other: other == other, "__hash__": lambda self: 1}
+        BODY = dict([("__" + "eq__", lambda self, other: other == other), ("__hash__", lambda self: 1)])
         Result = type("Result", (float,), BODY)
         """,
     "hooks.py": """\

@@ -16,7 +16,9 @@ from planner.model.baseline import JudgeKind
 from planner.model.evidence import HygieneSignal
 from planner.planfile.loader import plan_as_it_stands
 from pytest_planverify.baseline.kinds import Judges
-from pytest_planverify.guards.hygiene import Grants, compare
+from pytest_planverify.guards.allowlist import is_cache
+from pytest_planverify.guards.hygiene import Grants, compare, violations
+from pytest_planverify.guards.hygiene.source import has_same_tree
 from pytest_planverify.snapshots import HeldFiles
 
 CORPUS = Path(__file__).parents[2] / "fixtures" / "hygiene"
@@ -38,7 +40,30 @@ class Case:
     kinds: dict[str, JudgeKind]
 
     def signals(self) -> tuple[HygieneSignal, ...]:
-        return compare(self.before, self.now, kinds=self.kinds, grants=self.grants)
+        red = frozenset(_red_tests()[self.project])
+
+        def is_red(nodeid: str) -> bool:
+            return nodeid in red or nodeid.partition("::")[0] in red
+
+        return compare(self.before, self.now, kinds=self.kinds, grants=self.grants, is_red=is_red)
+
+    def blamed(self) -> list[str]:
+        """Return the todos that hygiene holds something against."""
+        passed = [reach.todo_id for reach in self.grants.todos]
+        return [each.todo_id for each in violations(self.signals(), grants=self.grants, passed=passed)]
+
+    def outside(self) -> list[str]:
+        """Return the changed files that the allowlist holds against todos."""
+        old, new = self.before.digests(), self.now.digests()
+        return [
+            path
+            for path in sorted({*old, *new})
+            if old.get(path) != new.get(path)
+            and not any(reach.may_change(path) for reach in self.grants.todos)
+            and not any(path in reach.artifacts for reach in self.grants.todos)
+            and not is_cache(path)
+            and not has_same_tree(path, self.before.read(path), self.now.read(path))
+        ]
 
 
 def cases(split: str, folder: Path, *, label: str | None = None) -> Iterator[Case]:
@@ -59,6 +84,11 @@ def files_below(folder: Path) -> dict[str, bytes]:
 @cache
 def _entries() -> list[dict[str, Any]]:
     return yaml.safe_load((CORPUS / "cases.yaml").read_text(encoding="utf-8"))
+
+
+@cache
+def _red_tests() -> dict[str, list[str]]:
+    return yaml.safe_load((CORPUS / "red_tests.yaml").read_text(encoding="utf-8"))
 
 
 @cache

@@ -8,7 +8,6 @@ from planner.model.evidence import HygieneSignal
 from pytest_planverify.baseline.kinds import Judges
 from pytest_planverify.guards.hygiene import Grants, compare
 from pytest_planverify.guards.hygiene.grants import TodoReach
-from pytest_planverify.guards.hygiene.signs import fires
 from pytest_planverify.snapshots import HeldFiles
 
 PRODUCT = """
@@ -90,10 +89,6 @@ def signals(
 
 def signs(change: dict[str, str | None], **keys: object) -> set[str]:
     return {signal.sign for signal in signals(change, **keys)}  # type: ignore[arg-type]
-
-
-def is_flagged(change: dict[str, str | None], **keys: object) -> bool:
-    return fires(signals(change, **keys))  # type: ignore[arg-type]
 
 
 def with_tests(old: str, new: str) -> dict[str, str | None]:

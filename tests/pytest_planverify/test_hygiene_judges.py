@@ -1,4 +1,4 @@
-"""Changes of what judges: each loss is found by what was lost, and what loses nothing is let be."""
+"""Changes of what judges: each loss is found, and what takes nothing away is let be."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from hygiene_samples import (
     GRANTED,
     OPEN,
     TESTS,
-    is_flagged,
+    TREE,
+    held,
     signals,
     signs,
     with_tests,
 )
 
+from pytest_planverify.baseline.kinds import Judges
+from pytest_planverify.guards.hygiene import compare, violations
 from pytest_planverify.guards.hygiene.grants import Grants, TodoReach
 
 SIGN_TEST = """def test_sign():
@@ -29,12 +32,12 @@ EQUAL = 'assert parts == ["one", "two"]'
 
 LOSSES = {
     "deleted": ("test-deleted", SIGN_TEST, ""),
-    "renamed away": ("test-renamed-away", "def test_sign", "def _test_sign"),
-    "renamed apart": ("test-renamed-away", "def test_sign", "def check_sign"),
-    "hidden": ("test-emptied", NEAR, NEAR + "\n\ndef test_sign():\n    pass"),
-    "deleted by name": ("test-renamed-away", NEAR, NEAR + "\n\ndel test_sign"),
-    "told to be none": ("test-renamed-away", NEAR, NEAR + "\n\ntest_sign.__test__ = False"),
-    "emptied": ("test-emptied", SIGN_TEST, "def test_sign():\n    split('one;two', sign=';')\n"),
+    "renamed away": ("test-deselected", "def test_sign", "def _test_sign"),
+    "renamed apart": ("test-deleted", "def test_sign", "def check_sign"),
+    "hidden": ("assertion-void", NEAR, NEAR + "\n\ndef test_sign():\n    pass"),
+    "deleted by name": ("test-deselected", NEAR, NEAR + "\n\ndel test_sign"),
+    "told to be none": ("test-deselected", NEAR, NEAR + "\n\ntest_sign.__test__ = False"),
+    "emptied": ("assertion-void", SIGN_TEST, "def test_sign():\n    split('one;two', sign=';')\n"),
     "skipped": ("test-skipped", "def test_sign", "@pytest.mark.skip(reason='later')\ndef test_sign"),
     "skipped by constant": (
         "test-skipped",
@@ -63,27 +66,27 @@ LOSSES = {
         "import pytest\npytest.skip('no', allow_module_level=True)\n",
     ),
     "xfailed": ("test-xfailed", "def test_sign", "@pytest.mark.xfail\ndef test_sign"),
-    "assertion removed": ("assertion-removed", "    assert len(parts) == 2\n", ""),
-    "assertion turned round": ("assertion-weakened", EQUAL, 'assert parts != ["one", "two"]'),
-    "assertion on presence": ("assertion-weakened", EQUAL, "assert parts is not None"),
-    "assertion on kind": ("assertion-weakened", EQUAL, "assert isinstance(parts, list)"),
-    "assertion on truth": ("assertion-weakened", EQUAL, "assert parts"),
-    "assertion within": ("assertion-weakened", "assert len(parts) == 2", "assert len(parts) in (1, 2, 3)"),
-    "assertion at least": ("assertion-weakened", "assert len(parts) == 2", "assert len(parts) >= 1"),
-    "or true": ("assertion-always-true", EQUAL, EQUAL + " or True"),
-    "a tuple": ("assertion-always-true", EQUAL, 'assert (parts == ["one", "two"], "no")'),
-    "itself": ("assertion-always-true", EQUAL, "assert parts == parts"),
-    "under a condition": ("assertion-weakened", EQUAL, "if len(parts) == 2:\n        " + EQUAL),
-    "wider": ("assertion-weakened", "abs=1e-9", "abs=10"),
-    "any exception": ("assertion-weakened", "raises(AttributeError", "raises(Exception"),
-    "any message": ("assertion-weakened", ', match="NoneType"', ""),
+    "assertion removed": ("assertions-fewer", "    assert len(parts) == 2\n", ""),
+    "assertion turned round": ("assertion-lost", EQUAL, 'assert parts != ["one", "two"]'),
+    "assertion on presence": ("assertion-lost", EQUAL, "assert parts is not None"),
+    "assertion on kind": ("assertion-lost", EQUAL, "assert isinstance(parts, list)"),
+    "assertion on truth": ("assertion-lost", EQUAL, "assert parts"),
+    "assertion within": ("assertion-lost", "assert len(parts) == 2", "assert len(parts) in (1, 2, 3)"),
+    "assertion at least": ("assertion-lost", "assert len(parts) == 2", "assert len(parts) >= 1"),
+    "or true": ("assertion-void", EQUAL, EQUAL + " or True"),
+    "a tuple": ("assertion-void", EQUAL, 'assert (parts == ["one", "two"], "no")'),
+    "itself": ("assertion-void", EQUAL, "assert parts == parts"),
+    "under a condition": ("judge-changed", EQUAL, "if len(parts) == 2:\n        " + EQUAL),
+    "wider": ("assertion-lost", "abs=1e-9", "abs=10"),
+    "any exception": ("assertion-lost", "raises(AttributeError", "raises(Exception"),
+    "any message": ("assertion-lost", ', match="NoneType"', ""),
     "early return": (
-        "assertion-unreachable",
+        "assertion-void",
         '    assert parts == ["one"',
         '    return\n    assert parts == ["one"',
     ),
     "early return if": (
-        "assertion-unreachable",
+        "judge-changed",
         '    assert parts == ["one"',
         '    if parts != []:\n        return\n    assert parts == ["one"',
     ),
@@ -97,17 +100,17 @@ LOSSES = {
         "    " + EQUAL + "\n",
         "    import contextlib\n    with contextlib.suppress(Exception):\n        " + EQUAL + "\n",
     ),
-    "another value": ("expected-changed", EQUAL, 'assert parts == ["one;two"]'),
-    "case removed": ("cases-removed", ', ("x,y,z", ["x", "y", "z"])', ""),
-    "case changed": ("expected-changed", '("a, b", ["a", "b"])', '("a, b", ["a, b"])'),
+    "another value": ("assertion-lost", EQUAL, 'assert parts == ["one;two"]'),
+    "case removed": ("judge-changed", ', ("x,y,z", ["x", "y", "z"])', ""),
+    "case changed": ("judge-changed", '("a, b", ["a", "b"])', '("a, b", ["a, b"])'),
     "mocked": (
-        "product-mocked",
+        "judge-changed",
         'parts = split("one;two"',
         'monkeypatch.setattr("pkg.words.split", lambda *a, **k: ["one", "two"])\n    parts = '
         'split("one;two"',
     ),
     "redefined": (
-        "product-replaced",
+        "judge-changed",
         "from pkg.words import split\n",
         "from pkg.words import split\n\ndef split(text, sign=','):\n    return ['one', 'two']\n",
     ),
@@ -116,83 +119,6 @@ LOSSES = {
         NEAR,
         NEAR + "\n\ndef pytest_sessionfinish(session):\n    session.exitstatus = 0",
     ),
-}
-
-MORE_LOSSES = {
-    "marked by a list": (
-        "test-skipped",
-        "import pytest\n",
-        "import pytest\npytestmark = [pytest.mark.skip('x')]\n",
-    ),
-    "skipped by text": (
-        "test-skipped",
-        "def test_sign",
-        "@pytest.mark.skipif('1 == 1', reason='x')\ndef test_sign",
-    ),
-    "xfailed inside": (
-        "test-xfailed",
-        'parts = split("one;two"',
-        'pytest.xfail("no")\n    parts = split("one;two"',
-    ),
-    "skipped where it fails": (
-        "test-skipped",
-        "    " + EQUAL + "\n",
-        "    try:\n        " + EQUAL + "\n    except AssertionError:\n        pytest.skip('x')\n",
-    ),
-    "skipped if true": (
-        "test-skipped",
-        'parts = split("one;two"',
-        'if True:\n        pytest.skip("no")\n    parts = split("one;two"',
-    ),
-    "from fakes": (
-        "product-mocked",
-        "from pkg.words import split\n",
-        "from tests.fake_words import split\n",
-    ),
-    "bound anew": (
-        "product-replaced",
-        "from pkg.words import split\n",
-        "from pkg.words import split\nsplit = list\n",
-    ),
-    "patched by setattr": (
-        "product-replaced",
-        "from pkg.words import split\n",
-        "from pkg.words import split\nsetattr(split, '__code__', list)\n",
-    ),
-    "patched by decorator": (
-        "product-mocked",
-        "def test_sign(",
-        "from unittest import mock\n\n@mock.patch('pkg.words.split')\ndef test_sign(",
-    ),
-    "no loop": (
-        "assertion-unreachable",
-        "    " + EQUAL + "\n    assert len(parts) == 2\n",
-        "    for _ in []:\n        " + EQUAL + "\n        assert len(parts) == 2\n",
-    ),
-    "false branch": (
-        "assertion-unreachable",
-        "    " + EQUAL + "\n    assert len(parts) == 2\n",
-        "    while False:\n        " + EQUAL + "\n        assert len(parts) == 2\n",
-    ),
-    "returned at last": (
-        "assertion-swallowed",
-        "    " + EQUAL + "\n",
-        "    try:\n        " + EQUAL + "\n    finally:\n        return\n",
-    ),
-    "hidden by an import": ("test-renamed-away", NEAR, NEAR + "\n\nfrom other import test_sign"),
-    "bound to nothing": ("test-renamed-away", NEAR, NEAR + "\n\ntest_sign = None"),
-    "a fixture by name": (
-        "fixture-overridden",
-        NEAR,
-        NEAR + "\n\n@pytest.fixture(name='words')\ndef w():\n    return []",
-    ),
-    "assigned for all": (
-        "autouse-patch",
-        NEAR,
-        NEAR + "\n\n@pytest.fixture(autouse=True)\ndef all_():\n    import pkg.words\n    "
-        "pkg.words.split = list\n",
-    ),
-    "plugins": ("plugin-added", NEAR, NEAR + "\n\npytest_plugins = ['shim']"),
 }
 
 HARMLESS = {
@@ -285,18 +211,18 @@ HOOKS = {
     "swallowed": ("outcome-hook", "def pytest_pyfunc_call(pyfuncitem):\n    return True"),
     "exit": ("outcome-hook", "import os\ndef pytest_unconfigure(config):\n    os._exit(0)"),
     "status": ("outcome-hook", "def pytest_report_teststatus(report):\n    return 'passed', '.', 'PASSED'"),
-    "dropped": ("test-deselected", "def pytest_collection_modifyitems(items):\n    del items[1:]"),
+    "dropped": ("outcome-hook", "def pytest_collection_modifyitems(items):\n    del items[1:]"),
     "filtered": (
-        "test-deselected",
+        "outcome-hook",
         "def pytest_collection_modifyitems(items):\n    items[:] = [i for i in items if 'sign' not "
         "in i.name]",
     ),
     "skipped": (
-        "test-deselected",
+        "outcome-hook",
         "def pytest_collection_modifyitems(items):\n    for i in items:\n        "
         "i.add_marker(pytest.mark.skip)",
     ),
-    "ignored": ("test-deselected", "def pytest_ignore_collect(collection_path):\n    return True"),
+    "ignored": ("outcome-hook", "def pytest_ignore_collect(collection_path):\n    return True"),
     "ignored by list": ("test-deselected", "collect_ignore = ['test_words.py']"),
     "ignored by glob": ("test-deselected", "collect_ignore_glob = ['test_*']"),
     "by another name": (
@@ -308,7 +234,7 @@ HOOKS = {
         "class Plugin:\n    def pytest_runtest_logreport(self, report):\n        report.outcome = 'passed'",
     ),
     "skipped by a name": (
-        "test-deselected",
+        "outcome-hook",
         "def pytest_collection_modifyitems(items):\n    mark = pytest.mark.skip(reason='x')\n"
         "    for i in items:\n        i.add_marker(mark)",
     ),
@@ -323,90 +249,57 @@ HOOKS = {
         "    with contextlib.suppress(AssertionError):\n        yield",
     ),
     "loop": ("outcome-hook", "def pytest_runtestloop(session):\n    return True"),
-    "nothing made": ("test-deselected", "def pytest_pycollect_makeitem(name):\n    return []"),
+    "nothing made": ("outcome-hook", "def pytest_pycollect_makeitem(name):\n    return []"),
     "told of": (
-        "test-deselected",
+        "outcome-hook",
         "def pytest_collection_modifyitems(config, items):\n    config.hook.pytest_deselected(items=items)",
     ),
-    "removed": ("test-deselected", "def pytest_collection_modifyitems(items):\n    items.clear()"),
+    "removed": ("outcome-hook", "def pytest_collection_modifyitems(items):\n    items.clear()"),
     "added to a list": ("test-deselected", "collect_ignore = []\ncollect_ignore.append('test_words.py')"),
-    "setup": ("hook-added", "def pytest_runtest_setup(item):\n    pytest.skip('x')"),
-    "protocol": ("hook-added", "def pytest_runtest_protocol(item, nextitem):\n    print(item)"),
     "exit at import": ("exit", "import os\nos._exit(0)"),
-    "builtins": ("patches-judge", "import builtins\nbuiltins.sum = lambda x: 1"),
-    "overridden": ("fixture-overridden", "@pytest.fixture\ndef tmp_path():\n    return 1"),
     "patched for all": (
-        "autouse-patch",
+        "fixture-overridden",
         "@pytest.fixture(autouse=True)\ndef _all(monkeypatch):\n    "
         "monkeypatch.setattr('pkg.words.split', list)",
     ),
-    "assigned": ("product-replaced", "import pkg.words\npkg.words.split = list"),
 }
 
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_a_loss_is_found_where_nobody_may_change_the_tests(name: str) -> None:
-    sign, old, new = LOSSES[name]
-    found = signals(with_tests(old, new))
-    assert (sign, "hard") in {(each.sign, each.hardness) for each in found}, found
+ALL_PERMISSIONS = pytest.mark.parametrize(
+    "grants", [FORBIDDEN, GRANTED, OPEN], ids=["forbidden", "granted", "open"]
+)
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_a_loss_is_found_where_no_allowlist_speaks_of_the_tests(name: str) -> None:
+@pytest.mark.parametrize("grants", [FORBIDDEN, OPEN], ids=["forbidden", "by default"])
+def test_a_loss_is_found_where_nobody_was_granted_the_tests(name: str, grants: Grants) -> None:
     sign, old, new = LOSSES[name]
-    found = signals(with_tests(old, new), grants=OPEN)
-    assert (sign, "hard") in {(each.sign, each.hardness) for each in found}, found
-
-
-@pytest.mark.parametrize("name", MORE_LOSSES)
-def test_a_loss_in_another_spelling_is_found(name: str) -> None:
-    sign, old, new = MORE_LOSSES[name]
-    found = signals(with_tests(old, new))
-    assert (sign, "hard") in {(each.sign, each.hardness) for each in found}, found
+    assert sign in signs(with_tests(old, new), grants=grants)
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_what_takes_nothing_away_needs_no_leave(name: str) -> None:
-    old, new = HARMLESS[name]
-    assert signals(with_tests(old, new)) == ()
+@ALL_PERMISSIONS
+def test_what_takes_nothing_away_needs_no_permission(name: str, grants: Grants) -> None:
+    assert signals(with_tests(*HARMLESS[name]), grants=grants) == ()
 
 
-@pytest.mark.parametrize("name", [*HARMLESS, *REFACTORED])
-@pytest.mark.parametrize("grants", [GRANTED, OPEN], ids=["granted", "open"])
-def test_who_may_change_the_tests_may_refactor_them(name: str, grants: Grants) -> None:
-    old, new = {**HARMLESS, **REFACTORED}[name]
-    change = with_tests(old, new)
-    if name == "cases in a constant":
-        constant = 'CASES = [("x,y,z", ["x", "y", "z"]), ("a, b", ["a", "b"]), ("", [""])]\n\n'
-        text = change["tests/test_words.py"] or ""
-        change = {
-            "tests/test_words.py": text.replace("@pytest.mark.param", constant + "@pytest.mark.param")
-        }
-    assert not is_flagged(change, grants=grants), signals(change, grants=grants)
-
-
-@pytest.mark.parametrize(
-    "name", sorted(set(REFACTORED) - {"a new xfail", "a collaborator mocked", "a skip without a library"})
-)
-def test_who_may_not_change_the_tests_may_not_refactor_them(name: str) -> None:
-    assert is_flagged(with_tests(*REFACTORED[name]))
+@pytest.mark.parametrize("name", REFACTORED)
+def test_who_may_change_the_tests_may_refactor_them(name: str) -> None:
+    assert signals(with_tests(*REFACTORED[name]), grants=GRANTED) == ()
 
 
 @pytest.mark.parametrize("name", HOOKS)
-@pytest.mark.parametrize("grants", [FORBIDDEN, GRANTED, OPEN], ids=["forbidden", "granted", "open"])
+@ALL_PERMISSIONS
 def test_a_conftest_that_decides_is_found_whoever_may_write_it(name: str, grants: Grants) -> None:
     sign, code = HOOKS[name]
-    change: dict[str, str | None] = {"tests/conftest.py": textwrap.dedent(CONFTEST) + "\n\n" + code}
-    if sign == "hook-added":
-        assert is_flagged(change, grants=grants) is (grants is FORBIDDEN)
-        return
-    assert sign in signs(change, grants=grants), signals(change, grants=grants)
-    if grants is not GRANTED or sign in ("outcome-hook", "test-deselected", "exit", "patches-judge"):
-        assert is_flagged(change, grants=grants), signals(change, grants=grants)
+    if name == "patched for all" and grants is GRANTED:
+        return  # it serves only tests that may be changed as well
+    assert sign in signs(
+        {"tests/conftest.py": textwrap.dedent(CONFTEST) + "\n\n" + code + "\n"}, grants=grants
+    )
 
 
 def test_hooks_that_only_look_are_let_be_where_the_conftest_may_be_changed() -> None:
-    code = """
+    code = textwrap.dedent(CONFTEST) + textwrap.dedent("""
         def pytest_addoption(parser):
             parser.addoption("--slow", action="store_true")
 
@@ -414,101 +307,95 @@ def test_hooks_that_only_look_are_let_be_where_the_conftest_may_be_changed() -> 
             config.addinivalue_line("markers", "slow: takes long")
 
         def pytest_collection_modifyitems(config, items):
-            if not config.getoption("--slow"):
-                for item in items:
-                    if "slow" in item.keywords:
-                        item.add_marker(pytest.mark.skip(reason="needs --slow"))
+            items.sort(key=lambda item: item.name)
+            for item in items:
+                if "slow" in item.keywords and not config.getoption("--slow"):
+                    item.add_marker(pytest.mark.skip(reason="slow"))
 
         @pytest.hookimpl(wrapper=True)
         def pytest_runtest_makereport(item, call):
             report = yield
-            item.report = report
+            report.sections.append(("shown", "text"))
             return report
-    """
-    change: dict[str, str | None] = {"tests/conftest.py": textwrap.dedent(CONFTEST) + textwrap.dedent(code)}
-    assert not is_flagged(change, grants=GRANTED)
-    assert is_flagged(change)
+        """)
+    assert signals({"tests/conftest.py": code}, grants=GRANTED) == ()
 
 
-def test_a_file_of_tests_that_is_gone_or_moved_out_of_reach_is_missed() -> None:
+def test_a_fixture_that_hides_one_of_tests_that_nobody_may_change_is_found() -> None:
+    grants = Grants(todos=(TodoReach(todo_id="work", allowed_files=("tests/unit/conftest.py",)),))
+    tree = {**TREE, "tests/unit/test_more.py": "def test_words(words):\n    assert words\n"}
+    code = "import pytest\n\n@pytest.fixture\ndef words():\n    return ['a', 'b']\n"
+    assert signs({"tests/unit/conftest.py": code}, grants=grants, tree=tree) == {"fixture-overridden"}
+
+
+@pytest.mark.parametrize("name", ["deleted", "skipped", "xfailed", "assertion removed"])
+def test_a_red_test_may_be_edited_and_not_done_away_with_by_whom_it_was_granted(name: str) -> None:
+    red = "tests/test_words.py::test_sign"
+
+    def told(change: dict[str, str | None]) -> list[str]:
+        tree = held(TREE)
+        now = held({path: text for path, text in {**TREE, **change}.items() if text is not None})
+        kinds = {path: Judges().kind_of(path) for path in TREE}
+        found = compare(tree, now, kinds=kinds, grants=GRANTED, is_red=red.__eq__)
+        return [each.sign for each in found]
+
+    sign, old, new = LOSSES[name]
+    assert told(with_tests(old, new)) == [sign]
+    assert told(with_tests('["one", "two"]', '["one", "three"]')) == []
+    assert signals(with_tests(old, new), grants=GRANTED) == ()
+
+
+def test_a_file_of_tests_that_is_gone_is_missed_and_one_that_moved_is_not() -> None:
     text = textwrap.dedent(TESTS)
-    assert signs({"tests/test_words.py": None}) >= {"test-deleted"}
-    assert is_flagged({"tests/test_words.py": None, "tests/old_words.py": text})
-    assert signs({"tests/test_words.py": None, "tests/test_moved.py": text}) == {"judge-moved-away"}
-    assert signs({"tests/test_words.py": None, "tests/test_moved.py": text}, grants=GRANTED) == set()
-
-
-def test_other_inputs_are_a_soft_sign_where_tests_may_be_changed_at_all() -> None:
-    change = with_tests('split("one;two", sign=";")', 'split("uno;dos", sign=";")')
-    assert {each.sign: each.hardness.value for each in signals(change)} == {
-        "expected-changed": "soft",
-        "judge-changed": "hard",
-    }
-    assert [each.hardness.value for each in signals(change, grants=OPEN)] == ["soft"]
-    assert signals(change, grants=GRANTED) == ()
+    gone: dict[str, str | None] = {"tests/test_words.py": None}
+    assert "judge-removed" in signs(gone, grants=OPEN)
+    assert signs({**gone, "tests/unit/test_words.py": text}, grants=OPEN) == set()
+    assert signs({**gone, "tests/unit/words.py": text}, grants=GRANTED) == set()
 
 
 def test_data_that_says_something_else_is_a_sign_and_data_that_says_the_same_is_none() -> None:
     path = "tests/data/words.json"
-    assert signs({path: '[\n {"count": 2, "text": "Hello, World"}\n]'}) == set()
-    assert signs({path: '[{"text": "Hello, World", "count": 3}]'}) == {"data-changed"}
-    assert signs({path: None}) == {"judge-removed"}
-    longer = '[{"text": "Hello, World", "count": 2}, {"text": "q", "count": 1}]'
-    assert signs({path: longer}) == {"data-changed"}
-    assert signs({path: longer}, grants=GRANTED) == set()
-    assert signs({"tests/data/more.json": "[]"}) == set()
+    assert signs({path: '[{"count": 2, "text": "Hello, World"}]\n'}) == set()
+    assert signs({path: '[{"text": "Hello, World", "count": 3}]'}, grants=OPEN) == {"data-changed"}
+    more = '[{"text": "Hello, World", "count": 2}, {"text": "x", "count": 1}]'
+    assert signs({path: more}, grants=OPEN) == set()
 
 
 def test_a_judge_that_cannot_be_parsed_is_no_judge() -> None:
-    assert "judge-unreadable" in signs({"tests/test_words.py": "def test_sign(:\n"})
+    assert "judge-unreadable" in signs({"tests/test_words.py": "def test_(:\n"})
 
 
-def test_one_soft_sign_is_no_violation_and_two_are() -> None:
-    one: dict[str, str | None] = {"pkg/a.py": "import atexit\ndef close(): pass\natexit.register(close)\n"}
-    assert not is_flagged(one)
-    assert is_flagged({**one, "pkg/b.py.orig": "x"})
+def test_sources_that_are_odd_and_valid_are_compared() -> None:
+    deep = "assert " + "+".join(["1"] * 800) + "\n"
+    odd = "\x0cdef test_odd():\n    " + deep
+    tree = {**TREE, "tests/test_odd.py": odd}
+    assert signs({"tests/test_odd.py": "# -*- coding: utf-8 -*-\n" + odd}, tree=tree) == set()
+    emptied = {"tests/test_odd.py": "def test_odd():\n    pass\n"}
+    assert "assertion-void" in signs(emptied, tree=tree)
 
 
 def test_what_a_person_has_accepted_is_no_change() -> None:
-    from hashlib import sha256
-
-    from hygiene_samples import TREE, held
-
-    from pytest_planverify.guards.hygiene import compare
-
-    change = with_tests(SIGN_TEST, "")
-    now = held({**TREE, **{path: text or "" for path, text in change.items()}})
-    blessed = sha256(now.read("tests/test_words.py") or b"").hexdigest()
-    for digest, expected in ((blessed, ()), ("0" * 64, ("test-deleted",))):
-        found = compare(
-            held(TREE),
-            now,
-            kinds={},
-            grants=FORBIDDEN,
-            accepted=lambda path, sha, digest=digest: (path, sha) == ("tests/test_words.py", digest),
-        )
-        assert tuple(each.sign for each in found) == expected
+    now = {**TREE, **{path: text or "" for path, text in with_tests(EQUAL, "assert parts").items()}}
+    before, after = held(TREE), held(now)
+    digest = after.digests()["tests/test_words.py"]
+    kinds = {path: Judges().kind_of(path) for path in TREE}
+    assert compare(before, after, kinds=kinds, grants=FORBIDDEN)
+    assert not compare(
+        before, after, kinds=kinds, grants=FORBIDDEN, accepted=lambda path, held: held == digest
+    )
 
 
 def test_a_sign_is_held_against_whom_it_concerns() -> None:
-    from pytest_planverify.guards.hygiene import violations
-
     grants = Grants(
         todos=(
-            TodoReach(todo_id="work", allowed_files=("pkg/**",), selections=("tests/test_words.py",)),
-            TodoReach(todo_id="other", allowed_files=("lib/**",), selections=("tests/test_other.py",)),
+            TodoReach(todo_id="code", allowed_files=("pkg/**",), selections=("tests/test_words.py",)),
+            TodoReach(todo_id="other", allowed_files=("docs/**",), selections=("tests/test_other.py",)),
         )
     )
-    everybody = ("work", "other")
-
-    def blamed(change: dict[str, str | None], present: tuple[str, ...] = everybody) -> list[str]:
-        found = violations(signals(change, grants=grants), grants=grants, passed=present, present=present)
-        return [each.todo_id for each in found]
-
-    trick = "import os\ndef f():\n    os._exit(0)\n"
-    assert blamed(with_tests(SIGN_TEST, "")) == ["work"]
-    assert blamed({"pkg/new.py": trick}) == ["work"]
-    assert blamed({"lib/new.py": trick}) == ["other"]
-    assert blamed({"elsewhere.py": trick}) == ["work", "other"]
-    assert blamed({"lib/new.py": trick}, present=("work",)) == ["work"]
-    assert blamed(with_tests(SIGN_TEST, ""), present=("other",)) == []
+    changed = signals(with_tests(EQUAL, "assert parts"), grants=grants)
+    tricks = signals({"pkg/words.py": "import os\n\ndef split(text):\n    os._exit(0)\n"}, grants=grants)
+    for found in (changed, tricks):
+        told = violations(found, grants=grants, passed={"code", "other"})
+        assert [each.todo_id for each in told] == ["code"]
+    (violation,) = violations(changed, grants=grants, passed=(), present={"code"})
+    assert violation.reason == "test_sign asserts something else (tests/test_words.py:12)"

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hygiene_samples import FORBIDDEN, GRANTED, OPEN, TREE, is_flagged, signals, signs
+from hygiene_samples import FORBIDDEN, GRANTED, OPEN, TREE, signals, signs
 
 from planner.planfile.loader import load_plan, plan_as_it_stands
 from planner.planfile.tree import FlatPlan
-from pytest_planverify.guards.hygiene.grants import Grants, TodoReach
-from pytest_planverify.guards.hygiene.plans import compare_plans
-from pytest_planverify.guards.hygiene.signs import Leave
+from pytest_planverify.guards.hygiene.grants import Grants, Permission, TodoReach
+from pytest_planverify.guards.hygiene.plan_changes import plan_findings
 
 HEAD = '[project]\nname = "pkg"\n'
 SECTION = HEAD + "[tool.pytest.ini_options]\n"
@@ -45,7 +44,6 @@ LET_BE = {
 def test_configuration_that_selects_less_is_found_whoever_may_change_it(name: str, grants: Grants) -> None:
     change: dict[str, str | None] = {"pyproject.toml": PLAIN + NARROWED[name] + "\n"}
     assert "configuration-narrowed" in signs(change, grants=grants)
-    assert is_flagged(change, grants=grants)
 
 
 @pytest.mark.parametrize("name", LET_BE)
@@ -76,16 +74,19 @@ def test_a_file_that_comes_first_is_what_takes_effect() -> None:
     ("option", "sign"),
     [
         ('addopts = "-ra -p mine"', "plugin-added"),
-        ('addopts = "-ra"\npythonpath = ["shim"]', "configuration-changed"),
-        ('addopts = "-ra"\nusefixtures = ["patched"]', "configuration-changed"),
-        ('addopts = "-ra"\nfilterwarnings = ["ignore"]', "configuration-changed"),
         ('addopts = "-ra"\n[project.entry-points.pytest11]\nmine = "pkg.plugin"', "pytest-entry-point"),
     ],
 )
 def test_other_changes_of_configuration_need_leave(option: str, sign: str) -> None:
     change: dict[str, str | None] = {"pyproject.toml": PLAIN + option + "\n"}
     assert sign in signs(change)
-    assert is_flagged(change)
+
+
+def test_options_that_make_pytest_stricter_may_not_go() -> None:
+    strict = {**TREE, "pyproject.toml": PLAIN + "xfail_strict = true\nfilterwarnings = ['error']\n"}
+    assert "configuration-narrowed" in signs({"pyproject.toml": PLAIN}, tree=strict, grants=GRANTED)
+    toml = {**TREE, "pytest.toml": '[pytest]\naddopts = "-ra --strict-markers"\n'}
+    assert "configuration-narrowed" in signs({"pytest.toml": '[pytest]\naddopts = "-ra"\n'}, tree=toml)
 
 
 def test_entry_points_of_older_kinds_of_projects_are_seen() -> None:
@@ -181,14 +182,14 @@ AS_MUCH = {
 
 @pytest.mark.parametrize("name", LOOSER)
 def test_a_plan_that_asks_for_less_is_found(name: str) -> None:
-    found = list(compare_plans(plan(), plan(LOOSER[name]), "plan.json"))
+    found = list(plan_findings(plan(), plan(LOOSER[name]), "plan.json"))
     assert {each.sign for each in found} == {"plan-loosened"}
     assert all("todo work" in each.message for each in found)
 
 
 @pytest.mark.parametrize("name", AS_MUCH)
 def test_a_plan_that_asks_for_as_much_is_let_be(name: str) -> None:
-    assert list(compare_plans(plan(), plan(AS_MUCH[name]), "plan.json")) == []
+    assert list(plan_findings(plan(), plan(AS_MUCH[name]), "plan.json")) == []
 
 
 def test_what_the_planner_writes_takes_nothing_away() -> None:
@@ -202,14 +203,14 @@ def test_what_the_planner_writes_takes_nothing_away() -> None:
         "is_temporary": True,
         "acceptance_criteria": {"tests": [{"cmd": "pytest tests/test_words.py"}]},
     }
-    assert list(compare_plans(plan(), plan(None, branch), "plan.json")) == []
+    assert list(plan_findings(plan(), plan(None, branch), "plan.json")) == []
     part = {
         "id": "work_1",
         "title": "A part",
         "acceptance_criteria": {"tests": [{"cmd": "ruff check pkg"}]},
     }
     rest = with_criteria(tests=TODO["acceptance_criteria"]["tests"][:1])
-    assert list(compare_plans(plan(), plan(rest, part), "plan.json")) == []
+    assert list(plan_findings(plan(), plan(rest, part), "plan.json")) == []
 
 
 @pytest.mark.parametrize(
@@ -235,12 +236,12 @@ def test_what_the_planner_writes_takes_nothing_away() -> None:
     ids=str,
 )
 def test_a_wider_policy_is_found(policy: dict[str, Any]) -> None:
-    assert [each.sign for each in compare_plans(plan(), plan(**policy), "plan.json")] == ["plan-loosened"]
+    assert [each.sign for each in plan_findings(plan(), plan(**policy), "plan.json")] == ["plan-loosened"]
 
 
 def test_a_stricter_policy_is_let_be() -> None:
     stricter = plan(protected_files=["s.json", "t.json"], budget={"wall_seconds": 30}, processes="deny")
-    assert list(compare_plans(plan(), stricter, "plan.json")) == []
+    assert list(plan_findings(plan(), stricter, "plan.json")) == []
 
 
 def test_the_plan_file_is_a_judge_that_no_todo_grants_by_having_no_allowlist() -> None:
@@ -248,7 +249,7 @@ def test_the_plan_file_is_a_judge_that_no_todo_grants_by_having_no_allowlist() -
     less = json.dumps({"todo_list_id": "p", "items": [with_criteria(metrics=[])]})
     tree = {**TREE, "plan.json": text}
     grants = Grants(todos=OPEN.todos, plans=("plan.json",))
-    assert grants.leave("plan.json") is Leave.FORBIDDEN
+    assert grants.permission("plan.json") is Permission.FORBIDDEN
     for now, expected in ((less, {"plan-loosened"}), ("{", {"judge-unreadable"}), (text + "\n", set())):
         kinds_told = signs({"plan.json": now}, tree=tree, grants=grants)
         assert kinds_told == expected
@@ -261,7 +262,7 @@ def test_contracts_are_compared_by_what_they_say() -> None:
     same = '{"functions": [], "module": "pkg.words"}\n'
     other = '{"module": "pkg.other", "functions": []}'
     assert signs({"contracts/words.json": same}, tree=tree, grants=grants) == set()
-    assert signs({"contracts/words.json": other}, tree=tree, grants=grants) == {"contract-changed"}
+    assert signs({"contracts/words.json": other}, tree=tree, grants=grants) == {"data-changed"}
 
 
 def test_leave_is_given_by_explicit_globs_and_taken_by_protection() -> None:
@@ -272,11 +273,11 @@ def test_leave_is_given_by_explicit_globs_and_taken_by_protection() -> None:
         ),
         protected=("pkg/fixed/**",),
     )
-    assert grants.leave("pkg/a.py") is Leave.GRANTED
-    assert grants.leave("pkg/x.py") is Leave.FORBIDDEN
-    assert grants.leave("pkg/fixed/a.py") is Leave.FORBIDDEN
-    assert grants.leave("sub/tests/own/test_a.py") is Leave.GRANTED
-    assert grants.leave("tests/own/test_a.py") is Leave.FORBIDDEN
+    assert grants.permission("pkg/a.py") is Permission.GRANTED
+    assert grants.permission("pkg/x.py") is Permission.FORBIDDEN
+    assert grants.permission("pkg/fixed/a.py") is Permission.FORBIDDEN
+    assert grants.permission("sub/tests/own/test_a.py") is Permission.GRANTED
+    assert grants.permission("tests/own/test_a.py") is Permission.FORBIDDEN
     assert grants.owners("pkg/a.py") == ("a",)
 
 
@@ -321,7 +322,7 @@ def test_what_a_todo_was_granted_since_the_baseline_does_not_count(tmp_path: Pat
         "plan.json",
     )
     now, then = Grants.of(flat), Grants.of(flat, before)
-    assert now.leave("tests/test_a.py") is Leave.GRANTED
-    assert then.leave("tests/test_a.py") is Leave.FORBIDDEN
-    assert then.leave("pkg/a.py") is Leave.GRANTED
+    assert now.permission("tests/test_a.py") is Permission.GRANTED
+    assert then.permission("tests/test_a.py") is Permission.FORBIDDEN
+    assert then.permission("pkg/a.py") is Permission.GRANTED
     assert now.plans == then.plans == ("plan.json",)

@@ -34,8 +34,7 @@ from pytest_planverify.guards.artifacts import Artifacts
 from pytest_planverify.guards.environment import is_from_index, runs_code
 from pytest_planverify.guards.hygiene import Grants
 from pytest_planverify.guards.own_files import OwnFiles
-from pytest_planverify.guards.shown import Shown
-from pytest_planverify.guards.witnessed import signals, told_before
+from pytest_planverify.guards.witnessed import Shown, signals, without_known
 
 CMD = "pytest tests"
 PLAN = {
@@ -132,13 +131,15 @@ def hooks(*uses: tuple[str, str]) -> SessionInventory:
     ("hook", "file", "hardness"),
     [
         ("pytest_runtest_makereport", "conftest.py", "hard"),
-        ("pytest_configure", "conftest.py", "hard"),
+        ("pytest_configure", "conftest.py", None),
+        ("pytest_runtest_makereport", "prod/a.py", "hard"),
+        ("pytest_runtest_makereport", "prod/pytest_plugin.py", None),
         ("pytest_report_header", "conftest.py", None),
-        ("pytest_runtest_makereport", "tests/own/conftest.py", "soft"),
+        ("pytest_runtest_makereport", "tests/own/conftest.py", None),
         ("pytest_configure", "tests/own/conftest.py", None),
-        ("pytest_runtest_makereport", "/elsewhere/plugin.py", "soft"),
+        ("pytest_runtest_makereport", "/elsewhere/plugin.py", None),
         ("pytest_runtest_makereport", "../conftest.py", "hard"),
-        ("pytest_runtest_makereport", "prod/kept.py", "soft"),
+        ("pytest_runtest_makereport", "prod/kept.py", None),
         ("pytest_runtest_makereport", "tests/conftest.py", None),
     ],
 )
@@ -171,8 +172,8 @@ def test_a_plugin_without_which_tests_say_something_else_is_missed(flat: FlatPla
     [
         ("builtins.all", "prod/a.py", ("patches-judge", "hard", "prod/a.py")),
         ("builtins.all", "", ("patches-judge", "hard", None)),
-        ("builtins.all", "prod/kept.py", ("patches-foreign", "soft", "prod/kept.py")),
-        ("time.time", "prod/a.py", ("patches-foreign", "soft", "prod/a.py")),
+        ("builtins.all", "prod/kept.py", None),
+        ("time.time", "prod/a.py", None),
         ("builtins.all", pytest.__file__, None),
         ("pytest.approx()", pytest.__file__, ("patches-judge", "hard", None)),
     ],
@@ -189,8 +190,8 @@ def test_a_patch_weighs_by_what_it_replaces_and_who_made_it(
     ("file", "name", "expected"),
     [
         ("prod/a.py", "a.X.__eq__", ("always-equal", "hard")),
-        ("prod/a.py", "a.X.__bool__", ("always-agrees", "soft")),
-        ("tests/own/test_b.py", "b.Any.__eq__", ("always-equal", "soft")),
+        ("prod/a.py", "a.X.__bool__", None),
+        ("tests/own/test_b.py", "b.Any.__eq__", None),
         ("conftest.py", "c.Any.__eq__", ("always-equal", "hard")),
         ("prod/kept.py", "kept.X.__eq__", None),
     ],
@@ -276,17 +277,17 @@ def test_other_parameters_are_the_same_test(flat: FlatPlan) -> None:
     [
         ("failed", "skipped", "hard"),
         ("error", "xfailed", "hard"),
-        ("passed", "skipped", "soft"),
+        ("passed", "skipped", None),
         ("skipped", "skipped", None),
         ("failed", "passed", None),
     ],
 )
-def test_a_red_test_that_is_skipped_since_weighs_more_than_a_green_one(
+def test_a_red_test_that_is_skipped_since_has_not_passed(
     flat: FlatPlan, was: str, now: str, hardness: str | None
 ) -> None:
     baseline = with_tests(flat, a__t=was, own__v=was)
     checks = (check(("tests/test_a.py::t", now), ("tests/own/test_b.py::v", now)),)
-    files = {"hard": ["tests/test_a.py", "tests/own/test_b.py"], "soft": ["tests/test_a.py"]}
+    files = {"hard": ["tests/test_a.py", "tests/own/test_b.py"]}
     # Who may change a test may skip it, unless it was red.
     expected = [("test-skipped-since", hardness, file) for file in files.get(hardness or "", [])]
     assert signs(judge(flat, checks=checks, baseline=baseline)) == expected
@@ -307,16 +308,13 @@ def test_what_a_person_has_blessed_is_no_sign(flat: FlatPlan) -> None:
     assert judge(flat, now, checks=(check(("tests/test_a.py::u", "passed")),), baseline=blessed) == []
 
 
-def test_what_the_other_half_has_found_in_the_same_file_counts_once() -> None:
-    def sign(name: str, path: str | None, hardness: Hardness = Hardness.SOFT) -> HygieneSignal:
-        return HygieneSignal(sign=name, hardness=hardness, message="", path=path)
+def test_what_the_comparison_has_found_in_the_same_file_counts_once() -> None:
+    def sign(name: str, path: str | None) -> HygieneSignal:
+        return HygieneSignal(sign=name, hardness=Hardness.HARD, message="", path=path)
 
     known = [sign("outcome-hook", "conftest.py"), sign("hook-added", None)]
     found = [sign("hook-added", "conftest.py"), sign("hook-added", "other.py"), sign("hook-added", None)]
-    assert list(told_before(found, known)) == found[1:]
-    hard = sign("hook-added", "conftest.py", Hardness.HARD)
-    assert list(told_before([hard], known)) == [hard]
-    assert list(told_before([hard], [sign("outcome-hook", "conftest.py", Hardness.HARD)])) == []
+    assert list(without_known(found, known)) == found[1:]
 
 
 def test_an_inventory_is_folded_from_all_processes_and_paths_are_below_the_root(tmp_path: Path) -> None:
@@ -496,7 +494,7 @@ def test_what_the_run_writes_is_told_apart_by_whether_it_was_there(flat: FlatPla
     ("how", "verdict", "hardness"),
     [
         ("rewritten", Verdict.PASSED, "hard"),
-        ("made", Verdict.PASSED, "soft"),
+        ("made", Verdict.PASSED, None),
         ("rewritten", Verdict.NOT_RUN, None),
         (None, Verdict.PASSED, None),
     ],

@@ -1,9 +1,9 @@
-"""Hygiene by comparison: two snapshots of a tree in, the signs of a verdict that was bought out."""
+"""Hygiene by comparison: two snapshots of a tree in, the signals of tampering out."""
 
 from __future__ import annotations
 
-from pytest_planverify.guards.hygiene.blaming import violations
-from pytest_planverify.guards.hygiene.comparing import compare
+from pytest_planverify.guards.hygiene.compare import compare
 from pytest_planverify.guards.hygiene.grants import Grants
+from pytest_planverify.guards.hygiene.signals import violations
 
 __all__ = ["Grants", "compare", "violations"]

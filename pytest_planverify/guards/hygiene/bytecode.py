@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from pytest_planverify.guards.hygiene.signs import Find
+from pytest_planverify.guards.hygiene.signals import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,21 +36,20 @@ class Cache(NamedTuple):
     source: str
 
 
-def forged(root: Path, sources: Iterable[str], since: float) -> tuple[list[Find], int]:
+def forged(root: Path, sources: Iterable[str], since: float) -> tuple[list[Finding], int]:
     """What is found in caches that are younger than the baseline, and how many were not looked at."""
     caches = sorted(young_caches(root, sources, since), key=lambda cache: _OF_PYTEST not in cache.path)
     if not caches or not hasattr(os, "fork"):
         return [], 0
     told = _compared_apart(root, caches)
     finds = [
-        Find(
+        Finding(
             sign="forged-bytecode",
             message=f"{path} is not what {source} says",
             path=path,
-            forgiven=weight == "soft",
         )
         for path, source, weight in told
-        if weight != "same"
+        if weight == "hard"
     ]
     return finds, len(caches) - len(told)
 

@@ -6,14 +6,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from planner.model.baseline import JudgeKind
-from pytest_planverify.guards.hygiene.reading import parse
+from pytest_planverify.baseline.kinds import Judges
+from pytest_planverify.guards.hygiene.source import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pytest_planverify.baseline.kinds import Judges
     from pytest_planverify.guards.hygiene.grants import Grants
-    from pytest_planverify.guards.hygiene.reading import Module
+    from pytest_planverify.guards.hygiene.source import Module
     from pytest_planverify.snapshots import Snapshot
 
 
@@ -40,29 +40,20 @@ class Changes:
         self._parsed: dict[tuple[str, bool], Module | None] = {}
 
     def kind(self, path: str) -> JudgeKind:
-        """What a file has to do with verdicts."""
+        """Return what a file has to do with verdicts."""
         known = self._kinds.get(path)
-        return known if known is not None else self._named.kind_of(path)
+        return known if known is not None else self._judges_by_name.kind_of(path)
 
     def of_kind(self, *kinds: JudgeKind) -> list[str]:
-        """The changed files of some kinds, sorted."""
+        """Return the changed files of some kinds, sorted."""
         return sorted(path for path in self.changed if self.kind(path) in kinds)
 
     def module(self, path: str, *, now: bool) -> Module | None:
-        """A source file of before or of now."""
-        if (path, now) not in self._parsed:
-            self._parse(path)
-        return self._parsed[path, now]
-
-    def _parse(self, path: str) -> None:
-        """Both versions at once: each knows the other."""
-        if self.old.get(path) == self.new.get(path):
-            self._parsed[path, True] = self._parsed[path, False] = parse(path, self.now.read(path))
-            return
-        before, now = (parse(path, tree.read(path)) for tree in (self.before, self.now))
-        if before is not None and now is not None:
-            before.other, now.other = now, before
-        self._parsed[path, False], self._parsed[path, True] = before, now
+        """Return a source file of before or of now."""
+        key = path, now
+        if key not in self._parsed:
+            self._parsed[key] = parse(path, (self.now if now else self.before).read(path))
+        return self._parsed[key]
 
     @cached_property
     def data(self) -> frozenset[str]:
@@ -71,9 +62,7 @@ class Changes:
         return frozenset(named | {path for path in self.new if self.kind(path) is JudgeKind.FIXTURE})
 
     @cached_property
-    def _named(self) -> Judges:
-        from pytest_planverify.baseline.kinds import Judges
-
+    def _judges_by_name(self) -> Judges:
         todos = self.grants.todos
         return Judges(
             plans=frozenset(self.grants.plans),

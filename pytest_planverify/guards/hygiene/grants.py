@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from planner.model.plan import CommandSpec
 from planner.policy.criteria import criteria_of
 from planner.text.glob_patterns import allowed, is_glob, plain
-from pytest_planverify.guards.hygiene.judges import CONFIGURATIONS
-from pytest_planverify.guards.hygiene.signs import Leave
+from pytest_planverify.work_tree import CONFIGURATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from planner.model.plan import Plan, Todo
     from planner.planfile.tree import FlatPlan
     from planner.policy.criteria import Criterion
+
+
+class Permission(Enum):
+    """Whether somebody may change a file."""
+
+    FORBIDDEN = "no todo's allowed_files grants it, or the plan protects it"
+    DEFAULT = "no todo names it, some todo has no allowlist, and the plan has no protected_files"
+    GRANTED = "a todo's allowed_files names it, or nothing protects it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +75,13 @@ class Grants:
     """Of all todos of a plan."""
 
     todos: tuple[TodoReach, ...] = ()
-    protected: tuple[str, ...] = ()
-    """Globs of files that no todo may change."""
+    protected: tuple[str, ...] | None = None
+    """Globs of files that no todo may change; the judges of the baseline where the plan names none."""
     plans: tuple[str, ...] = ()
     """The plan files."""
-    _leaves: dict[str, Leave] = field(default_factory=dict[str, Leave], compare=False, repr=False)
+    _permissions: dict[str, Permission] = field(
+        default_factory=dict[str, Permission], compare=False, repr=False
+    )
 
     @classmethod
     def of(cls, flat: FlatPlan, before: Plan | None = None) -> Grants:
@@ -92,19 +102,23 @@ class Grants:
         plans = tuple(
             path for part in flat.parts if (path := _relative(str(part.path), str(root))) is not None
         )
-        return cls(todos=tuple(reaches), protected=flat.loaded.plan.metadata.protected_files, plans=plans)
+        plan = flat.loaded.plan
+        protected = _protected_files(plan if before is None else before)
+        if protected is not None or before is None:
+            protected = (*(protected or ()), *plan.metadata.protected_files) or protected
+        return cls(todos=tuple(reaches), protected=protected, plans=plans)
 
     @classmethod
     def of_plan(cls, plan: Plan, path: str = "") -> Grants:
         """The grants of one plan that stands alone; ``path`` is its file."""
         reaches = tuple(reach_of(todo, criteria_of(todo, tools=plan.metadata.tools)) for todo in plan.items)
-        return cls(todos=reaches, protected=plan.metadata.protected_files, plans=(path,) if path else ())
+        return cls(todos=reaches, protected=_protected_files(plan), plans=(path,) if path else ())
 
-    def leave(self, path: str) -> Leave:
+    def permission(self, path: str) -> Permission:
         """Whether somebody may change a file."""
-        found = self._leaves.get(path)
+        found = self._permissions.get(path)
         if found is None:
-            found = self._leaves[path] = self._decide(path)
+            found = self._permissions[path] = self._decide(path)
         return found
 
     def owners(self, path: str) -> tuple[str, ...]:
@@ -118,15 +132,16 @@ class Grants:
             return tuple(each.todo_id for each in self.todos)
         return tuple(each.todo_id for each in self.todos if each.depends_on(path))
 
-    def _decide(self, path: str) -> Leave:
+    def _decide(self, path: str) -> Permission:
         if self.protected and allowed(path, self.protected):
-            return Leave.FORBIDDEN
+            return Permission.FORBIDDEN
         if any(each.may_change(path) for each in self.todos):
-            return Leave.GRANTED
+            return Permission.GRANTED
         if path in self.plans:
-            return Leave.FORBIDDEN
-        has_open = any(each.allowed_files is None for each in self.todos) or not self.todos
-        return Leave.OPEN if has_open else Leave.FORBIDDEN
+            return Permission.FORBIDDEN
+        if self.todos and all(each.allowed_files is not None for each in self.todos):
+            return Permission.FORBIDDEN
+        return Permission.DEFAULT if self.protected is None else Permission.GRANTED
 
 
 def reach_of(todo: Todo, criteria: Iterable[Criterion], folder: str = "") -> TodoReach:
@@ -170,6 +185,11 @@ def _selected(criterion: Criterion, folder: str) -> Iterator[str]:
     for selection in pytest.selections:
         path = plain(selection.partition("::")[0].partition("[")[0] or ".")
         yield _joined(folder, path if not is_glob(path) else posixpath.dirname(path) or ".")
+
+
+def _protected_files(plan: Plan) -> tuple[str, ...] | None:
+    metadata = plan.metadata
+    return metadata.protected_files if "protected_files" in metadata.model_fields_set else None
 
 
 def _as_it_was(todo: Todo, before: Plan | None) -> Todo:

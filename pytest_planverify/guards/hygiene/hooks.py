@@ -1,382 +1,146 @@
-"""Hooks of pytest in files of the project: those that can make another verdict of a failing test."""
+"""Hooks of pytest that make another verdict of a failing test, or choose which tests are run."""
 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_planverify.guards.hygiene.folding import fold
-from pytest_planverify.guards.hygiene.reading import dotted, shape
-from pytest_planverify.guards.hygiene.signs import Find
+from pytest_planverify.guards.hygiene.signals import Finding
+from pytest_planverify.guards.hygiene.source import FUNCTIONS, Function, dotted, fold, shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from pytest_planverify.guards.hygiene.reading import Function, Module
+    from pytest_planverify.guards.hygiene.source import Module
 
-_COLLECTING = frozenset(
-    [
-        "pytest_collection_modifyitems",
-        "pytest_ignore_collect",
-        "pytest_collect_file",
-        "pytest_pycollect_makeitem",
-        "pytest_pycollect_makemodule",
-        "pytest_collect_directory",
-        "pytest_itemcollected",
-        "pytest_collection",
-        "pytest_collection_finish",
-        "pytest_make_collect_report",
-        "pytest_generate_tests",
-        "pytest_deselected",
-        "pytest_collectstart",
-        "pytest_collectreport",
-    ]
-)
-_JUDGING = frozenset(
-    [
-        "pytest_runtest_makereport",
-        "pytest_runtest_logreport",
-        "pytest_runtest_protocol",
-        "pytest_runtest_call",
-        "pytest_runtest_setup",
-        "pytest_runtest_teardown",
-        "pytest_pyfunc_call",
-        "pytest_runtestloop",
-        "pytest_sessionfinish",
-        "pytest_report_teststatus",
-        "pytest_unconfigure",
-        "pytest_exception_interact",
-        "pytest_cmdline_main",
-        "pytest_report_from_serializable",
-        "pytest_report_to_serializable",
-        "pytest_runtest_logfinish",
-        "pytest_terminal_summary",
-        "pytest_load_initial_conftests",
-        "pytest_cmdline_preparse",
-        "pytest_cmdline_parse",
-        "pytest_configure",
-        "pytest_sessionstart",
-        "pytest_fixture_setup",
-        "pytest_fixture_post_finalizer",
-        "pytest_internalerror",
-        "pytest_keyboard_interrupt",
-        "pytest_plugin_registered",
-    ]
-)
-_QUIET = frozenset(
-    {"pytest_configure", "pytest_sessionstart", "pytest_terminal_summary", "pytest_generate_tests"}
-)
-"""Every second project has them, for good reasons: only what they do is a sign."""
-
-_NAMES = ("collect_ignore", "collect_ignore_glob")
 _FATES = frozenset(
-    {"outcome", "longrepr", "wasxfail", "excinfo", "exitstatus", "testsfailed", "testscollected"}
-)
-_OF_ITEMS = frozenset({"obj", "_obj", "runtest", "function"})
-_SELECTS = frozenset(
-    {"keyword", "markexpr", "deselect", "ignore", "ignore_glob", "collectonly", "lf", "last_failed", "args",
-     "file_or_dir", "stepwise", "maxfail", "reruns", "runxfail", "pyargs"}
+    {"outcome", "longrepr", "wasxfail", "excinfo", "exitstatus", "testsfailed", "testscollected", "obj",
+     "_obj", "runtest", "function"}
 )  # fmt: skip
-"""Options that say which tests are run."""
-_GOOD = ("passed", "", "skipped", "xfailed")
+"""Attributes of reports, calls, sessions and items that decide a verdict."""
+_CHOICES = frozenset(
+    {"keyword", "markexpr", "deselect", "ignore", "ignore_glob", "collectonly", "lf", "args", "file_or_dir",
+     "stepwise", "maxfail", "reruns", "runxfail"}
+)  # fmt: skip
+"""Options by which tests are chosen."""
+_FORCING = frozenset({"force_result", "force_exception", "from_result", "pytest_deselected"})
 _ENDS = frozenset({"os._exit", "sys.exit", "pytest.exit", "os.kill", "os.abort", "exit", "quit"})
-_DROPS = frozenset({"remove", "clear", "pop"})
+_RUNS_TESTS = frozenset({"pytest_runtest_call", "pytest_pyfunc_call", "pytest_runtest_protocol"})
+_AROUND_TESTS = _RUNS_TESTS | {"pytest_runtest_makereport"}
+_SAYS_SOMETHING = frozenset(
+    {"pytest_ignore_collect", "pytest_runtestloop", "pytest_cmdline_main", "pytest_report_teststatus"}
+)
+"""Hooks whose answer, where there is one, decides."""
+_MAKES_ITEMS = frozenset(
+    {"pytest_pycollect_makeitem", "pytest_pycollect_makemodule", "pytest_collect_file",
+     "pytest_make_collect_report"}
+)  # fmt: skip
+_IGNORED = ("collect_ignore", "collect_ignore_glob")
 
 
-def compare_hooks(before: Module | None, now: Module) -> Iterator[Find]:
-    """The hooks and lists of what is ignored that came or changed."""
-    old = {name: shape(node) for name, node, _ in _hooks(before)} if before is not None else {}
-    for name, node, owner in _hooks(now):
-        if old.get(name) == shape(node):
-            continue
-        yield from _judged(name, node, owner, now)
-    yield from _lists(before, now)
-
-
-def _hooks(module: Module) -> Iterator[tuple[str, Function, str]]:
-    for node, owner in module.members:
-        if not isinstance(node, ast.ClassDef):
+def hook_findings(before: Module | None, now: Module) -> Iterator[Finding]:
+    """Yield the hooks and the lists of ignored files that came or changed, where they decide verdicts."""
+    had = before.statements if before is not None else frozenset[str]()
+    for node in ast.walk(now.tree):
+        if isinstance(node, FUNCTIONS) and shape(node) not in had:
             name = _hook_name(node)
-            if name in _COLLECTING | _JUDGING:
-                yield name, node, owner.name if owner else ""
+            place = _decision(name, node, now) if name.startswith("pytest_") else None
+            if place is not None:
+                said = f"The hook {name} changes outcomes, or which tests are run"
+                line = getattr(place, "lineno", node.lineno)
+                after = ast.unparse(place)
+                yield Finding(sign="outcome-hook", message=said, path=now.path, line=line, after=after)
+    for node in now.tree.body:
+        if (
+            isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr)
+            and shape(node) not in had
+        ):
+            text = ast.unparse(node)
+            if text.startswith(_IGNORED) and not text.endswith(("= []", "= ()")):
+                sign, said = "test-deselected", "A list keeps files from being collected"
+            elif text.startswith("pytest_plugins"):
+                sign, said = "plugin-added", "The list pytest_plugins was changed"
+            else:
+                continue
+            yield Finding(sign=sign, message=said, path=now.path, line=node.lineno, after=text)
 
 
 def _hook_name(node: Function) -> str:
-    """``@hookimpl(specname=…)`` gives a hook another name."""
+    """Return the name of a hook, which ``@hookimpl(specname=…)`` may give."""
     for decorator in node.decorator_list:
-        if isinstance(decorator, ast.Call):
-            for each in decorator.keywords:
-                if each.arg == "specname" and isinstance(fold(each.value), str):
-                    return fold(each.value)
+        for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
+            if keyword.arg == "specname":
+                return str(fold(keyword.value))
     return node.name
 
 
-def _judged(name: str, node: Function, owner: str, module: Module) -> Iterator[Find]:
-    for trick in _TRICKS:
-        place = trick.applies(name, node, module)
-        if place is not None:
-            yield _find(trick.sign, f"The hook {name} {trick.said}", place, module)
-            return
-    if name not in _QUIET and name != "pytest_runtest_setup":
-        yield _find("hook-added", f"The hook {name} was added or changed", node, module)
-    elif name == "pytest_runtest_setup" and not owner:
-        # Marks that need a service skip here; whether existing tests bear them only a run can tell.
-        skips = _call_of(node, module, {"pytest.skip", "pytest.xfail"})
-        if skips is not None:
-            yield _find("hook-added", f"The hook {name} skips tests", skips, module)
-
-
-def _lists(before: Module | None, now: Module) -> Iterator[Find]:
-    had = {name: shape(value) for name, value in before.constants.items()} if before is not None else {}
-    for site in now.sites:
-        node = site.node
-        if site.function is not None or not isinstance(
-            node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr
-        ):
-            continue
-        name = _list_name(node)
-        if name == "pytest_plugins" and (node.value is None or had.get(name) != shape(node.value)):
-            yield _find("plugin-added", "The list pytest_plugins was changed", node, now)
-        elif (
-            name in _NAMES
-            and (node.value is None or had.get(name) != shape(node.value))
-            and fold(node.value or ast.Constant(None)) not in ([], ())
-        ):
-            said = f"The list {name} keeps files from being collected"
-            yield _find("test-deselected", said, node, now)
-
-
-def _list_name(node: ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr) -> str:
-    if isinstance(node, ast.Expr):
-        call = node.value
-        owner = (
-            call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
-        )
-        return owner.id if isinstance(owner, ast.Name) else ""
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    return next((each.id for each in targets if isinstance(each, ast.Name)), "")
-
-
-def _changes_fate(name: str, node: Function, module: Module) -> ast.AST | None:
-    """Assigns to an outcome, or forces a result."""
+def _decision(name: str, node: Function, module: Module) -> ast.AST | None:
+    """Return the node of a hook that decides something; ``None`` where it only listens or configures."""
     for each in ast.walk(node):
-        targets: list[ast.expr] = []
-        if isinstance(each, ast.Assign):
-            targets = each.targets
-        elif isinstance(each, ast.AugAssign | ast.AnnAssign):
-            targets = [each.target]
-        elif isinstance(each, ast.Delete):
-            targets = each.targets
-        if any(isinstance(target, ast.Attribute) and target.attr in _FATES for target in targets):
-            return each
-        if any(_is_of_an_item(target) for target in targets):
-            return each
-        if isinstance(each, ast.Call):
-            called = dotted(each.func, module.aliases)
-            if called.rpartition(".")[2] in ("force_result", "force_exception", "from_result"):
+        if isinstance(each, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Delete):
+            targets = each.targets if isinstance(each, ast.Assign | ast.Delete) else [each.target]
+            if any(_is_fate(target, each) for target in targets):
                 return each
-            if called.rpartition(".")[2] in ("setattr", "__setattr__", "_replace", "replace"):
-                values = [fold(arg) for arg in each.args]
-                if any(isinstance(value, str) and value in _FATES for value in values) or any(
-                    keyword.arg in _FATES for keyword in each.keywords
-                ):
-                    return each
+        elif isinstance(each, ast.Call):
+            called = dotted(each.func, module.aliases)
+            last = getattr(each.func, "attr", called)
+            if called in _ENDS or last in _FORCING:
+                return each
+            words = {fold(arg) for arg in each.args if isinstance(arg, ast.Constant)}
+            if last in ("setattr", "__setattr__", "_replace", "replace") and (
+                words | {keyword.arg for keyword in each.keywords}
+            ) & (_FATES | _CHOICES):
+                return each
+            if last in ("remove", "clear", "pop") and "items" in ast.unparse(each.func):
+                return each
+            if last == "add_marker" and _leaves(each, node) and "getoption" not in ast.unparse(node):
+                return each
+        elif (isinstance(each, ast.Try | ast.With) and name in _AROUND_TESTS and _catches(each, name)) or (
+            name in _RUNS_TESTS and isinstance(each, ast.Return) and fold(each.value) in (True, 1)
+        ):
+            return each
+        elif isinstance(each, ast.Return) and each.value is not None:
+            value = fold(each.value)
+            if name in _SAYS_SOMETHING and value is not None and value is not False:
+                return each
+            if name in _MAKES_ITEMS and value in ([], ()):
+                return each
     return None
 
 
-def _is_of_an_item(target: ast.expr) -> bool:
-    """``item.obj = …``: another function is run than the test."""
-    return (
-        isinstance(target, ast.Attribute)
-        and target.attr in _OF_ITEMS
-        and isinstance(target.value, ast.Name)
-        and target.value.id not in ("self", "cls")
+def _catches(node: ast.Try | ast.With, name: str) -> bool:
+    """Return whether what a test raises is caught: by whoever waits for it, or runs it."""
+    runs_it = any(isinstance(each, ast.Yield) for each in ast.walk(node)) or name in _RUNS_TESTS
+    return runs_it and (
+        bool(node.handlers) if isinstance(node, ast.Try) else "suppress" in ast.unparse(node)
     )
 
 
-def _selects(name: str, node: Function, module: Module) -> ast.AST | None:
-    """Sets the options by which tests are chosen."""
-    for each in ast.walk(node):
-        targets = each.targets if isinstance(each, ast.Assign) else []
-        if isinstance(each, ast.AugAssign):
-            targets = [each.target]
-        for target in targets:
-            if isinstance(target, ast.Attribute) and target.attr in _SELECTS:
-                owner = ast.unparse(target.value)
-                if owner.endswith(("option", "config", "known_args_namespace", "early_config", "args")):
-                    return each
-        if (
-            isinstance(each, ast.Call)
-            and dotted(each.func, module.aliases) == "setattr"
-            and len(each.args) > 1
-        ) and fold(each.args[1]) in _SELECTS:
-            return each
-    return None
-
-
-def _ends_process(name: str, node: Function, module: Module) -> ast.AST | None:
-    return _call_of(node, module, _ENDS)
-
-
-def _swallows(name: str, node: Function, module: Module) -> ast.AST | None:
-    """A wrapper of the test's run that catches what it raises, or runs it itself."""
-    if name not in (
-        "pytest_runtest_call",
-        "pytest_pyfunc_call",
-        "pytest_runtest_protocol",
-        "pytest_runtest_makereport",
-    ):
-        return None
-    for each in ast.walk(node):
-        if isinstance(each, ast.Try) and each.handlers:
-            return each
-        if isinstance(each, ast.With) and any("suppress" in ast.unparse(item) for item in each.items):
-            return each
-        if isinstance(each, ast.Return) and each.value is not None and name != "pytest_runtest_makereport":
-            value = fold(each.value)
-            if value in (True, 1):
-                return each
-    return None
-
-
-def _decides_status(name: str, node: Function, module: Module) -> ast.AST | None:
-    """Words for a report that are not those of its outcome."""
-    if name == "pytest_report_teststatus":
-        for each in ast.walk(node):
-            value = each.value if isinstance(each, ast.Return) else None
-            if isinstance(value, ast.Tuple) and value.elts and fold(value.elts[0]) in _GOOD:
-                guard = ast.unparse(node)
-                if "passed" not in guard.replace(ast.unparse(each), ""):
-                    return each
-    if name == "pytest_runtestloop" or name == "pytest_cmdline_main":
-        return next(
-            (each for each in ast.walk(node) if isinstance(each, ast.Return) and each.value is not None),
-            None,
+def _is_fate(target: ast.expr, statement: ast.stmt) -> bool:
+    text = ast.unparse(target)
+    if isinstance(target, ast.Attribute):
+        is_option = "option" in text or "config" in text
+        owner = ast.unparse(target.value)
+        return owner not in ("self", "cls") and (
+            target.attr in _FATES or target.attr == "items" or (is_option and target.attr in _CHOICES)
         )
-    return None
-
-
-def _drops_tests(name: str, node: Function, module: Module) -> ast.AST | None:
-    """Takes items out, or says that a file is to be ignored."""
-    if name == "pytest_ignore_collect":
-        return next(
-            (
-                each
-                for each in ast.walk(node)
-                if isinstance(each, ast.Return)
-                and each.value is not None
-                and fold(each.value) not in (None, False)
-            ),
-            None,
+    if isinstance(target, ast.Subscript) and "items" in text:
+        value = getattr(statement, "value", None)
+        only_orders = isinstance(value, ast.Call) and getattr(value.func, "id", "") in (
+            "sorted",
+            "reversed",
         )
-    if name not in ("pytest_collection_modifyitems", "pytest_collection_finish", "pytest_itemcollected"):
-        return None
-    for each in ast.walk(node):
-        if isinstance(each, ast.Delete):
-            return each
-        if isinstance(each, ast.Assign) and not _only_orders(each.value):
-            if any(_is_slice_of_items(target) for target in each.targets):
-                return each
-            continue
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
-            owner = ast.unparse(each.func.value)
-            if each.func.attr in _DROPS and "items" in owner:
-                return each
-            if each.func.attr == "pytest_deselected":
-                return each
-            if (
-                each.func.attr == "add_marker"
-                and _is_leaving(each, node)
-                and not _asks_option(node, module)
-            ):
-                return each
-    return None
-
-
-def _makes_other_items(name: str, node: Function, module: Module) -> ast.AST | None:
-    """Collects nothing where there is something."""
-    if name not in (
-        "pytest_pycollect_makeitem",
-        "pytest_pycollect_makemodule",
-        "pytest_collect_file",
-        "pytest_make_collect_report",
-    ):
-        return None
-    for each in ast.walk(node):
-        if isinstance(each, ast.Return) and each.value is not None and fold(each.value) in ([], ()):
-            return each
-    return None
-
-
-def _is_slice_of_items(target: ast.expr) -> bool:
-    if isinstance(target, ast.Subscript):
-        return "items" in ast.unparse(target.value)
-    return isinstance(target, ast.Attribute) and target.attr == "items"
-
-
-def _only_orders(value: ast.expr) -> bool:
-    return isinstance(value, ast.Call) and getattr(value.func, "id", "") in ("sorted", "list", "reversed")
-
-
-def _is_leaving(call: ast.Call, node: Function) -> bool:
-    """Whether a mark that is added keeps a test from being judged."""
-    said = " ".join(ast.unparse(arg) for arg in call.args)
-    if any(word in said for word in ("skip", "xfail")):
-        return True
-    names = {each.id for arg in call.args for each in ast.walk(arg) if isinstance(each, ast.Name)}
-    for each in ast.walk(node):
-        if (
-            isinstance(each, ast.Assign)
-            and any(isinstance(t, ast.Name) and t.id in names for t in each.targets)
-            and any(word in ast.unparse(each.value) for word in ("skip", "xfail"))
-        ):
-            return True
+        return not only_orders
     return False
 
 
-def _asks_option(node: Function, module: Module) -> bool:
-    """``--runslow`` and its like: an option that somebody declared, and a mark that tests bear."""
-    said = ast.unparse(node)
-    return ("getoption" in said or "config.option" in said) and (
-        "keywords" in said or "get_closest_marker" in said
-    )
-
-
-def _call_of(node: ast.AST, module: Module, names: set[str] | frozenset[str]) -> ast.AST | None:
-    return next(
-        (
-            each
-            for each in ast.walk(node)
-            if isinstance(each, ast.Call) and dotted(each.func, module.aliases) in names
-        ),
-        None,
-    )
-
-
-def _find(sign: str, said: str, node: ast.AST, module: Module) -> Find:
-    return Find(
-        sign=sign,
-        message=said,
-        path=module.path,
-        line=getattr(node, "lineno", None),
-        after=ast.unparse(node),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Trick:
-    sign: str
-    said: str
-    applies: Callable[[str, Function, Module], ast.AST | None]
-
-
-_TRICKS = (
-    _Trick("outcome-hook", "changes an outcome", _changes_fate),
-    _Trick("outcome-hook", "ends the process", _ends_process),
-    _Trick("test-deselected", "says which tests are run", _selects),
-    _Trick("outcome-hook", "swallows what tests raise", _swallows),
-    _Trick("outcome-hook", "decides what is reported", _decides_status),
-    _Trick("test-deselected", "keeps tests from running", _drops_tests),
-    _Trick("test-deselected", "collects nothing where there are tests", _makes_other_items),
-)
+def _leaves(call: ast.Call, node: Function) -> bool:
+    """Return whether a mark that is added keeps a test from being judged."""
+    names = {each.id for arg in call.args for each in ast.walk(arg) if isinstance(each, ast.Name)}
+    texts = [ast.unparse(arg) for arg in call.args]
+    texts += [
+        ast.unparse(each.value)
+        for each in ast.walk(node)
+        if isinstance(each, ast.Assign) and names & {ast.unparse(target) for target in each.targets}
+    ]
+    return any("skip" in text or "xfail" in text for text in texts)

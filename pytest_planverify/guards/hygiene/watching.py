@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_planverify.guards.hygiene.blaming import violations
-from pytest_planverify.guards.hygiene.comparing import compare
-from pytest_planverify.guards.hygiene.grants import Grants
-from pytest_planverify.guards.hygiene.signs import SIGNS, Leave, excerpt, weigh
+from pytest_planverify.guards.hygiene.compare import compare
+from pytest_planverify.guards.hygiene.files import ignored_packages
+from pytest_planverify.guards.hygiene.grants import Grants, Permission
+from pytest_planverify.guards.hygiene.signals import Finding, violations, weigh
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from planner.model.evidence import HygieneSignal
@@ -20,28 +20,33 @@ if TYPE_CHECKING:
     from pytest_planverify.guards import Violation
     from pytest_planverify.snapshots import Snapshot
 
-_MAY_BE_LEFT = frozenset({"debris", "artifact-by-hand"})
 _SHOWN = 3
 
 
 class HygieneWatch:
     """What was found in the tree; looked at when made, so that the run itself is no part of it."""
 
-    def __init__(self, flat: FlatPlan, baseline: KeptBaseline, tree: Snapshot, home: Path) -> None:
-        """``home`` is the folder of our own records."""
+    def __init__(self, flat: FlatPlan, baseline: KeptBaseline, tree: Snapshot) -> None:
         self._baseline = baseline
         self.grants = Grants.of(flat, _plan_of(flat, baseline))
+        tests = baseline.document.tests
+        self._red = {
+            nodeid.partition("[")[0]
+            for nodeid, test in tests.items()
+            if test.outcome.is_red and not test.flaky
+        }
+        self._collected = {nodeid.partition("::")[0] for nodeid in tests if "::" in nodeid}
         found = compare(
             baseline.snapshot(),
             tree,
             kinds={path: file.kind for path, file in baseline.document.files.items()},
             grants=self.grants,
             accepted=baseline.accepted,
-            is_red=_red_tests(baseline).__contains__,
+            is_red=self._is_red,
         )
         self.notes = list(self._unknown(tree))
         beside = self._beside_the_tree(tree, flat.loaded.root)
-        self.signals = (*self._doubts(), *_without_leavings(found, home, flat.loaded.root), *beside)
+        self.signals = (*self._doubts(), *found, *beside)
 
     @property
     def said(self) -> str:
@@ -58,19 +63,17 @@ class HygieneWatch:
         yield from violations((*self.signals, *more), grants=self.grants, passed=passed, present=present)
 
     def _doubts(self) -> Iterator[HygieneSignal]:
-        from planner.model.evidence import HygieneSignal
-
-        hardness = SIGNS["records-touched"].hardness(Leave.FORBIDDEN)
-        assert hardness is not None
         for doubt in self._baseline.doubts:
-            yield HygieneSignal(
-                sign="records-touched", hardness=hardness, message=doubt, after=excerpt(doubt)
+            finding = Finding(
+                sign="records-touched", message=doubt, path=self._baseline.path.name, after=doubt
             )
+            signal = weigh(finding, Permission.FORBIDDEN)
+            if signal is not None:
+                yield signal.model_copy(update={"message": doubt, "path": None})
 
     def _beside_the_tree(self, tree: Snapshot, root: Path) -> Iterator[HygieneSignal]:
         """What is imported and stands in no snapshot: ignored packages, caches of bytecode."""
         from pytest_planverify.guards.hygiene.bytecode import forged
-        from pytest_planverify.guards.hygiene.unseen import unseen
 
         files = tree.digests().keys()
         found, left = forged(root, files, _since(self._baseline))
@@ -78,10 +81,15 @@ class HygieneWatch:
             self.notes.append(
                 f"{left} caches of bytecode were not compared with their sources: remove them"
             )
-        for find in (*found, *unseen(root, files)):
-            signal = weigh(find, self.grants.leave(find.path))
+        for finding in (*found, *ignored_packages(root, files)):
+            signal = weigh(finding, self.grants.permission(finding.path))
             if signal is not None:
                 yield signal
+
+    def _is_red(self, nodeid: str) -> bool:
+        """Return whether a test failed at the baseline, or its file could not be collected."""
+        path = nodeid.partition("::")[0]
+        return nodeid in self._red or (path not in self._collected and bool(self.grants.dependants(path)))
 
     def _unknown(self, tree: Snapshot) -> Iterator[str]:
         """Files that have changed, and of which nobody knows any more what they held."""
@@ -101,15 +109,6 @@ class HygieneWatch:
             )
 
 
-def _red_tests(baseline: KeptBaseline) -> frozenset[str]:
-    """The tests that failed at the baseline, without their parameters."""
-    return frozenset(
-        nodeid.partition("[")[0]
-        for nodeid, test in baseline.document.tests.items()
-        if test.outcome.is_red and not test.flaky
-    )
-
-
 def _since(baseline: KeptBaseline) -> float:
     """The moment after which caches are work; of a baseline that was made of a commit nobody knows it."""
     from datetime import datetime
@@ -121,17 +120,6 @@ def _since(baseline: KeptBaseline) -> float:
         return datetime.fromisoformat(document.made_at).timestamp() + 1
     except ValueError:
         return 0.0
-
-
-def _without_leavings(signals: Iterable[HygieneSignal], home: Path, root: Path) -> Iterator[HygieneSignal]:
-    """What earlier runs left in the tree is nobody's debris."""
-    from pytest_planverify.guards.leavings import left_by_runs
-
-    doubtful = {each.path for each in signals if each.sign in _MAY_BE_LEFT and each.path is not None}
-    left = left_by_runs(home, root, sorted(doubtful)) if doubtful else set[str]()
-    for signal in signals:
-        if not (signal.sign in _MAY_BE_LEFT and signal.path in left):
-            yield signal
 
 
 def _plan_of(flat: FlatPlan, baseline: KeptBaseline) -> Plan | None:

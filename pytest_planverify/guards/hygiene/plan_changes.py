@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.plan import Operator
 from planner.text.glob_patterns import EVERYTHING
-from pytest_planverify.guards.hygiene.signs import Find
+from pytest_planverify.guards.hygiene.signals import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ _HIGHER_IS_LOOSER = frozenset({Operator.LE, Operator.LT})
 _SINGLE = ("verify", "test_command", "test_file", "contract_path", "sub_plan", "sub_project_id")
 
 
-def compare_plans(before: Plan, now: Plan, path: str) -> Iterator[Find]:
+def plan_findings(before: Plan, now: Plan, path: str) -> Iterator[Finding]:
     """Criteria that are gone or looser, allowlists and policies that are wider.
 
     What is new, claimed, or moved to another todo takes nothing away.
@@ -38,7 +38,7 @@ def compare_plans(before: Plan, now: Plan, path: str) -> Iterator[Find]:
         for said, old, new in (*_criteria(todo, twin, elsewhere), *_reach(todo, twin)):
             yield _loose(path, todo, said, old, new)
     for said, old, new in _policy(before, now):
-        yield Find(sign="plan-loosened", message=f"The plan {said}", path=path, before=old, after=new)
+        yield Finding(sign="plan-loosened", message=f"The plan {said}", path=path, before=old, after=new)
 
 
 def _criteria(
@@ -192,12 +192,11 @@ def _shown_tool(spec: ToolSpec) -> str:
     return f"{spec.name} ({spec.kind}): {' '.join(spec.argv or (spec.name,))}"
 
 
-def _loose(path: str, todo: Todo, said: str, old: str | None, new: str | None) -> Find:
-    return Find(
+def _loose(path: str, todo: Todo, said: str, old: str | None, new: str | None) -> Finding:
+    return Finding(
         sign="plan-loosened",
         message=f"The todo {todo.id} {said}",
         path=path,
-        subject=todo.id,
         before=old,
         after=new,
     )
