@@ -63,17 +63,17 @@ def run_command(
     if not resume:
         _refuse_or_save(root, tree, dirty, log.stem, progress)
     try:
-        for number in range(MOST_ROUNDS):
+        for number in range(1, MOST_ROUNDS + 1):
             ending, green, loop = _one_round(
                 tree, log, parsed, progress, resume, turn_seconds, brief_tokens
             )
             if ending is not Ending.COMPLETED or green:
-                break
-            progress.line("the last verification found something red: the plan is carried out anew")
+                return _conclude(loop, ending, progress, plan, root)
             resume, log = False, _next_log(tree)
-            if number == MOST_ROUNDS - 1:
-                ending = Ending.HALTED
-        return _conclude(loop, ending, progress, plan, root)
+            if number < MOST_ROUNDS:
+                progress.line("the last verification found something red: the plan is carried out anew")
+        progress.line(f"the last verification was red {MOST_ROUNDS} times; see planverify next {plan}")
+        return Status.FOUND
     finally:
         progress.close()
 

@@ -42,7 +42,7 @@ from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, TodoState, Verdict
 from planner.planfile.file_writer import replace_file, write_file
 from planner.text.glob_patterns import allowed
-from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, run_turn
+from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
 from pytest_planverify.harness.briefs import write_briefs, write_turn_summary
 from pytest_planverify.harness.verification import verify
 
@@ -55,13 +55,16 @@ if TYPE_CHECKING:
     from planner.model.events import Event
     from planner.store.plan_versions import PlanVersions
     from planner.store.session import RunSession
-    from pytest_planverify.harness.agents import Agents, TurnReport
+    from pytest_planverify.harness.agents import Agents
     from pytest_planverify.harness.progress import Progress
     from pytest_planverify.harness.snapshots import Changes, Snapshots
     from pytest_planverify.harness.verification import VerificationRun
 
 TICK_SECONDS = 5.0
 """How often the engine is told the time while it waits."""
+
+MOST_REFUSED = 5
+"""So many findings may be refused in a run, as when a plan is edited under it."""
 
 REQUESTS = "requests.json"
 _TURN = "turn.json"
@@ -103,6 +106,7 @@ class Loop:
     progress: Progress
     _pending: deque[Action] = field(default_factory=deque[Any])
     _ending: Ending | None = None
+    _refused: int = 0
     _first_look: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     halts: list[Halt] = field(default_factory=list[Halt])
     """Why everything stopped."""
@@ -130,7 +134,6 @@ class Loop:
         self._tell(RunStarted(at=_now()))
         if not self.state.plan_state.is_final:
             tell_run(self.state, document, (), _now(), tell)
-        self.versions_written()
 
     def resume(self) -> None:
         """Go on where the log ends: what was being done when it ended is undone, and asked for anew."""
@@ -155,11 +158,16 @@ class Loop:
             elif self.state.plan_state.is_final:
                 is_done = self.state.plan_state is PlanState.COMPLETED
                 self._ending = Ending.COMPLETED if is_done else Ending.HALTED
-            elif self.state.questions:
+            elif self.state.questions and not self._pending:
                 self._ending = Ending.WAITING
-            else:
+            elif self._pending:
                 time.sleep(min(TICK_SECONDS, self._seconds_to_wait()))
                 self._tell(ClockTicked(at=_now()))
+            elif self._refused < MOST_REFUSED:
+                self._tell(RunResumed(at=_now()))  # what was refused is asked for once more
+            else:
+                self.progress.line("nothing more can be done: what was found is refused again and again")
+                self._ending = Ending.HALTED
         self._write_requests()
         return self._ending
 
@@ -210,7 +218,6 @@ class Loop:
                 self.progress.line(f"{action.topic}: {action.message}")
             case PublishPlan():
                 self.progress.line(f"the plan has version {action.version}: {action.because}")
-                self.versions_written()
             case LoadSubPlan():
                 self._tell(SubPlanLoaded(at=_now(), todo_id=action.todo_id))
             case Halt():
@@ -261,7 +268,10 @@ class Loop:
         self._tell(WorkStarted(at=_now(), todo_id=action.todo_id, answers=action.seq))
         records = self._records()
         self.progress.turn_started(turn, action)
-        report = run_turn(agents, turn, prompt=prompt, on_output=self.progress.output)
+        if agents.is_manual(action.role):
+            report = _wait_for_person(prompt)
+        else:
+            report = run_turn(agents, turn, prompt=prompt, on_output=self.progress.output)
         after = self.snapshots.take(f"after-{turn_id}")
         changes = self.snapshots.compare(before, after)
         write_file(folder / "changes.diff", self.snapshots.diff(before, after))
@@ -361,12 +371,14 @@ class Loop:
         try:
             actions = self.session.tell(event)
         except RefusedEvent as error:
+            self._refused += 1
             self.progress.line(f"refused: {error}")
             actions = ()
         self._take(self.session.unanswered())
         self._take(actions)
         for remark in self.session.remarks():
             self.progress.line(remark)
+        self.versions_written()
         self.progress.state(self.state)
 
     def _take(self, actions: Sequence[Action]) -> None:
@@ -449,6 +461,14 @@ class _Overstep:
             failure_evidence=failure,
             failures=(failure,),
         )
+
+
+def _wait_for_person(prompt: str) -> TurnReport:
+    """Show the brief, and wait until somebody at the terminal says that the work is done."""
+    begun = time.monotonic()
+    print(prompt)
+    input("Press Enter when it is done. ")
+    return TurnReport(ended_well=True, duration_ms=round((time.monotonic() - begun) * 1000))
 
 
 def _now() -> datetime:
