@@ -36,7 +36,9 @@ FILES = {
     "shop/__init__.py": "",
     "shop/price.py": "def gross(net):\n    return net\n",
     "shop/basket.py": "def total(prices):\n    return 0\n",
-    "tests/test_price.py": "from shop.price import gross\n\n\ndef test_gross():\n    assert gross(100) == 119\n",
+    "tests/test_price.py": (
+        "from shop.price import gross\n\n\ndef test_gross():\n    assert gross(100) == 119\n"
+    ),
     "tests/test_basket.py": (
         "from shop.basket import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"
     ),
@@ -151,7 +153,8 @@ def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path, co
 
 
 def test_a_turn_that_hangs_is_ended_at_its_limit_with_all_it_started(project: Path):
-    hanging = "import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\ntime.sleep(60)"
+    sleep = "import time; time.sleep(60)"
+    hanging = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {sleep!r}])\n{sleep}"
     done = run(project, "run", "plan.yaml", "--max-turn-seconds", "1", "--agent", agent(project, hanging))
     assert done.exit_code in (1, 11), done
     assert "the agent was stopped after 1 s" in done.output
