@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 from planner.cli import app as planner_app
 from planner.cli.arguments import PlanArgument, nearest, plan_or_usual
 from planner.cli.completing import complete_todo
-from planner.cli.ending import call_program, ends, guarded
+from planner.cli.ending import UsageMistake, call_program, ends, guarded
 from planner.planfile.discovery import PLAN_ENDINGS, SEPARATOR
 
 EPILOG = """\
@@ -46,6 +46,7 @@ class Entry(NamedTuple):
 
 COMMANDS: dict[str, Entry] = {
     "verify": Entry("", "Run the criteria of a plan: pytest --planverify. Also: planverify PLAN."),
+    "run": Entry("pytest_planverify.harness.command", "Carry a plan to done with coding agents."),
     "baseline": Entry(
         "pytest_planverify.baseline.command",
         "Record what holds before the work; accept changes of tests.",
@@ -57,7 +58,7 @@ COMMANDS: dict[str, Entry] = {
 """The commands that are not of ``planner``."""
 
 GROUPS = {
-    "Every day": ("init", "verify", "next", "status", "answer"),
+    "Every day": ("init", "verify", "run", "next", "status", "answer"),
     "Decide": ("approve", "reject", "modify", "undo", "waves"),
     "Look closer": ("explain", "validate", "history", "metrics"),
     "Prove the checks": ("baseline", "qualify", "recover"),
@@ -239,6 +240,64 @@ def qualify(
     """
     qualified = import_module(COMMANDS["qualify"].module).qualify_command
     return qualified(plan_or_usual(plan), runs=runs, todo_ids=todo or (), output=output)
+
+
+@app.command(
+    epilog="Exit status: 0 completed, 1 halted with something broken, 2 wrong usage, 4 a file or an agent "
+    "that cannot be used, 11 a person is asked, 12 a budget is used up, 13 a security halt."
+)
+@ends
+def run(
+    plan: PlanArgument = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--agent",
+            metavar="[ROLE=]COMMAND",
+            help="Who works: words with {brief}, {prompt}, {json}, {todo}, {role}, {root} or {result}, the "
+            "name of a well-known agent (aider, claude, codex, copilot, cursor, gemini, goose, opencode) "
+            "or manual. Several times, for roles. Default: [tool.planverify.agents] in pyproject.toml.",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run that was cut off, or waits.")
+    ] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Begin anew, though a run is not over.")
+    ] = False,
+    dirty: Annotated[
+        str,
+        typer.Option(
+            "--dirty", metavar="refuse|save", help="What becomes of uncommitted work: save keeps it in git."
+        ),
+    ] = "refuse",
+    turn_seconds: Annotated[
+        float | None,
+        typer.Option("--max-turn-seconds", min=1, metavar="SECONDS", help="No turn takes longer."),
+    ] = None,
+    brief_tokens: Annotated[
+        int, typer.Option("--brief-tokens", min=200, metavar="N", help="No brief is longer.")
+    ] = 800,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what happens as JSON, one object a line.")
+    ] = False,
+) -> int:
+    """Carry a plan to done: agents work, verifications decide, until it is done or a person is needed.
+
+    Files are kept before each turn; a turn that changes what it may not is undone, and stops the run.
+    """
+    if dirty not in ("refuse", "save"):
+        raise UsageMistake(f"--dirty {dirty}: write refuse or save")
+    return import_module(COMMANDS["run"].module).run_command(
+        plan_or_usual(plan),
+        agents=agent or (),
+        resume=resume,
+        restart=restart,
+        dirty=dirty,
+        turn_seconds=turn_seconds,
+        brief_tokens=brief_tokens,
+        as_json=as_json,
+    )
 
 
 @app.command(epilog="Exit status: that of the run, 2 wrong usage, 4 nothing to recover.")

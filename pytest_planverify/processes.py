@@ -56,10 +56,12 @@ def run_process(
     env: Mapping[str, str],
     timeout_seconds: float,
     watch: Callable[[], None] | None = None,
+    on_output: Callable[[str], None] | None = None,
 ) -> ProcessResult:
     """Run an argument vector in a session of its own, without standard input, and wait for its end.
 
     ``watch`` is called again and again meanwhile; what it raises ends the process and is passed on.
+    ``on_output`` is given what the process writes, as it comes, in threads that read its streams.
     Whatever it started has ended too when this returns, after a limit that was passed, an interruption or
     an ordinary exit. Raises ``OSError`` or ``ValueError`` where the program cannot be started.
     """
@@ -78,7 +80,7 @@ def run_process(
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        streams = (_Stream(process.stdout), _Stream(process.stderr))
+        streams = (_Stream(process.stdout, on_output), _Stream(process.stderr, on_output))
         try:
             ended = _wait_for_end(process, timeout_seconds, watch)
             duration_ms = round((time.monotonic() - started) * 1000)
@@ -217,8 +219,9 @@ def _send(process: psutil.Process, number: signal.Signals) -> None:
 class _Stream:
     """Reads one stream to its end in a thread of its own, and keeps its beginning and its end."""
 
-    def __init__(self, source: IO[bytes]) -> None:
+    def __init__(self, source: IO[bytes], on_output: Callable[[str], None] | None = None) -> None:
         self._source = source
+        self._on_output = on_output
         self._head = bytearray()
         self._tail: deque[bytes] = deque()
         self._tail_size = 0
@@ -239,6 +242,8 @@ class _Stream:
         with contextlib.suppress(ValueError, OSError):
             while chunk := self._source.read(65_536):
                 self._keep(chunk)
+                if self._on_output is not None:
+                    self._on_output(_decode(chunk))
 
     def _keep(self, chunk: bytes) -> None:
         room = HEAD_BYTES - len(self._head)

@@ -99,7 +99,7 @@ def log_to_continue(loaded: LoadedPlan, run_id: str | None = None) -> Path:
     """
     logs = plan_logs(loaded, run_id)
     log = logs[-1]
-    if run_id is None and _is_over(log):
+    if run_id is None and is_over(log):
         log = _numbered(logs[0], len(logs) + 1)
     make_log_folder(log)
     return log
@@ -128,7 +128,7 @@ def _numbered(first: Path, number: int) -> Path:
     return first.with_name(f"{first.stem}.{number}.jsonl")
 
 
-def _is_over(log: Path) -> bool:
+def is_over(log: Path) -> bool:
     """Return whether the last action of a log is the end of its run. What cannot be read is not over."""
     try:
         with log.open("rb") as file:

@@ -1,0 +1,265 @@
+"""Agents: which program acts in which role, and one turn of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+import tomllib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from planner.errors import PlannerError
+from planner.model.taxonomy import Role
+from planner.planfile.file_writer import write_file
+from planner.text.redaction import redact
+from planner.text.sanitizing import clean
+from pytest_planverify.processes import run_process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_planverify.processes import ProcessResult
+
+MANUAL = "manual"
+PRESETS: dict[str, str] = {
+    "aider": "aider --yes-always --no-auto-commits --message-file {brief}",
+    "claude": "claude -p {prompt} --permission-mode acceptEdits",
+    "codex": "codex exec --sandbox workspace-write {prompt}",
+    "copilot": "copilot -p {prompt} --allow-all-tools",
+    "cursor": "cursor-agent -p {prompt} --force",
+    "gemini": "gemini --approval-mode auto_edit -p {prompt}",
+    "goose": "goose run -i {brief}",
+    "opencode": "opencode run {prompt}",
+}
+"""Command lines of well-known agents without a terminal; edits are allowed, the rest is up to them."""
+
+PLACEHOLDERS = ("brief", "json", "prompt", "result", "role", "root", "todo")
+MOST_RESULT_BYTES = 65_536
+MOST_NOTES = 2_000
+DEFAULT_SECONDS = 1_800.0
+"""Of a turn, where neither plan nor command line limits it."""
+
+_MOST_PROMPT = 100_000
+"""Characters of an argument: systems refuse longer ones."""
+
+
+class AgentError(PlannerError):
+    """An agent that cannot be called; ``str()`` says which, why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One turn of work: who does what, and where the files of the turn are."""
+
+    id: str
+    """Unique within the run: ``0007-t2_indicators``."""
+    todo_id: str
+    role: Role
+    attempt: int
+    folder: Path
+    """Holds ``brief.md``, ``brief.json``, ``output.txt``, ``result.json``."""
+    root: Path
+    """Where the agent works."""
+    timeout_seconds: float
+
+    @property
+    def brief(self) -> Path:
+        """The brief in Markdown."""
+        return self.folder / "brief.md"
+
+    @property
+    def result(self) -> Path:
+        """Where the agent may report tokens and notes."""
+        return self.folder / "result.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnReport:
+    """How a turn of an agent ended. Nothing of it says that the work is good."""
+
+    ended_well: bool
+    message: str | None = None
+    """Why it did not end well, or the notes that the agent left."""
+    tokens: int | None = None
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Agents:
+    """Argument vectors by role; the one under ``None`` acts for every other role."""
+
+    vectors: Mapping[Role | None, tuple[str, ...]] = field(
+        default_factory=dict[Role | None, tuple[str, ...]]
+    )
+
+    def vector(self, role: Role) -> tuple[str, ...] | None:
+        """Return the words of the agent for a role; ``None`` where nobody has it."""
+        return self.vectors.get(role) or self.vectors.get(None)
+
+    def is_manual(self, role: Role) -> bool:
+        """Return whether a person acts in that role, at the terminal."""
+        return self.vector(role) == (MANUAL,)
+
+
+def parse_agents(given: Sequence[str], root: Path) -> Agents:
+    """Return the agents that ``--agent`` names, over those of ``[tool.planverify.agents]``.
+
+    Each is ``COMMAND`` or ``ROLE=COMMAND``; a command is the name of a preset, ``manual``, or words as in a
+    shell, which no shell ever sees. Raises :class:`AgentError`.
+    """
+    vectors: dict[Role | None, tuple[str, ...]] = {}
+    for source, name, command in (*_configured(root), *_named(given)):
+        role = _role(name, source)
+        words = command if isinstance(command, list) else _words(command, source)
+        vectors[role] = _checked(tuple(words), source)
+    return Agents(vectors)
+
+
+def run_turn(
+    agents: Agents, turn: Turn, *, prompt: str, on_output: Callable[[str], None] | None = None
+) -> TurnReport:
+    """Let the agent of the turn's role work, within its time. Whatever it started has ended afterwards.
+
+    Raises :class:`AgentError` where its program cannot be started.
+    """
+    vector = agents.vector(turn.role)
+    assert vector is not None  # the loop asks first
+    values = {
+        "brief": str(turn.brief),
+        "json": str(turn.folder / "brief.json"),
+        "prompt": prompt[:_MOST_PROMPT],
+        "result": str(turn.result),
+        "role": turn.role.value,
+        "root": str(turn.root),
+        "todo": turn.todo_id,
+    }
+    argv = [_filled(word, values) for word in vector]
+    variables = {f"PLANVERIFY_{name.upper()}": values[name] for name in PLACEHOLDERS if name != "prompt"}
+    try:
+        ended = run_process(
+            argv,
+            cwd=turn.root,
+            env={**os.environ, **variables},
+            timeout_seconds=turn.timeout_seconds,
+            on_output=on_output,
+        )
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise AgentError(f"the agent '{argv[0]}' cannot be started ({why}); mend --agent") from None
+    write_file(turn.folder / "output.txt", redact(clean(f"{ended.stdout}{ended.stderr}")))
+    tokens, notes = _read_result(turn.result)
+    message = _why_it_ended(ended, turn.timeout_seconds)
+    return TurnReport(
+        ended_well=message is None,
+        message=message or notes,
+        tokens=tokens,
+        duration_ms=ended.duration_ms,
+    )
+
+
+def _configured(root: Path) -> list[tuple[str, str | None, str | list[str]]]:
+    path = root / "pyproject.toml"
+    try:
+        held: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    table: Any = held.get("tool", {}).get("planverify", {}).get("agents", {})
+    found: list[tuple[str, str | None, str | list[str]]] = []
+    source = "[tool.planverify.agents]"
+    if not isinstance(table, dict):
+        raise AgentError(f'{path}: {source} is no table; write default = "COMMAND" in it')
+    for name, command in cast("dict[str, Any]", table).items():
+        words = cast("list[Any]", command) if isinstance(command, list) else [command]
+        if not words or not all(isinstance(word, str) for word in words):
+            raise AgentError(f"{path}: {source} {name} is neither a text nor a list of texts")
+        given = command if isinstance(command, str) else [str(word) for word in words]
+        found.append((f"{source} {name}", None if name == "default" else name, given))
+    return found
+
+
+def _named(given: Sequence[str]) -> list[tuple[str, str | None, str | list[str]]]:
+    found: list[tuple[str, str | None, str | list[str]]] = []
+    roles = {role.value for role in Role}
+    for text in given:
+        name, separator, command = text.partition("=")
+        if separator and name.strip() in roles:
+            found.append((f"--agent {text}", name.strip(), command))
+        else:
+            found.append((f"--agent {text}", None, text))
+    return found
+
+
+def _role(name: str | None, source: str) -> Role | None:
+    if name is None:
+        return None
+    try:
+        return Role(name)
+    except ValueError:
+        known = ", ".join(role.value for role in Role)
+        raise AgentError(f"{source}: there is no role '{name}'; the roles are {known}") from None
+
+
+def _words(command: str, source: str) -> list[str]:
+    command = command.strip()
+    if command == MANUAL:
+        return [MANUAL]
+    try:
+        words = shlex.split(PRESETS.get(command, command))
+    except ValueError as error:
+        raise AgentError(f"{source}: {error}; close the quotation") from None
+    if not words:
+        raise AgentError(f"{source}: names no program; write --agent 'COMMAND {{brief}}'")
+    return words
+
+
+def _checked(words: tuple[str, ...], source: str) -> tuple[str, ...]:
+    """Return the words, with the brief as the last where none asks for it. Raises :class:`AgentError`."""
+    if words == (MANUAL,):
+        return words
+    if shutil.which(words[0]) is None and words[0] not in ("python", "python3"):
+        raise AgentError(f"{source}: there is no program '{words[0]}'; install it, or name its path")
+    if words[0] == "python" and shutil.which("python") is None:
+        words = (sys.executable, *words[1:])
+    if not any("{brief}" in word or "{prompt}" in word or "{json}" in word for word in words):
+        words = (*words, "{brief}")
+    return words
+
+
+def _filled(word: str, values: Mapping[str, str]) -> str:
+    """Replace the placeholders of one word; other braces stay as they are.
+
+    What was put in is not looked at again: a title of the plan may hold braces.
+    """
+    for name in PLACEHOLDERS:
+        head, separator, tail = word.partition(f"{{{name}}}")
+        if separator:
+            return _filled(head, values) + values[name] + _filled(tail, values)
+    return word
+
+
+def _why_it_ended(ended: ProcessResult, limit: float) -> str | None:
+    if ended.timed_out:
+        return f"the agent was stopped after {limit:g} s"
+    if ended.signal is not None:
+        return f"the agent was ended by {ended.signal}"
+    return None if ended.exit_code == 0 else f"the agent ended with exit status {ended.exit_code}"
+
+
+def _read_result(path: Path) -> tuple[int | None, str | None]:
+    """Return the tokens and the notes that an agent reports; what cannot be read counts as not said."""
+    try:
+        with path.open("rb") as file:
+            held: Any = json.loads(file.read(MOST_RESULT_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None, None
+    if not isinstance(held, dict):
+        return None, None
+    report = cast("dict[str, Any]", held)
+    tokens, notes = report.get("tokens"), report.get("notes")
+    is_count = isinstance(tokens, int) and not isinstance(tokens, bool) and 0 <= tokens <= 10**12
+    text = redact(clean(notes, limit=MOST_NOTES)) if isinstance(notes, str) and notes.strip() else None
+    return tokens if is_count else None, text

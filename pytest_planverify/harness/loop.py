@@ -1,0 +1,475 @@
+"""The loop: performs what the engine asks for, and tells it what became of it.
+
+Turns of work are those of agents; whether they were any good is told by verifications alone. Files are kept
+before each turn, so that one that oversteps its limits, or is cut off, leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from planner.engine.intake import tell_run
+from planner.errors import RefusedEvent
+from planner.model.actions import (
+    AskHuman,
+    Cancel,
+    Finish,
+    Halt,
+    Implement,
+    LoadSubPlan,
+    Notify,
+    PublishPlan,
+    Verify,
+)
+from planner.model.events import (
+    ClockTicked,
+    RunResumed,
+    RunStarted,
+    SubPlanLoaded,
+    Verified,
+    WorkFinished,
+    WorkStarted,
+)
+from planner.model.life import PlanState, TodoLife
+from planner.model.outcome import Check, Failure, Outcome
+from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import CheckKind, TodoState, Verdict
+from planner.planfile.file_writer import replace_file, write_file
+from planner.text.glob_patterns import allowed
+from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
+from pytest_planverify.harness.briefs import write_briefs, write_turn_summary
+from pytest_planverify.harness.verification import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from planner.engine import State
+    from planner.model.actions import Action
+    from planner.model.events import Event
+    from planner.store.plan_versions import PlanVersions
+    from planner.store.session import RunSession
+    from pytest_planverify.harness.agents import Agents
+    from pytest_planverify.harness.progress import Progress
+    from pytest_planverify.harness.snapshots import Changes, Snapshots
+    from pytest_planverify.harness.verification import VerificationRun
+
+TICK_SECONDS = 5.0
+"""How often the engine is told the time while it waits."""
+
+MOST_REFUSED = 5
+"""So many findings may be refused in a run, as when a plan is edited under it."""
+
+REQUESTS = "requests.json"
+_TURN = "turn.json"
+
+
+class Ending(StrEnum):
+    """How a run ends."""
+
+    COMPLETED = "completed"
+    HALTED = "halted"
+    WAITING = "waiting"
+    """For a person."""
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSettings:
+    """What the operator says about a run."""
+
+    plan: Path
+    root: Path
+    folder: Path
+    """Of this run, below ``.planverify``."""
+    agents: Agents
+    turn_seconds: float | None = None
+    brief_tokens: int = 800
+    protected: tuple[str, ...] = ()
+    """Files that no turn may change, beside those that its bounds name: the plan's own."""
+
+
+@dataclass(slots=True)
+class Loop:
+    """One run of a plan with agents, one turn at a time."""
+
+    session: RunSession
+    versions: PlanVersions
+    snapshots: Snapshots
+    settings: LoopSettings
+    progress: Progress
+    _pending: deque[Action] = field(default_factory=deque[Any])
+    _ending: Ending | None = None
+    _refused: int = 0
+    _first_look: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    halts: list[Halt] = field(default_factory=list[Halt])
+    """Why everything stopped."""
+
+    @property
+    def state(self) -> State:
+        """What the engine knows."""
+        assert self.session.state is not None  # the run has begun
+        return self.session.state
+
+    def start(self) -> None:
+        """Begin: look at what holds already, so that nobody is sent to do what is done."""
+        self.progress.phase("verifying what holds already")
+        found = self._verify(self.settings.plan)
+        document = found.document
+
+        def tell(event: Event) -> State:
+            self._tell(event)
+            return self.state
+
+        if document is not None:
+            self._first_look = {each.todo_id: each for each in document.outcomes}
+            held = tuple(each for each in document.outcomes if each.success)
+            document = document.model_copy(update={"outcomes": held})
+        self._tell(RunStarted(at=_now()))
+        if not self.state.plan_state.is_final:
+            tell_run(self.state, document, (), _now(), tell)
+
+    def resume(self) -> None:
+        """Go on where the log ends: what was being done when it ended is undone, and asked for anew."""
+        left = self.settings.folder / _TURN
+        if left.exists():
+            turn: dict[str, Any] = json.loads(left.read_text(encoding="utf-8"))
+            if self._is_outstanding(str(turn["todo_id"]), int(turn["seq"])):
+                kept = self.snapshots.take(f"cut-off-{turn['id']}")
+                self.snapshots.restore(str(turn["before"]))
+                self.progress.line(
+                    f"{turn['todo_id']}: a turn was cut off; its files are put back ({kept[:12]} has them)"
+                )
+            left.unlink()
+        self._tell(RunResumed(at=_now()))
+
+    def run(self) -> Ending:
+        """Perform actions until there is nothing more to do, or only a person can say what."""
+        while self._ending is None:
+            action = self._next()
+            if action is not None:
+                self._perform(action)
+            elif self.state.plan_state.is_final:
+                is_done = self.state.plan_state is PlanState.COMPLETED
+                self._ending = Ending.COMPLETED if is_done else Ending.HALTED
+            elif self.state.questions and not self._pending:
+                self._ending = Ending.WAITING
+            elif self._pending:
+                time.sleep(min(TICK_SECONDS, self._seconds_to_wait()))
+                self._tell(ClockTicked(at=_now()))
+            elif self._refused < MOST_REFUSED:
+                self._tell(RunResumed(at=_now()))  # what was refused is asked for once more
+            else:
+                self.progress.line("nothing more can be done: what was found is refused again and again")
+                self._ending = Ending.HALTED
+        self._write_requests()
+        return self._ending
+
+    def verify_all(self) -> VerificationRun:
+        """Verify the whole plan, each command as a new interpreter."""
+        self.progress.phase("verifying everything once more, cold")
+        return self._verify(self.current_plan(), cold=True)
+
+    def current_plan(self) -> Path:
+        """Return the plan as the edits of the run have made it."""
+        newest = self.settings.folder / f"plan{self.settings.plan.suffix}"
+        return newest if newest.exists() else self.settings.plan
+
+    def versions_written(self) -> None:
+        """Write the newest plan where it has changed."""
+        for remark in self.versions.write():
+            self.progress.line(remark)
+
+    # -- actions ------------------------------------------------------------------------------------------
+
+    def _next(self) -> Action | None:
+        """Take the next action that may be performed now."""
+        now = _now()
+        self._pending = deque(each for each in self._pending if self._is_current(each))
+        for action in self._pending:
+            not_before = getattr(action, "not_before", None)
+            if not_before is None or datetime.fromisoformat(not_before) <= now:
+                self._pending.remove(action)
+                return action
+        return None
+
+    def _seconds_to_wait(self) -> float:
+        times = [getattr(action, "not_before", None) for action in self._pending]
+        waits = [(datetime.fromisoformat(each) - _now()).total_seconds() for each in times if each]
+        return max(0.0, min(waits, default=TICK_SECONDS))
+
+    def _perform(self, action: Action) -> None:
+        match action:
+            case Implement():
+                self._implement(action)
+            case Verify():
+                self._verify_todos(action)
+            case Cancel():
+                pass  # what is asked for no more is left out when its turn comes
+            case AskHuman():
+                self.progress.question(action)
+            case Notify():
+                self.progress.line(f"{action.topic}: {action.message}")
+            case PublishPlan():
+                self.progress.line(f"the plan has version {action.version}: {action.because}")
+            case LoadSubPlan():
+                self._tell(SubPlanLoaded(at=_now(), todo_id=action.todo_id))
+            case Halt():
+                self.halts.append(action)
+                self.progress.line(f"halted by {action.rule}: {action.because}")
+                self._ending = Ending.HALTED
+            case Finish():
+                if action.result == "rejected":
+                    for problem in action.problems:
+                        self.progress.line(problem)
+                self._ending = Ending.COMPLETED if action.result == "completed" else Ending.REJECTED
+
+    def _implement(self, action: Implement) -> None:
+        if self._holds_already(action):
+            return
+        agents, settings = self.settings.agents, self.settings
+        if agents.vector(action.role) is None:
+            raise AgentError(
+                f"nobody has the role {action.role.value}, which {action.todo_id} needs; go on with "
+                f"--resume --agent {action.role.value}=COMMAND"
+            )
+        turn_id = f"{action.seq:04d}-{action.todo_id.replace('/', '.')}"
+        folder = settings.folder / "turns" / turn_id
+        folder.mkdir(parents=True, exist_ok=True)
+        limits = [
+            each for each in (action.bounds.timeout_seconds, settings.turn_seconds) if each is not None
+        ]
+        turn = Turn(
+            id=turn_id,
+            todo_id=action.todo_id,
+            role=action.role,
+            attempt=action.attempt,
+            folder=folder,
+            root=settings.root,
+            timeout_seconds=min(limits, default=DEFAULT_SECONDS),
+        )
+        turn.result.unlink(missing_ok=True)
+        prompt = write_briefs(
+            action,
+            turn,
+            self.current_plan(),
+            settings.brief_tokens,
+            seen=self._first_look.get(action.todo_id),
+        )
+        before = self.snapshots.take(f"before-{turn_id}")
+        mark = {"id": turn_id, "seq": action.seq, "todo_id": action.todo_id, "before": before}
+        replace_file(settings.folder / _TURN, json.dumps(mark))
+        self._tell(WorkStarted(at=_now(), todo_id=action.todo_id, answers=action.seq))
+        records = self._records()
+        self.progress.turn_started(turn, action)
+        if agents.is_manual(action.role):
+            report = _wait_for_person(prompt)
+        else:
+            report = run_turn(agents, turn, prompt=prompt, on_output=self.progress.output)
+        after = self.snapshots.take(f"after-{turn_id}")
+        changes = self.snapshots.compare(before, after)
+        write_file(folder / "changes.diff", self.snapshots.diff(before, after))
+        violation = self._violation(action, changes)
+        if self._records() != records:
+            violation = _Overstep((".planverify",), "what the verifier keeps there")
+        write_turn_summary(turn, changes, report)
+        self.progress.turn_finished(
+            turn, report, changes, None if violation is None else violation.headline
+        )
+        self._finish_turn(action, report, changes, before, violation)
+        (settings.folder / _TURN).unlink(missing_ok=True)
+
+    def _holds_already(self, action: Implement) -> bool:
+        """Return whether a todo is done without any work; it was blocked when the run began."""
+        seen = self._first_look.get(action.todo_id)
+        if seen is None or seen.state is not TodoState.BLOCKED:
+            return False
+        self.progress.verifying((action.todo_id,))
+        found = self._verify(self.current_plan(), (action.todo_id,))
+        outcome = self._first_look[action.todo_id] = found.outcome(action.todo_id, self.state.plan_id)
+        if not outcome.success:
+            return False
+        self.progress.verified(outcome)
+        self._tell(Verified(at=_now(), outcome=outcome))
+        return not self._is_outstanding(action.todo_id, action.seq)
+
+    def _finish_turn(
+        self,
+        action: Implement,
+        report: TurnReport,
+        changes: Changes,
+        before: str,
+        violation: _Overstep | None,
+    ) -> None:
+        """Tell what became of a turn. One that overstepped its limits is undone first."""
+        if violation is not None:
+            self.snapshots.restore(before)
+        self._tell(
+            WorkFinished(
+                at=_now(),
+                todo_id=action.todo_id,
+                # An agent that fails may have done its work all the same: a verification tells.
+                success=report.ended_well or bool(changes.changed),
+                tokens=report.tokens,
+                duration_ms=report.duration_ms,
+                touched_files=changes.changed,
+                new_files=changes.new,
+                message=report.message,
+                answers=action.seq,
+            )
+        )
+        if violation is not None:
+            self._tell(Verified(at=_now(), outcome=violation.outcome(action.todo_id)))
+
+    def _violation(self, action: Implement, changes: Changes) -> _Overstep | None:
+        bounds, settings = action.bounds, self.settings
+        protected = (*settings.protected, *bounds.protected_files)
+        kept = tuple(path for path in changes.changed if allowed(path, protected))
+        if kept:
+            return _Overstep(kept, "which the plan protects")
+        if bounds.allowed_files is None:
+            return None
+        outside = tuple(path for path in changes.changed if not allowed(path, bounds.allowed_files))
+        return _Overstep(outside, "which its allowed_files do not grant") if outside else None
+
+    def _records(self) -> dict[str, str]:
+        """Return digests of what only the verifier may write: baselines, answers and the log."""
+        from hashlib import sha256
+
+        home = self.settings.root / ".planverify"
+        paths = [*home.glob("plans/*/baseline.json"), home / "answers.json", self.session.log]
+        return {str(path): sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()}
+
+    def _verify_todos(self, action: Verify) -> None:
+        self.progress.verifying(action.todo_ids)
+        found = self._verify(self.current_plan(), action.todo_ids, cold=action.isolate)
+        for todo_id in action.todo_ids:
+            outcome = found.outcome(todo_id, self.state.plan_id)
+            self.progress.verified(outcome)
+            self._tell(
+                Verified(
+                    at=_now(),
+                    outcome=outcome,
+                    answers=action.seq,
+                    run_id=None if found.document is None else found.document.run.run_id,
+                    causes=found.causes(),
+                )
+            )
+
+    def _verify(self, plan: Path, todo_ids: Sequence[str] = (), *, cold: bool = False) -> VerificationRun:
+        return verify(plan, todo_ids, outcomes=self.settings.folder / "outcomes.json", cold=cold)
+
+    # -- the engine ---------------------------------------------------------------------------------------
+
+    def _tell(self, event: Event) -> None:
+        try:
+            actions = self.session.tell(event)
+        except RefusedEvent as error:
+            self._refused += 1
+            self.progress.line(f"refused: {error}")
+            actions = ()
+        self._take(self.session.unanswered())
+        self._take(actions)
+        for remark in self.session.remarks():
+            self.progress.line(remark)
+        self.versions_written()
+        self.progress.state(self.state)
+
+    def _take(self, actions: Sequence[Action]) -> None:
+        self._pending.extend(actions)
+
+    def _is_outstanding(self, todo_id: str, seq: int) -> bool:
+        record = self.state.records.get(todo_id)
+        return (
+            record is not None
+            and record.asked == seq
+            and record.life in (TodoLife.ACTIVE, TodoLife.TESTING)
+        )
+
+    def _is_current(self, action: Action) -> bool:
+        """Return whether the engine still wants an action; what came meanwhile may have settled it."""
+        if isinstance(action, Implement):
+            return self._is_outstanding(action.todo_id, action.seq)
+        if isinstance(action, Verify):
+            return any(self._is_outstanding(todo_id, action.seq) for todo_id in action.todo_ids)
+        return True
+
+    def _write_requests(self) -> None:
+        """Write what a person is asked, for programs that ask them."""
+        path = self.settings.folder / REQUESTS
+        questions = [
+            {
+                "id": each.id,
+                "todo_id": each.todo_id,
+                "kind": each.kind.value,
+                "question": each.text,
+                "options": list(each.options),
+                "digest": each.digest,
+            }
+            for each in self.state.questions.values()
+        ]
+        if questions:
+            write_file(
+                path,
+                json.dumps(
+                    {"schema_version": 1, "plan": self.state.plan_id, "questions": questions}, indent=2
+                )
+                + "\n",
+            )
+        else:
+            path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Overstep:
+    """Files that a turn has changed and may not change."""
+
+    paths: tuple[str, ...]
+    why: str
+
+    @property
+    def headline(self) -> str:
+        more = f" and {len(self.paths) - 3} more" if len(self.paths) > 3 else ""
+        return f"changed {', '.join(self.paths[:3])}{more}, {self.why}; the turn is undone"
+
+    def outcome(self, todo_id: str) -> Outcome:
+        """Return the outcome that stops the run, as any change outside the allowlist does."""
+        failure = Failure(
+            category=Category.ALLOWLIST_VIOLATION,
+            owner=Owner.PRODUCT,
+            confidence=1.0,
+            rule="turn-outside-allowlist",
+            because=self.headline,
+            check_id="allowlist",
+            stack_trace_head=self.headline,
+        )
+        check = Check(id="allowlist", kind=CheckKind.GUARD, verdict=Verdict.FAILED, reason=self.headline)
+        return Outcome(
+            todo_id=todo_id,
+            state=TodoState.TEST_FAILED,
+            verified=True,
+            success=False,
+            tests_passed=False,
+            checks=(check,),
+            touched_files=self.paths,
+            failure_evidence=failure,
+            failures=(failure,),
+        )
+
+
+def _wait_for_person(prompt: str) -> TurnReport:
+    """Show the brief, and wait until somebody at the terminal says that the work is done."""
+    begun = time.monotonic()
+    print(prompt)
+    input("Press Enter when it is done. ")
+    return TurnReport(ended_well=True, duration_ms=round((time.monotonic() - begun) * 1000))
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

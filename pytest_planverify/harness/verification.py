@@ -1,0 +1,104 @@
+"""Verifications of the loop: ``pytest --planverify`` in a child process, and what it found."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.errors import OutcomeFileError
+from planner.model.outcome import Failure, Outcome, OutcomeDocument
+from planner.model.taxonomy import Category
+from planner.model.verdicts import TodoState
+from planner.planfile.outcome_file import read_outcomes
+from planner.text.redaction import redact
+from pytest_planverify.harness.progress import one_line
+from pytest_planverify.processes import run_process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+LIMIT_SECONDS = 86_400.0
+"""Criteria have limits of their own; this one is for a verifier that hangs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationRun:
+    """One run of the verifier."""
+
+    document: OutcomeDocument | None
+    exit_status: int | None
+    problem: str | None = None
+    """Why there are no outcomes."""
+    duration_ms: int = 0
+
+    @property
+    def is_green(self) -> bool:
+        """Return whether every criterion of every todo holds, and nothing else was wrong."""
+        return self.exit_status == 0 and self.document is not None
+
+    def outcome(self, todo_id: str, plan: str) -> Outcome:
+        """Return what was found of a todo; a failure of the verifier where it said nothing."""
+        if self.document is not None:
+            for each in self.document.outcomes:
+                if each.todo_id == todo_id:
+                    return each
+        problem = self.problem or "the verifier has no outcome of this todo"
+        failure = Failure(category=Category.HARNESS_ERROR, stack_trace_head=problem, suggestion=problem)
+        return Outcome(
+            todo_id=todo_id,
+            plan=plan,
+            state=TodoState.TEST_FAILED,
+            success=False,
+            tests_passed=False,
+            failure_evidence=failure,
+            failures=(failure,),
+        )
+
+    def causes(self) -> tuple[tuple[str, ...], ...]:
+        """Return the groups of signatures that the run found to have one cause."""
+        if self.document is None:
+            return ()
+        return tuple(each.signatures for each in self.document.causes if len(each.signatures) > 1)
+
+
+def verify(
+    plan: Path,
+    todo_ids: Collection[str] = (),
+    *,
+    outcomes: Path,
+    cold: bool = False,
+    watch: Callable[[], None] | None = None,
+    cwd: Path | None = None,
+) -> VerificationRun:
+    """Verify todos of a plan, or all of it; ``cold`` starts each command as a new interpreter."""
+    target = f"{plan}::{','.join(todo_ids)}" if todo_ids else str(plan)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--planverify",
+        target,
+        f"--planverify-outcomes={outcomes}",
+        "-q",
+    ]
+    if cold:
+        command.append("--planverify-isolate")
+    if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
+        command += ["-p", "pytest_planverify.plugin"]
+    outcomes.unlink(missing_ok=True)
+    ended = run_process(
+        command, cwd=cwd or Path.cwd(), env=os.environ, timeout_seconds=LIMIT_SECONDS, watch=watch
+    )
+    try:
+        document = read_outcomes(outcomes)
+    except OutcomeFileError:
+        lines = [line for line in f"{ended.stdout}\n{ended.stderr}".splitlines() if line.strip()]
+        said = one_line(redact(lines[-1]), 300) if lines else "it wrote nothing"
+        problem = f"the verifier ended with {ended.signal or ended.exit_code} and no outcomes: {said}"
+        return VerificationRun(
+            document=None, exit_status=ended.exit_code, problem=problem, duration_ms=ended.duration_ms
+        )
+    return VerificationRun(document=document, exit_status=ended.exit_code, duration_ms=ended.duration_ms)

@@ -1,0 +1,269 @@
+"""`planverify run` carries a plan to done with agents, and never says done wrongly."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from real_command import PLAIN_TERMINAL, Finished, unmeasured
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git keeps the files of each turn")
+
+PLAN = """\
+todo_list_id: shop
+items:
+  - id: price
+    title: The price has the tax in it
+    intent: gross(100) is 119
+    allowed_files: ["shop/price.py"]
+    acceptance_criteria: {tests: [pytest tests/test_price.py]}
+  - id: basket
+    title: The basket adds prices up
+    allowed_files: ["shop/basket.py"]
+    dependencies: [price]
+    acceptance_criteria: {tests: [pytest tests/test_basket.py]}
+"""
+FILES = {
+    "plan.yaml": PLAN,
+    "pytest.ini": "[pytest]\npythonpath = .\n",
+    "shop/__init__.py": "",
+    "shop/price.py": "def gross(net):\n    return net\n",
+    "shop/basket.py": "def total(prices):\n    return 0\n",
+    "tests/test_price.py": (
+        "from shop.price import gross\n\n\ndef test_gross():\n    assert gross(100) == 119\n"
+    ),
+    "tests/test_basket.py": (
+        "from shop.basket import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"
+    ),
+}
+RIGHT = {
+    "price": ("shop/price.py", "def gross(net):\n    return net * 119 // 100\n"),
+    "basket": ("shop/basket.py", "def total(prices):\n    return sum(prices)\n"),
+}
+HONEST = f"""\
+import os, pathlib
+path, text = {RIGHT!r}[os.environ["PLANVERIFY_TODO"].partition("_branch_")[0]]
+pathlib.Path(path).write_text(text)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    for name, text in FILES.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def commit(root: Path) -> None:
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "begin"]):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *identity, *words], cwd=root, check=True)
+
+
+def agent(root: Path, code: str) -> str:
+    path = root.parent / "agent.py"
+    path.write_text(code)
+    return f"{sys.executable} {path} {{brief}}"
+
+
+def command(*words: str) -> list[str]:
+    return [str(Path(sys.executable).with_name("planverify")), *words]
+
+
+def surroundings() -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    scripts = str(Path(sys.executable).parent)
+    path = {"PATH": os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])}
+    return unmeasured(inherited) | PLAIN_TERMINAL | path
+
+
+def run(root: Path, *words: str, timeout: float = 120) -> Finished:
+    done = subprocess.run(
+        command(*words),
+        cwd=root,
+        env=surroundings(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    return Finished(exit_code=done.returncode, output=done.stdout)
+
+
+def test_an_honest_agent_ends_a_plan_and_leaves_only_its_work(project: Path):
+    commit(project)
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST))
+    assert done.exit_code == 0, done
+    assert "completed: 2 of 2 todos done, 2 turns" in done.output
+    status = subprocess.run(["git", "status", "--porcelain"], cwd=project, capture_output=True, text=True)
+    assert status.stdout.split() == ["M", "shop/basket.py", "M", "shop/price.py"]
+
+
+def test_an_agent_is_told_what_failed_and_repairs_without_a_repository(project: Path):
+    wrong_first = HONEST + (
+        'brief = pathlib.Path(os.environ["PLANVERIFY_BRIEF"]).read_text()\n'
+        'if "_branch_" not in os.environ["PLANVERIFY_TODO"]:\n'
+        '    pathlib.Path(path).write_text(text.replace("return", "return 1 +"))\n'
+        "else:\n"
+        '    assert "assert 120 == 119" in brief or "assert 4 == 3" in brief, brief\n'
+    )
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, wrong_first))
+    assert done.exit_code == 0, done
+    assert "repairs price_branch_01" in done.output
+    assert not (project / ".git").exists()
+
+
+def test_an_agent_that_never_repairs_comes_to_an_end_that_says_what_is_broken(project: Path):
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, "print('all done!')"))
+    assert done.exit_code in (1, 11), done
+    assert "0 of 2 todos done" in done.output
+    assert "assert 100 == 119" in done.output
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(
+            "open('tests/test_price.py', 'w').write('def test_gross(): pass')", id="rewrites the test"
+        ),
+        pytest.param("open('plan.yaml', 'a').write('# done')", id="edits the plan"),
+        pytest.param("open('conftest.py', 'w').write('collect_ignore = [1]')", id="adds a conftest"),
+        pytest.param("open('.planverify/answers.json', 'w').write('{}')", id="answers for a person"),
+    ],
+)
+def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path, code: str):
+    before = {name: (project / name).read_text() for name in FILES}
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, code))
+    assert done.exit_code == 13, done
+    assert "the turn is undone" in done.output
+    assert {name: (project / name).read_text() for name in FILES} == before
+    assert not (project / "conftest.py").exists()
+
+
+def test_a_turn_that_hangs_is_ended_at_its_limit_with_all_it_started(project: Path):
+    sleep = "import time; time.sleep(60)"
+    hanging = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {sleep!r}])\n{sleep}"
+    done = run(project, "run", "plan.yaml", "--max-turn-seconds", "1", "--agent", agent(project, hanging))
+    assert done.exit_code in (1, 11), done
+    assert "the agent was stopped after 1 s" in done.output
+
+
+def test_a_question_pauses_the_run_until_it_is_answered(project: Path):
+    plan = project / "plan.yaml"
+    plan.write_text(PLAN.replace("items:", "metadata: {auto_fix_mode: false}\nitems:", 1))
+    code = (
+        HONEST
+        + 'if "_branch_" not in os.environ["PLANVERIFY_TODO"]: pathlib.Path(path).write_text("x = 1\\n")\n'
+    )
+    words = ("run", "plan.yaml", "--agent", agent(project, code))
+    waiting = run(project, *words)
+    assert waiting.exit_code == 11, waiting
+    (request,) = project.glob(".planverify/harness/*/requests.json")
+    asked = json.loads(request.read_text())["questions"]
+    assert [each["id"] for each in asked] == ["price_branch_01"]
+    again = run(project, *words)
+    assert (again.exit_code, "--resume" in again.output) == (2, True)
+
+    for _ in range(6):
+        for each in json.loads(request.read_text())["questions"]:
+            assert run(project, "approve", "plan.yaml", each["id"]).exit_code == 0
+        done = run(project, *words, "--resume")
+        if done.exit_code != 11:
+            break
+    assert done.exit_code == 0, done
+    assert not request.exists()
+
+
+def test_a_run_that_was_killed_goes_on_from_its_log_and_forgets_the_turn_that_was_cut_off(project: Path):
+    slow = HONEST.replace("import os, pathlib\n", "import os, pathlib, time\n") + (
+        'if path.endswith("basket.py") and not os.path.exists(__file__ + ".second"):\n'
+        '    open(__file__ + ".second", "w").close()\n'
+        '    pathlib.Path(path).write_text("half = ")\n'
+        "    time.sleep(60)\n"
+    )
+    words = ("run", "plan.yaml", "--agent", agent(project, slow))
+    process = subprocess.Popen(
+        command(*words),
+        cwd=project,
+        env=surroundings(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        give_up = time.monotonic() + 120
+        while (project / "shop/basket.py").read_text() != "half = ":
+            assert time.monotonic() < give_up, "the second turn did not begin"
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+    finally:
+        process.kill()
+        process.wait()
+
+    done = run(project, *words, "--resume")
+    assert done.exit_code == 0, done
+    assert "basket: a turn was cut off; its files are put back" in done.output
+    assert "works on price" not in done.output
+    assert (project / "shop/basket.py").read_text() == RIGHT["basket"][1]
+
+
+def test_uncommitted_work_is_refused_or_kept_in_git(project: Path):
+    commit(project)
+    (project / "shop/price.py").write_text("def gross(net):\n    return net + 0\n")
+    words = ("run", "plan.yaml", "--agent", agent(project, HONEST))
+    refused = run(project, *words)
+    assert (refused.exit_code, "--dirty save" in refused.output) == (2, True)
+    done = run(project, *words, "--dirty", "save")
+    assert done.exit_code == 0, done
+    kept = subprocess.run(
+        ["git", "show", "refs/planverify/saved/shop:shop/price.py"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+    )
+    assert kept.stdout == "def gross(net):\n    return net + 0\n"
+
+
+def test_what_holds_already_is_given_to_nobody(project: Path):
+    for path, text in RIGHT.values():
+        (project / path).write_text(text)
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, "raise SystemExit(1)"))
+    assert done.exit_code == 0, done
+    assert "2 of 2 todos done, 0 turns" in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "nobody works; name --agent"),
+        (("--agent", "no-such-program {brief}"), "there is no program 'no-such-program'"),
+        (("--agent", "manual"), "needs a terminal"),
+        (("--agent", "true", "--resume"), "no run of this plan is open"),
+        (("--agent", "true", "--dirty", "keep"), "write refuse or save"),
+    ],
+)
+def test_wrong_use_is_one_line_that_names_the_remedy(project: Path, words: tuple[str, ...], said: str):
+    done = run(project, "run", "plan.yaml", *words)
+    assert done.exit_code in (2, 4)
+    assert said in done.output
+    assert done.output.count("\n") <= 3
+    assert "Traceback" not in done.output
+
+
+def test_progress_for_programs_is_one_json_object_a_line(project: Path):
+    done = run(project, "run", "plan.yaml", "--json", "--agent", agent(project, HONEST))
+    assert done.exit_code == 0, done
+    told = [json.loads(line) for line in done.output.splitlines()]
+    assert [each["todo_id"] for each in told if each["event"] == "turn_finished"] == ["price", "basket"]
+    assert told[-1]["event"] == "note"
