@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING, Any
 from planner.engine import start, step
 from planner.engine.plans import current_plan
 from planner.model.actions import AskHuman, Implement
-from planner.model.events import ApprovalGiven, Decision, PlanSubmitted, RunResumed, RunStarted, Verified
+from planner.model.events import (
+    ApprovalGiven,
+    Decision,
+    PlanSubmitted,
+    RunPolicy,
+    RunResumed,
+    RunStarted,
+    Verified,
+)
 from planner.model.outcome import (
     Check,
     Failure,
@@ -33,7 +41,6 @@ from planner.model.outcome import (
     TestResult,
 )
 from planner.model.plan import AcceptanceCriteria, CommandSpec, MetricSpec, Plan, Policy, Todo
-from planner.model.run_policy import RunPolicy
 from planner.model.taxonomy import CATEGORIES, Category, Repeatability, RoutingKey
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
 from planner.policy.branches import route

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.model.life import PlanState, TodoLife
+from planner.model.verdicts import PlanState, TodoLife
 from planner.policy.lifecycle import PLAN_STEPS, TODO_STEPS
 from tools.key_tables import paragraph, rows
 

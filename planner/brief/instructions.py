@@ -18,8 +18,8 @@ from planner.text.glob_patterns import allowed, is_glob, matches
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from planner.model.context import FailureContext
     from planner.model.evidence import Evidence
+    from planner.model.failure_report import FailureContext
     from planner.model.outcome import Failure
     from planner.model.plan import Todo
 

@@ -22,10 +22,9 @@ from planner.brief.comparison import compare
 from planner.brief.instructions import EditScope, may_change_tests, objection, read_instruction, tree_of
 from planner.brief.quoting import block, code, command, listed, safe
 from planner.model.failure_report import evidence_of
-from planner.model.kinds import EvidenceKind, Phase, Side
 from planner.model.outcome import Failure
 from planner.model.taxonomy import Category, Owner, Repeatability, Role
-from planner.model.verdicts import CheckKind, Since
+from planner.model.verdicts import CheckKind, EvidenceKind, Phase, Side, Since
 
 Part: TypeAlias = tuple[int, *tuple[str, ...]]
 """A paragraph of the page: its rank, and its text, with shorter ones after it. A page is made of whole
@@ -34,9 +33,8 @@ paragraphs; those of the highest rank are left out first."""
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from planner.model.context import FailureContext
     from planner.model.evidence import Evidence, Finding
-    from planner.model.failure_report import SourceExcerpt
+    from planner.model.failure_report import FailureContext, SourceExcerpt
     from planner.model.outcome import Check, Outcome
     from planner.model.plan import CommandSpec, Plan, Todo
 

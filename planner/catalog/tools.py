@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from planner.catalog.tables import load_table
-from planner.model.kinds import Purpose
+from planner.model.verdicts import Purpose
 
 if TYPE_CHECKING:
     from planner.model.plan import ToolSpec

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.actions import AskHuman, Halt, Implement, PublishPlan, QuestionKind, Verify
+from planner.model.base import qualified
 from planner.model.edits import AddBranch
 from planner.model.events import (
     ApprovalGiven,
@@ -26,10 +27,8 @@ from planner.model.events import (
     WorkFinished,
     WorkStarted,
 )
-from planner.model.ids import qualified
-from planner.model.life import TodoLife
 from planner.model.taxonomy import Category, Role
-from planner.model.verdicts import TodoState, Verdict
+from planner.model.verdicts import TodoLife, TodoState, Verdict
 from planner.policy.outcomes import UNDECIDED, failures_of, is_unowned, sorted_failures, state_of
 from planner.text.display import counted
 

@@ -17,7 +17,7 @@ from planner.cli.completing import complete_plan
 from planner.cli.ending import Status, complain, ends
 from planner.cli.figures import Figures, count_run
 from planner.model.actions import QuestionKind
-from planner.model.life import PlanState, TodoLife
+from planner.model.verdicts import PlanState, TodoLife
 from planner.policy.limits import left
 from planner.text.sanitizing import clean
 

@@ -214,8 +214,8 @@ def _status(run: PlanRun, actions: list[Action]) -> Status:
     """Return the exit status: whether somebody can go on, and what stands in the way if not."""
     from planner.cli.runs import advice
     from planner.model.actions import AskHuman, Implement, QuestionKind
-    from planner.model.life import PlanState
     from planner.model.taxonomy import Family, Role
+    from planner.model.verdicts import PlanState
 
     state = run.state
     if state.plan_state is PlanState.COMPLETED:
@@ -447,7 +447,7 @@ class _NextScreen:
             self._clipped("    not begun: ", f"{failure.stack_trace_head or failure.category}")
 
     def _waiting(self) -> None:
-        from planner.model.life import TodoLife
+        from planner.model.verdicts import TodoLife
         from planner.text.display import counted, listed
 
         screen, state = self._screen, self._run.state

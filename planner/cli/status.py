@@ -208,7 +208,7 @@ def _fix_first(screen: Screen, causes: Sequence[Cause]) -> None:
 
 def _todo(screen: Screen, run: PlanRun, node: Node) -> None:
     """Show all that is known of one todo."""
-    from planner.model.ids import qualified
+    from planner.model.base import qualified
 
     record = run.state.records[node.id]
     todo = record.todo

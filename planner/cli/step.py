@@ -162,7 +162,7 @@ def state_line(state: State) -> str:
     ``unproved`` names those that are done though no verification has proved it, where there are any;
     parents have their state from their todos.
     """
-    from planner.model.life import TodoLife
+    from planner.model.verdicts import TodoLife
 
     ranked = sorted(state.todos.values(), key=lambda record: record.rank)
     told: dict[str, Any] = {

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.cli.figures import verdict_of
-from planner.model.ids import qualified
-from planner.model.life import TodoLife
-from planner.model.verdicts import Verdict
+from planner.model.base import qualified
+from planner.model.verdicts import TodoLife, Verdict
 from planner.text.display import counted, listed
 from planner.text.sanitizing import clean
 

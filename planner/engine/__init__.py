@@ -34,11 +34,10 @@ from planner.engine.work import (
 from planner.errors import IllegalTransition, RefusedEvent
 from planner.memory import Memory
 from planner.model.actions import Finish
-from planner.model.events import PlanSubmitted
-from planner.model.life import PlanState
+from planner.model.events import PlanSubmitted, RunPolicy
 from planner.model.past import PastRecords
 from planner.model.plan import MAX_TODOS
-from planner.model.run_policy import RunPolicy
+from planner.model.verdicts import PlanState
 from planner.text.display import counted
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from planner.engine.state import PendingStep, Proposal
 from planner.engine.transaction import BUDGET_QUESTION, Stop
 from planner.errors import EditConflictError, RefusedEvent
 from planner.model.actions import QuestionKind
+from planner.model.base import qualified
 from planner.model.edits import NarrowFiles
 from planner.model.events import Decision
-from planner.model.ids import qualified
-from planner.model.life import TodoLife
 from planner.model.taxonomy import Role
+from planner.model.verdicts import TodoLife
 from planner.policy.allowed_files import widened_by
 from planner.policy.limits import asks_a_person
 from planner.text.sanitizing import clean

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.model.life import TodoLife
+from planner.model.verdicts import TodoLife
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,7 +13,7 @@ from planner.engine.requests import implement, load_sub_plan, repeat, verify
 from planner.engine.state import PendingStep
 from planner.engine.transaction import Stop
 from planner.model.actions import Finish, Halt, QuestionKind
-from planner.model.life import PlanState, TodoLife
+from planner.model.verdicts import PlanState, TodoLife
 from planner.policy.allowed_files import claims_overlap
 from planner.policy.criteria import commands_of
 from planner.policy.limits import asks_a_person

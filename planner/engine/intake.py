@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from planner.engine.plans import is_claimed
 from planner.errors import RefusedEvent
 from planner.model.events import RunStarted, SubPlanLoaded, Verified
-from planner.model.life import PlanState, TodoLife
-from planner.model.verdicts import TodoState
+from planner.model.verdicts import PlanState, TodoLife, TodoState
 from planner.policy.outcomes import failures_of, state_of, violations_of
 
 if TYPE_CHECKING:

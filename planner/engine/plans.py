@@ -12,10 +12,10 @@ from planner.engine.consequences import fail, offer
 from planner.engine.state import PlanPart, TodoRecord
 from planner.errors import EditConflictError
 from planner.model.actions import PublishPlan
+from planner.model.base import qualified
 from planner.model.edits import Edit
-from planner.model.ids import qualified
-from planner.model.life import PlanState, TodoLife
 from planner.model.plan import TodoStatus
+from planner.model.verdicts import PlanState, TodoLife
 from planner.policy.allowed_files import claimed_files
 from planner.policy.branches import tried
 from planner.policy.dependencies import find_cycle

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.model.life import TodoLife
+from planner.model.verdicts import TodoLife
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ class Node:
     """Qualified by its parents: ``phase-2/buffer-impl``."""
     title: str
     state: str
-    """A value of :class:`planner.model.life.TodoLife`, or ``ready``: asked for, and nobody says more."""
+    """A value of :class:`planner.model.verdicts.TodoLife`, or ``ready``: asked for, and no more is known."""
     waits: str | None = None
     """What keeps it open, in a few words."""
     blocked_by: tuple[str, ...] = ()

@@ -11,10 +11,10 @@ from planner.engine.state import PendingStep, Proposal
 from planner.engine.transaction import Stop, rfc3339
 from planner.errors import EditConflictError
 from planner.model.actions import QuestionKind
+from planner.model.base import qualified
 from planner.model.edits import AddBranch, AddContext, QuarantineTest
-from planner.model.ids import qualified
-from planner.model.life import TodoLife
 from planner.model.taxonomy import Role
+from planner.model.verdicts import TodoLife
 from planner.policy.branches import (
     attempts_of,
     branch_reason,

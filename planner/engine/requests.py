@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from planner.brief import write_brief
 from planner.engine.transaction import rfc3339
 from planner.model.actions import Brief, Implement, LoadSubPlan, Verify
-from planner.model.life import TodoLife
+from planner.model.verdicts import TodoLife
 from planner.policy.criteria import commands_of, conventional_command, wants_convention
 from planner.policy.limits import bounds_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from planner.model.ids import qualified
-from planner.model.life import PlanState, TodoLife
-from planner.model.run_policy import RunPolicy
+from planner.model.base import qualified
+from planner.model.events import RunPolicy
+from planner.model.verdicts import PlanState, TodoLife
 from planner.policy.limits import Spent
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from planner.memory import Memory
     from planner.model.actions import Finish, Halt, QuestionKind
-    from planner.model.context import FailureContext
     from planner.model.edits import Edit
+    from planner.model.failure_report import FailureContext
     from planner.model.outcome import Failure, Outcome
     from planner.model.plan import Plan, Todo
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from planner.engine.state import Proposal, TodoRecord
     from planner.model.actions import Action, Fact
     from planner.model.edits import Edit
-    from planner.model.life import PlanState, TodoLife
     from planner.model.plan import Policy
     from planner.model.taxonomy import Role
+    from planner.model.verdicts import PlanState, TodoLife
 
 LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 """The last time that can be written."""

@@ -12,10 +12,9 @@ from planner.engine.requests import verify_again
 from planner.engine.transaction import OPTIONS, Stop
 from planner.errors import EditConflictError, RefusedEvent
 from planner.model.actions import QuestionKind
-from planner.model.life import TodoLife
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category, Family
-from planner.model.verdicts import TodoState, Verdict
+from planner.model.verdicts import TodoLife, TodoState, Verdict
 from planner.policy.outcomes import (
     HALTING,
     UNDECIDED,

@@ -11,9 +11,9 @@ from planner.engine.repair import attempt_failed, count_exhausted, escalate, ret
 from planner.engine.requests import start_clock, verify
 from planner.engine.transaction import Stop
 from planner.errors import RefusedEvent
-from planner.model.life import TodoLife
 from planner.model.plan import MAX_TODOS
 from planner.model.taxonomy import Category
+from planner.model.verdicts import TodoLife
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:

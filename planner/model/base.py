@@ -1,8 +1,13 @@
-"""The base of every value in the vocabulary: frozen, closed to unknown keys."""
+"""The base of every value in the vocabulary: frozen, closed to unknown keys; and how things are named."""
 
 from __future__ import annotations
 
+from typing import NewType
+
 from pydantic import BaseModel, ConfigDict
+
+Signature = NewType("Signature", str)
+"""Twelve hexadecimal digits that name a root cause."""
 
 
 class Value(BaseModel):
@@ -22,3 +27,8 @@ class ReadValue(Value):
     """A value read back from a file that a newer version may have written: unknown keys are ignored."""
 
     model_config = ConfigDict(extra="ignore")
+
+
+def qualified(within: str, todo_id: str) -> str:
+    """Return the id of a todo as the plan at the top names it: ``phase-2/buffer-impl``."""
+    return f"{within}/{todo_id}" if within else todo_id

@@ -14,12 +14,11 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, AliasChoices, AwareDatetime, Field
 
 from planner.model.base import ReadValue
-from planner.model.context import FailureContext
 from planner.model.edits import Edit
+from planner.model.failure_report import FailureContext
 from planner.model.outcome import Outcome
 from planner.model.past import PastRecords
 from planner.model.plan import Count, Plan, RelativePath, Seconds, Text
-from planner.model.run_policy import RunPolicy
 from planner.model.taxonomy import Role
 
 Name = Annotated[str, Field(min_length=1, max_length=2_000)]
@@ -42,6 +41,28 @@ class _Event(ReadValue):
     at: Annotated[AwareDatetime, AfterValidator(_within_the_calendar)]
     """When it happened, RFC 3339 with an offset. Time never goes back: an earlier time is read as the
     latest that was told."""
+
+
+class RunPolicy(ReadValue):
+    """Settings of a run. They are part of its log, so that a replay has them too."""
+
+    jobs: Annotated[int, Field(ge=1)] | None = None
+    """So many todos are worked on at once, branches included; as many as are ready where it is absent."""
+    environment_retries: Annotated[int, Field(ge=0, le=1000)] = 3
+    """So often a todo is verified again for want of something in the environment, or because a run could
+    not tell; then a person is asked."""
+    environment_delay_seconds: Annotated[float, Field(ge=0, le=86_400)] = 30.0
+    """How long to wait before the first of these; each wait is twice as long as the one before."""
+    tools: tuple[str, ...] = ()
+    """Type checkers and linters that the project is set up for."""
+    driven: bool = True
+    """Whether a driver reports the turns of work. Where only verifications are told, as by
+    ``planner next``, a turn has no time limit, for nobody says when it began."""
+    allow_unproved: bool = False
+    """Whether an outcome without checks, as a foreign driver may tell it, can make a todo done; the todo is
+    then shown as not verified."""
+    fingerprint: str | None = None
+    """Of the repository: what memory is keyed by."""
 
 
 class PlanSubmitted(_Event):

@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from planner.model.base import ReadValue
-from planner.model.kinds import EvidenceKind, Hardness, Phase, Side
+from planner.model.verdicts import EvidenceKind, Hardness, Phase, Side
 
 
 class Frame(ReadValue):

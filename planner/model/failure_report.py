@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from planner.model.base import ReadValue
 from planner.model.evidence import Evidence
-from planner.model.outcome import Cause, Check, Failure
-from planner.model.plan_ref import PlanRef
+from planner.model.outcome import Cause, Check, Failure, PlanRef
 from planner.model.taxonomy import Role
 from planner.model.verdicts import TodoState
 
@@ -63,6 +64,23 @@ class FailureReport(ReadValue):
     """The source at the locations of the failures, where something was raised, and of the failing tests."""
     causes: tuple[Cause, ...] = ()
     """The root causes of the run that these failures belong to, and those that probably explain them."""
+
+
+class FailureContext(ReadValue):
+    """All that could be read about one failed todo. What could not be read is left out."""
+
+    todo_id: str
+    evidence: tuple[Evidence, ...] = ()
+    """Of the failure report of the very run that the outcome is from."""
+    excerpts: tuple[SourceExcerpt, ...] = ()
+    present: tuple[str, ...] = ()
+    """Of the files that the failure speaks of, those that exist now."""
+    absent: tuple[str, ...] = ()
+    """Those that do not."""
+    near: dict[str, str] = Field(default_factory=dict[str, str])
+    """By missing file the existing one beside it whose name looks like it."""
+    report_path: str | None = None
+    """Where the failure report is, relative to the plan's root."""
 
 
 def evidence_of(failure: Failure, evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:

@@ -10,13 +10,13 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, Field
 
 from planner.model.base import ReadValue
-from planner.model.evidence import AuditEvent, Hunk, Phase, ProcessEnd
-from planner.model.plan_ref import PlanRef, SubPlanRef
+from planner.model.evidence import AuditEvent, Hunk, ProcessEnd
 from planner.model.taxonomy import Category, Owner, Repeatability, Role, RoutingKey
 from planner.model.verdicts import (
     CheckAtBase,
     CheckKind,
     Isolation,
+    Phase,
     Since,
     TestOutcome,
     TodoAtBase,
@@ -25,37 +25,24 @@ from planner.model.verdicts import (
     Witness,
 )
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "Candidate",
-    "Cause",
-    "CauseTodo",
-    "Check",
-    "CheckAtBase",
-    "CheckKind",
-    "Diagnosis",
-    "Failure",
-    "FixtureUse",
-    "Isolation",
-    "Location",
-    "Outcome",
-    "OutcomeDocument",
-    "OutcomeMetrics",
-    "PlanRef",
-    "RunInfo",
-    "RunnerUp",
-    "Since",
-    "SubPlanRef",
-    "Summary",
-    "TestOutcome",
-    "TestResult",
-    "TodoAtBase",
-    "TodoState",
-    "Verdict",
-    "Witness",
-]
-
 SCHEMA_VERSION: Literal[1] = 1
+
+
+class SubPlanRef(ReadValue):
+    """The plan file of a parent, as it was when it was verified."""
+
+    todo_id: str
+    """The parent."""
+    path: str
+    digest: str
+
+
+class PlanRef(ReadValue):
+    todo_list_id: str
+    path: str
+    digest: str
+    sub_plans: tuple[SubPlanRef, ...] = ()
+    """Those that were loaded, at any depth."""
 
 
 class TestResult(ReadValue):

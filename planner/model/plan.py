@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import AliasChoices, BeforeValidator, Field, StringConstraints, model_validator
 
 from planner.model.base import Value
-from planner.model.kinds import Purpose
 from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
+from planner.model.verdicts import Purpose
 
 ID_PATTERN = r"^[A-Za-z0-9_.\-]+$"
 """What the id of a todo looks like."""

@@ -1,4 +1,4 @@
-"""The words that an outcome says of tests, checks and todos; they import nothing else."""
+"""The words for tests, checks, todos, plans and evidence: enumerations that import nothing else."""
 
 from __future__ import annotations
 
@@ -117,3 +117,128 @@ class TodoAtBase(StrEnum):
     """It was said to be done."""
     DONE = "done"
     """All its criteria passed."""
+
+
+class TodoLife(StrEnum):
+    """Where a todo stands while a plan is carried out."""
+
+    PENDING = "pending"
+    """What it depends on is not done yet, or its turn has not come."""
+    BLOCKED = "blocked"
+    """Something that it depends on has failed and can still be repaired."""
+    ACTIVE = "active"
+    """Somebody works on it; of a parent, on the todos of its sub-plan."""
+    TESTING = "testing"
+    """The work is said to be done, and its criteria are being verified."""
+    TEST_FAILED = "test_failed"
+    """Its criteria do not hold, and it is being repaired or waits for a decision."""
+    DONE = "done"
+    FAILED = "failed"
+    """For good: repairs are used up, or a person has given it up."""
+    SKIPPED = "skipped"
+    """For good: something that it depends on has failed for good."""
+    HALTED = "halted"
+    """It has brought everything to a stop, or was under way when everything was stopped."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing follows."""
+        return self in _FINAL
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the driver is at it."""
+        return self is TodoLife.ACTIVE or self is TodoLife.TESTING
+
+
+_FINAL = frozenset((TodoLife.DONE, TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.HALTED))
+
+
+class PlanState(StrEnum):
+    """Where a plan stands in its life."""
+
+    CREATED = "created"
+    VALIDATING = "validating"
+    REJECTED = "rejected"
+    READY = "ready"
+    EXECUTING = "executing"
+    REVISING = "revising"
+    """A revision of the plan is being made, or waits for a person beside other work."""
+    AWAITING_REVIEW = "awaiting_review"
+    """Nothing goes on until a person has answered."""
+    COMPLETED = "completed"
+    HALTED = "halted"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing follows."""
+        return self in (PlanState.REJECTED, PlanState.COMPLETED, PlanState.HALTED)
+
+
+class EvidenceKind(StrEnum):
+    """What was looking when the failure was seen."""
+
+    TEST = "test"
+    """A test's set-up, call or teardown."""
+    COLLECTION = "collection"
+    """The collection of a test file, or the loading of a conftest."""
+    SELECTION = "selection"
+    """A command that selected no test, a missing id or file, or only tests that prove nothing."""
+    SESSION = "session"
+    """The session itself: usage errors, internal errors, an unexplained exit status, a death."""
+    COMMAND = "command"
+    """A command that is not pytest."""
+    ARTIFACT = "artifact"
+    METRIC = "metric"
+    FIXTURE = "fixture"
+    """The data file that a criterion names."""
+    CONTRACT = "contract"
+    MANUAL = "manual"
+    HYGIENE = "hygiene"
+    """What judges the work was changed, or the work was made to please its judge."""
+    SANDBOX = "sandbox"
+    """Something was reached for that the plan denies."""
+    ALLOWLIST = "allowlist"
+    """Files were changed that no todo may change."""
+    BUDGET = "budget"
+    """The run used more than the plan grants."""
+
+
+class Phase(StrEnum):
+    """When in the life of a test it was seen."""
+
+    COLLECT = "collect"
+    SETUP = "setup"
+    CALL = "call"
+    TEARDOWN = "teardown"
+    SESSION = "session"
+
+
+class Side(StrEnum):
+    """Whose file a frame is in."""
+
+    TEST = "test"
+    """A test module, a conftest, or a module beside them that only tests use."""
+    PRODUCT = "product"
+    """The project's own code, wherever it is installed."""
+    THIRD_PARTY = "third_party"
+    STDLIB = "stdlib"
+    FRAMEWORK = "framework"
+    """pytest, its plugins, and this plugin."""
+
+
+class Hardness(StrEnum):
+    """How much a sign of tampering weighs: one hard sign is enough, of soft ones two are needed."""
+
+    HARD = "hard"
+    SOFT = "soft"
+
+
+class Purpose(StrEnum):
+    """What a tool is run for."""
+
+    TEST = "test"
+    LINT = "lint"
+    TYPE_CHECK = "type_check"
+    BUILD = "build"
+    VALIDATE = "validate"

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from planner.brief.advice import fault_location
 from planner.brief.instructions import files_to_look_up, module_paths
 from planner.brief.page import deciding_failure
-from planner.model.context import FailureContext
 from planner.model.failure_report import (
     FAILURE_REPORT_VERSION,
+    FailureContext,
     FailureReport,
     SourceExcerpt,
     evidence_of,
 )
-from planner.model.kinds import Side
 from planner.model.plan import ID_PATTERN
+from planner.model.verdicts import Side
 from planner.planfile.rooted_files import RootedFiles
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean

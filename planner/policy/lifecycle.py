@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.errors import IllegalTransition
-from planner.model.life import PlanState, TodoLife
+from planner.model.verdicts import PlanState, TodoLife
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,9 +12,9 @@ from planner.catalog import parse_command
 from planner.catalog.test_paths import is_test_path
 from planner.errors import CommandSyntaxError
 from planner.model.failure_report import evidence_of
-from planner.model.kinds import Side
 from planner.model.plan import DEFAULT_CRITERION_SECONDS, MAX_SECONDS, CommandSpec
 from planner.model.taxonomy import Owner
+from planner.model.verdicts import Side
 from planner.policy.allowed_files import WILDCARDS
 from planner.policy.criteria import commands_of
 from planner.policy.since import is_preexisting
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from planner.catalog import Command
-    from planner.model.context import FailureContext
     from planner.model.evidence import Evidence, ExceptionFact
+    from planner.model.failure_report import FailureContext
     from planner.model.outcome import Failure, Outcome
     from planner.model.plan import Plan, Todo
     from planner.model.taxonomy import Role

@@ -28,7 +28,6 @@ from planner.model.edits import (
     RetargetCheck,
     SplitTodo,
 )
-from planner.model.kinds import Side
 from planner.model.plan import (
     MAX_SECONDS,
     AcceptanceCriteria,
@@ -38,6 +37,7 @@ from planner.model.plan import (
     Todo,
 )
 from planner.model.taxonomy import Category, Owner, Role
+from planner.model.verdicts import Side
 from planner.policy.allowed_files import WILDCARDS, is_exclusion, lies_within, without_covered
 from planner.policy.branches import role_for
 from planner.policy.criteria import commands_of, wants_convention

@@ -16,8 +16,7 @@ from planner.engine.intake import must_begin_anew, tell_run
 from planner.engine.plans import is_plan_of
 from planner.engine.transaction import LATEST
 from planner.errors import ForeignOutcomesError, LogError, PlannerError
-from planner.model.events import PlanSubmitted, RunResumed
-from planner.model.run_policy import RunPolicy
+from planner.model.events import PlanSubmitted, RunPolicy, RunResumed
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
 from planner.planfile.loader import shown_path
 from planner.planfile.tree import load_tree

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from pydantic import ValidationError
 from sqlalchemy import case, func, select
 
-from planner.model.life import PlanState
 from planner.model.past import Correction, PastRecords, PastRepair, PastTodo
+from planner.model.verdicts import PlanState
 from planner.store.tables import (
     BRANCHES,
     CORRECTIONS,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from planner.engine.plans import current_plan
 from planner.memory import task_kind, text_of
 from planner.model.actions import AskHuman, Implement, PublishPlan
+from planner.model.base import qualified
 from planner.model.edits import AddBranch
 from planner.model.events import (
     ApprovalGiven,
@@ -18,10 +19,8 @@ from planner.model.events import (
     Verified,
     WorkFinished,
 )
-from planner.model.ids import qualified
-from planner.model.life import PlanState, TodoLife
 from planner.model.taxonomy import Family
-from planner.model.verdicts import TodoState
+from planner.model.verdicts import PlanState, TodoLife, TodoState
 from planner.planfile.dump import plain
 from planner.planfile.loader import collector_paused
 from planner.planfile.outcome_file import read_outcomes

@@ -16,10 +16,16 @@ from typing import TYPE_CHECKING, Any
 from planner.engine import advance, start, step
 from planner.errors import CommandSyntaxError, LogError, PlanFileError, RefusedEvent
 from planner.model.edits import AddCheck, NameArtifact, RetargetCheck
-from planner.model.events import ApprovalGiven, PlanRevised, PlanSubmitted, SubPlanLoaded, Verified
+from planner.model.events import (
+    ApprovalGiven,
+    PlanRevised,
+    PlanSubmitted,
+    RunPolicy,
+    SubPlanLoaded,
+    Verified,
+)
 from planner.model.past import PastRecords
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, Todo
-from planner.model.run_policy import RunPolicy
 from planner.planfile.checks import judge_todo
 from planner.planfile.confinement import Confinement
 from planner.planfile.loader import collector_paused, shown_path
@@ -36,9 +42,9 @@ if TYPE_CHECKING:
 
     from planner.engine import State
     from planner.model.actions import Action
-    from planner.model.context import FailureContext
     from planner.model.edits import Edit
     from planner.model.events import Event
+    from planner.model.failure_report import FailureContext
     from planner.model.outcome import Outcome
     from planner.policy.criteria import Criterion
 

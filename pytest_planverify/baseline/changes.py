@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from planner.model.evidence import Hunk
-    from planner.model.kinds import Side
+    from planner.model.verdicts import Side
     from pytest_planverify.snapshots import Snapshot
 
 

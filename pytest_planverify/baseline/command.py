@@ -14,8 +14,7 @@ from planner.cli.app import command_app
 from planner.cli.arguments import PlanArgument, plan_or_usual
 from planner.cli.completing import complete_todo
 from planner.cli.ending import Status, UsageMistake, complain, ends, say
-from planner.model.kinds import Phase
-from planner.model.verdicts import CheckKind, TestOutcome, Verdict
+from planner.model.verdicts import CheckKind, Phase, TestOutcome, Verdict
 from planner.planfile.tree import load_flat
 from planner.text.sanitizing import clean
 

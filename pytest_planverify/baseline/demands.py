@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from planner.model.evidence import Evidence, Selector
-from planner.model.kinds import EvidenceKind, Phase
-from planner.model.verdicts import TestOutcome, Verdict
+from planner.model.verdicts import EvidenceKind, Phase, TestOutcome, Verdict
 from planner.policy.criteria import STAY_GREEN, TURN_GREEN
 from planner.policy.since import GREEN, covers
 from pytest_planverify.baseline.nodeids import below

@@ -16,7 +16,7 @@ from planner.model.evidence import Hunk
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from planner.model.kinds import Side
+    from planner.model.verdicts import Side
 
 MOST_HUNKS = 300
 LARGEST = 1 << 20

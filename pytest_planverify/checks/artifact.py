@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from planner.model.evidence import ArtifactFact, Evidence
-from planner.model.kinds import EvidenceKind
 from planner.model.plan import ArtifactSpec
-from planner.model.verdicts import Verdict
+from planner.model.verdicts import EvidenceKind, Verdict
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.result import CheckResult
 from pytest_planverify.checks.rooted import (

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from planner.catalog.output import proves_nothing, read_findings
 from planner.model.evidence import CommandFact, Evidence, Finding, ProcessEnd
-from planner.model.kinds import EvidenceKind
-from planner.model.verdicts import Verdict
+from planner.model.verdicts import EvidenceKind, Verdict
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.result import CheckResult
 from pytest_planverify.processes import ProcessResult, run_process

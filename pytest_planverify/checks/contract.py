@@ -10,8 +10,7 @@ from planner.contracts.file import read_contract_file
 from planner.errors import ContractFileError
 from planner.model.contract import ContractDifference
 from planner.model.evidence import ContractFact, Evidence, ExceptionFact
-from planner.model.kinds import EvidenceKind
-from planner.model.verdicts import Verdict
+from planner.model.verdicts import EvidenceKind, Verdict
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.result import CheckResult
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.model.evidence import ArtifactFact, Evidence
-from planner.model.kinds import EvidenceKind
 from planner.model.outcome import FixtureUse
+from planner.model.verdicts import EvidenceKind
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.rooted import (
     OutsideRoot,

@@ -23,9 +23,8 @@ from planner.model.evidence import (
     ProcessEnd,
     Selector,
 )
-from planner.model.kinds import EvidenceKind, Phase, Side
 from planner.model.outcome import TestResult
-from planner.model.verdicts import TestOutcome, Verdict, Witness
+from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, Verdict, Witness
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis.printed import read_traceback
 from pytest_planverify.processes import ProcessResult, run_process

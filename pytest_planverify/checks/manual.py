@@ -9,8 +9,7 @@ from pydantic import ValidationError
 
 from planner.model.answers import Answer, Answers
 from planner.model.evidence import Evidence
-from planner.model.kinds import EvidenceKind
-from planner.model.verdicts import Verdict
+from planner.model.verdicts import EvidenceKind, Verdict
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.result import CheckResult
 from pytest_planverify.checks.rooted import OutsideRoot, is_regular_file, resolve_under

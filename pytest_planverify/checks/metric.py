@@ -7,9 +7,8 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from planner.model.evidence import Evidence, MetricFact
-from planner.model.kinds import EvidenceKind
 from planner.model.plan import MetricSpec, Operator
-from planner.model.verdicts import Verdict
+from planner.model.verdicts import EvidenceKind, Verdict
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.result import CheckResult
 

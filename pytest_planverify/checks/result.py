@@ -12,9 +12,8 @@ if TYPE_CHECKING:
 
     from planner.model.evidence import AuditEvent
     from planner.model.journal import RestsOn
-    from planner.model.kinds import EvidenceKind
     from planner.model.outcome import Check, TestResult
-    from planner.model.verdicts import Verdict
+    from planner.model.verdicts import EvidenceKind, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

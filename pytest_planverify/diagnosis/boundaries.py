@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from planner.model.kinds import Side
+from planner.model.verdicts import Side
 from planner.text.python_messages import callee_of
 from pytest_planverify.diagnosis.reading import last_frame_of
 from pytest_planverify.diagnosis.wording import quote

@@ -10,7 +10,7 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.kinds import Phase, Side
+from planner.model.verdicts import Phase, Side
 from planner.text.python_messages import callee_of
 from pytest_planverify.diagnosis.reading import Case, is_a, raises_by_hand
 

@@ -11,9 +11,9 @@ from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from planner.model.kinds import EvidenceKind, Phase, Side
 from planner.model.outcome import Cause, CauseTodo
 from planner.model.taxonomy import Category, Family, Repeatability
+from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis.cause_marks import ASSERTIONS, Mark, focus, marks_of
 from pytest_planverify.diagnosis.reading import is_a
 

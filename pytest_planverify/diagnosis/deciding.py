@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.kinds import EvidenceKind, Side
 from planner.model.outcome import Diagnosis, Location, RunnerUp
 from planner.model.taxonomy import Category, Owner, Role
+from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis.confidence import calibrated
 from pytest_planverify.diagnosis.location import candidates_of, location_of
 from pytest_planverify.diagnosis.reading import Case

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from planner.model.kinds import Side
 from planner.model.outcome import Candidate, Location
+from planner.model.verdicts import Side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from planner.catalog.test_paths import is_test_module
 from planner.model.evidence import ExceptionFact, Frame
-from planner.model.kinds import Side
+from planner.model.verdicts import Side
 
 _RAISED = "\nE  "
 _HEADER = re.compile(r"^_{3,} (?P<name>\S.*?) _{3,}$")

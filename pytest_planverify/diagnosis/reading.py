@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from planner.catalog.test_paths import is_test_module, is_test_path
 from planner.model.evidence import Evidence, ExceptionFact, Frame, ProcessEnd
-from planner.model.kinds import EvidenceKind, Side
 from planner.model.taxonomy import Repeatability
+from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis.printed import read_stack, read_traceback
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
-from planner.model.ids import Signature
+from planner.model.base import Signature
 from pytest_planverify.diagnosis.reading import Case
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.model.kinds import EvidenceKind
+from planner.model.verdicts import EvidenceKind
 from planner.text.glob_patterns import allowed, matches
 from pytest_planverify.guards import Guard, Violation
 

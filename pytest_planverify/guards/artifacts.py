@@ -6,8 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from planner.model.evidence import HygieneSignal
-from planner.model.kinds import Hardness
-from planner.model.verdicts import CheckKind, Verdict
+from planner.model.verdicts import CheckKind, Hardness, Verdict
 from planner.text.glob_patterns import is_glob
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from planner.model.kinds import EvidenceKind
+from planner.model.verdicts import EvidenceKind
 from planner.text.glob_patterns import matches
 from pytest_planverify.guards import Guard, Violation
 from pytest_planverify.guards.allowlist import is_cache

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from planner.model.evidence import HygieneSignal
-from planner.model.kinds import Hardness
+from planner.model.verdicts import Hardness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from planner.model.evidence import AuditEvent, Evidence
-from planner.model.kinds import EvidenceKind
-from planner.model.verdicts import Verdict
+from planner.model.verdicts import EvidenceKind, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from planner.model.kinds import Phase
+    from planner.model.verdicts import Phase
     from pytest_planverify.checks.result import Judgement
 
 MOST_EVENTS = 50

@@ -36,10 +36,9 @@ from planner.model.events import (
     WorkFinished,
     WorkStarted,
 )
-from planner.model.life import PlanState, TodoLife
 from planner.model.outcome import Check, Failure, Outcome
 from planner.model.taxonomy import Category, Owner
-from planner.model.verdicts import CheckKind, TodoState, Verdict
+from planner.model.verdicts import CheckKind, PlanState, TodoLife, TodoState, Verdict
 from planner.planfile.file_writer import replace_file, write_file
 from planner.text.glob_patterns import allowed
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn

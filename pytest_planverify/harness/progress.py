@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TextIO
 
-from planner.model.life import TodoLife
+from planner.model.verdicts import TodoLife
 from planner.text.display import counted, glyphs_for
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean

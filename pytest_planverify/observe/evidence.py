@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
 
-from planner.model.kinds import EvidenceKind, Phase, Side
+from planner.model.verdicts import EvidenceKind, Phase, Side
 from planner.text.python_messages import callee_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from planner.model.kinds import Side
+from planner.model.verdicts import Side
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

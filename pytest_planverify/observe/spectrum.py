@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pytest
 
-from planner.model.kinds import Side
+from planner.model.verdicts import Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -20,8 +20,8 @@ from planner.model.failure_report import (
     SourceExcerpt,
     evidence_of,
 )
+from planner.model.outcome import PlanRef
 from planner.model.plan import ID_PATTERN
-from planner.model.plan_ref import PlanRef
 from planner.planfile.file_writer import replace_file
 from planner.planfile.rooted_files import RootedFiles
 from planner.planfile.source_excerpts import read_excerpts

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from planner.model.kinds import EvidenceKind
 from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
-from planner.model.verdicts import Isolation, Verdict, Witness
+from planner.model.verdicts import EvidenceKind, Isolation, Verdict, Witness
 from planner.policy.dependencies import blockers
 from pytest_planverify.checks.result import CheckRun
 

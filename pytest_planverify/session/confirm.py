@@ -13,8 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from planner.model.evidence import Confirmation
-from planner.model.kinds import EvidenceKind, Side
-from planner.model.verdicts import Verdict
+from planner.model.verdicts import EvidenceKind, Side, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

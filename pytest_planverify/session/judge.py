@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from planner.catalog.pytest_arguments import known_options, split_options
 from planner.model.evidence import Evidence, HygieneSignal, ProcessEnd, Selector
-from planner.model.kinds import EvidenceKind, Hardness, Phase
 from planner.model.outcome import TestResult
-from planner.model.verdicts import TestOutcome, Verdict
+from planner.model.verdicts import EvidenceKind, Hardness, Phase, TestOutcome, Verdict
 from pytest_planverify.checks.result import JudgedCommand, Judgement
 from pytest_planverify.processes import signal_name
 from pytest_planverify.session.records import GREEN, PROVING

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from planner.model.kinds import Side
 from planner.model.outcome import (
     Check,
     Diagnosis,
@@ -19,7 +18,7 @@ from planner.model.outcome import (
     Summary,
 )
 from planner.model.plan import MetricSpec, TodoStatus
-from planner.model.verdicts import CheckKind, Since, TodoState, Verdict
+from planner.model.verdicts import CheckKind, Side, Since, TodoState, Verdict
 from planner.planfile.tree import SEPARATOR
 from planner.policy.branches import agent_at, route
 from planner.policy.outcomes import CHECK_ID, parent_verdicts, sub_plan_reason, sub_plan_verdict, verdict_of

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from planner.errors import PlanFileError, PlannerError, PlanTreeError
+from planner.model.outcome import PlanRef, SubPlanRef
 from planner.model.plan import TodoStatus
-from planner.model.plan_ref import PlanRef, SubPlanRef
 from planner.planfile.tree import FlatPlan, load_tree
 
 if TYPE_CHECKING:

@@ -20,8 +20,9 @@ from pydantic_core import PydanticUndefined
 from planner.catalog import RECIPES
 from planner.model import plan as plan_model
 from planner.model.answers import Answers
-from planner.model.outcome import OutcomeDocument, Verdict
+from planner.model.outcome import OutcomeDocument
 from planner.model.taxonomy import CATEGORIES
+from planner.model.verdicts import Verdict
 from planner.planfile.loader import load_plan
 from pytest_planverify.session.exit_status import ExitStatus
 

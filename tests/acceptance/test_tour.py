@@ -18,8 +18,8 @@ import yaml
 from documented_commands import CONFIDENCES, environment_of_a_reader
 from example_project import Example, Verified
 
-from planner.model.outcome import CheckKind, TodoState
 from planner.model.taxonomy import Category
+from planner.model.verdicts import CheckKind, TodoState
 from planner.planfile.loader import load_plan
 
 CHECKOUT = Path(__file__).resolve().parents[2]

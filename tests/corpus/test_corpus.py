@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from planner.model.evidence import Evidence
-from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner as O
+from planner.model.verdicts import EvidenceKind
 from pytest_planverify.diagnosis import RULES
 from pytest_planverify.diagnosis.confidence import FILE, earned, fit_of
 from tools.corpus.__main__ import main

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from planner.model.evidence import Evidence, ExceptionFact, Frame
-from planner.model.kinds import EvidenceKind, Side
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import EvidenceKind, Side
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools" / "corpus" / "builders"))
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from engine_inventing import REPAIRABLE, SIZES, START, digest_of, invent_plan
 
-from planner.model.events import PlanSubmitted
+from planner.model.events import PlanSubmitted, RunPolicy
 from planner.model.past import Correction, PastRecords, PastRepair, PastTodo
-from planner.model.run_policy import RunPolicy
 from planner.model.taxonomy import Role
 
 if TYPE_CHECKING:

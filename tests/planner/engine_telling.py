@@ -13,6 +13,7 @@ from planner.model.events import (
     Decision,
     PlanSubmitted,
     QuestionAnswered,
+    RunPolicy,
     RunStarted,
     SubPlanLoaded,
     Verified,
@@ -20,7 +21,6 @@ from planner.model.events import (
 )
 from planner.model.outcome import Check, Outcome
 from planner.model.plan import Plan, Policy, Todo
-from planner.model.run_policy import RunPolicy
 from planner.model.taxonomy import Category
 from planner.model.verdicts import CheckKind, TodoState, Verdict
 from planner.testing import create_sample_todo, simulate_failure, simulate_success

@@ -10,9 +10,8 @@ from engine_inventing import claims
 from planner.engine import ENGINE_RULES
 from planner.model.actions import Finish, Halt, Implement
 from planner.model.events import PlanSubmitted, SubPlanLoaded, Verified, WorkFinished
-from planner.model.life import PlanState, TodoLife
 from planner.model.plan import TodoStatus
-from planner.model.verdicts import TodoState
+from planner.model.verdicts import PlanState, TodoLife, TodoState
 from planner.policy.lifecycle import PLAN_STEPS, TODO_STEPS
 from planner.policy.outcomes import state_of
 from planner.store.lines import action_text

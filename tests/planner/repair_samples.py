@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from planner.model.evidence import Evidence, EvidenceKind, ExceptionFact, Frame, Phase, Side
+from planner.model.evidence import Evidence, ExceptionFact, Frame
 from planner.model.failure_report import FailureReport, ReportedTodo
 from planner.model.outcome import (
     Check,
-    CheckKind,
     Failure,
     FixtureUse,
     Location,
@@ -17,12 +16,10 @@ from planner.model.outcome import (
     PlanRef,
     RunInfo,
     Summary,
-    TestOutcome,
     TestResult,
-    TodoState,
-    Verdict,
 )
 from planner.model.taxonomy import Category, Owner, Repeatability
+from planner.model.verdicts import CheckKind, EvidenceKind, Phase, Side, TestOutcome, TodoState, Verdict
 from planner.planfile.loader import load_plan
 
 if TYPE_CHECKING:

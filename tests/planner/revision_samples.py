@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.model.context import FailureContext
 from planner.model.edits import AddBranch, Edit
 from planner.model.evidence import Evidence, ExceptionFact, Frame
-from planner.model.kinds import EvidenceKind, Side
-from planner.model.outcome import (
-    Check,
-    CheckKind,
-    Failure,
-    Location,
-    Outcome,
-    TestOutcome,
-    TestResult,
-    Verdict,
-)
+from planner.model.failure_report import FailureContext
+from planner.model.outcome import Check, Failure, Location, Outcome, TestResult
 from planner.model.plan import Plan, Policy, Todo
 from planner.model.taxonomy import Category, Owner, Role
+from planner.model.verdicts import CheckKind, EvidenceKind, Side, TestOutcome, Verdict
 from planner.policy.branches import branch_todo
 from planner.revise.editing import apply_edits
 from planner.revise.situation import Situation

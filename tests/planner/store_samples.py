@@ -14,14 +14,12 @@ from sqlalchemy import Connection, select
 
 from planner.engine import start, step
 from planner.model.actions import Action
-from planner.model.events import Event, PlanSubmitted
-from planner.model.life import TodoLife
+from planner.model.events import Event, PlanSubmitted, RunPolicy
 from planner.model.outcome import Failure, Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
 from planner.model.past import PastRecords
 from planner.model.plan import Plan
-from planner.model.run_policy import RunPolicy
 from planner.model.taxonomy import Category, Owner
-from planner.model.verdicts import TodoState
+from planner.model.verdicts import TodoLife, TodoState
 from planner.store import questions
 from planner.store.index import Index, open_index
 from planner.store.run_log import FOLDER, RunLog, Step

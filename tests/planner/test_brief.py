@@ -15,7 +15,6 @@ from planner.brief import write_brief
 from planner.brief.advice import ADVICE, next_action
 from planner.brief.instructions import EditScope
 from planner.brief.page import DATA_NOTICE
-from planner.model.context import FailureContext
 from planner.model.evidence import (
     ArtifactFact,
     BudgetFact,
@@ -23,33 +22,20 @@ from planner.model.evidence import (
     CommandFact,
     ContractFact,
     Evidence,
-    EvidenceKind,
     ExceptionFact,
     Finding,
     Frame,
-    Hardness,
     Hunk,
     HygieneSignal,
     MetricFact,
-    Phase,
     ProcessEnd,
     Selector,
-    Side,
 )
-from planner.model.failure_report import SourceExcerpt
-from planner.model.outcome import (
-    Candidate,
-    Check,
-    CheckKind,
-    Failure,
-    Location,
-    Outcome,
-    RunnerUp,
-    Since,
-    Verdict,
-)
+from planner.model.failure_report import FailureContext, SourceExcerpt
+from planner.model.outcome import Candidate, Check, Failure, Location, Outcome, RunnerUp
 from planner.model.plan import Plan, Policy, Todo
 from planner.model.taxonomy import Category, Owner, Repeatability, Role
+from planner.model.verdicts import CheckKind, EvidenceKind, Hardness, Phase, Side, Since, Verdict
 from planner.planfile.source_excerpts import load_failure_contexts
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.brief.comparison import Comparison, compare, compare_headline
-from planner.model.evidence import ArtifactFact, Evidence, EvidenceKind, MetricFact
+from planner.model.evidence import ArtifactFact, Evidence, MetricFact
+from planner.model.verdicts import EvidenceKind
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,8 @@ from planner.engine import ENGINE_RULES
 from planner.lint import LINT_RULES
 from planner.model.edits import Edit
 from planner.model.findings import Severity
-from planner.model.life import PlanState
-from planner.model.outcome import CheckKind, Since, TodoState, Verdict
 from planner.model.taxonomy import BranchReason, Category, Owner, Repeatability, Role, RoutingKey
+from planner.model.verdicts import CheckKind, PlanState, Since, TodoState, Verdict
 from planner.revise.strategies import REVISION_RULES
 from pytest_planverify.diagnosis import RULES
 from pytest_planverify.diagnosis.learning import RULE as LEARNED

@@ -6,8 +6,8 @@ import pytest
 
 from planner.catalog import RECIPES
 from planner.errors import CommandSyntaxError
-from planner.model.outcome import CheckKind
 from planner.model.plan import AcceptanceCriteria, CommandSpec, ManualSpec, MetricSpec, Operator, Todo
+from planner.model.verdicts import CheckKind
 from planner.policy.criteria import commands_of, criteria_of, pytest_command, wants_convention
 
 

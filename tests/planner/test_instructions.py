@@ -20,12 +20,12 @@ from planner.brief.instructions import (
     right_suggestion,
 )
 from planner.catalog.test_paths import is_test_path
-from planner.model.context import FailureContext
 from planner.model.edits import AddTodoBefore, NameArtifact, RaiseLimit
 from planner.model.evidence import Evidence, ExceptionFact
-from planner.model.kinds import EvidenceKind, Side
+from planner.model.failure_report import FailureContext
 from planner.model.outcome import Failure, Location
 from planner.model.taxonomy import Category, Owner, Role
+from planner.model.verdicts import EvidenceKind, Side
 from planner.planfile.rooted_files import RootedFiles
 from planner.policy.branches import agent_at, role_for
 from planner.revise.strategies import revise

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planner.errors import IllegalTransition, RefusedEvent
-from planner.model.life import PlanState, TodoLife
+from planner.model.verdicts import PlanState, TodoLife
 from planner.policy.lifecycle import PLAN_MOVES, PLAN_STEPS, TODO_MOVES, TODO_STEPS, plan_may, todo_may
 from tools import lifecycle_page
 

@@ -17,8 +17,8 @@ from run_stories import PAUSE, START, Kept, Story, todo, write_log
 from planner.cli.metrics import count_runs, exposition
 from planner.errors import LogError
 from planner.model.events import Decision, StopRequested
-from planner.model.life import TodoLife
 from planner.model.taxonomy import Category
+from planner.model.verdicts import TodoLife
 from planner.store.chain import GENESIS
 from planner.store.lines import encode
 from planner.store.recorded_run import RecordedRun, run_of_log

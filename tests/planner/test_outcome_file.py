@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from planner.errors import OutcomeFileError
-from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Summary, TodoState, Verdict
+from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
 from planner.model.taxonomy import Category
+from planner.model.verdicts import TodoState, Verdict
 from planner.planfile.outcome_file import read_any_outcomes, read_outcomes, write_outcomes
 
 SEED = Path(__file__).parents[2] / "fixtures" / "seeds" / "controller_outcome.json"

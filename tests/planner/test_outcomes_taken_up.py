@@ -11,10 +11,9 @@ from planner.engine import start, step
 from planner.engine.intake import must_begin_anew, tell_run
 from planner.engine.progress import status_tree
 from planner.model.actions import AskHuman, Implement, Verify
-from planner.model.events import PlanSubmitted, RunResumed
+from planner.model.events import PlanSubmitted, RunPolicy, RunResumed
 from planner.model.outcome import Cause, CauseTodo, Outcome
 from planner.model.plan import Plan, Policy, Todo
-from planner.model.run_policy import RunPolicy
 from planner.model.taxonomy import Category
 from planner.model.verdicts import Since, TodoState, Verdict
 from planner.testing import create_sample_todo, sample_document, simulate_failure, simulate_success

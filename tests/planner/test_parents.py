@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.model.outcome import Check, CheckKind, Outcome, TodoState, Verdict
+from planner.model.outcome import Check, Outcome
+from planner.model.verdicts import CheckKind, TodoState, Verdict
 from planner.policy.outcomes import parent_verdicts, sub_plan_reason, sub_plan_verdict, verdict_of
 
 DONE, FAILED, TESTING = TodoState.DONE, TodoState.TEST_FAILED, TodoState.TESTING

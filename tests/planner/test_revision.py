@@ -41,9 +41,10 @@ from planner.model.edits import (
     SplitTodo,
 )
 from planner.model.evidence import ArtifactFact, CommandFact, Confirmation, ContractFact, Finding, Selector
-from planner.model.outcome import Outcome, Since
+from planner.model.outcome import Outcome
 from planner.model.plan import CommandSpec, Todo
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import Since
 from planner.planfile.checks import judge_plan
 from planner.planfile.confinement import Confinement
 from planner.policy.criteria import criteria_of

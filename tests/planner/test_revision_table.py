@@ -44,8 +44,8 @@ from planner.model.evidence import (
     MetricFact,
     Selector,
 )
-from planner.model.outcome import CheckKind
 from planner.model.taxonomy import CATEGORIES, Category, Family, Owner, Role
+from planner.model.verdicts import CheckKind
 from planner.revise.strategies import REVISION_RULES, STRATEGIES, revise
 
 RSI = "tests/test_rsi.py::test_values"

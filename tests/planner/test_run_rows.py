@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from store_samples import START, Carried, Project, shop, todo
 
-from planner.model.life import TodoLife
 from planner.model.past import PastRepair, PastTodo
 from planner.model.taxonomy import Category, Role
+from planner.model.verdicts import TodoLife
 from planner.store import questions
 from planner.store.questions import Found
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.baseline import BaselineCheck, BaselineTest
-from planner.model.outcome import CheckAtBase, Since, TestOutcome, Verdict
+from planner.model.verdicts import CheckAtBase, Since, TestOutcome, Verdict
 from planner.policy.since import check_at_base, since_of, since_of_check, since_of_tests
 
 ABSENT, MAYBE, FLAKY = "absent", "maybe", "flaky"

@@ -28,8 +28,8 @@ from planner.model.evidence import (
     Selector,
 )
 from planner.model.failure_report import ReportedTodo, evidence_of
-from planner.model.kinds import Phase
 from planner.model.outcome import Location, PlanRef
+from planner.model.verdicts import Phase
 from planner.planfile.rooted_files import LARGEST_READ, RootedFiles
 from planner.planfile.source_excerpts import (
     EXCERPT_LINES,
@@ -42,9 +42,8 @@ from planner.planfile.source_excerpts import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planner.model.context import FailureContext
     from planner.model.evidence import Evidence
-    from planner.model.failure_report import FailureReport
+    from planner.model.failure_report import FailureContext, FailureReport
     from planner.model.outcome import Failure, Outcome
     from planner.planfile.loader import LoadedPlan
 

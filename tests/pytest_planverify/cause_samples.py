@@ -12,7 +12,7 @@ from planner.model.evidence import (
     Finding,
     Frame,
 )
-from planner.model.kinds import EvidenceKind, Phase, Side
+from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.diagnosis.causes import Seen
 

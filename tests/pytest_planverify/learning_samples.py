@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from planner.model.evidence import CommandFact, Evidence, ExceptionFact, Finding, Frame, ProcessEnd
-from planner.model.kinds import EvidenceKind, Phase, Side
 from planner.model.past import Correction
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.diagnosis.learning import features
 

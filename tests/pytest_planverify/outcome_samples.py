@@ -11,9 +11,7 @@ from _pytest._io import TerminalWriter
 
 from planner.model.outcome import (
     Check,
-    CheckKind,
     Failure,
-    Isolation,
     Location,
     Outcome,
     OutcomeDocument,
@@ -22,12 +20,10 @@ from planner.model.outcome import (
     RunInfo,
     RunnerUp,
     Summary,
-    TestOutcome,
     TestResult,
-    TodoState,
-    Verdict,
 )
 from planner.model.taxonomy import Category, Owner, Repeatability, Role
+from planner.model.verdicts import CheckKind, Isolation, TestOutcome, TodoState, Verdict
 from planner.planfile.loader import load_plan
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from planner.model.evidence import Evidence, EvidenceKind
+from planner.model.evidence import Evidence
 from planner.model.journal import RestsOn
-from planner.model.outcome import Check, CheckKind, Verdict
+from planner.model.outcome import Check
+from planner.model.verdicts import CheckKind, EvidenceKind, Verdict
 from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.options import PlanArgument, Settings

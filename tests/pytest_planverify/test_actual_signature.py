@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from planner.model.evidence import Evidence, ExceptionFact, Frame
-from planner.model.kinds import EvidenceKind, Side
+from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.checks import actual
 from pytest_planverify.checks.actual import actual_signature
 from pytest_planverify.checks.promised import with_promise

@@ -9,8 +9,8 @@ import pytest
 
 from planner.model.baseline import Baseline
 from planner.model.evidence import Evidence
-from planner.model.kinds import EvidenceKind
-from planner.model.outcome import Check, CheckKind, Outcome, Since, TestOutcome, TestResult, Verdict
+from planner.model.outcome import Check, Outcome, TestResult
+from planner.model.verdicts import CheckKind, EvidenceKind, Since, TestOutcome, Verdict
 from planner.planfile.tree import load_tree
 from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.baseline.comparing import Comparison, count_since

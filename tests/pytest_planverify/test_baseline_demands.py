@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from planner.model.baseline import Baseline
 from planner.model.evidence import Evidence, Selector
-from planner.model.kinds import EvidenceKind
-from planner.model.outcome import Check, CheckKind, TestOutcome, TestResult, Verdict
+from planner.model.outcome import Check, TestResult
 from planner.model.plan import Todo
+from planner.model.verdicts import CheckKind, EvidenceKind, TestOutcome, Verdict
 from planner.planfile.tree import FlatPlan, load_tree
 from planner.policy.criteria import STAY_GREEN, TURN_GREEN
 from pytest_planverify.baseline import KeptBaseline

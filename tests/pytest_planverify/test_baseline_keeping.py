@@ -21,7 +21,7 @@ from planner.model.baseline import (
     JudgeKind,
     Remake,
 )
-from planner.model.outcome import TestOutcome, TodoState, Verdict
+from planner.model.verdicts import TestOutcome, TodoState, Verdict
 from planner.planfile.baseline_file import baseline_bytes, parse_baseline, read_baseline
 from planner.planfile.plan_folder import PlanFolder
 from pytest_planverify.baseline import KeptBaseline, load_baseline

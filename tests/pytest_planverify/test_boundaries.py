@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from planner.model.evidence import ChangedFile, ContractFact, Evidence, ExceptionFact, Frame
-from planner.model.kinds import EvidenceKind, Phase, Side
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.diagnosis.boundaries import MOST_TOLD, who_changed
 

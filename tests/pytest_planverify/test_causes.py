@@ -20,8 +20,8 @@ from cause_samples import (
 )
 
 from planner.model.evidence import Confirmation, Evidence, Finding, ProcessEnd
-from planner.model.kinds import EvidenceKind, Phase, Side
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis.causes import Seen, find_causes, grouping
 
 PLAN = plan_of(a="", b="a", c="b")

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.model.evidence import Evidence
-from planner.model.kinds import Phase
 from planner.model.outcome import Diagnosis
 from planner.model.taxonomy import Category
+from planner.model.verdicts import Phase
 from pytest_planverify.diagnosis.causes import Seen, find_causes, grouping
 
 TODOS = ("a", "b", "c", "d")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from planner.model.kinds import Side
+from planner.model.verdicts import Side
 from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.session.outcomes import MOST_CHANGED, changed_files
 

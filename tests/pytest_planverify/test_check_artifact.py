@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from planner.model.outcome import Verdict
 from planner.model.plan import ArtifactSpec
+from planner.model.verdicts import Verdict
 from pytest_planverify.checks import artifact as module
 from pytest_planverify.checks.artifact import check_artifact
 from pytest_planverify.checks.result import CheckResult

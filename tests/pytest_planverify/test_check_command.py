@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from planner.catalog import parse_command
-from planner.model.outcome import Verdict
+from planner.model.verdicts import Verdict
 from pytest_planverify.checks import command as module
 from pytest_planverify.checks.command import find_program, run_command
 from pytest_planverify.checks.result import CheckResult

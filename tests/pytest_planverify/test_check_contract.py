@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from planner.model.evidence import ContractFact
-from planner.model.outcome import Verdict
+from planner.model.verdicts import Verdict
 from pytest_planverify.checks.contract import check_contract
 from pytest_planverify.checks.result import CheckResult
 

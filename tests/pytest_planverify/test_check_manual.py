@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from planner.model.outcome import Verdict
 from planner.model.plan import ManualSpec
+from planner.model.verdicts import Verdict
 from pytest_planverify.checks import manual as module
 from pytest_planverify.checks.manual import ANSWERS_FILE, check_manual, read_answers
 from pytest_planverify.checks.result import CheckResult

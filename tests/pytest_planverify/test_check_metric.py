@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.outcome import Verdict
 from planner.model.plan import MetricSpec, Operator
+from planner.model.verdicts import Verdict
 from pytest_planverify.checks.metric import check_metric
 
 REFERENCE = {

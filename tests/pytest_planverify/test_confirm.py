@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from planner.model.evidence import Evidence, ExceptionFact, Frame, Selector
-from planner.model.kinds import EvidenceKind, Side
-from planner.model.verdicts import Verdict
+from planner.model.verdicts import EvidenceKind, Side, Verdict
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.session import confirm as module
 from pytest_planverify.session.confirm import (

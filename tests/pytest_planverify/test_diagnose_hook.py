@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planner.model.evidence import Evidence, ExceptionFact, Frame
-from planner.model.kinds import EvidenceKind, Phase, Side
 from planner.model.outcome import Diagnosis
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify import hookspecs
 from pytest_planverify.session.opinions import Opinions
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame
-from planner.model.kinds import EvidenceKind, Phase, Side
 from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
+from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis import diagnose
 
 TEST = Frame(path="tests/test_cart.py", line=9, function="test_total", side=Side.TEST, source="total(x)")

@@ -9,8 +9,8 @@ import pytest
 from planner.catalog import parse_command
 from planner.catalog.output import read_findings
 from planner.model.evidence import ChangedFile, CommandFact, Evidence, ProcessEnd
-from planner.model.kinds import EvidenceKind, Side
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.diagnosis.printed import read_traceback
 from pytest_planverify.diagnosis.reading import own_names, within_project

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.evidence import Side
+from planner.model.verdicts import Side
 from pytest_planverify.diagnosis.printed import read_stack, read_traceback
 
 TRACEBACK = """noise

@@ -11,16 +11,15 @@ from planner.model.evidence import (
     CommandFact,
     ContractFact,
     Evidence,
-    EvidenceKind,
     ExceptionFact,
     Finding,
     Frame,
     MetricFact,
     ProcessEnd,
     Selector,
-    Side,
 )
 from planner.model.taxonomy import Category
+from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis import signature
 from pytest_planverify.diagnosis.signatures import mask
 

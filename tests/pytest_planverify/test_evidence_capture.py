@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from diagnosis_capture import capture
 
-from planner.model.evidence import Evidence, EvidenceKind, ExceptionFact, Phase, Side
+from planner.model.evidence import Evidence, ExceptionFact
 from planner.model.taxonomy import Category
+from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.observe.evidence import (
     LONGEST_CHAIN,

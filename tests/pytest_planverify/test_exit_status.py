@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from planner.model.evidence import AuditEvent
-from planner.model.outcome import Check, CheckKind, Failure, Outcome, TodoState, Verdict
+from planner.model.outcome import Check, Failure, Outcome
 from planner.model.plan import Todo, TodoStatus
 from planner.model.taxonomy import Category
+from planner.model.verdicts import CheckKind, TodoState, Verdict
 from pytest_planverify.session.exit_status import ExitStatus, counting, exit_status
 
 DONE, FAILED, TESTING = TodoState.DONE, TodoState.TEST_FAILED, TodoState.TESTING

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.model.evidence import EvidenceKind
-from planner.model.outcome import TestOutcome, Verdict, Witness
+from planner.model.verdicts import EvidenceKind, TestOutcome, Verdict, Witness
 from pytest_planverify.checks.foreign_pytest import read_json_report, read_junit, run_foreign
 from pytest_planverify.checks.result import JudgedCommand
 

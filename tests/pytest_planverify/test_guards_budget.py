@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.model.outcome import CheckKind, Verdict
 from planner.model.plan import Budget
 from planner.model.taxonomy import Category
+from planner.model.verdicts import CheckKind, Verdict
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.guards.budget import BudgetExceeded, BudgetWatch, violation
 from pytest_planverify.processes import run_process

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from planner.model.evidence import EvidenceKind
-from planner.model.outcome import TestOutcome, TestResult, Verdict
+from planner.model.outcome import TestResult
 from planner.model.taxonomy import Category
+from planner.model.verdicts import EvidenceKind, TestOutcome, Verdict
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.guards.sandbox import MOST_EVENTS, hold

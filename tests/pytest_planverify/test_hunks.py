@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from planner.model.evidence import Hunk
-from planner.model.kinds import Side
+from planner.model.verdicts import Side
 from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.baseline.hunks import MOST_HUNKS, compare, function_at, hunks_of, spans_of
 from pytest_planverify.snapshots import HeldFiles

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame, RequirementFact
-from planner.model.kinds import EvidenceKind, Phase, Side
 from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner, Role
+from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.session.installation import unmet_requirements, with_installation
 

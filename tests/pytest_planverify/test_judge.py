@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from record_samples import FAILURE, Told, command
 
-from planner.model.evidence import EvidenceKind
-from planner.model.outcome import TestOutcome, Verdict
+from planner.model.verdicts import EvidenceKind, TestOutcome, Verdict
 from pytest_planverify.session.judge import file_of, judge, judge_missing_files
 from pytest_planverify.session.records import WorkerRecord
 

@@ -13,7 +13,7 @@ import pytest
 from past_run_samples import PLAN, Killed, plan_in, settings
 
 from planner.model.journal import RestsOn
-from planner.model.outcome import Verdict
+from planner.model.verdicts import Verdict
 from pytest_planverify.session.check_runs import is_settled
 from pytest_planverify.session.last_verdicts import LastVerdicts, Present, last_verdicts
 from pytest_planverify.session.plans import reference_of

@@ -9,8 +9,8 @@ import pytest
 from learning_samples import NOW, command, finding, said, unusable
 
 from planner.model.evidence import Confirmation, ExceptionFact, Frame
-from planner.model.kinds import EvidenceKind, Side
 from planner.model.taxonomy import Category, Owner, Role
+from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis import RULES, diagnose
 from pytest_planverify.diagnosis.learning import (
     HARD,

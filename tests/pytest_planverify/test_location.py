@@ -15,8 +15,8 @@ from planner.model.evidence import (
     Frame,
     Hunk,
 )
-from planner.model.kinds import EvidenceKind, Side
 from planner.model.taxonomy import Owner
+from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.diagnosis.location import MOST_CANDIDATES, candidates_of, plain_name
 

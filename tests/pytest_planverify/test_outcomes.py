@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from planner.errors import PlannerError
-from planner.model.evidence import Evidence, EvidenceKind
-from planner.model.outcome import Check, CheckKind, Diagnosis, TodoState, Verdict
+from planner.model.evidence import Evidence
+from planner.model.outcome import Check, Diagnosis
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Owner, Role
+from planner.model.verdicts import CheckKind, EvidenceKind, TodoState, Verdict
 from planner.planfile.loader import LoadedPlan, load_plan
 from planner.planfile.tree import FlatPlan
 from pytest_planverify.baseline.changes import Changes

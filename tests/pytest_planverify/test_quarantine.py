@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from planner.model.outcome import Check, CheckKind, Verdict
+from planner.model.outcome import Check
 from planner.model.plan import Quarantine
+from planner.model.verdicts import CheckKind, Verdict
 from pytest_planverify.session.check_runs import quarantine_of
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from past_run_samples import PLAN, Killed
 
 from planner.model.baseline import Baseline
-from planner.model.outcome import Since, TodoState, Verdict
+from planner.model.verdicts import Since, TodoState, Verdict
 from planner.planfile.baseline_file import baseline_bytes
 from planner.planfile.file_writer import replace_file
 from planner.planfile.outcome_file import read_outcomes

@@ -9,18 +9,10 @@ import pytest
 from outcome_samples import RSI_FAILURE, momentum_plan
 
 from planner.errors import PlannerError
-from planner.model.evidence import (
-    CommandFact,
-    Evidence,
-    EvidenceKind,
-    ExceptionFact,
-    Frame,
-    MetricFact,
-    Phase,
-    Side,
-)
+from planner.model.evidence import CommandFact, Evidence, ExceptionFact, Frame, MetricFact
 from planner.model.failure_report import FailureReport
-from planner.model.outcome import TestOutcome, TestResult, TodoState, Verdict
+from planner.model.outcome import TestResult
+from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, TodoState, Verdict
 from pytest_planverify.reports.failure_report import failure_report, write_failure_report
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from _pytest._io import TerminalWriter
 from terminal_emulator import Terminal
 
-from planner.model.outcome import TestOutcome, TodoState, Verdict
+from planner.model.verdicts import TestOutcome, TodoState, Verdict
 from pytest_planverify.reports.progress import Progress
 from pytest_planverify.reports.words import Standing
 

@@ -8,7 +8,8 @@ import outcome_samples as samples
 import pytest
 from outcome_samples import check, document, outcome, screen_text
 
-from planner.model.outcome import CheckKind, Outcome, TodoState, Verdict
+from planner.model.outcome import Outcome
+from planner.model.verdicts import CheckKind, TodoState, Verdict
 from pytest_planverify.reports.terminal import final_line, ranks_of, render_summary
 from pytest_planverify.reports.words import Standing, standing
 

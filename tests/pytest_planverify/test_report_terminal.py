@@ -11,21 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from outcome_samples import RSI_FAILURE, check, document, outcome, screen_text
 
-from planner.model.outcome import (
-    Cause,
-    CheckKind,
-    Isolation,
-    Location,
-    OutcomeDocument,
-    PlanRef,
-    RunnerUp,
-    Since,
-    TestOutcome,
-    TestResult,
-    TodoState,
-    Verdict,
-)
+from planner.model.outcome import Cause, Location, OutcomeDocument, PlanRef, RunnerUp, TestResult
 from planner.model.taxonomy import Category, Owner, Repeatability, Role
+from planner.model.verdicts import CheckKind, Isolation, Since, TestOutcome, TodoState, Verdict
 from pytest_planverify.reports.terminal import final_line, render_summary
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ import outcome_samples as samples
 import pytest
 from past_run_samples import Killed, settings
 
-from planner.model.evidence import Evidence, EvidenceKind
+from planner.model.evidence import Evidence
 from planner.model.journal import CheckJudged, RunFinished, RunStarted, TodoFound
-from planner.model.outcome import PlanRef, TodoState
+from planner.model.outcome import PlanRef
+from planner.model.verdicts import EvidenceKind, TodoState
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.journal import read_journal
 from pytest_planverify.session.run_journal import RunJournal, append, close_journal, open_journal

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from planner.model.evidence import Evidence
-from planner.model.kinds import EvidenceKind
 from planner.model.outcome import TestResult
-from planner.model.verdicts import TestOutcome, Verdict
+from planner.model.verdicts import EvidenceKind, TestOutcome, Verdict
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.observe import spectrum as module
 from pytest_planverify.session.spectrum import MOST_GREEN, choose_recorded_tests, with_executed

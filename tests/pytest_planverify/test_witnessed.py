@@ -24,8 +24,8 @@ from planner.model.baseline import (
     SessionInventory,
 )
 from planner.model.evidence import AuditEvent, HygieneSignal
-from planner.model.kinds import Hardness
-from planner.model.outcome import Check, CheckKind, TestOutcome, TestResult, Verdict
+from planner.model.outcome import Check, TestResult
+from planner.model.verdicts import CheckKind, Hardness, TestOutcome, Verdict
 from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.baseline.inventory import inventory_of
 from pytest_planverify.baseline.keeping import KeptBaseline

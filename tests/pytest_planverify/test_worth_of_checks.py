@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.outcome import Check, CheckKind, Failure, Outcome, TestOutcome, TestResult, Verdict
+from planner.model.outcome import Check, Failure, Outcome, TestResult
 from planner.model.plan import Todo
 from planner.model.qualification import Qualification, QualifiedCheck, Quality
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import CheckKind, TestOutcome, Verdict
 from planner.policy.criteria import criteria_of
 from pytest_planverify.qualification import Answer, answer_of, is_qualified, worth_of
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from planner.model.evidence import Evidence, Frame
-from planner.model.kinds import Side
 from planner.model.outcome import Diagnosis
 from planner.model.past import Correction
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import Side
 from pytest_planverify.diagnosis import RULES, diagnose
 from pytest_planverify.diagnosis.deciding import diagnose_by
 from pytest_planverify.diagnosis.learning import HARD, features, learned

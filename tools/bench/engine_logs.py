@@ -31,18 +31,10 @@ from planner.model.events import (
     WorkFinished,
     WorkStarted,
 )
-from planner.model.outcome import (
-    Check,
-    Failure,
-    Isolation,
-    Location,
-    Outcome,
-    OutcomeMetrics,
-    TestResult,
-)
+from planner.model.outcome import Check, Failure, Location, Outcome, OutcomeMetrics, TestResult
 from planner.model.plan import Plan
 from planner.model.taxonomy import Category, Owner, Repeatability
-from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
+from planner.model.verdicts import CheckKind, Isolation, Since, TestOutcome, TodoState, Verdict
 from planner.store.chain import GENESIS, check_link
 from planner.store.lines import action_text, encode, event_text, logged_actions, parse_event, parse_line
 

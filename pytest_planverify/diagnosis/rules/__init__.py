@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.kinds import EvidenceKind
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import EvidenceKind
 from pytest_planverify.diagnosis.rule import Hit, Rule
 from pytest_planverify.diagnosis.rules.behaviour import (
     BEHAVIOUR_RULES,

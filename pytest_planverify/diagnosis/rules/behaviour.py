@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.kinds import Phase, Side
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import Phase, Side
 from pytest_planverify.diagnosis.boundaries import (
     LONGEST,
     definition_of,

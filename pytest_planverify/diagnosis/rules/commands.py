@@ -12,9 +12,9 @@ from planner.catalog.output import read_findings
 from planner.catalog.test_paths import is_test_path
 from planner.catalog.tools import TOOLS
 from planner.model.evidence import CommandFact, Finding
-from planner.model.kinds import EvidenceKind
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import EvidenceKind
 from pytest_planverify.diagnosis.printed_scripts import (
     ScriptError,
     read_absent_header,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from planner.model.kinds import EvidenceKind, Hardness
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import EvidenceKind, Hardness
 from pytest_planverify.diagnosis.boundaries import who_changed
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
 from pytest_planverify.diagnosis.wording import nearest, quote

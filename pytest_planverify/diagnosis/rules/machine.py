@@ -10,8 +10,8 @@ import errno
 import re
 from typing import TYPE_CHECKING
 
-from planner.model.kinds import Phase, Side
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import Phase, Side
 from pytest_planverify.diagnosis.known import (
     EXHAUSTED,
     FORBIDDEN,

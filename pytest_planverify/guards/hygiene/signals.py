@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.model.evidence import Evidence, HygieneSignal
-from planner.model.kinds import EvidenceKind, Hardness
+from planner.model.verdicts import EvidenceKind, Hardness
 from pytest_planverify.guards import Guard, Violation
 from pytest_planverify.guards.hygiene.grants import Permission
 

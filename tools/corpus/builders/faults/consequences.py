@@ -10,8 +10,8 @@ import re
 
 from faults.fault import Fault, Judged, Kind
 from planner.model.evidence import Evidence, ExceptionFact, Frame
-from planner.model.kinds import EvidenceKind, Side
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import EvidenceKind, Side
 from tools.corpus.case import Label, Place, Reading
 
 _OF_A_VALUE = ("TypeError", "AttributeError")
