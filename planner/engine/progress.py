@@ -21,7 +21,7 @@ class Node:
     """Qualified by its parents: ``phase-2/buffer-impl``."""
     title: str
     state: str
-    """A value of :class:`planner.model.verdicts.TodoLife`, or ``ready``: asked for, and no more is known."""
+    """A value of :class:`planner.model.verdicts.TodoLife`, or ``ready``: asked for."""
     waits: str | None = None
     """What keeps it open, in a few words."""
     blocked_by: tuple[str, ...] = ()

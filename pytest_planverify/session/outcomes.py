@@ -139,14 +139,12 @@ class Assembler:
 
         changed = self._changed(root)
         pieces = (with_installation(with_promise(each, root), root) for each in run.evidence)
-        update = {
-            "changed": changed,
-            "changed_since": self._changes[root].since,
-            "hunks": self._hunks(root),
-        }
+        update: dict[str, object] = {}
+        if changed is not None:
+            since, hunks = self._changes[root].since, self._hunks(root)
+            update = {"changed": changed, "changed_since": since, "hunks": hunks}
         evidence = tuple(
-            each if changed is None or each.changed is not None else each.model_copy(update=update)
-            for each in pieces
+            each if each.changed is not None else each.model_copy(update=update) for each in pieces
         )
         return replace(run, evidence=evidence)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -171,7 +172,7 @@ def test_names_units_and_help_follow_the_rules() -> None:
 @pytest.mark.parametrize("name", ['a"b\\c', "a\nb", "a" * 200, "\x1b[31mred"])
 def test_a_plan_may_be_called_anything(name: str) -> None:
     story = Story(todo("t1"))
-    last = story.steps[-1].after._replace(plan_id=name)
+    last = replace(story.steps[-1].after, plan_id=name)
     found = of([*story.steps[:-1], story.steps[-1]._replace(after=last)])
 
     labels = {dict(each).get("plan", "") for _, each in found} - {""}

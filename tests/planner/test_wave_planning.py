@@ -54,7 +54,7 @@ def test_the_screen_tells_who_waits_for_whom_and_for_which_files(planner: Comman
         "\n"
         "Wave 2 (1)\n"
         "  b  b\n"
-        "    apart    from a, for both may write what these name: src/b.py, src/**\n"
+        "    apart    from a, for both may write src/b.py, src/**\n"
         "    apart    from f, for both may write CHANGELOG.md\n"
         "\n"
         "Wave 3 (1)\n"
