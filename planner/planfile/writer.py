@@ -197,15 +197,19 @@ class _Editor:
     def _edit_list(self, place: _Place, old: list[Any], new: list[Any], model: type[Value] | None) -> None:
         names = [_name(each) for each in old], [_name(each) for each in new]
         opcodes = SequenceMatcher[Any](None, *names, autojunk=False).get_opcodes()
-        removed: set[int] = set()
-        for kind, i, i_end, j, j_end in opcodes:
-            # Entries without a counterpart stand for each other, but a todo is never another.
-            paired = 0 if kind != "equal" and model is Todo else min(i_end - i, j_end - j)
+        # Entries without a counterpart stand for each other, but a todo is never another.
+        pairs = [
+            0 if kind != "equal" and model is Todo else min(i_end - i, j_end - j)
+            for kind, i, i_end, j, j_end in opcodes
+        ]
+        removed = {
+            n for code, paired in zip(opcodes, pairs, strict=True) for n in range(code[1] + paired, code[2])
+        }
+        for (_, i, _, j, j_end), paired in zip(opcodes, pairs, strict=True):
             for n in range(paired):
                 self._edit_member(place.members[i + n], old[i + n], new[j + n], model, place)
-            removed.update(range(i + paired, i_end))
             for value in new[j + paired : j_end]:
-                self._insert(place, i + paired - 1, self._item(value, place))
+                self._insert(place, i + paired - 1, self._item(value, place), removed)
         self._remove(place, removed)
 
     def _edit_mapping(
@@ -228,6 +232,7 @@ class _Editor:
         gone = before.keys() - after.keys()
         if gone - places.keys():  # merged in with `<<`
             raise _CannotEdit
+        removed = {places[each] for each in gone}
         last = -1
         for each, value in after.items():
             if each in places:
@@ -235,13 +240,14 @@ class _Editor:
                 inner = model_in(fields[keys[each]].types) if keys[each] in fields else None
                 self._edit_member(place.members[last], before.get(each), value, inner, place)
             elif each not in before or not _same(before[each], value):
-                self._insert(place, last, self._pair(keys[each], value, place))
-        self._remove(place, {places[each] for each in gone})
+                self._insert(place, last, self._pair(keys[each], value, place), removed)
+        self._remove(place, removed)
 
     # -- edits ----------------------------------------------------------------------------------------
 
-    def _insert(self, place: _Place, behind: int, entry: str) -> None:
-        if place.is_flow and behind + 1 < len(place.members):
+    def _insert(self, place: _Place, behind: int, entry: str, removed: set[int]) -> None:
+        goes = behind >= 0 and behind + 1 in removed  # with all that stands before it
+        if place.is_flow and behind + 1 < len(place.members) and not goes:
             # What is said beside the entry before it stays there.
             at = place.members[behind + 1].start
             self._edits.append((at, at, entry + place.separator))
