@@ -98,7 +98,10 @@ def suspects_of(evidence: Evidence, told: Frame | None = None) -> list[Suspect]:
         name = plain_name(each.function)
         value = _spectrum(each, evidence)
         if name is not None:
-            suspect = get(each.path, name, each.suspect_line or each.line)
+            # A line tells more than where the function begins only where green tests passed it by.
+            passed_by = each.suspect_line is not None and each.line_green < each.green
+            line = each.suspect_line or each.line if passed_by else each.line
+            suspect = get(each.path, name, line)
             if value > suspect.spectrum:
                 suspect.executed, suspect.spectrum = each, value
         for outer in _outer_functions(each.function):  # they may have run before the test: decorators
