@@ -89,7 +89,13 @@ class Project:
         root.mkdir(parents=True)
         items = [{"id": name, "title": name, **TODOS[name]} for name in todos]
         self.write(FILES)
-        self.write({"plan.yaml": json.dumps({"todo_list_id": "calc", "items": items}, indent=1)})
+        self.write(
+            {
+                "plan.yaml": json.dumps(
+                    {"todo_list_id": "calc", "metadata": {"protected_files": []}, "items": items}, indent=1
+                )
+            }
+        )
         self.env = {"COUNT": str(root.parent / f"{root.name}.count"), **LEAN}
         if under_git:
             self.git("init", "-q", "-b", "main")

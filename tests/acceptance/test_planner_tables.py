@@ -106,7 +106,7 @@ BUG, SPEC, SLOW, FLAKY, LACKS = (
 )
 CATEGORIES = {  # category: default role, reason of the branch, kinds of edits beside branch and context
     "TEST_REGRESSION": ("coder", BUG, ["narrow_files", "isolate"]),
-    "TEST_TIMEOUT": ("tester", SLOW, ["isolate", "raise_limit"]),
+    "TEST_TIMEOUT": ("coder", SLOW, ["isolate"]),
     "FLAKY_TEST": ("tester", FLAKY, ["isolate", "quarantine"]),
     "TEST_CRASH": ("debugger", BUG, ["isolate"]),
     "TEST_NOT_FOUND": ("tester", SPEC, ["name_artifact"]),
@@ -196,7 +196,7 @@ def test_edits_of_what_judges_a_todo_ask_first(routed: Ran) -> None:
     edits = [edit for asked in routed.asked.values() for edit in asked["edits"]]
     asking = {edit["edit"] for edit in edits if edit["requires_approval"]}
     acting = {edit["edit"] for edit in edits if not edit["requires_approval"]}
-    assert asking == {"raise_limit", "quarantine", "add_contract"}
+    assert asking == {"quarantine", "add_contract"}
     assert not asking & acting
 
 
@@ -237,7 +237,7 @@ REALLY = {  # todo: category, role, reason
     "value": ("TEST_REGRESSION", "coder", BUG),
     "missing": ("IMPORT_ERROR", "coder", LACKS),
     "signature": ("SPEC_MISMATCH", "architect", SPEC),
-    "slow": ("TEST_TIMEOUT", "tester", SLOW),
+    "slow": ("TEST_TIMEOUT", "coder", SLOW),
     "syntax": ("COMPILATION_ERROR", "coder", BUG),
     "flaky": ("FLAKY_TEST", "tester", FLAKY),
     "nowhere": ("TEST_NOT_FOUND", "tester", SPEC),
