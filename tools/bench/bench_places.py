@@ -305,7 +305,7 @@ def _sdist(name: str, version: str, folder: Path) -> Path:
     target = folder / f"{name}-{version}"
     if not target.exists():
         subprocess.run(
-            [  # noqa: E501
+            [
                 sys.executable,
                 "-m",
                 "pip",
