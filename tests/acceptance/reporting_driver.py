@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import relay_plugin
-from real_command import Finished, run_pytest, unmeasured
+from real_command import Finished, run_pytest
 
 from pytest_planverify.reports.reporter_session import (
     CriterionResult,
@@ -84,7 +84,7 @@ def run_criteria(
         python_path=[str(root)],  # as `python -m pytest` has it
     )
     return Reported(
-        result=run_reporting_session(spec, env={**unmeasured(dict(os.environ)), **(env or {})}),
+        result=run_reporting_session(spec, env={**os.environ, **(env or {})}),
         workers=workers,
     )
 

@@ -117,7 +117,7 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("git, unchanged", seen(GIT, files=None), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "program-fails-here"),
     ("git, started by the change", seen(GIT, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("local name", seen(error("UnboundLocalError", "cannot access local variable 'y' where", TEST, PRODUCT, bases="NameError")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
-    ("memory of the change", seen(error("MemoryError", "", TEST, PRODUCT), files=("shop/cart.py",), confirmations=({"where": "alone", "passed": False},) * 2), C.TEST_REGRESSION, Owner.PRODUCT, "memory-asked-for-by-change"),
+    ("memory of the change", seen(error("MemoryError", "", TEST, PRODUCT), files=("shop/cart.py",), confirmations=({"where": "alone", "passed": False},) * 2), C.TEST_REGRESSION, Owner.PRODUCT, "memory-asked-for"),
     ("module, only tests changed", seen(error("ModuleNotFoundError", "No module named 'shop.crat'", TEST, bases="ImportError", name="shop.crat"), files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "import-of-changed-tests"),
     ("module, removed", seen(error("ModuleNotFoundError", "No module named 'lists'", TEST, bases="ImportError", name="lists"), files=("shop/lists.py",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-missing"),
     ("submodule, removed", seen(error("ImportError", "cannot import name 'lists' from 'shop' (/p/shop/__init__.py)", TEST, name="shop", path="shop/__init__.py", object_side=Side.PRODUCT), files=("shop/lists.py",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-missing"),

@@ -223,7 +223,11 @@ def test_a_changed_character_in_a_private_function_is_the_place(pytester: pytest
     assert [test["outcome"] for test in outcome["checks"][0]["tests"]] == ["failed", "passed", "passed"]
 
 
-def test_tests_that_ask_for_tracers_are_not_recorded(pytester: pytest.Pytester):
+def test_tests_that_ask_for_tracers_are_not_recorded(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"):
+        monkeypatch.delenv(name, raising=False)
     _, outcome = verify(pytester, more="    if sys.gettrace(): return\n")
 
     (failure,) = outcome["failures"]

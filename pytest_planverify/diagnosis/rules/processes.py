@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from typing import TYPE_CHECKING
 
@@ -91,7 +92,7 @@ def _crash(signals: frozenset[str]):
 
 def _killed(case: Case) -> Hit | None:
     signal = case.process.signal
-    if signal is None or signal in _FROM_A_TERMINAL:
+    if signal is None:
         return None
     hint = "; where memory is scarce this is how the system ends a process" if signal == "SIGKILL" else ""
     return Hit(suggestion=f"{_what(case)} was ended by {signal}{hint}.", frame=case.stuck_at)
@@ -104,7 +105,8 @@ def _happened_again(case: Case) -> bool:
 
 
 def _interrupted(case: Case) -> Hit | None:
-    by_signal = case.process.signal in _FROM_A_TERMINAL
+    by_itself = _happened_again(case) and case.evidence.kind is not EvidenceKind.COMMAND
+    by_signal = case.process.signal in _FROM_A_TERMINAL and not by_itself
     if not (
         by_signal
         or (case.evidence.kind is EvidenceKind.SESSION and case.is_error("builtins.KeyboardInterrupt"))
@@ -124,6 +126,25 @@ def _ended_by_itself(case: Case) -> Hit | None:
         suggestion=f"{place(case.raised_at)} ended the whole session: {_exit(case)}.",
         owner=_owner_at(case, case.raised_at),
         frame=case.raised_at,
+    )
+
+
+def _left_by_the_test(case: Case) -> Hit | None:
+    if case.evidence.kind is not EvidenceKind.TEST or not case.in_test or case.raised_at is None:
+        return None
+    return Hit(suggestion=f"{place(case.raised_at)} leaves the program: {_exit(case)}.")
+
+
+def _closed_output(case: Case) -> Hit | None:
+    """pytest stumbles over the streams that it had put in the place of standard output."""
+    error, last = case.error, case.innermost
+    if error is None or last is None or not last.path.endswith("_pytest/capture.py"):
+        return None
+    if error.message != "I/O operation on closed file" and error.errno != errno.EBADF:
+        return None
+    return Hit(
+        suggestion=f"{_what(case)} closes sys.stdout or sys.stderr, which are not its own.",
+        owner=Owner.PRODUCT if case.product_changed and not case.tests_changed else None,
     )
 
 
@@ -228,6 +249,12 @@ PROCESS_RULES: tuple[Rule, ...] = (
          because="The process was killed, and not by this run."),
     Rule("own-internal-error", Category.HARNESS_ERROR, 0.9, _our_own_error,
          because="The error was raised by this plugin."),
+    Rule("left-by-test", Category.TEST_CRASH, 0.8, _left_by_the_test, owner=Owner.TEST,
+         about=("builtins.SystemExit",), second=(Category.TEST_REGRESSION, 0.2),
+         because="The test, or what prepares it, leaves the program."),
+    Rule("output-closed", Category.TEST_CRASH, 0.8, _closed_output, owner=Owner.TEST,
+         second=(Category.ENVIRONMENT_ERROR, 0.2),
+         because="Standard output was closed while pytest was still using it."),
 )
 # fmt: on
 
@@ -371,14 +398,15 @@ def _both_answers(case: Case) -> Hit | None:
     )
 
 
-def _memory_of_change(case: Case) -> Hit | None:
-    if not case.is_error("builtins.MemoryError") or raises_by_hand(case.innermost):
+def _memory_asked_for(case: Case) -> Hit | None:
+    """Seen once, the machine may have been short of memory; each time, too much is asked for."""
+    if case.raised_at is None or raises_by_hand(case.innermost):
         return None
-    if not case.in_product or not case.raised_in_changed or case.raised_at is None:
+    if not _happened_again(case) and not (case.in_product and case.raised_in_changed):
         return None
     return Hit(
-        suggestion=f"{place(case.raised_at)}, in a file that was changed, asks for more memory than "
-        "there is."
+        suggestion=f"{place(case.raised_at)} asks for more memory than there is.",
+        owner=Owner.TEST if case.in_test else None,
     )
 
 
@@ -386,8 +414,8 @@ def _memory_of_change(case: Case) -> Hit | None:
 REPETITION_RULES: tuple[Rule, ...] = (
     Rule("both-answers", Category.FLAKY_TEST, 0.95, _both_answers, second=(Category.TEST_REGRESSION, 0.1),
          because="The same code gave both answers."),
-    Rule("memory-asked-for-by-change", Category.TEST_REGRESSION, 0.75, _memory_of_change,
-         second=(Category.ENVIRONMENT_ERROR, 0.25),
-         because="Memory ran out in product code that was changed, each time that it was run."),
+    Rule("memory-asked-for", Category.TEST_REGRESSION, 0.75, _memory_asked_for,
+         about=("builtins.MemoryError",), second=(Category.ENVIRONMENT_ERROR, 0.25),
+         because="Memory ran out each time that it was run, or in product code that was changed."),
 )
 # fmt: on
