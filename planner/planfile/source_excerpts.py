@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.brief.advice import fault_location
 from planner.brief.instructions import files_to_look_up, module_paths
@@ -107,21 +107,30 @@ def _context(
     report = _read_report(report_files, outcome, plan_id, run_id)
     evidence = report.evidence if report else ()
     excerpts = report.excerpts if report else read_excerpts(files, failure, evidence)
-    own = evidence_of(failure, evidence)
-    wanted = files_to_look_up(failure, own)
-    present = [path for path in wanted if files.read(path) is not None]
-    absent = [path for path in wanted if path not in present]
-    modules = dict.fromkeys(path for fact in own for path in module_paths(fact))
-    near = {path: found for path in modules if path in absent and (found := files.near(path)) is not None}
     return FailureContext(
         todo_id=outcome.todo_id,
         evidence=evidence,
         excerpts=excerpts,
-        present=tuple(present),
-        absent=tuple(absent),
-        near=near,
+        **_looked_up(files, failure, evidence),
         report_path=_report_path(outcome.todo_id) if report else None,
     )
+
+
+def look_up(
+    files: RootedFiles, todo_id: str, failure: Failure, evidence: tuple[Evidence, ...]
+) -> FailureContext:
+    """Return which of the files that a failure speaks of exist."""
+    return FailureContext(todo_id=todo_id, evidence=evidence, **_looked_up(files, failure, evidence))
+
+
+def _looked_up(files: RootedFiles, failure: Failure, evidence: tuple[Evidence, ...]) -> dict[str, Any]:
+    own = evidence_of(failure, evidence)
+    wanted = files_to_look_up(failure, own)
+    present = tuple(path for path in wanted if files.read(path) is not None)
+    absent = tuple(path for path in wanted if path not in present)
+    modules = dict.fromkeys(path for fact in own for path in module_paths(fact))
+    near = {path: found for path in modules if path in absent and (found := files.near(path)) is not None}
+    return {"present": present, "absent": absent, "near": near}
 
 
 def _report_path(todo_id: str) -> str:

@@ -15,6 +15,7 @@ from planner.brief.instructions import (
     EditScope,
     Instruction,
     Tree,
+    asks_for_work,
     objection,
     read_instruction,
     right_suggestion,
@@ -198,3 +199,17 @@ def test_what_a_diagnosis_suggests_is_shown_only_where_it_is_right() -> None:
     assert right_suggestion(said, free, there) is None
     assert right_suggestion(said, todo("t1", "pytest tests", allowed_files=["src/**"]), None) is None
     assert right_suggestion(said, free, None, protected=("lib/**",)) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "asks"),
+    [
+        ("total (shop/cart.py:4) gave 0 where test_total expects 3.", False),
+        ("shop/cart.py:4 is not Python: SyntaxError: expected ':'.", False),
+        ("bandit is not installed here: install it, or correct PATH.", True),
+        ("test_rate gave both answers. Look for time, randomness or threads in it.", True),
+        ("Give the function a value.", True),
+    ],
+)
+def test_what_only_states_a_fact_is_told_apart_from_what_asks_for_work(said: str, asks: bool):
+    assert asks_for_work(said) is asks
