@@ -29,9 +29,12 @@ _TESTS_AT_ISSUE = frozenset((Category.FLAKY_TEST, Category.TEST_NOT_FOUND))
 _OWN_FOLDERS = (".planverify/", "diagnostics/", "/", "../")
 _ABSENT = ("missing", "no_match")
 _PATH = r"`?(?P<path>[\w.@-]*(?:/[\w.@-]+)*\.[A-Za-z]\w{0,9})`?"
-_MAKES = re.compile(rf"\b(?:write|make|create|add)\s+(?:the (?:file|module)\s+)?{_PATH}", re.IGNORECASE)
+_MAKES = re.compile(
+    rf"(?<!may )(?<!not )\b(?:write|make|create|add)\s+(?:the (?:file|module)\s+)?{_PATH}", re.IGNORECASE
+)
 _CHANGES = re.compile(
-    rf"\b(?:edit|change|correct|fix|repair)\s+(?:the (?:file|module)\s+)?{_PATH}", re.IGNORECASE
+    rf"(?<!may )(?<!not )\b(?:edit|change|correct|fix|repair)\s+(?:the (?:file|module)\s+)?{_PATH}",
+    re.IGNORECASE,
 )
 _TELLS_TO = re.compile(
     r"(?:^|[.:;,] (?:or |and |then )?)(?:add|allow|ask|change|check|choose|close|correct|declare|drop|find|"

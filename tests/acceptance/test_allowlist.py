@@ -156,6 +156,7 @@ def test_nobody_is_told_to_write_a_file_that_is_none_of_the_todos(
     example = Example(
         tmp_path,
         {
+            "conftest.py": "",
             "shop/__init__.py": "from .totals import total\n",
             "shop/prices.py": "",
             "tests/test_shop.py": "import shop\ndef test_total(): assert shop.total([1]) == 1\n",
@@ -165,5 +166,5 @@ def test_nobody_is_told_to_write_a_file_that_is_none_of_the_todos(
 
     run = example.verify()
 
-    assert run.outcomes["a"]["failure_evidence"]["category"] == "IMPORT_ERROR"
+    assert run.outcomes["a"]["failure_evidence"]["category"] == "ARTIFACT_MISSING"
     assert ("write shop/totals.py" in " ".join(run.output.split())) is is_told, run.output

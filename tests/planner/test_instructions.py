@@ -144,6 +144,7 @@ def test_the_files_of_a_foreign_sentence_are_read_from_its_verbs() -> None:
     told = read_instruction("slugify.slugifi is missing: write `slugify/slugifi.py`, then fix setup.cfg.")
     assert (told.makes, told.changes) == (("slugify/slugifi.py",), ("setup.cfg",))
     assert read_instruction("total (shop/cart.py:4) gave 0 where 3 is expected.")[1:] == ((), ())
+    assert read_instruction("No todo may change shop/cart.py; do not edit shop/tax.py.")[1:] == ((), ())
 
 
 def test_a_misspelt_module_is_told_with_the_existing_name_and_not_to_be_written(tmp_path: Path) -> None:
