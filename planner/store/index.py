@@ -67,8 +67,8 @@ class Index:
                     connection.execute(INDEX.insert().values(version=VERSION))
                 elif found != VERSION:
                     raise StoreError(
-                        f"{name}: the tables have version {found}, and this planner knows {VERSION}; update "
-                        "the older planner, or drop the planverify_ tables and import the logs again"
+                        f"{name}: the tables have version {found}, and this planner knows {VERSION}; "
+                        "update the older planner, or drop the planverify_ tables and import the logs again"
                     )
         except BaseException:
             self.close()

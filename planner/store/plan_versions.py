@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.engine.plans import current_plan
 from planner.errors import PlannerError
 from planner.model.actions import PublishPlan
-from planner.model.events import PlanSubmitted
-from planner.planfile.document import Refused, read_source
 from planner.planfile.file_writer import write_file
 from planner.planfile.loader import dump_plan, plan_id_of, shown_path
 from planner.planfile.tree import load_tree
@@ -21,9 +18,9 @@ from planner.policy.limits import inherited
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from pathlib import Path
 
     from planner.engine import State
-    from planner.model.events import Event
     from planner.model.plan import Plan
     from planner.planfile.tree import PlanTree
     from planner.store.run_log import Step
@@ -114,14 +111,3 @@ def revised_plans(state: State, tree: PlanTree) -> dict[str, Plan]:
             if inherited(own, above) == plans[within].metadata:
                 plans[within] = plans[within].model_copy(update={"metadata": own})
     return plans
-
-
-def unchanged_source(event: Event) -> Path | None:
-    """Return the file that a submitted plan was read from, if it is still there and as it was."""
-    if not isinstance(event, PlanSubmitted):
-        return None
-    path = Path(event.path)
-    try:
-        return path if read_source(path).digest == event.digest else None
-    except Refused:
-        return None

@@ -14,7 +14,7 @@ from planner.errors import PlannerError
 from planner.model.events import Event, PlanSubmitted
 from planner.planfile.loader import load_plan
 from planner.planfile.tree import load_tree
-from planner.store.plan_versions import PlanVersions, unchanged_source
+from planner.store.plan_versions import PlanVersions
 from planner.store.run_log import Step
 
 PLAN = """\
@@ -132,17 +132,6 @@ def test_without_its_file_the_plan_is_written_anew(plan: Path, name: str) -> Non
 
     assert "written without the comments of the plan: its file is not there as it was" in remark
     assert load_plan(target).plan.todo("t2").dependencies == ("t1",)
-
-
-def test_only_a_file_that_is_as_it_was_is_the_source(plan: Path) -> None:
-    event = submitted(plan)
-
-    assert unchanged_source(event) == plan
-    assert unchanged_source(made("clock_ticked")) is None
-    plan.write_text(PLAN + "\n")
-    assert unchanged_source(event) is None
-    plan.unlink()
-    assert unchanged_source(event) is None
 
 
 @pytest.mark.parametrize("held", ["plan.yaml", "link.yaml", "notes.txt", "other.yaml", "folder"])

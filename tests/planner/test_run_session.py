@@ -65,7 +65,7 @@ class Desk:
         return [action.action for action in session.tell(event)]
 
     def events(self, path: Path | None = None) -> list[Any]:
-        return [entry.event for entry in RunLog.read(path or self.log).news()]
+        return [entry.event for entry in RunLog.read(path or self.log).entries()]
 
 
 def todo(todo_id: str, *after: str, **keys: Any) -> dict[str, Any]:
