@@ -62,8 +62,7 @@ def _steps(path: Path, name: str, remarks: list[str]) -> Iterator[Step]:
         raise LogError(f"{name}: there is nothing in it; name the log of a run")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class ReplayDifference(NamedTuple):
     """The first place where a log and the engine do not agree."""
 
     n: int
@@ -93,7 +92,7 @@ class Replay:
     state: State | None = None
     last: LogEntry | None = None
     last_actions: tuple[Action, ...] = ()
-    difference: Difference | None = None
+    difference: ReplayDifference | None = None
     """The first; nothing was compared after it."""
     remarks: tuple[str, ...] = ()
 
@@ -125,6 +124,6 @@ class Replay:
         if self.difference is None and (refusal is not None or not calls_for(entry.text, actions)):
             pairs = zip_longest(logged_actions(entry.text), map(action_text, actions))
             logged, now = next((pair for pair in pairs if pair[0] != pair[1]), (None, None))
-            self.difference = Difference(
+            self.difference = ReplayDifference(
                 n=entry.n, event=entry.event, logged=logged, now=now, refusal=refusal
             )
