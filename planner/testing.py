@@ -12,10 +12,9 @@ A :class:`Workflow` is a run of the engine, to which each word is told as a veri
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.engine import start, step
 from planner.engine.plans import current_plan
@@ -34,7 +33,6 @@ from planner.model.outcome import (
     Failure,
     Outcome,
     OutcomeDocument,
-    OutcomeMetrics,
     PlanRef,
     RunInfo,
     Summary,
@@ -49,7 +47,6 @@ from planner.policy.criteria import criterion_ids, wants_convention
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from planner.engine import State
     from planner.model.actions import Action
 
 ErrorType = Category | RoutingKey | str
@@ -75,16 +72,14 @@ class Status(str):
     __hash__ = str.__hash__
 
 
-@dataclass(frozen=True, slots=True)
-class TaskResult:
+class TaskResult(NamedTuple):
     """A todo and the state that it has come to."""
 
     id: str
     status: Status
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """What has become of a workflow: its state, and that of every todo that is no branch."""
 
     status: Status
@@ -131,18 +126,15 @@ def create_sample_plan(**policy: Any) -> Plan:
 
 
 def category_of(error_type: ErrorType) -> Category:
-    """The category that is meant. A routing key stands for the first category that is routed by it.
+    """Return the category that is meant; a routing key stands for the first that is routed by it.
 
     Raises ``ValueError``, naming the known words, for any other.
     """
-    word = str(error_type)
-    if word in list(Category):
-        return Category(word)
     for category, facts in CATEGORIES.items():
-        if facts.routing_key is not None and facts.routing_key.value == word and not facts.overrides_key:
+        if error_type == category or (facts.routing_key == error_type and not facts.overrides_key):
             return category
     known = ", ".join([*RoutingKey, *Category])
-    raise ValueError(f"'{word}' is no failure category and no routing key; write one of {known}")
+    raise ValueError(f"'{error_type}' is no failure category and no routing key; write one of {known}")
 
 
 def sample_failure(
@@ -151,20 +143,19 @@ def sample_failure(
     message: str = "",
     **fields: Any,
 ) -> Failure:
-    """A diagnosed failure of the first criterion of a todo. ``fields`` replace or add fields of it."""
+    """Return a diagnosed failure of a todo's first criterion. ``fields`` replace or add fields of it."""
     category = category_of(error_type)
-    facts = category.facts
     test = f"tests/test_{todo.id}.py::test_it"
     return Failure.model_validate(
         {
             "category": category,
-            "owner": facts.usual_owner,
+            "owner": category.facts.usual_owner,
             "repeatability": Repeatability.DETERMINISTIC,
             "confidence": 0.9,
             "rule": "injected",
             "because": "A test said so.",
             "signature": sha256(f"{category} {todo.id} {message}".encode()).hexdigest()[:12],
-            "routing_key": facts.routing_key,
+            "routing_key": category.facts.routing_key,
             "target_agent": route(category, todo.failure_routing),
             "check_id": "tests[0]",
             "tests": (test,),
@@ -181,15 +172,11 @@ def simulate_failure(
     message: str = "",
     **fields: Any,
 ) -> Outcome:
-    """The outcome of a todo whose first criterion failed. ``fields`` are those of the failure."""
+    """Return the outcome of a todo whose first criterion failed. ``fields`` are those of the failure."""
     failure = sample_failure(todo, error_type, message, **fields)
-    return Outcome(
-        todo_id=todo.id,
-        title=todo.title,
-        state=TodoState.TEST_FAILED,
-        verified=True,
-        success=False,
-        tests_passed=False,
+    return _outcome(
+        todo,
+        TodoState.TEST_FAILED,
         checks=_checks(todo, failing=failure.check_id or "tests[0]"),
         failure_evidence=failure,
         failures=(failure,),
@@ -197,26 +184,15 @@ def simulate_failure(
 
 
 def simulate_success(todo: Todo) -> Outcome:
-    """The outcome of a todo whose criteria hold."""
-    return Outcome(
-        todo_id=todo.id,
-        title=todo.title,
-        state=TodoState.DONE,
-        verified=True,
-        success=True,
-        tests_passed=True,
-        checks=_checks(todo),
-    )
+    """Return the outcome of a todo whose criteria hold."""
+    return _outcome(todo, TodoState.DONE, checks=_checks(todo))
 
 
 def sample_document(plan: Plan, outcomes: Iterable[Outcome], *, at: datetime = _START) -> OutcomeDocument:
-    """An outcome file of a run that found these outcomes; of every other todo nothing ran."""
+    """Return an outcome file of a run that found these outcomes; of every other todo nothing ran."""
     found = {outcome.todo_id: outcome for outcome in outcomes}
-    entries = tuple(found.get(todo.id) or _not_run(todo) for todo in plan.items)
-    entries = tuple(
-        each.model_copy(update={"plan": plan.todo_list_id}) if each.plan is None else each
-        for each in entries
-    )
+    held = [found.get(todo.id) or _outcome(todo, TodoState.PENDING) for todo in plan.items]
+    entries = tuple(each.model_copy(update={"plan": each.plan or plan.todo_list_id}) for each in held)
     when = at.isoformat().replace("+00:00", "Z")
     return OutcomeDocument(
         plans=(PlanRef(todo_list_id=plan.todo_list_id, path="plan.yaml", digest="sha256:0"),),
@@ -251,7 +227,6 @@ class Workflow:
         """Everything that the engine has asked for."""
         policy = RunPolicy(driven=False)
         submitted = PlanSubmitted(at=_START, plan=plan, digest="sha256:0", policy=policy)
-        self.state: State
         self.state, actions = start(submitted)
         self.actions += actions
         if not self.state.plan_state.is_final:
@@ -366,28 +341,18 @@ class Workflow:
         self.state, actions = step(self.state, event)
         self.actions += actions
         for asked in actions:
-            if isinstance(asked, AskHuman) and asked.kind.is_approval and self._agrees(asked.question_id):
-                self._tell(
-                    ApprovalGiven(
-                        at=self._now,
-                        approval_id=asked.question_id,
-                        decision=Decision.APPROVE,
-                        digest=asked.digest,
+            if isinstance(asked, AskHuman) and asked.kind.is_approval:
+                name, yes = asked.question_id, Decision.APPROVE
+                if name in self.state.questions and not {name, "all"}.isdisjoint(self._approved):
+                    self._tell(
+                        ApprovalGiven(at=self._now, approval_id=name, decision=yes, digest=asked.digest)
                     )
-                )
-
-    def _agrees(self, question_id: str) -> bool:
-        return question_id in self.state.questions and (
-            question_id in self._approved or "all" in self._approved
-        )
 
 
 class Orchestrator:
-    """Several workflows by their id; what is injected or asked is about the one that was loaded last."""
+    """Carries out the workflow that was loaded last; has all that a workflow has."""
 
-    def __init__(self) -> None:
-        self._workflows: dict[str, Workflow] = {}
-        self._current: Workflow | None = None
+    _workflow: Workflow | None = None
 
     def load_todo_list(self, plan: Plan) -> str:
         """Begin to carry out a plan; return the id of its workflow."""
@@ -395,30 +360,26 @@ class Orchestrator:
 
     def execute(self, workflow: Workflow) -> str:
         """Go on with a workflow; return its id."""
-        self._current = workflow
-        self._workflows[workflow.state.plan_id] = workflow
+        self._workflow = workflow
         return workflow.state.plan_id
 
     def get_branches(self, workflow_id: str | None = None) -> tuple[Todo, ...]:
-        """Return all branches of a workflow, the first first."""
-        return self._workflow(workflow_id).get_branches()
+        """Return all branches of the workflow, the first first."""
+        return self._named(workflow_id).get_branches()
 
     def wait_for_completion(self, workflow_id: str | None = None, timeout: float = 300.0) -> Result:
         """Let everything succeed that is asked for, until nothing is, or ``timeout`` seconds are over."""
-        return self._workflow(workflow_id).wait_for_completion(timeout)
+        return self._named(workflow_id).wait_for_completion(timeout)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the workflow has that was loaded last: ``inject_failure``, ``get_status`` …"""
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._workflow(None), name)
+        """Return what the workflow has: ``inject_failure``, ``get_status`` …"""
+        return getattr(self._named(None), name)
 
-    def _workflow(self, workflow_id: str | None) -> Workflow:
-        if workflow_id is not None:
-            return self._workflows[workflow_id]
-        if self._current is None:
-            raise LookupError("no workflow is loaded; call load_todo_list first")
-        return self._current
+    def _named(self, workflow_id: str | None) -> Workflow:
+        held = self._workflow
+        if held is None or workflow_id not in (None, held.state.plan_id):
+            raise LookupError("this workflow is not loaded; call load_todo_list first")
+        return held
 
 
 def create_test_workflow(*, approved: Collection[str] = (), **policy: Any) -> Workflow:
@@ -430,21 +391,21 @@ def _checks(todo: Todo, failing: str | None = None) -> tuple[Check, ...]:
     """Return the check of each criterion; all hold but the one that is named."""
     ids = sorted(criterion_ids(todo)) or (["convention"] if wants_convention(todo) else [])
     test = f"tests/test_{todo.id}.py::test_it"
-    if failing is not None and failing not in ids:
-        ids.insert(0, failing)
-    return tuple(
-        Check(
-            id=name,
-            kind=_KINDS.get(name.partition("[")[0], CheckKind.TEST),
-            verdict=Verdict.FAILED if name == failing else Verdict.PASSED,
-            cmd=f"pytest {test}" if name.startswith("test") else None,
-            timeout_seconds=20,
-            tests=(TestResult(nodeid=test, outcome=_outcome(name == failing), since=Since.UNKNOWN),)
-            if name.startswith("test")
-            else (),
+    checks: list[Check] = []
+    for name in ids if failing is None or failing in ids else [failing, *ids]:
+        is_test, failed = name.startswith("test"), name == failing
+        outcome = TestOutcome.FAILED if failed else TestOutcome.PASSED
+        checks.append(
+            Check(
+                id=name,
+                kind=_KINDS.get(name.partition("[")[0], CheckKind.TEST),
+                verdict=Verdict.FAILED if failed else Verdict.PASSED,
+                cmd=f"pytest {test}" if is_test else None,
+                timeout_seconds=20,
+                tests=(TestResult(nodeid=test, outcome=outcome, since=Since.UNKNOWN),) if is_test else (),
+            )
         )
-        for name in ids
-    )
+    return tuple(checks)
 
 
 _KINDS = {
@@ -455,34 +416,10 @@ _KINDS = {
 }
 
 
-def _outcome(failed: bool) -> TestOutcome:
-    return TestOutcome.FAILED if failed else TestOutcome.PASSED
-
-
-def _not_run(todo: Todo) -> Outcome:
+def _outcome(todo: Todo, state: TodoState, **fields: Any) -> Outcome:
+    if state is not TodoState.PENDING:
+        fields["verified"] = True
+    is_done = state is TodoState.DONE
     return Outcome(
-        todo_id=todo.id,
-        title=todo.title,
-        state=TodoState.PENDING,
-        success=False,
-        tests_passed=False,
-        metrics=OutcomeMetrics(),
+        todo_id=todo.id, title=todo.title, state=state, success=is_done, tests_passed=is_done, **fields
     )
-
-
-__all__ = [
-    "Orchestrator",
-    "Result",
-    "Status",
-    "TaskResult",
-    "Workflow",
-    "category_of",
-    "create_plan",
-    "create_sample_plan",
-    "create_sample_todo",
-    "create_test_workflow",
-    "sample_document",
-    "sample_failure",
-    "simulate_failure",
-    "simulate_success",
-]

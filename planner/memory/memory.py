@@ -129,14 +129,10 @@ class _Standing(NamedTuple):
     """Those of the same category, the alike among them."""
 
 
+@lru_cache(maxsize=4_096)
 def ngrams(text: str) -> frozenset[str]:
     """Return the trigrams of the words of a text, with a blank at each end of a word."""
-    return _ngrams(text[:_LONGEST])
-
-
-@lru_cache(maxsize=4_096)
-def _ngrams(text: str) -> frozenset[str]:
-    words = [f" {word} " for word in words_of(text)]
+    words = [f" {word} " for word in words_of(text[:_LONGEST])]
     return frozenset(word[start : start + 3] for word in words for start in range(len(word) - 2))
 
 
@@ -230,11 +226,10 @@ class Memory:
         category = failure.category
         grams = ngrams(f"{task_kind(todo)} {text_of(todo, failure)}")
         standings = {role: self._standing(role, failure, grams, now) for role in Role}
-        numbers = _numbers(category, standings)
-        reason, best = numbers, default
-        if not reason:
-            by_word = [role.value for role, each in standings.items() if each.belief.seen > 0]
-            reason = f"a person named the {' and the '.join(by_word)} for {category}" if by_word else ""
+        numbers, best = _numbers(category, standings), default
+        by_word = [role.value for role, each in standings.items() if each.belief.seen > 0]
+        named = f"a person named the {' and the '.join(by_word)} for {category}" if by_word else ""
+        reason = numbers or named
         refusal, word = _refusal(failure, todo, default), self._word(failure.signature)
         if refusal is not None:
             reason = f"{refusal}; {reason}" if reason else refusal

@@ -12,7 +12,6 @@ what others have written until its own line is on the disk: no line is lost, and
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
@@ -135,9 +134,31 @@ class ChainedFile:
     @contextlib.contextmanager
     def hold(self) -> Generator[None]:
         """Keep other writers out. Raises :class:`planner.errors.LogError` where that cannot be had."""
-        self._lock()
+        deadline = time.monotonic() + WAIT_SECONDS
+        while True:
+            try:
+                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    problem = f"another process has held the log for {WAIT_SECONDS:g} s"
+                    raise log_error(self.path, problem, "end that process, then go on") from None
+                time.sleep(_PAUSE_SECONDS)
+            except OSError as error:
+                problem = f"the log cannot be locked ({error.strerror})"
+                remedy = "name a file on another file system with --log"
+                raise log_error(self.path, problem, remedy) from None
         try:
-            self._refuse_another_file()
+            # What was acknowledged must not be written into a file that nobody finds any more.
+            here, there = os.fstat(self._handle), None
+            with contextlib.suppress(OSError):
+                there = os.stat(self.path)
+            if there is None or not os.path.samestat(here, there):
+                problem = "the log was removed or replaced under a run"
+                raise log_error(self.path, problem, "put it back, or begin a new run")
+            if here.st_size < self._end:
+                problem = f"the log has lost lines under a run: {self.count} were read"
+                raise log_error(self.path, problem, "restore it from a copy")
             yield
         finally:
             fcntl.flock(self._handle, fcntl.LOCK_UN)
@@ -158,9 +179,9 @@ class ChainedFile:
                 digest = check_link(text, self.count, self._digest)
                 entry = LogEntry(self.count, self.parse(text) if parses else None, text)
             except UnicodeDecodeError as error:
-                self.refuse(f"line {self.count} cannot be read: byte {error.start} is not ASCII")
+                self._refuse(f"line {self.count} cannot be read: byte {error.start} is not ASCII")
             except LogError as error:
-                self.refuse(str(error))
+                self._refuse(str(error))
             self._advance(text, digest)
             yield entry
 
@@ -173,7 +194,18 @@ class ChainedFile:
         for body in bodies:
             lines.append(chained(body, lines[-1][1] if lines else self._digest))
         try:
-            self._write("".join(f"{text}\n" for text, _ in lines).encode("ascii"))
+            at, left = self._end, memoryview("".join(f"{text}\n" for text, _ in lines).encode("ascii"))
+            while left:
+                written = os.pwrite(self._handle, left, at)
+                at, left = at + written, left[written:]
+            os.fsync(self._handle)
+            if self.count == 0:
+                with contextlib.suppress(OSError):  # where folders can be synchronised, for the file's name
+                    folder = os.open(self.path.parent, os.O_RDONLY)
+                    try:
+                        os.fsync(folder)
+                    finally:
+                        os.close(folder)
         except BaseException as error:
             with contextlib.suppress(OSError):  # else the next to hold the log cuts the torn line off
                 os.ftruncate(self._handle, self._end)
@@ -184,8 +216,7 @@ class ChainedFile:
         for text, digest in lines:
             self._advance(text, digest)
 
-    def refuse(self, problem: str) -> NoReturn:
-        """Raise :class:`planner.errors.LogError` with what can be done about damage at the next line."""
+    def _refuse(self, problem: str) -> NoReturn:
         remedy = "restore the log from a copy, or name the log of a run"
         if self.count:
             remedy = (
@@ -199,49 +230,22 @@ class ChainedFile:
         self._digest = digest
         self._end += len(text) + 1
 
-    def _lock(self) -> None:
-        deadline = time.monotonic() + WAIT_SECONDS
-        while True:
-            try:
-                return fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                if error.errno not in (errno.EAGAIN, errno.EACCES):
-                    problem = f"the log cannot be locked ({error.strerror})"
-                    remedy = "name a file on another file system with --log"
-                    raise log_error(self.path, problem, remedy) from None
-            if time.monotonic() > deadline:
-                problem = f"another process has held the log for {WAIT_SECONDS:g} s"
-                raise log_error(self.path, problem, "end that process, then go on")
-            time.sleep(_PAUSE_SECONDS)
-
-    def _refuse_another_file(self) -> None:
-        # What was acknowledged must not be written into a file that nobody finds any more.
-        here, there = os.fstat(self._handle), None
-        with contextlib.suppress(OSError):
-            there = os.stat(self.path)
-        if there is None or not os.path.samestat(here, there):
-            problem = "the log was removed or replaced under a run"
-            raise log_error(self.path, problem, "put it back, or begin a new run")
-        if here.st_size < self._end:
-            problem = f"the log has lost lines under a run: {self.count} were read"
-            raise log_error(self.path, problem, "restore it from a copy")
-
     def _whole_lines(self) -> Iterator[bytes]:
-        """Yield the lines that end with a newline, then what a kill has left of the last."""
+        """Yield the lines that end with a newline, and a last one that lacks nothing else."""
         try:
             with open(self._handle, "rb", closefd=False) as file:
                 file.seek(self._end)
                 while raw := file.readline(self.longest_line + 1):
                     if len(raw) > self.longest_line:
-                        self.refuse(f"line {self.count} is longer than any line of a log")
-                    is_whole = raw.endswith(b"\n")
-                    if not is_whole and self._is_torn(raw):
-                        return
-                    if not is_whole and self._writable:
-                        os.pwrite(self._handle, b"\n", self._end + len(raw))
-                    yield raw.removesuffix(b"\n")
-                    if not is_whole:
-                        return
+                        self._refuse(f"line {self.count} is longer than any line of a log")
+                    if raw.endswith(b"\n"):
+                        yield raw[:-1]
+                        continue
+                    if not self._is_torn(raw):
+                        if self._writable:
+                            os.pwrite(self._handle, b"\n", self._end + len(raw))
+                        yield raw
+                    return
         except OSError as error:
             problem = f"the log cannot be read ({error.strerror})"
             raise log_error(self.path, problem, "see to the disk") from None
@@ -249,41 +253,26 @@ class ChainedFile:
     def _is_torn(self, tail: bytes) -> bool:
         """Return whether a line without its end is but a part of one; a writer cuts that off."""
         try:
-            _, length = json.JSONDecoder().raw_decode(tail.decode("ascii"))
+            length = json.JSONDecoder().raw_decode(tail.decode("ascii"))[1]
         except (ValueError, RecursionError):
             length = 0
         if length == len(tail):
             return False
         if length:
-            self.refuse(f"line {self.count} does not end where it should")
+            self._refuse(f"line {self.count} does not end where it should")
         # Nothing but the beginning of the next line is ever cut off, whatever file was named.
         start = f'{{"n":{self.count},{self.first_key}'.encode()
         written = tail.rstrip(b"\0")  # what a crash of the machine has left of a block
         if not written.startswith(start) and not start.startswith(written):
-            self.refuse(f"line {self.count} is no line of a log")
+            self._refuse(f"line {self.count} is no line of a log")
         if self._writable:
             os.ftruncate(self._handle, self._end)
         does = "was cut off" if self._writable else "is left out"
-        self.remarks.append(
-            one_line(
-                f"{self.path}: line {self.count} was torn by a kill, and {does}: its event was not taken in"
-            )
+        remark = (
+            f"{self.path}: line {self.count} was torn by a kill, and {does}: its event was not taken in"
         )
+        self.remarks.append(one_line(remark))
         return True
-
-    def _write(self, data: bytes) -> None:
-        at, left = self._end, memoryview(data)
-        while left:
-            written = os.pwrite(self._handle, left, at)
-            at, left = at + written, left[written:]
-        os.fsync(self._handle)
-        if self.count == 0:
-            with contextlib.suppress(OSError):  # where folders can be synchronised, for the file's name
-                folder = os.open(self.path.parent, os.O_RDONLY)
-                try:
-                    os.fsync(folder)
-                finally:
-                    os.close(folder)
 
 
 def log_error(path: Path, problem: str, remedy: str) -> LogError:

@@ -25,19 +25,18 @@ from planner.store.chain import one_line
 from planner.store.corrections import CORRECTIONS
 from planner.store.run_log import FOLDER
 from planner.store.run_rows import rows_of_corrections, rows_of_log, rows_of_outcomes
-from planner.store.tables import INDEX, METADATA, OF_SOURCES, RUNS, SOURCES, VERSION
+from planner.store.tables import INDEX, METADATA, OF_SOURCES, SOURCES, VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping
+    from collections.abc import Generator, Iterable
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Table
 
-    from planner.store.run_rows import Rows
+    from planner.store.run_rows import Row, Rows
 
 USUAL = f"{HOME}/planverify.db"
 """The index of a project, below the plan's root."""
 
-RUN_FOLDERS = f"{HOME}/runs"
 OUTCOMES = "outcomes.json"
 
 BUSY_SECONDS = 30.0
@@ -48,6 +47,7 @@ class Index:
     """One database. Everything that it cannot do is a ``StoreError`` of one line."""
 
     def __init__(self, name: str, engine: Engine, *, is_shared: bool) -> None:
+        """Make the tables where there are none. Raises ``StoreError`` for those of another version."""
         self.name = name
         """How messages call it."""
         self.remarks: list[str] = []
@@ -56,7 +56,20 @@ class Index:
         self._is_shared = is_shared
         """It holds rows of other checkouts: none are dropped because their files are not here."""
         try:
-            self._make_tables()
+            with self.reading() as connection:
+                found = None
+                if inspect(connection).has_table(INDEX.name):
+                    found = connection.execute(select(INDEX.c.version)).scalar()
+                if found is None:
+                    for table in METADATA.sorted_tables:
+                        connection.execute(CreateTable(table, if_not_exists=True))
+                    connection.execute(INDEX.delete())
+                    connection.execute(INDEX.insert().values(version=VERSION))
+                elif found != VERSION:
+                    raise StoreError(
+                        f"{name}: the tables have version {found}, and this planner knows {VERSION}; "
+                        "update the older planner, or drop the planverify_ tables and import the logs again"
+                    )
         except BaseException:
             self.close()
             raise
@@ -96,16 +109,12 @@ class Index:
     @contextmanager
     def reading(self) -> Generator[Connection]:
         """Give a connection for the questions of :mod:`.questions`."""
-        with _errors_of(self.name), self._engine.begin() as connection:
-            yield connection
-
-    def logs(self, plan_id: str | None = None, run_id: str | None = None) -> list[Path]:
-        """Return the logs of the runs of the engine, of a plan or of one id, the newest first."""
-        wanted = select(RUNS.c.log).order_by(RUNS.c.opened.desc(), RUNS.c.run_id.desc(), RUNS.c.source)
-        for column, value in ((RUNS.c.plan_id, plan_id), (RUNS.c.run_id, run_id)):
-            wanted = wanted if value is None else wanted.where(column == value)
-        with self.reading() as connection:
-            return [Path(each) for each in connection.execute(wanted).scalars()]
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except (SQLAlchemyError, OSError) as error:
+            cause = (error.orig or error) if isinstance(error, DBAPIError) else error
+            raise StoreError(_complaint(self.name, cause)) from error
 
     def sync(self, root: Path, logs: Iterable[Path] = ()) -> list[str]:
         """Bring the rows of a project up to date with its files; return what could not be read.
@@ -124,42 +133,19 @@ class Index:
             return []
         remarks: list[str] = []
         made = {name: _rows(path, remarks) for name, path in stale.items()}
-        with self._writing() as connection:
+        with self.reading() as connection:
+            # One writer at a time, from the first statement on: none finds rows that another is changing.
+            connection.execute(INDEX.update().values(version=VERSION))
             for name in (*gone, *stale):
-                key = _key(origin, name)
+                text = f"{origin}\n{name}".encode("utf-8", "surrogatepass")
+                key = hashlib.sha256(text).hexdigest()[:32]
                 for table in (*OF_SOURCES, SOURCES):
                     connection.execute(table.delete().where(table.c.source == key))
-            for name, rows in made.items():
-                if rows is not None:
-                    key = _key(origin, name)
+                if (rows := made.get(name)) is not None:
                     stamp = {"origin": origin, "name": name, "stamp": files[name][1]}
                     for table, those in {SOURCES: [stamp], **rows}.items():
                         _insert(connection, table, [{"source": key, **row} for row in those])
         return remarks
-
-    def _make_tables(self) -> None:
-        """Make the tables where there are none. Raises ``StoreError`` for those of another version."""
-        with _errors_of(self.name), self._engine.begin() as connection:
-            found = None
-            if inspect(connection).has_table(INDEX.name):
-                found = connection.execute(select(INDEX.c.version)).scalar()
-            if found is None:
-                for table in METADATA.sorted_tables:
-                    connection.execute(CreateTable(table, if_not_exists=True))
-                connection.execute(INDEX.delete())
-                connection.execute(INDEX.insert().values(version=VERSION))
-            elif found != VERSION:
-                raise StoreError(
-                    f"{self.name}: the tables have version {found}, and this planner knows {VERSION}; "
-                    "update the older planner, or drop the planverify_ tables and import the logs again"
-                )
-
-    @contextmanager
-    def _writing(self) -> Generator[Connection]:
-        with _errors_of(self.name), self._engine.begin() as connection:
-            # One writer at a time, from the first statement on: none finds rows that another is changing.
-            connection.execute(INDEX.update().values(version=VERSION))
-            yield connection
 
 
 def open_index(root: Path, url: str | None = None, *, rebuild: bool = False) -> Index:
@@ -194,10 +180,10 @@ def _up_to_date(index: Index, root: Path) -> Index:
     return index
 
 
-def _files(root: Path, logs: Iterable[Path]) -> Mapping[str, tuple[Path, str]]:
+def _files(root: Path, logs: Iterable[Path]) -> dict[str, tuple[Path, str]]:
     """Return the files that rows are made from with a stamp of their state, by name below the root."""
     found = [*root.glob(f"{FOLDER}/*.jsonl"), root / CORRECTIONS, *logs]
-    found += [*root.glob(f"{RUN_FOLDERS}/*/{OUTCOMES}"), *root.glob(f"{PLANS}/*/{OUTCOMES}")]
+    found += [*root.glob(f"{HOME}/runs/*/{OUTCOMES}"), *root.glob(f"{PLANS}/*/{OUTCOMES}")]
     base = os.path.realpath(root)
     files: dict[str, tuple[Path, str]] = {}
     for path in sorted(found):
@@ -211,31 +197,30 @@ def _files(root: Path, logs: Iterable[Path]) -> Mapping[str, tuple[Path, str]]:
 
 def _rows(path: Path, remarks: list[str]) -> Rows | None:
     """Return the rows of a file; ``None`` where it cannot be read, which is remarked."""
-    readers = {OUTCOMES: rows_of_outcomes, Path(CORRECTIONS).name: rows_of_corrections}
     try:
-        return readers.get(path.name, rows_of_log)(path, remarks)
+        if path.name == OUTCOMES:
+            return rows_of_outcomes(path)
+        if path.name == Path(CORRECTIONS).name:
+            return rows_of_corrections(path)
+        return rows_of_log(path, remarks)
     except PlannerError as error:
         remarks.append(str(error))
         return None
 
 
-def _key(origin: str, name: str) -> str:
-    return hashlib.sha256(f"{origin}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def _insert(connection: Connection, table: Any, rows: list[dict[str, Any]]) -> None:
+def _insert(connection: Connection, table: Table, rows: list[Row]) -> None:
     """Insert rows, which need not have every column, in text that every database can hold."""
+
+    def storable(value: Any) -> Any:  # half characters and the character zero are for no database
+        if not isinstance(value, str):
+            return value
+        return value.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
     columns = {name for row in rows for name in row}
-    held = [{name: _storable(row.get(name)) for name in columns} for row in rows]
-    if held:
-        connection.execute(table.insert(), held)
-
-
-def _storable(value: Any) -> Any:
-    """Return text without half characters and the character zero, which some databases cannot hold."""
-    if not isinstance(value, str):
-        return value
-    return value.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+    if rows:
+        connection.execute(
+            table.insert(), [{name: storable(row.get(name)) for name in columns} for row in rows]
+        )
 
 
 def _url_of(url_or_path: str | Path) -> tuple[str, URL]:
@@ -269,17 +254,6 @@ def _sqlite_engine(path: Path) -> Engine:
         raise StoreError(_complaint(str(path), error)) from None
     url = URL.create("sqlite", database=os.path.abspath(path))
     return create_engine(url, connect_args={"timeout": BUSY_SECONDS})
-
-
-@contextmanager
-def _errors_of(name: str) -> Generator[None]:
-    """Let what the database complains about become a ``StoreError`` of one line."""
-    try:
-        yield
-    except DBAPIError as error:
-        raise StoreError(_complaint(name, error.orig or error)) from error
-    except (SQLAlchemyError, OSError) as error:
-        raise StoreError(_complaint(name, error)) from error
 
 
 def _complaint(name: str, error: BaseException) -> str:

@@ -136,6 +136,8 @@ _NAMES = frozenset(("event", "at", "todo_id", "plan", "id", "question_id", "appr
 """Keys whose values name something: they are no text in which a secret could be quoted."""
 
 
+_LONGEST = 300
+"""Characters of a message to a driver."""
 _LONGEST_KEPT = 200
 _redact_again = lru_cache(maxsize=4096)(redact)
 """Most texts of the outcomes of a run are alike; only short ones are kept, so that memory stays bounded."""
@@ -166,84 +168,6 @@ def _ascii(text: str) -> str:
     return text if text.isascii() else json.dumps(json.loads(text), separators=(",", ":"))
 
 
-# -- the lines of a driver -----------------------------------------------------------------------------
-
-_MARK = b"\xef\xbb\xbf"
-_MOST_NAMED = 3
-_LONGEST = 300
-_START = '{"event": "run_started", "at": "2026-01-31T09:30:00Z"}'
-_MISTAKES = {
-    "missing": " is missing",
-    "timezone_aware": " tells no offset from UTC",
-    "datetime_from_date_parsing": " is no time",
-    "datetime_parsing": " is no time",
-    "union_tag_invalid": " is of no known kind",
-    "union_tag_not_found": " does not say of which kind it is",
-}
-"""What is wrong, by pydantic's type of an error; its own message says the others."""
-_TIME = "write the time as 2026-01-31T09:30:00Z"
-_REMEDIES = {
-    "missing": "add it",
-    "timezone_aware": "write the time with an offset, 2026-01-31T09:30:00Z",
-    "datetime_from_date_parsing": _TIME,
-    "datetime_parsing": _TIME,
-}
-
-
-def read_event(raw: bytes) -> Event:
-    """Return the event of one line of a driver. Raises :class:`planner.errors.RefusedEvent`."""
-    if len(raw) > MAX_EVENT_BYTES:
-        raise _unreadable(f"the line is longer than {MAX_EVENT_BYTES >> 20} MiB", "tell less in one event")
-    try:
-        event = parse_event(raw.removeprefix(_MARK).decode())
-    except UnicodeDecodeError as error:
-        raise _unreadable(f"byte {error.start} of the line is not UTF-8", "write UTF-8") from None
-    except ValidationError as error:
-        raise _refusal(error.errors(include_url=False, include_input=False)) from None
-    if isinstance(event, PlanSubmitted):
-        raise _submitted_by_hand()
-    return event
-
-
-def _submitted_by_hand() -> RefusedEvent:
-    problem = "the plan is submitted by planner step itself"
-    return RefusedEvent("plan-is-submitted", problem, f"begin with {_START}")
-
-
-def _refusal(errors: list[ErrorDetails]) -> RefusedEvent:
-    kind, place, context = errors[0]["type"], errors[0]["loc"], errors[0].get("ctx", {})
-    if kind == "json_invalid":
-        return _unreadable(f"the line is no JSON: {context['error']}", "write one JSON object on one line")
-    if kind == "union_tag_invalid" and not place:
-        name = str(context.get("tag", ""))
-        near = get_close_matches(name[:_LONGEST], EVENT_NAMES, n=1)
-        remedy = f"did you mean '{near[0]}'?" if near else f"the events are {', '.join(EVENT_NAMES)}"
-        return RefusedEvent("unknown-event", f"there is no event '{_line(name)}'", remedy)
-    if not place:
-        if kind == "union_tag_not_found":
-            return RefusedEvent("unknown-event", "the line names no event", f"write it like {_START}")
-        return _unreadable("the line is no JSON object", f"write one, like {_START}")
-    if place[0] == "plan_submitted":
-        return _submitted_by_hand()
-    if len(errors) > 1:  # what is wrong with a part makes the whole too short
-        errors = [each for each in errors if each["type"] != "too_short"] or errors
-    told = [
-        f"{'.'.join(map(str, each['loc'][1:]))}{_MISTAKES.get(each['type'], ': ' + each['msg'])}"
-        for each in errors[:_MOST_NAMED]
-    ]
-    more = f" (and {len(errors) - _MOST_NAMED} more)" if len(errors) > _MOST_NAMED else ""
-    remedy = _REMEDIES.get(kind, "mend it: planner schema event tells what an event holds")
-    return RefusedEvent("unfit-event", _line(f"{place[0]}: {'; '.join(told)}{more}"), remedy)
-
-
-def _unreadable(problem: str, remedy: str) -> RefusedEvent:
-    return RefusedEvent("unreadable-line", _line(problem), remedy)
-
-
-def _line(text: str) -> str:
-    return " ".join(clean(text, limit=_LONGEST).split())
-
-
 def plainly(value: Any) -> Any:
     """Return a value as JSON has it, parts of plans as plan files write them, without what is absent."""
     if isinstance(value, ReadValue):
@@ -258,3 +182,62 @@ def plainly(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(name): plainly(item) for name, item in cast("dict[Any, Any]", value).items()}
     return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value
+
+
+# -- the lines of a driver -----------------------------------------------------------------------------
+
+_START = '{"event": "run_started", "at": "2026-01-31T09:30:00Z"}'
+_TIME = "write the time as 2026-01-31T09:30:00Z"
+_MISTAKES = {
+    "missing": (" is missing", "add it"),
+    "timezone_aware": (" tells no offset from UTC", _TIME),
+    "datetime_from_date_parsing": (" is no time", _TIME),
+    "datetime_parsing": (" is no time", _TIME),
+}
+"""What is wrong and what to do, by pydantic's type of an error; its own message says the others."""
+
+
+def read_event(raw: bytes) -> Event:
+    """Return the event of one line of a driver. Raises :class:`planner.errors.RefusedEvent`."""
+    if len(raw) > MAX_EVENT_BYTES:
+        raise _unreadable(f"longer than {MAX_EVENT_BYTES >> 20} MiB", "tell less in one event")
+    try:
+        event = parse_event(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise _unreadable(f"no UTF-8 at byte {error.start}", "write UTF-8") from None
+    except ValidationError as error:
+        raise _refusal(error.errors(include_url=False, include_input=False)) from None
+    if isinstance(event, PlanSubmitted):
+        problem = "the plan is submitted by planner step itself"
+        raise RefusedEvent("plan-is-submitted", problem, f"begin with {_START}")
+    return event
+
+
+def _refusal(errors: list[ErrorDetails]) -> RefusedEvent:
+    kind, place, context = errors[0]["type"], errors[0]["loc"], errors[0].get("ctx", {})
+    if kind == "json_invalid":
+        return _unreadable(f"no JSON: {context['error']}", "write one JSON object on one line")
+    if not place and kind == "union_tag_invalid":
+        name = str(context.get("tag", ""))[:_LONGEST]
+        near = get_close_matches(name, EVENT_NAMES, n=1)
+        remedy = f"did you mean '{near[0]}'?" if near else f"the events are {', '.join(EVENT_NAMES)}"
+        return RefusedEvent("unknown-event", _line(f"there is no event '{name}'"), remedy)
+    if not place and kind == "union_tag_not_found":
+        return RefusedEvent("unknown-event", "the line names no event", f"write it like {_START}")
+    if not place:
+        return _unreadable("no JSON object", f"write one, like {_START}")
+    told = [
+        f"{'.'.join(map(str, each['loc'][1:]))}{_MISTAKES.get(each['type'], (': ' + each['msg'],))[0]}"
+        for each in errors[:3]
+    ]
+    more = f" (and {len(errors) - 3} more)" if len(errors) > 3 else ""
+    remedy = _MISTAKES.get(kind, ("", "mend it: planner schema event tells what an event holds"))[1]
+    return RefusedEvent("unfit-event", _line(f"{place[0]}: {'; '.join(told)}{more}"), remedy)
+
+
+def _unreadable(what: str, remedy: str) -> RefusedEvent:
+    return RefusedEvent("unreadable-line", _line(f"the line is {what}"), remedy)
+
+
+def _line(text: str) -> str:
+    return " ".join(clean(text, limit=_LONGEST).split())

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from planner.engine import fold, start, step
+from planner.engine import fold, step
 from planner.engine.intake import must_begin_anew, tell_run
 from planner.engine.plans import is_plan_of
 from planner.engine.transaction import LATEST
@@ -22,7 +22,7 @@ from planner.planfile.loader import shown_path
 from planner.planfile.tree import load_tree
 from planner.store.lines import without_secrets
 from planner.store.recorded_run import RecordedRun, run_of_log
-from planner.store.run_log import RunLog, Step, make_log_folder, plan_logs
+from planner.store.run_log import RunLog, Step, make_log_folder, next_log, plan_logs
 from planner.store.session import EventCompleter
 
 if TYPE_CHECKING:
@@ -48,7 +48,10 @@ class PlanRun:
         """The log that a person has named: the commands that go on have to name it, too."""
         self._document = found.document if found.plan_change is None else None
         """The outcomes that are of the plan as it is."""
-        self._now = _time_of(found)
+        self._now = datetime.now(UTC)
+        """The time of outcomes that do not say when they were found: that of their file."""
+        with suppress(OSError):
+            self._now = datetime.fromtimestamp(found.path.stat().st_mtime, UTC)
         self._completer = EventCompleter(tree, validates=False)
         self._new: list[Step] = []
         self._state: State | None = None
@@ -80,8 +83,15 @@ class PlanRun:
             run._continue(log)
         if run._state is None:
             run._submit(allow_unproved=outcomes is not None)
-        if not run.is_driven:
-            run._take_in_outcomes()
+        if not run.is_driven and not run.state.plan_state.is_final:
+
+            def tell(event: Event) -> State:
+                run.tell(event)
+                return run.state
+
+            _, refused = tell_run(run.state, run._document, tree.sub_plans().keys(), run._now, tell)
+            if not run.state.plan_state.is_final:  # what was not believed has no say in how a run has ended
+                remarks += refused
         return run
 
     @property
@@ -124,11 +134,10 @@ class PlanRun:
 
     def tell(self, event: Event) -> tuple[Action, ...]:
         """Tell the engine an event. Raises :class:`planner.errors.RefusedEvent`."""
-        full = without_secrets(self._completer.completed(event, self.state))
-        before = self.state
-        self._state, actions = step(before, full)
-        self._new.append(Step(full, actions, before, self.state))
-        return actions
+        taken = Step.take(self.state, without_secrets(self._completer.completed(event, self.state)))
+        self._state = taken.after
+        self._new.append(taken)
+        return taken.actions
 
     def save(self) -> None:
         """Write what was told to the log. Raises :class:`planner.errors.LogError`."""
@@ -136,16 +145,21 @@ class PlanRun:
             return
         make_log_folder(self.log)
         with closing(RunLog.append_to(self.log)) as log, log.hold():
-            if log.skip() != self.state.events - len(self._new):
+            for _ in log.entries(parses=False):
+                pass
+            if log.count != self.state.events - len(self._new):
                 raise LogError(f"{self.log}: somebody else has written to the log meanwhile; try again")
             log.append(*self._new)
         self._new.clear()
 
     def _continue(self, given: Path | None) -> None:
         """Take up the run where its log ends; begin another where that is of another plan, or over."""
-        logs = plan_logs(self.tree.loaded)
-        self.log = given or logs[-1]
-        state = _fold(self.log) if self.log.exists() else None
+        self.log = given or plan_logs(self.tree.loaded)[-1]
+        state: State | None = None
+        if self.log.exists():
+            with closing(RunLog.read(self.log)) as log:
+                events = [entry.event for entry in log.entries()]
+            state = fold(events) if events else None  # a kill may have left no line
         if state is not None:
             subs = self.tree.sub_plans()
             plans = {"": self.tree.loaded.plan} | {name: sub.loaded.plan for name, sub in subs.items()}
@@ -160,7 +174,7 @@ class PlanRun:
             if given is not None:
                 why = "is over" if is_same else "is of another plan, or of another version of it"
                 raise LogError(f"{given}: the run {why}; name another log with --log")
-            self.log = logs[0].with_name(f"{logs[0].stem}.{len(logs) + 1}.jsonl")
+            self.log = next_log(self.tree.loaded)
 
     def _submit(self, *, allow_unproved: bool) -> None:
         from planner.planfile.project_facts import configured_tools
@@ -179,32 +193,6 @@ class PlanRun:
                 tools=tuple(sorted(configured_tools(loaded.root))),
             ),
         )
-        self._state, actions = start(event)
-        self._new.append(Step(event, actions, None, self._state))
-
-    def _take_in_outcomes(self) -> None:
-        if self.state.plan_state.is_final:
-            return
-
-        def tell(event: Event) -> State:
-            self.tell(event)
-            return self.state
-
-        _, refused = tell_run(self.state, self._document, self.tree.sub_plans().keys(), self._now, tell)
-        if not self.state.plan_state.is_final:  # what was not believed has no say in how a run has ended
-            self.remarks += refused
-
-
-def _time_of(found: FoundOutcomes) -> datetime:
-    """Return the time of outcomes that do not say when they were found: that of their file."""
-    try:
-        return datetime.fromtimestamp(found.path.stat().st_mtime, UTC)
-    except OSError:
-        return datetime.now(UTC)
-
-
-def _fold(path: Path) -> State | None:
-    """Return the state that a log leads to; ``None`` where a kill has left it without its first line."""
-    with closing(RunLog.read(path)) as log:
-        events = [entry.event for entry in log.news()]
-    return fold(events) if events else None
+        taken = Step.take(None, event)
+        self._state = taken.after
+        self._new.append(taken)

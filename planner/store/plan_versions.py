@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.engine.plans import current_plan
 from planner.errors import PlannerError
 from planner.model.actions import PublishPlan
-from planner.model.events import PlanSubmitted
-from planner.planfile.document import Refused, read_source
 from planner.planfile.file_writer import write_file
 from planner.planfile.loader import dump_plan, plan_id_of, shown_path
 from planner.planfile.tree import load_tree
@@ -21,9 +18,9 @@ from planner.policy.limits import inherited
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from pathlib import Path
 
     from planner.engine import State
-    from planner.model.events import Event
     from planner.model.plan import Plan
     from planner.planfile.tree import PlanTree
     from planner.store.run_log import Step
@@ -32,14 +29,14 @@ if TYPE_CHECKING:
 class PlanVersions:
     """The newest plan of a run, in a file."""
 
-    def __init__(self, target: Path, source: Path | None) -> None:
-        """``source`` is the file of the plan, whose comments and layout are kept; ``None``: there is none.
+    def __init__(self, target: Path, source: Path) -> None:
+        """``source`` is the file of the plan, whose comments and layout are kept.
 
         Raises :class:`planner.errors.PlannerError` for a target that holds something else.
         """
-        if source is not None and os.path.realpath(target) == os.path.realpath(source):
+        if os.path.realpath(target) == os.path.realpath(source):
             raise PlannerError(f"{shown_path(target)}: this is the plan itself; name another file")
-        held = None if source is None else plan_id_of(source)
+        held = plan_id_of(source)
         refuse_other_plan(target, set() if held is None else {held})
         self._target = target
         self._source = source
@@ -80,18 +77,14 @@ class PlanVersions:
     def _texts(self, state: State) -> tuple[dict[Path, str], list[str]]:
         """Return the text of each file. What was published counts, though the layout may not be kept."""
         try:
-            if self._source is None:
-                raise PlannerError("its file is not there as it was")
             tree = load_tree(self._source)
             with suppress(PlannerError):  # a sub-plan that no file holds is written whole
                 tree.load_all()
             texts = plans_beside(tree, revised_plans(state, tree), self._target)
             own = {tree.loaded.path, *(sub.loaded.path for sub in tree.sub_plans().values())}
-            for each in texts:
-                if each.path.parent.resolve() / each.path.name in own:
-                    raise PlannerError(
-                        f"{shown_path(each.path)}: is a file of the plan itself; name another"
-                    )
+            taken = [each.path for each in texts if each.path.parent.resolve() / each.path.name in own]
+            if taken:
+                raise PlannerError(f"{shown_path(taken[0])}: is a file of the plan itself; name another")
         except PlannerError as error:
             part = state.parts[""]
             plan = part.plan if part.version == 1 else current_plan(state)
@@ -114,14 +107,3 @@ def revised_plans(state: State, tree: PlanTree) -> dict[str, Plan]:
             if inherited(own, above) == plans[within].metadata:
                 plans[within] = plans[within].model_copy(update={"metadata": own})
     return plans
-
-
-def unchanged_source(event: Event) -> Path | None:
-    """Return the file that a submitted plan was read from, if it is still there and as it was."""
-    if not isinstance(event, PlanSubmitted):
-        return None
-    path = Path(event.path)
-    try:
-        return path if read_source(path).digest == event.digest else None
-    except Refused:
-        return None

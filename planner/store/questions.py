@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pydantic import ValidationError
@@ -21,7 +20,6 @@ from planner.store.tables import (
     RUNS,
     TODOS,
     VERIFICATIONS,
-    WORK,
     moment,
 )
 
@@ -56,12 +54,6 @@ def verifications(connection: Connection, plan_id: str | None = None) -> list[Fo
     return list({(each["run_id"], each["plan_id"]): each for each in found}.values())
 
 
-def blocked_runs(connection: Connection) -> list[Found]:
-    """Return the runs in which something is blocked or waits for a person, the longest first."""
-    wanted = select(RUNS).where(RUNS.c.blocked_since.is_not(None))
-    return _rows(connection, wanted.order_by(RUNS.c.blocked_since, RUNS.c.run_id, RUNS.c.source))
-
-
 def branches(connection: Connection, found: Sequence[Found]) -> list[list[Found]]:
     """Return the branches of each of these runs."""
     return _of_runs(connection, BRANCHES, found)
@@ -72,11 +64,6 @@ def questions(connection: Connection, found: Sequence[Found]) -> list[list[Found
     return _of_runs(connection, QUESTIONS, found)
 
 
-def work(connection: Connection, found: Sequence[Found]) -> list[list[Found]]:
-    """Return the artifact log of each of these runs."""
-    return _of_runs(connection, WORK, found)
-
-
 def mean_resolution(found: Iterable[Found]) -> float | None:
     """Return how long branches that passed took on average, in seconds; ``None`` where none has."""
     times = [each["duration_seconds"] for each in found if each["outcome"] == PASSED]
@@ -85,8 +72,6 @@ def mean_resolution(found: Iterable[Found]) -> float | None:
 
 def failure_counts(connection: Connection, plan_id: str) -> list[Found]:
     """Return the failures of a plan by category and role: how many, in how many todos, when last."""
-    at = FAILURES.c
-    found = _rows(connection, _of_plan(FAILURES, plan_id).order_by(at.category, at.role))
     counts = [
         {
             "category": category,
@@ -96,7 +81,9 @@ def failure_counts(connection: Connection, plan_id: str) -> list[Found]:
             "todos": sorted({row["todo_id"] for row in rows}),
             "last": max(row["at"] for row in rows),
         }
-        for (category, role), rows in _grouped(found, "category", "role")
+        for (category, role), rows in _group(
+            _rows(connection, _of_plan(FAILURES, plan_id)), "category", "role"
+        )
     ]
     return sorted(counts, key=lambda each: (-each["failures"], each["category"], each["role"]))
 
@@ -125,7 +112,7 @@ def failure(connection: Connection, signature: str) -> Found | None:
     if not rows and not corrected:
         return None
     told, newest = [*rows, *corrected], rows[0] if rows else {}
-    tried = [row for row in known(REPAIRS, REPAIRS.c.role, REPAIRS.c.strategy) if row["fixed"] is not None]
+    tried = [row for row in known(REPAIRS) if row["fixed"] is not None]
     repairs: list[Found] = [
         {
             "role": role,
@@ -134,7 +121,7 @@ def failure(connection: Connection, signature: str) -> Found | None:
             "tried": len(repaired),
             "last": max(row["at"] for row in repaired),
         }
-        for (role, strategy), repaired in _grouped(tried, "role", "strategy")
+        for (role, strategy), repaired in _group(tried, "role", "strategy")
     ]
     return {
         "signature": signature,
@@ -159,19 +146,11 @@ def plans_for(connection: Connection, goal: str) -> list[Found]:
     where only blanks and capitals differ.
     """
     key = " ".join(goal.casefold().split())
+    columns = ("goal", "fingerprint", "digest", "path", "run_id", "document")
     plans = [
-        {
-            "goal": row.goal,
-            "fingerprint": row.fingerprint,
-            "at": row.opened,
-            "digest": row.digest,
-            "path": row.path,
-            "run_id": row.run_id,
-            "ended": row.state,
-            "document": row.document,
-        }
-        for row in connection.execute(select(RUNS).order_by(*_NEWEST_RUNS))
-        if " ".join(row.goal.casefold().split()) == key
+        {**{name: row[name] for name in columns}, "at": row["opened"], "ended": row["state"]}
+        for row in connection.execute(select(RUNS).order_by(*_NEWEST_RUNS)).mappings()
+        if " ".join(row["goal"].casefold().split()) == key
     ]
     return sorted(plans, key=lambda plan: _WORTH.get(plan["ended"], 1))
 
@@ -214,10 +193,12 @@ def _of_runs(connection: Connection, table: Table, found: Sequence[Found]) -> li
     return [[row for row in rows if row["source"] == run["source"]] for run in found]
 
 
-def _grouped(rows: Iterable[Found], one: str, other: str) -> Iterable[tuple[tuple[str, str], list[Found]]]:
-    """Yield the rows by two of their columns, by which they are sorted."""
-    for key, group in groupby(rows, lambda row: (row[one], row[other])):
-        yield key, list(group)
+def _group(rows: Iterable[Found], *columns: str) -> list[tuple[tuple[str, ...], list[Found]]]:
+    """Return the rows by the values of some columns, in the order of these values."""
+    groups: dict[tuple[str, ...], list[Found]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in columns), []).append(row)
+    return sorted(groups.items())
 
 
 def _rows(connection: Connection, wanted: Select[Any]) -> list[Found]:

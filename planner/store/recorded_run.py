@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
-from planner.engine import start, step
 from planner.errors import LogError, RefusedEvent
-from planner.model.events import PlanSubmitted
 from planner.planfile.loader import collector_paused, shown_path
 from planner.store.lines import action_text, calls_for, logged_actions
 from planner.store.run_log import RunLog, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from planner.engine import State
@@ -44,35 +42,27 @@ def run_of_log(path: Path) -> RecordedRun:
 def _steps(path: Path, name: str, remarks: list[str]) -> Iterator[Step]:
     state: State | None = None
     with closing(RunLog.read(path)) as log:
-        for entry in log.news():
-            before = state
+        for entry in log.entries():
             try:
-                state, actions = _take(before, entry.event)
+                step = Step.take(state, entry.event)
             except RefusedEvent as error:
                 raise LogError(
                     f"{name}: line {entry.n} holds an event that this version refuses: {error.problem}; "
                     "read it with the version that wrote the log"
                 ) from None
-            if not remarks and not calls_for(entry.text, actions):
+            if not remarks and not calls_for(entry.text, step.actions):
                 remarks.append(
                     f"{name}: line {entry.n} holds other actions than this version decides; what is told "
                     "from there on is what it decides, and planner replay shows the difference"
                 )
-            yield Step(entry.event, actions, before, state)
+            state = step.after
+            yield step
         remarks += log.remarks
     if state is None:
         raise LogError(f"{name}: there is nothing in it; name the log of a run")
 
 
-def _take(state: State | None, event: Event) -> tuple[State, tuple[Action, ...]]:
-    if state is None:
-        assert isinstance(event, PlanSubmitted)  # the log refuses any other first line
-        return start(event)
-    return step(state, event)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class ReplayDifference(NamedTuple):
     """The first place where a log and the engine do not agree."""
 
     n: int
@@ -102,34 +92,29 @@ class Replay:
     state: State | None = None
     last: LogEntry | None = None
     last_actions: tuple[Action, ...] = ()
-    difference: Difference | None = None
+    difference: ReplayDifference | None = None
     """The first; nothing was compared after it."""
     remarks: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls, path: Path, *, until: int | None = None, watch: Callable[[Step], None] | None = None
-    ) -> Self:
+    def of(cls, path: Path, *, until: int | None = None) -> Self:
         """Fold a log to its end, or to its first difference; with ``until``, to that line whatever differs.
 
-        ``watch`` is told each step as it is decided now. Nothing is kept of a line when the next is read.
-        Raises :class:`planner.errors.LogError` where the log is damaged before that.
+        Nothing is kept of a line when the next is read. Raises :class:`planner.errors.LogError` where the
+        log is damaged before that.
         """
         replay = cls()
         with closing(RunLog.read(path)) as log, collector_paused():
-            for entry in log.news():
-                before = replay.state
+            for entry in log.entries():
                 try:
-                    replay.state, actions = _take(before, entry.event)
+                    taken = Step.take(replay.state, entry.event)
                 except RefusedEvent as error:
                     replay._compare(entry, (), str(error))
                     break
-                replay._compare(entry, actions, None)
+                replay._compare(entry, taken.actions, None)
                 replay.events += 1
-                replay.actions += len(actions)
-                replay.last, replay.last_actions = entry, actions
-                if watch is not None:
-                    watch(Step(entry.event, actions, before, replay.state))
+                replay.actions += len(taken.actions)
+                replay.state, replay.last, replay.last_actions = taken.after, entry, taken.actions
                 if entry.n == until or (replay.difference is not None and until is None):
                     break
             replay.remarks = tuple(log.remarks)
@@ -139,6 +124,6 @@ class Replay:
         if self.difference is None and (refusal is not None or not calls_for(entry.text, actions)):
             pairs = zip_longest(logged_actions(entry.text), map(action_text, actions))
             logged, now = next((pair for pair in pairs if pair[0] != pair[1]), (None, None))
-            self.difference = Difference(
+            self.difference = ReplayDifference(
                 n=entry.n, event=entry.event, logged=logged, now=now, refusal=refusal
             )

@@ -9,20 +9,20 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from planner.engine import start, step
 from planner.errors import LogError
+from planner.model.events import PlanSubmitted
 from planner.planfile.plan_folder import HOME, file_name, make_home
 from planner.store.chain import ChainedFile, log_error
 from planner.store.lines import body, parse_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from planner.engine import State
     from planner.model.actions import Action
     from planner.model.events import Event
     from planner.planfile.loader import LoadedPlan
-    from planner.store.chain import LogEntry
 
 FOLDER = f"{HOME}/logs"
 _FIRST_BYTES = b'{"n":0,"event":'
@@ -38,21 +38,21 @@ class Step(NamedTuple):
     before: State | None
     after: State
 
+    @classmethod
+    def take(cls, before: State | None, event: Event) -> Step:
+        """Let the engine take an event in. Raises :class:`planner.errors.RefusedEvent`."""
+        if before is None:
+            assert isinstance(event, PlanSubmitted)  # the log refuses any other first line
+            after, actions = start(event)
+        else:
+            after, actions = step(before, event)
+        return cls(event, actions, before, after)
+
 
 class RunLog(ChainedFile):
     """One log, at the place up to which it was read. Opened by :meth:`append_to` or :meth:`read`."""
 
     first_key = '"event":{"event":"'
-
-    def news(self) -> Iterator[LogEntry]:
-        """Yield each line that was written since, with its event; a writer asks while it holds."""
-        return self.entries()
-
-    def skip(self) -> int:
-        """Go to the end, with the places in the chain checked; return how many lines there are."""
-        for _ in self.entries(parses=False):
-            pass
-        return self.count
 
     def append(self, *steps: Step) -> None:
         """Write the next lines and see them on the disk; asked of one that holds, and has read all news.
@@ -83,24 +83,15 @@ def is_log(path: Path) -> bool:
         return False
 
 
-def latest_log(loaded: LoadedPlan, run_id: str | None = None) -> Path:
-    """Return the newest log of the plan's runs, whether or not one is there.
-
-    The first is called after the run or the plan, the later ones have a number, ``shop.2.jsonl``.
-    """
-    return plan_logs(loaded, run_id)[-1]
-
-
 def log_to_continue(loaded: LoadedPlan, run_id: str | None = None) -> Path:
     """Return the log to which a run is to write: the newest, or the one after it where that run is over.
 
     A run that is named goes on in its own log, whatever has become of it. The folder is made. Raises
     :class:`planner.errors.LogError`.
     """
-    logs = plan_logs(loaded, run_id)
-    log = logs[-1]
+    log = plan_logs(loaded, run_id)[-1]
     if run_id is None and is_over(log):
-        log = _numbered(logs[0], len(logs) + 1)
+        log = next_log(loaded)
     make_log_folder(log)
     return log
 
@@ -117,15 +108,17 @@ def make_log_folder(log: Path) -> None:
 
 
 def plan_logs(loaded: LoadedPlan, run_id: str | None = None) -> list[Path]:
-    """Return the first log of the plan, and those after it that are there."""
+    """Return the first log of the plan, and those after it that are there: ``shop.2.jsonl`` …"""
     logs = [loaded.root / FOLDER / f"{file_name(run_id or loaded.plan.todo_list_id)}.jsonl"]
-    while (later := _numbered(logs[0], len(logs) + 1)).is_file():
+    while (later := logs[0].with_name(f"{logs[0].stem}.{len(logs) + 1}.jsonl")).is_file():
         logs.append(later)
     return logs
 
 
-def _numbered(first: Path, number: int) -> Path:
-    return first.with_name(f"{first.stem}.{number}.jsonl")
+def next_log(loaded: LoadedPlan) -> Path:
+    """Return where the log of another run of the plan is to be."""
+    logs = plan_logs(loaded)
+    return logs[0].with_name(f"{logs[0].stem}.{len(logs) + 1}.jsonl")
 
 
 def is_over(log: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Makes the rows of the index: of the log of a run, of an outcome file, of the log of corrections."""
+"""The rows of the index: of the log of a run, of an outcome file, of the log of corrections."""
 
 from __future__ import annotations
 
@@ -24,10 +24,20 @@ from planner.model.verdicts import PlanState, TodoLife, TodoState
 from planner.planfile.dump import plain
 from planner.planfile.loader import collector_paused
 from planner.planfile.outcome_file import read_outcomes
-from planner.store import tables
 from planner.store.corrections import corrections_of
 from planner.store.recorded_run import run_of_log
-from planner.store.tables import PASSED, moment
+from planner.store.tables import (
+    BRANCHES,
+    CORRECTIONS,
+    FAILURES,
+    PASSED,
+    QUESTIONS,
+    REPAIRS,
+    RUNS,
+    TODOS,
+    VERIFICATIONS,
+    moment,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -38,7 +48,7 @@ if TYPE_CHECKING:
     from planner.engine import TodoRecord
     from planner.model.events import Event
     from planner.model.outcome import Failure, Outcome
-    from planner.model.plan import Plan, Todo
+    from planner.model.plan import Plan
     from planner.store.run_log import Step
 
 Row: TypeAlias = "dict[str, Any]"
@@ -63,34 +73,31 @@ def rows_of_log(path: Path, remarks: list[str]) -> Rows:
             rows.add(step)
     assert rows is not None  # a log without a line cannot be folded
     remarks += run.remarks
-    return rows.made()
+    return rows.finish()
 
 
 class _RunRows:
     """The rows of one run, after each of its steps."""
 
-    _last: Step
+    _step: Step
+    _at: str
 
     def __init__(self, event: PlanSubmitted, log: str) -> None:
-        plan = event.plan
+        plan = self._plan = event.plan
         goal = plan.extensions.get("x-goal")
-        self._fingerprint = event.policy.fingerprint or event.memory.fingerprint
-        self._at = moment(event.at)
+        has_goal = isinstance(goal, str) and goal.strip()
         self._run: Row = {
             "run_id": event.run_id or f"{plan.todo_list_id}-{event.digest[7:19]}",
             "plan_id": plan.todo_list_id,
             "path": event.path,
             "digest": event.digest,
-            "fingerprint": self._fingerprint,
-            "goal": goal
-            if isinstance(goal, str) and goal.strip()
-            else plan.workflow_name or plan.todo_list_id,
+            "fingerprint": event.policy.fingerprint or event.memory.fingerprint,
+            "goal": goal if has_goal else plan.workflow_name or plan.todo_list_id,
             "log": log,
-            "opened": self._at,
-            "closed": None,
+            "opened": moment(event.at),
             "blocked_since": None,
-            "document": plain(_without_branches(plan)),
         }
+        self._rows: Rows = {table: [] for table in (RUNS, BRANCHES, FAILURES, QUESTIONS, TODOS, REPAIRS)}
         self._turns: dict[str, int] = {}
         """The last turn of work on each todo."""
         self._failure: dict[str, Failure] = {}
@@ -98,24 +105,16 @@ class _RunRows:
         self._categories: dict[str, list[str]] = {}
         self._verified: set[str] = set()
         self._branches: dict[str, Row] = {}
-        self._asked: dict[str, Row] = {}
-        """The questions that are open."""
-        self._repairing: dict[str, Row] = {}
+        self._questions: dict[str, Row] = {}
+        """Those that are open."""
+        self._repairs: dict[str, Row] = {}
         """Open repairs by who works on them: the todo itself, or a branch."""
-        self._failures: list[Row] = []
-        self._questions: list[Row] = []
-        self._work: list[Row] = []
-        self._repairs: list[Row] = []
-        self._todos: list[Row] = []
 
     def add(self, step: Step) -> None:
         """Take in the next step."""
-        event, actions, before, after = self._last = step
+        event, actions, before, after = self._step = step
         self._at = moment(after.now)
-        if isinstance(event, WorkFinished):
-            row = {"kind": "work", "success": event.success, "tokens": event.tokens}
-            self._add_work(event.todo_id, row, event.touched_files, event.new_files)
-        elif isinstance(event, Verified):
+        if isinstance(event, Verified):
             self._judge(event.outcome)
         self._answer(event, after.questions)
         for action in actions:
@@ -126,50 +125,32 @@ class _RunRows:
             elif isinstance(action, AskHuman):
                 self._ask(action)
         for name, record in after.records.items():
-            if record.life.is_final:
-                was = None if before is None else before.records.get(name)
-                if was is None or not was.life.is_final:
-                    self._end(record, event)
+            was = None if before is None else before.records.get(name)
+            if record.life.is_final and (was is None or not was.life.is_final):
+                self._end(record, event)
         stands_still = not after.plan_state.is_final and (after.questions or after.blocked())
         self._run["blocked_since"] = (self._run["blocked_since"] or self._at) if stands_still else None
 
-    def made(self) -> Rows:
+    def finish(self) -> Rows:
         """Return the rows."""
-        after, run = self._last.after, self._run
-        if after.plan_state is PlanState.COMPLETED:
-            run["document"] = plain(_without_branches(current_plan(after)))
-        run |= {
+        after = self._step.after
+        plan = current_plan(after) if after.plan_state is PlanState.COMPLETED else self._plan
+        self._run |= {
             "state": after.plan_state.value,
             "changed": self._at,
             "events": after.events,
             "blocked": sorted(after.blocked()),
             "closed": self._at if after.plan_state.is_final else None,
+            "document": plain(_without_branches(plan)),
         }
-        return {
-            tables.RUNS: [run],
-            tables.BRANCHES: list(self._branches.values()),
-            tables.FAILURES: self._failures,
-            tables.QUESTIONS: self._questions,
-            tables.WORK: self._work,
-            tables.TODOS: self._todos,
-            tables.REPAIRS: self._repairs,
-        }
-
-    def _add_work(
-        self, name: str, row: Row, files: Collection[str], new_files: Collection[str] = ()
-    ) -> None:
-        record = self._last.after.records.get(name)
-        role = None if record is None else record.todo.agent_role.value
-        row |= {"at": self._at, "todo_id": name, "turn": self._turns.get(name, 0), "role": role}
-        self._work.append({**row, "files": list(files), "new_files": list(new_files)})
+        return {**self._rows, RUNS: [self._run]}
 
     def _judge(self, outcome: Outcome) -> None:
         """Take in a verification, and say what came of the repairs of its todo."""
-        name, run, record = outcome.todo_id, self._run, self._last.after.records.get(outcome.todo_id)
-        row = {"kind": "verification", "success": outcome.success, "diff_hash": outcome.diff_hash}
-        self._add_work(name, row | {"tokens": outcome.metrics.tokens_used}, outcome.touched_files)
-        facts = {name: run[name] for name in ("run_id", "plan_id", "fingerprint")}
-        self._failures += _failure_rows(outcome, {**facts, "n": self._last.after.events, "at": self._at})
+        name, run, after = outcome.todo_id, self._run, self._step.after
+        facts = {key: run[key] for key in ("run_id", "plan_id", "fingerprint")}
+        self._rows[FAILURES] += _failure_rows(outcome, {**facts, "n": after.events, "at": self._at})
+        record = after.records.get(name)
         if record is None or record.is_branch:
             return
         is_done = record.life is TodoLife.DONE
@@ -188,13 +169,10 @@ class _RunRows:
 
     def _open_branches(self, action: PublishPlan) -> None:
         strategy = next((each.rule for each in action.edits if not isinstance(each, AddBranch)), "")
-        for edit in action.edits:
-            if not isinstance(edit, AddBranch):
-                continue
-            todo = edit.todo
+        for todo in (edit.todo for edit in action.edits if isinstance(edit, AddBranch)):
             name, parent = (qualified(action.within, each or "") for each in (todo.id, todo.parent_id))
             failure = self._failure.get(parent)
-            self._branches[name] = {
+            self._branches[name] = row = {
                 "branch_id": name,
                 "parent_id": parent,
                 "depth": todo.branch_depth or 1,
@@ -207,6 +185,7 @@ class _RunRows:
                 "outcome": None,
                 "resolution": None,
             }
+            self._rows[BRANCHES].append(row)
             self._open_repair(name, parent, strategy, todo.agent_role.value)
 
     def _begin_turn(self, action: Implement) -> None:
@@ -217,16 +196,16 @@ class _RunRows:
         self._turns[name] = action.attempt
         if name in self._branches:
             self._branches[name] |= {"attempts": action.attempt, "role": action.role.value}
-        elif name in self._repairing:  # nothing was verified since: it belongs to the same repair
-            self._repairing[name]["attempts"] += 1
+        elif name in self._repairs:  # nothing was verified since: it belongs to the same repair
+            self._repairs[name]["attempts"] += 1
         else:
             self._open_repair(name, name, RETRY, action.role.value)
 
     def _open_repair(self, worker: str, name: str, strategy: str, role: str) -> None:
-        record, failure = self._last.after.records.get(name), self._failure.get(name)
+        record, failure = self._step.after.records.get(name), self._failure.get(name)
         if record is None or failure is None:
             return
-        self._repairing[worker] = row = {
+        self._repairs[worker] = row = {
             **self._experience(record, failure),
             "signature": failure.signature,
             "category": failure.category.value,
@@ -235,7 +214,7 @@ class _RunRows:
             "fixed": None,
             "attempts": 1,
         }
-        self._repairs.append(row)
+        self._rows[REPAIRS].append(row)
 
     def _close_repairs(self, name: str, *, fixed: bool, came: str) -> None:
         """Say what came of a todo's own repair, and of its branches that have passed."""
@@ -246,7 +225,7 @@ class _RunRows:
                 branch["resolution"] = branch["resolution"] or came
 
     def _close_repair(self, worker: str, *, fixed: bool) -> None:
-        row = self._repairing.pop(worker, None)
+        row = self._repairs.pop(worker, None)
         if row is not None:
             row |= {"fixed": fixed, "at": self._at}
             if worker in self._branches:
@@ -258,19 +237,15 @@ class _RunRows:
         branch = self._branches.get(name)
         if branch is not None:
             seconds = datetime.fromisoformat(self._at) - datetime.fromisoformat(branch["opened"])
-            branch |= {
-                "outcome": PASSED if is_done else record.life.value,
-                "closed": self._at,
-                "duration_seconds": seconds.total_seconds(),
-                "resolution": branch["resolution"] or (None if is_done else self._why_ended(event)),
-            }
+            branch["outcome"] = PASSED if is_done else record.life.value
+            branch |= {"closed": self._at, "duration_seconds": seconds.total_seconds()}
             if not is_done:
+                branch["resolution"] = branch["resolution"] or self._reason(event)
                 self._close_repair(name, fixed=False)
             return
         if not is_done:
             self._close_repairs(name, fixed=False, came="parent_still_red")
-        worked_on = name in (self._verified if is_done else self._turns)
-        if worked_on and not record.todo.has_sub_plan:
+        if name in (self._verified if is_done else self._turns) and not record.todo.has_sub_plan:
             categories = list(dict.fromkeys(self._categories.get(name, ())))
             row = {
                 "role": record.todo.agent_role.value,
@@ -278,11 +253,11 @@ class _RunRows:
                 "first_time": is_done and not categories,
                 "categories": categories,
             }
-            self._todos.append(self._experience(record) | row)
+            self._rows[TODOS].append(self._experience(record) | row)
 
-    def _why_ended(self, event: Event) -> str:
+    def _reason(self, event: Event) -> str:
         """Return why a branch that has not passed has come to its end."""
-        if self._last.after.plan_state is PlanState.HALTED:
+        if self._step.after.plan_state is PlanState.HALTED:
             return "run_halted"
         if isinstance(event, QuestionAnswered | ApprovalGiven):
             return "given_up"
@@ -293,18 +268,18 @@ class _RunRows:
         return {
             "todo_id": record.id,
             "at": self._at,
-            "fingerprint": self._fingerprint,
+            "fingerprint": self._run["fingerprint"],
             "task_kind": task_kind(record.todo).value,
             "text": text_of(record.todo, failure),
         }
 
     def _ask(self, action: AskHuman) -> None:
-        known = self._asked.get(action.question_id)
+        known = self._questions.get(action.question_id)
         if known is not None and known["digest"] == action.digest:
             return
         if known is not None:
             known |= {"decision": WITHDRAWN, "decided": self._at}
-        self._asked[action.question_id] = row = {
+        self._questions[action.question_id] = row = {
             "question_id": action.question_id,
             "kind": action.kind.value,
             "todo_id": action.todo_id,
@@ -313,7 +288,7 @@ class _RunRows:
             "digest": action.digest,
             "asked": self._at,
         }
-        self._questions.append(row)
+        self._rows[QUESTIONS].append(row)
 
     def _answer(self, event: Event, still_open: Collection[str]) -> None:
         """Take in an answer, and which questions nobody waits for any more."""
@@ -326,18 +301,17 @@ class _RunRows:
             answered, said = event.question_id, {"decision": event.answer}
         if isinstance(event, ApprovalGiven | QuestionAnswered):
             said |= {"decided_by": event.by, "because": event.because}
-        for name in list(self._asked):
+        for name in list(self._questions):
             if name == answered or name not in still_open:
                 row = said if name == answered else {"decision": others}
-                self._asked.pop(name).update(row, decided=self._at)
+                self._questions.pop(name).update(row, decided=self._at)
 
 
-def rows_of_outcomes(path: Path, remarks: list[str]) -> Rows:
+def rows_of_outcomes(path: Path) -> Rows:
     """Return the rows of one run of ``pytest --planverify``.
 
     Raises :class:`planner.errors.OutcomeFileError` where the file cannot be read.
     """
-    del remarks
     document = read_outcomes(path)
     run, outcomes = document.run, document.outcomes
     plan = next(iter(document.plans), None)
@@ -357,14 +331,13 @@ def rows_of_outcomes(path: Path, remarks: list[str]) -> Rows:
     }
     facts = {"run_id": run.run_id, "plan_id": plan_id, "fingerprint": None, "n": 0, "at": finished}
     failures = [row for each in outcomes for row in _failure_rows(each, facts)]
-    return {tables.VERIFICATIONS: [verification], tables.FAILURES: failures}
+    return {VERIFICATIONS: [verification], FAILURES: failures}
 
 
-def rows_of_corrections(path: Path, remarks: list[str]) -> Rows:
+def rows_of_corrections(path: Path) -> Rows:
     """Return the rows of the log of corrections. Raises :class:`planner.errors.LogError`."""
-    del remarks
     rows = [each.model_dump(mode="json") | {"at": moment(each.at)} for each in corrections_of(path)]
-    return {tables.CORRECTIONS: rows}
+    return {CORRECTIONS: rows}
 
 
 def _failure_rows(outcome: Outcome, facts: Row) -> list[Row]:
@@ -374,8 +347,6 @@ def _failure_rows(outcome: Outcome, facts: Row) -> list[Row]:
             **facts,
             "todo_id": outcome.todo_id,
             "category": each.category.value,
-            "owner": None if each.owner is None else each.owner.value,
-            "rule": each.rule,
             "signature": each.signature,
             "role": (each.target_agent or each.category.facts.default_role).value,
             "head": each.stack_trace_head,
@@ -387,22 +358,23 @@ def _failure_rows(outcome: Outcome, facts: Row) -> list[Row]:
 
 def _failures(outcome: Outcome) -> tuple[Failure, ...]:
     """Return every failure once, the one that decides first."""
-    decides = outcome.failure_evidence
-    if decides is None:
-        return outcome.failures
-    return (decides, *(each for each in outcome.failures if each != decides))
+    first = () if outcome.failure_evidence is None else (outcome.failure_evidence,)
+    return (*first, *(each for each in outcome.failures if each not in first))
 
 
 def _without_branches(plan: Plan) -> Plan:
     """Return a plan without the todos that were made to repair others, and what waits for them."""
     gone = {todo.id for todo in plan.items if todo.parent_id is not None or todo.is_temporary}
-    kept: list[Todo] = []
-    for todo in plan.items:
-        others = tuple(each for each in todo.dependencies if each not in gone)
-        if todo.id not in gone:
-            kept.append(
-                todo if others == todo.dependencies else todo.model_copy(update={"dependencies": others})
-            )
+    kept = [
+        # What was not said in the plan stays unsaid.
+        todo
+        if gone.isdisjoint(todo.dependencies)
+        else todo.model_copy(
+            update={"dependencies": tuple(each for each in todo.dependencies if each not in gone)}
+        )
+        for todo in plan.items
+        if todo.id not in gone
+    ]
     return plan.model_copy(update={"items": tuple(kept)})
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from planner.engine import advance, start, step
+from planner.engine import advance
 from planner.errors import CommandSyntaxError, LogError, PlanFileError, RefusedEvent
-from planner.model.edits import AddCheck, NameArtifact, RetargetCheck
+from planner.model.edits import AddBranch, AddCheck, AddTodoBefore, NameArtifact, RetargetCheck
 from planner.model.events import (
     ApprovalGiven,
     PlanRevised,
@@ -26,13 +26,11 @@ from planner.model.events import (
 )
 from planner.model.past import PastRecords
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, Todo
-from planner.planfile.checks import judge_todo
 from planner.planfile.confinement import Confinement
 from planner.planfile.loader import collector_paused, shown_path
-from planner.planfile.project_facts import configured_tools
 from planner.planfile.sub_plans import Unfound
 from planner.planfile.tree import SEPARATOR, PlanTree, load_tree
-from planner.store.chain import one_line
+from planner.store.chain import log_error, one_line
 from planner.store.lines import without_secrets
 from planner.store.run_log import RunLog, Step, log_to_continue
 
@@ -138,11 +136,10 @@ class RunSession:
         with self._log.hold():
             self._catch_up()
             state = self.state or self._submit(event)
-            full = without_secrets(self._completer.completed(event, state))
-            after, actions = step(state, full)
-            self._log.append(taken := Step(full, actions, state, after))
+            taken = Step.take(state, without_secrets(self._completer.completed(event, state)))
+            self._log.append(taken)
             self._keep(taken)
-            return actions
+            return taken.actions
 
     def unanswered(self) -> tuple[Action, ...]:
         """Return what was called for since this was last asked, but not by events that were told here."""
@@ -158,36 +155,30 @@ class RunSession:
 
     def _submit(self, first: Event) -> State:
         """Submit the plan now. Raises ``RefusedEvent`` where a fit plan cannot begin with that event."""
-        event = self._submission(first.at)
-        state, actions = start(event)
-        if not state.plan_state.is_final:  # else what is wrong with the plan is to be told
-            advance(state, first)
-        self._log.append(taken := Step(event, actions, None, state))
+        taken = Step.take(None, self._submission(first.at))
+        if not taken.after.plan_state.is_final:  # else what is wrong with the plan is to be told
+            advance(taken.after, first)
+        self._log.append(taken)
         self._keep(taken)
-        self._unanswered += actions
-        return state
+        self._unanswered += taken.actions
+        return taken.after
 
     def _catch_up(self, *, quietly: bool = False) -> None:
         """Fold what others have written; ``quietly`` leaves out what it called for."""
-        for entry in self._log.news():
-            before, event = self.state, entry.event
-            actions: tuple[Action, ...] = ()
+        for entry in self._log.entries():
+            state, event = self.state, entry.event
+            if isinstance(event, PlanSubmitted):  # the first line, and no other
+                self._recognise(event)
             try:
-                if before is None:
-                    assert isinstance(event, PlanSubmitted)  # the log refuses any other first line
-                    self._recognise(event)
-                    after, actions = start(event)
-                elif quietly:
-                    after = advance(before, event)
+                if quietly and state is not None:
+                    taken = Step(event, (), state, advance(state, event))
                 else:
-                    after, actions = step(before, event)
+                    taken = Step.take(state, event)
             except RefusedEvent as error:
-                raise self._error(
-                    f"line {entry.n} holds an event that this version refuses: {error.problem}",
-                    "go on with the version that wrote the log",
-                ) from None
-            self._unanswered += actions
-            self._keep(Step(event, actions, before, after))
+                problem = f"line {entry.n} holds an event that this version refuses: {error.problem}"
+                raise log_error(self.log, problem, "go on with the version that wrote the log") from None
+            self._unanswered += taken.actions
+            self._keep(taken)
 
     def _keep(self, taken: Step) -> None:
         self.state = taken.after
@@ -197,6 +188,7 @@ class RunSession:
     def _submission(self, at: datetime) -> PlanSubmitted:
         """Return the plan as it is submitted at that time, with all that decisions rest on."""
         from planner.planfile.fingerprint import repository_fingerprint
+        from planner.planfile.project_facts import configured_tools
 
         loaded, settings = self._tree.loaded, self._settings
         fingerprint = repository_fingerprint(loaded.root, loaded.plan)
@@ -242,34 +234,26 @@ class RunSession:
 
     def _recognise(self, first: PlanSubmitted) -> None:
         """Refuse the log of another plan, of another version of this one, or of another run."""
-        loaded = self._tree.loaded
-        shown = shown_path(loaded.path)
-        if first.plan.todo_list_id != loaded.plan.todo_list_id:
-            raise self._error(
-                f"this is the log of the plan '{first.plan.todo_list_id}', and {shown} is "
-                f"'{loaded.plan.todo_list_id}'",
-                "name another log with --log",
-            )
+        loaded, asked, begun = self._tree.loaded, self._settings, first.policy
+        shown, plan_id, wanted = shown_path(loaded.path), loaded.plan.todo_list_id, self.run_id
+        if first.plan.todo_list_id != plan_id:
+            problem = f"this is the log of the plan '{first.plan.todo_list_id}', and {shown} is '{plan_id}'"
+            raise log_error(self.log, problem, "name another log with --log")
         if first.digest != loaded.digest:
-            raise self._error(
+            raise log_error(
+                self.log,
                 f"{shown} has changed since the run began",
                 "put it back as it was and tell changes as plan_revised, or begin another run with --run "
                 "NAME or another --log",
             )
-        if self.run_id is not None and first.run_id != self.run_id:
-            raise self._error(
-                f"this is the log of the run '{first.run_id}', not of '{self.run_id}'",
-                "leave --run out, or name another log with --log",
-            )
+        if wanted is not None and first.run_id != wanted:
+            problem = f"this is the log of the run '{first.run_id}', not of '{wanted}'"
+            raise log_error(self.log, problem, "leave --run out, or name another log with --log")
         self.run_id = first.run_id
-        asked, begun = self._settings, first.policy
         if (asked.jobs or begun.jobs) != begun.jobs or asked.allow_unproved > begun.allow_unproved:
             self._log.remarks.append(
                 f"{self.log}: the run goes on with the --jobs and --allow-unproved that it was begun with"
             )
-
-    def _error(self, problem: str, remedy: str) -> LogError:
-        return LogError(f"{self.log}: {problem}; {remedy}")
 
 
 @dataclass(slots=True)
@@ -283,42 +267,48 @@ class EventCompleter:
     def completed(self, event: Event, state: State) -> Event:
         """Return the event with all that can be read; what is wrong with a file is told in it.
 
-        Raises :class:`planner.errors.RefusedEvent` where it says what no plan file may.
+        What an event puts into a plan is held to what a plan file may say: commands of the catalog, paths
+        below the root. Raises :class:`planner.errors.RefusedEvent` for anything else.
         """
         root = self.tree.loaded.root
         if isinstance(event, SubPlanLoaded) and not event.problems:
             if event.plan is None:
-                return self._with_sub_plan(event, state)
+                record = state.records.get(event.todo_id)
+                return event if record is None else self._with_sub_plan(event, record.todo)
             problems = tuple(fault for todo in event.plan.items for fault in _faults(todo, root))
             return event.model_copy(update={"problems": problems})
+        said: list[tuple[str, Todo]] = []
         if isinstance(event, PlanRevised):
-            for edit in event.edits:
-                for todo in _todos_of(edit):
-                    _refuse_unfit(todo, root, edit.edit)
-        if isinstance(event, ApprovalGiven) and event.changes.allowed_files is not None:
-            _refuse_unfit(_stand_in(event.changes.allowed_files), root, "allowed_files")
+            said = [(edit.edit, todo) for edit in event.edits for todo in _todos_of(edit)]
+        elif isinstance(event, ApprovalGiven) and event.changes.allowed_files is not None:
+            said = [("allowed_files", _stand_in(allowed_files=event.changes.allowed_files))]
+        for where, todo in said:
+            for fault in _faults(todo, root):
+                problem = f"{where} says what no plan may: {fault}"
+                raise RefusedEvent("unfit-edit", problem, "say what a plan file may say, too")
         if isinstance(event, Verified) and event.context is None and not event.outcome.success:
             return event.model_copy(update={"context": self._context(event.outcome, state)})
         return event
 
-    def _with_sub_plan(self, event: SubPlanLoaded, state: State) -> SubPlanLoaded:
-        record = state.records.get(event.todo_id)
-        if record is None:
-            return event
+    def _with_sub_plan(self, event: SubPlanLoaded, todo: Todo) -> SubPlanLoaded:
         # Files may have been written since the tree was loaded.
         self.tree = PlanTree(self.tree.loaded, self.tree.boundary)
+        problems: tuple[str, ...] = ()
         try:
-            sub = self._sub_plan(event, record.todo)
-        except (PlanFileError, Unfound) as error:
-            faults = error.faults if isinstance(error, PlanFileError) else (str(error),)
-            return event.model_copy(update={"problems": faults[:MAX_PROBLEMS]})
-        path, day = sub.loaded.path, event.at.date().isoformat()
-        problems = tuple(problems_of(path, self.tree.widest_boundary, day)) if self.validates else ()
-        if problems:
-            return event.model_copy(update={"problems": problems})
-        base = os.path.relpath(os.path.realpath(sub.loaded.root), os.path.realpath(self.tree.loaded.root))
-        found = {"plan": sub.loaded.plan, "digest": sub.loaded.digest, "base": base.replace(os.sep, "/")}
-        return event.model_copy(update=found)
+            sub = self._sub_plan(event, todo).loaded
+            if self.validates:
+                day = event.at.date().isoformat()
+                problems = tuple(problems_of(sub.path, self.tree.widest_boundary, day))
+        except PlanFileError as error:
+            problems = error.faults[:MAX_PROBLEMS]
+        except Unfound as error:
+            problems = (str(error),)
+        else:
+            if not problems:
+                base = os.path.relpath(os.path.realpath(sub.root), os.path.realpath(self.tree.loaded.root))
+                held = {"plan": sub.plan, "digest": sub.digest, "base": base.replace(os.sep, "/")}
+                return event.model_copy(update=held)
+        return event.model_copy(update={"problems": problems})
 
     def _sub_plan(self, event: SubPlanLoaded, todo: Todo) -> PlanTree:
         """Return the sub-plan of a parent, of the file that the event names or the todo."""
@@ -329,8 +319,7 @@ class EventCompleter:
             )
         changes: dict[str, Any] = {"id": event.todo_id.rpartition(SEPARATOR)[2]}
         if event.path is not None:
-            fault = Confinement(tree.loaded.root).fault(event.path)
-            if fault is not None:
+            if fault := Confinement(tree.loaded.root).fault(event.path):
                 raise Unfound(fault)
             changes |= {"sub_plan": event.path, "sub_project_id": None}
         named = todo.model_copy(update=changes)
@@ -387,27 +376,17 @@ def problems_of(path: Path, boundary: Path | None, today: str) -> Iterator[str]:
             yield f"{place}: {finding.message}; {finding.fix} [{finding.rule}]"
 
 
-# What an event puts into a plan is held to what a plan file may say: commands of the catalog, paths below
-# the root.
-
-
-def _refuse_unfit(todo: Todo, root: Path, where: str) -> None:
-    fault = next(_faults(todo, root), None)
-    if fault is not None:
-        problem = f"{where} says what no plan may: {fault}"
-        raise RefusedEvent("unfit-edit", problem, "say what a plan file may say, too")
-
-
 def _faults(todo: Todo, root: Path) -> Iterator[str]:
+    from planner.planfile.checks import judge_todo
+
     for place, said in judge_todo(todo, Confinement(root)):
         yield one_line(f"{todo.id}.{'.'.join(map(str, place))}: {said}")
 
 
 def _todos_of(edit: Edit) -> Iterator[Todo]:
     """Yield the todos that an edit holds, and one with whatever else it would put into a plan."""
-    held = getattr(edit, "todo", None)
-    if held is not None:
-        yield held
+    if isinstance(edit, AddBranch | AddTodoBefore):
+        yield edit.todo
     yield from getattr(edit, "parts", ())
     tests: tuple[CommandSpec, ...] = getattr(edit, "tests", ())
     if isinstance(edit, AddCheck):
@@ -415,13 +394,12 @@ def _todos_of(edit: Edit) -> Iterator[Todo]:
     elif isinstance(edit, RetargetCheck):
         tests = (CommandSpec.model_construct(cmd=edit.to_cmd),)
     artifacts = (ArtifactSpec(path=edit.path),) if isinstance(edit, NameArtifact) else ()
-    held_too: dict[str, Any] = {}
-    if tests or artifacts:
-        held_too["acceptance_criteria"] = AcceptanceCriteria(tests=tests, expected_artifacts=artifacts)
     yield _stand_in(
-        getattr(edit, "allowed_files", None), contract_path=getattr(edit, "contract_path", None), **held_too
+        allowed_files=getattr(edit, "allowed_files", None),
+        contract_path=getattr(edit, "contract_path", None),
+        acceptance_criteria=AcceptanceCriteria(tests=tests, expected_artifacts=artifacts),
     )
 
 
-def _stand_in(allowed_files: tuple[str, ...] | None, **held: Any) -> Todo:
-    return Todo(id="edit", title="what an edit says", allowed_files=allowed_files, **held)
+def _stand_in(**held: Any) -> Todo:
+    return Todo(id="edit", title="what an edit says", **held)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.types import TypeEngine
 
-VERSION = 4
+VERSION = 5
 """Of these tables: those of another version are made anew."""
 
 PASSED = "passed"
@@ -87,8 +87,8 @@ BRANCHES = _table(
 FAILURES = _table(
     "failures",
     """
-    run_id:text plan_id:text fingerprint:text? n:count at:word todo_id:text category:word owner:word?
-    rule:text? signature:text? role:word? head:text? features:json?
+    run_id:text plan_id:text fingerprint:text? n:count at:word todo_id:text category:word
+    signature:text? role:word? head:text? features:json?
     """,
 )
 """Every failure of every verification; ``n`` numbers the verifications of one run."""
@@ -101,15 +101,6 @@ QUESTIONS = _table(
     """,
 )
 """What a person was asked, approvals and other questions, and what came of it."""
-
-WORK = _table(
-    "work",
-    """
-    at:word todo_id:text turn:count role:word? kind:word success:bool files:json new_files:json
-    diff_hash:text? tokens:count?
-    """,
-)
-"""The artifact log: what turns of work, ``kind`` work, and verifications said of the files."""
 
 TODOS = _table(
     "todos",
@@ -138,4 +129,4 @@ CORRECTIONS = _table(
 )
 """Memory: what people corrected."""
 
-OF_SOURCES = (RUNS, VERIFICATIONS, BRANCHES, FAILURES, QUESTIONS, WORK, TODOS, REPAIRS, CORRECTIONS)
+OF_SOURCES = (RUNS, VERIFICATIONS, BRANCHES, FAILURES, QUESTIONS, TODOS, REPAIRS, CORRECTIONS)

@@ -12,7 +12,7 @@ from planner.errors import PlannerError
 from planner.planfile.plan_folder import HOME
 from planner.planfile.tree import load_tree
 from planner.store.plan_versions import PlanVersions
-from planner.store.run_log import is_over, make_log_folder, plan_logs
+from planner.store.run_log import is_over, make_log_folder, next_log, plan_logs
 from planner.store.session import RunSession, RunSettings
 from pytest_planverify.harness.agents import MANUAL, parse_agents
 from pytest_planverify.harness.loop import REQUESTS, Ending, Loop, LoopSettings
@@ -69,7 +69,7 @@ def run_command(
             )
             if ending is not Ending.COMPLETED or green:
                 return _conclude(loop, ending, progress, plan, root)
-            resume, log = False, _next_log(tree)
+            resume, log = False, next_log(tree.loaded)
             if number < MOST_ROUNDS:
                 progress.line("the last verification found something red: the plan is carried out anew")
         progress.line(f"the last verification was red {MOST_ROUNDS} times; see planverify next {plan}")
@@ -139,14 +139,9 @@ def _choose_log(tree: PlanTree, *, resume: bool, restart: bool) -> Path:
         raise UsageMistake(
             f"the run in {last.name} is not over; go on with it by --resume, or begin anew by --restart"
         )
-    log = last if not last.exists() else _next_log(tree)
+    log = last if not last.exists() else next_log(tree.loaded)
     make_log_folder(log)
     return log
-
-
-def _next_log(tree: PlanTree) -> Path:
-    logs = plan_logs(tree.loaded)
-    return logs[0].with_name(f"{logs[0].stem}.{len(logs) + 1}.jsonl")
 
 
 def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress: Progress) -> None:

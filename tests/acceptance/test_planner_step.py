@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def logged(folder: Path) -> list[Any]:
-    return [entry.event for entry in RunLog.read(folder / "run.jsonl").news()]
+    return [entry.event for entry in RunLog.read(folder / "run.jsonl").entries()]
 
 
 def test_a_run_from_its_start_to_its_end(folder: Path) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from engine_simulating import Simulation
+from simulation import Simulation, Watcher
 
 from planner.errors import RefusedEvent
 from planner.model.actions import AskHuman, Implement, Notify, Verify
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from planner.engine import State
     from planner.model.actions import Action
-    from planner.model.events import Event, PlanSubmitted
+    from planner.model.events import Event
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "runs"
 REFUSALS = FOLDER / "refusals.jsonl"
@@ -40,24 +40,18 @@ _VARYING = re.compile(r"sha256:[0-9a-f]*|[A-Z]{3,}[A-Z_]*|[\w/*.]*\d[\w/*.,]*|(#
 """Names, numbers, digests, categories, and lists of these."""
 
 
-class Refused:
+class Refused(Watcher):
     """Keeps what was refused in a run."""
 
     def __init__(self) -> None:
-        self.events = 0
+        self.events = 1
         self.found: list[tuple[int, Event, RefusedEvent]] = []
-
-    def began(self, event: PlanSubmitted, after: State, actions: Sequence[Action]) -> None:
-        self.events += 1
 
     def stepped(self, before: State, event: Event, after: State, actions: Sequence[Action]) -> None:
         self.events += 1
 
     def refused(self, state: State, event: Event, refusal: RefusedEvent) -> None:
         self.found.append((self.events, event, refusal))
-
-    def rested(self, simulation: Simulation) -> None:
-        pass
 
 
 def shown(run: Simulation) -> set[str]:
@@ -95,18 +89,15 @@ def _run(seed: int) -> tuple[Simulation, Refused] | None:
 def _said(action: Action) -> Iterator[str]:
     yield f"{action.action} {action.rule}"
     yield from _parts(action.rule, action.because)
-    match action:
-        case Implement():
-            yield f"{action.bounds.risk_level}"
-        case AskHuman():
-            yield f"{action.kind} {action.options}"
-            yield from (edit.edit for edit in action.edits)
-        case Verify():
-            yield f"verify {action.recipe is None} {action.isolate} {action.not_before is None}"
-        case Notify():
-            yield f"{action.topic} {action.to}"
-        case _:
-            pass
+    if isinstance(action, Implement):
+        yield f"{action.bounds.risk_level}"
+    elif isinstance(action, AskHuman):
+        yield f"{action.kind} {action.options}"
+        yield from (edit.edit for edit in action.edits)
+    elif isinstance(action, Verify):
+        yield f"verify {action.recipe is None} {action.isolate} {action.not_before is None}"
+    elif isinstance(action, Notify):
+        yield f"{action.topic} {action.to}"
 
 
 def _parts(rule: str, text: str) -> set[str]:

@@ -106,7 +106,7 @@ class Carried:
 
     def _write(self, taken: Step) -> None:
         with closing(RunLog.append_to(self.path)) as log, log.hold():
-            for _ in log.news():
+            for _ in log.entries():
                 pass
             log.append(taken)
 

@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from random import Random
 
-from engine_mistaking import MISTAKES
-from engine_remembering import invent_submission
-from engine_simulating import Simulation
-from engine_watching import Laws
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from simulation import MISTAKES, Simulation, invent_submission
+from simulation_laws import Laws
 
 from planner.engine import State, start, step
 from planner.model.actions import Action

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from engine_simulating import Simulation
 from jsonschema import Draft202012Validator
+from simulation import Simulation
 
 from planner.planfile.schemas import schema
 from planner.store.lines import action_text, event_text

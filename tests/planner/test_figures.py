@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from engine_simulating import Simulation
 from run_stories import START, Kept, Story, todo
+from simulation import Simulation
 
 from planner.cli.figures import REVIEW_FIGURES, Figures, Reviewed, count_run, review, spent
 from planner.model.edits import NarrowFiles

@@ -230,7 +230,6 @@ def test_postgresql_answers_as_sqlite_does(project: Project, postgresql: str) ->
                     questions.failure_counts(rows, "shop"),
                     questions.failure(rows, "a1"),
                     questions.plans_for(rows, "shop"),
-                    questions.blocked_runs(rows),
                 ]
             )
     assert answers[0] == answers[1]

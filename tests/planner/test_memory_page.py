@@ -46,10 +46,3 @@ def test_every_example_of_the_page_gives_what_is_shown() -> None:
 )
 def test_the_page_names_what_the_code_goes_by(said: str, words: str) -> None:
     assert said in words
-
-
-def test_numbers_that_the_page_writes_in_words() -> None:
-    assert memory.ELSEWHERE == 0.5
-    assert memory.SAME_SORT == 0.3
-    assert memory.CORRECTED * memory.ELSEWHERE == 2
-    assert memory.WORTH_A_RECIPE == 0.25

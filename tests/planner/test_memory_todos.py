@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from memory_samples import (
     ELSEWHERE,
     NOW,
@@ -19,6 +20,7 @@ from memory_samples import (
 
 from planner.catalog import RECIPES
 from planner.memory import Memory, RecipeAdvice, text_of
+from planner.memory.memory import Belief, believe, jaccard, ngrams, surely_better
 from planner.model.outcome import Failure
 from planner.model.past import PastRecords, PastTodo
 from planner.model.plan import Todo
@@ -147,6 +149,32 @@ def test_the_kind_alone_may_be_the_reason() -> None:
         "python-quick", "4 of the kind refactor; 4 met LINT_ERROR"
     )
     assert memory.recipe(todo("Speed up zzz"), NOW) is None
+
+
+# -- how experiences are counted ---------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(0.01, 4)), max_size=12), st.floats(0.01, 4))
+def test_a_success_raises_the_rate_whatever_the_order(
+    found: list[tuple[bool, float]], weight: float
+) -> None:
+    before = believe(found)
+
+    assert believe(found[::-1]) == before
+    assert believe([*found, (False, weight)]).rate < before.rate < believe([*found, (True, weight)]).rate
+    assert 0 < before.rate < 1
+
+
+def test_few_experiences_prove_little() -> None:
+    assert believe(()) == Belief(0.5, 0)
+    assert surely_better(Belief(0.8, 1), Belief(0.4, 1)) < 0.9
+    assert surely_better(Belief(0.8, 48), Belief(0.4, 48)) > 0.999
+
+
+def test_words_of_one_stem_are_alike_in_any_order() -> None:
+    assert ngrams("rsi a") == {" rs", "rsi", "si ", " a "}
+    assert ngrams("slow test") == ngrams("test slow")
+    assert jaccard(ngrams("?"), ngrams("")) == 1
 
 
 # -- whatever is remembered --------------------------------------------------------------------------

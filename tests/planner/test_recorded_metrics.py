@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from engine_simulating import Simulation
 from planner_command import Command, with_test
 from prometheus_client.parser import text_string_to_metric_families
 from run_stories import PAUSE, START, Kept, Story, todo, write_log
+from simulation import Simulation
 
 from planner.cli.metrics import count_runs, exposition
 from planner.errors import LogError

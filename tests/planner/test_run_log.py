@@ -38,7 +38,7 @@ def taken(event: Event) -> Step:
 def write(log: RunLog, *events: Event) -> list[LogEntry]:
     """Write events; return what others have written before."""
     with log.hold():
-        found = list(log.news())
+        found = list(log.entries())
         log.append(*map(taken, events))
         return found
 
@@ -60,14 +60,14 @@ def log(path: Path) -> Iterator[RunLog]:
 def test_what_was_appended_is_read_in_its_order(log: RunLog, path: Path) -> None:
     reader = RunLog.read(path)
 
-    read = list(reader.news())
+    read = list(reader.entries())
 
     assert [entry.n for entry in read] == [0, 1, 2]
     assert [entry.event for entry in read] == [FIRST, TICK, TICK]
     assert "".join(f"{entry.text}\n" for entry in read) == path.read_text()
-    assert list(reader.news()) == []
+    assert list(reader.entries()) == []
     write(log, TICK)
-    assert [entry.n for entry in reader.news()] == [3]
+    assert [entry.n for entry in reader.entries()] == [3]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -86,7 +86,7 @@ def test_many_writers_at_once_lose_nothing_and_fork_nothing(path: Path) -> None:
     for each in threads:
         each.join()
 
-    assert len(list(RunLog.read(path).news())) == 101
+    assert len(list(RunLog.read(path).entries())) == 101
 
 
 @pytest.mark.parametrize("kept", [1, 30, -2])
@@ -96,12 +96,12 @@ def test_a_torn_last_line_is_cut_off_with_a_remark(log: RunLog, path: Path, kept
     path.write_bytes(whole + torn)
     reader, writer = RunLog.read(path), RunLog.append_to(path)
 
-    assert len(list(reader.news())) == 3
+    assert len(list(reader.entries())) == 3
     assert "line 3 was torn by a kill, and is left out" in reader.remarks[0]
     assert path.read_bytes() == whole + torn, "who reads changes nothing"
     assert [entry.n for entry in write(writer, TICK)] == [0, 1, 2]
     assert "line 3 was torn by a kill, and was cut off" in writer.remarks[0]
-    assert len(list(RunLog.read(path).news())) == 4
+    assert len(list(RunLog.read(path).entries())) == 4
     assert [entry.n for entry in write(log, TICK)] == [3]
 
 
@@ -119,7 +119,7 @@ def test_what_a_crash_of_the_machine_leaves_is_torn(path: Path, left: str) -> No
     path.write_text(left)
 
     assert write(RunLog.append_to(path), FIRST) == []
-    assert [entry.event for entry in RunLog.read(path).news()] == [FIRST]
+    assert [entry.event for entry in RunLog.read(path).entries()] == [FIRST]
 
 
 def test_a_last_line_that_lacks_only_its_end_was_written(log: RunLog, path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_last_line_that_lacks_only_its_end_was_written(log: RunLog, path: Path
     path.write_bytes(whole[:-1])
     writer = RunLog.append_to(path)
 
-    assert len(list(RunLog.read(path).news())) == 3
+    assert len(list(RunLog.read(path).entries())) == 3
     assert [entry.n for entry in write(writer, TICK)] == [0, 1, 2]
     assert path.read_bytes().startswith(whole)
     assert writer.remarks == []
@@ -138,7 +138,7 @@ def test_a_last_line_with_another_end_is_damage(log: RunLog, path: Path) -> None
     path.write_bytes(whole[:-1] + b" ")
 
     with pytest.raises(LogError, match="line 2 does not end where it should"):
-        list(RunLog.append_to(path).news())
+        list(RunLog.append_to(path).entries())
     assert path.read_bytes() == whole[:-1] + b" "
 
 
@@ -153,7 +153,7 @@ def test_any_change_of_one_byte_of_a_log_is_noticed(log: RunLog, path: Path, at:
     changed.write_bytes(raw)
 
     with pytest.raises(LogError):
-        list(RunLog.append_to(changed).news())
+        list(RunLog.append_to(changed).entries())
     assert changed.read_bytes() == raw, "what is damaged is left as it is"
 
 
@@ -188,7 +188,7 @@ def test_any_other_damage_is_refused_with_its_line(log: RunLog, path: Path, dama
     reader = RunLog.read(path)
 
     with pytest.raises(LogError) as refused:
-        list(reader.news())
+        list(reader.entries())
     told = str(refused.value)
     assert said in told
     assert "restore the log from a copy" in told
@@ -222,7 +222,7 @@ def test_a_full_disk_takes_no_event_in_and_the_log_can_go_on(
     assert str(refused.value).startswith(told)
     assert path.read_bytes() == before
     assert write(log, TICK) == []
-    assert len(list(RunLog.read(path).news())) == 4
+    assert len(list(RunLog.read(path).entries())) == 4
 
 
 def test_an_interrupt_while_a_line_is_written_takes_it_back(
@@ -239,7 +239,7 @@ def test_an_interrupt_while_a_line_is_written_takes_it_back(
     os.truncate(path, len(before))  # which could not be synchronised either
 
     assert write(log, TICK) == []
-    assert len(list(RunLog.read(path).news())) == 4
+    assert len(list(RunLog.read(path).entries())) == 4
 
 
 @pytest.mark.parametrize("how", ["removed", "replaced", "shortened"])

@@ -89,8 +89,6 @@ def test_a_run_tells_what_is_blocked_and_since_when(project: Project) -> None:
     (stands,) = project.runs("shop")
     assert stands["blocked"] == ["bill", "mail"]
     assert stands["blocked_since"] == "2026-11-21T10:03:00.000000Z"
-    with project.rows() as rows:
-        assert questions.blocked_runs(rows) == [stands]
     run.passed("tax")
     (stands,) = project.runs("shop")
     assert (stands["blocked"], stands["blocked_since"], stands["events"]) == ([], None, 6)
@@ -245,35 +243,6 @@ def test_one_approval_of_the_like_answers_the_others_too(project: Project) -> No
 
     assert answered[0] == "approve_similar"
     assert answered[1] == (None if second in run.state.questions else "approved_as_similar")
-
-
-def test_the_artifact_log_has_every_turn_and_every_verification(project: Project) -> None:
-    run = Carried(project, shop())
-    run.tell("run_started")
-    run.worked("tax", new_files=("shop/tax.py",), tokens=1200, duration_ms=5)
-    run.failed("tax", touched_files=["shop/prices.py", "shop/tax.py"])
-    run.worked("tax", success=False)
-
-    with project.rows() as rows:
-        (found,) = questions.work(rows, questions.runs(rows))
-
-    assert [(each["todo_id"], each["turn"], each["kind"], each["success"]) for each in found] == [
-        ("tax", 1, "work", True),
-        ("tax", 1, "verification", False),
-        ("tax", 2, "work", False),
-    ]
-    assert (found[0]["files"], found[0]["new_files"], found[0]["tokens"]) == (
-        ["shop/prices.py"],
-        ["shop/tax.py"],
-        1200,
-    )
-    assert (found[1]["files"], found[1]["diff_hash"]) == (["shop/prices.py", "shop/tax.py"], "sha256:2")
-    again = Carried(project, shop(at=START + timedelta(days=1)), "run-2")
-    again.tell("run_started")
-    again.worked("tax")
-    with project.rows() as rows:
-        both = questions.work(rows, questions.runs(rows))
-    assert [len(each) for each in both] == [1, 3], "in the order asked for"
 
 
 def test_every_failure_of_a_verification_is_kept_and_one_decides(project: Project) -> None:

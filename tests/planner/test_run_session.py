@@ -65,7 +65,7 @@ class Desk:
         return [action.action for action in session.tell(event)]
 
     def events(self, path: Path | None = None) -> list[Any]:
-        return [entry.event for entry in RunLog.read(path or self.log).news()]
+        return [entry.event for entry in RunLog.read(path or self.log).entries()]
 
 
 def todo(todo_id: str, *after: str, **keys: Any) -> dict[str, Any]:
@@ -435,7 +435,7 @@ def test_secrets_are_taken_out_before_a_line_is_written(desk: Desk) -> None:
     [
         (b"", "unreadable-line", "the line is no JSON: EOF while parsing"),
         (b"[]", "unreadable-line", "the line is no JSON object; write one, like"),
-        (b"\xff{}", "unreadable-line", "byte 0 of the line is not UTF-8; write UTF-8"),
+        (b"\xff{}", "unreadable-line", "the line is no UTF-8 at byte 0; write UTF-8"),
         (b" " * (MAX_EVENT_BYTES + 1), "unreadable-line", "longer than 16 MiB"),
         (b"[" * 9_999, "unreadable-line", "recursion limit"),
         (b"{}", "unknown-event", "the line names no event"),

@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "planner"))
 
 from engine_logs import EVENTS_OF_A_TODO, folded, log_of, replayed, run_of
-from engine_simulating import Simulation
-from engine_watching import Laws
+from simulation import Simulation
+from simulation_laws import Laws
 
 from planner.model.plan import MAX_TODOS
 

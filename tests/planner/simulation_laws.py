@@ -1,11 +1,11 @@
-"""What must hold after every step of a run, whoever drives it: the laws, each checked apart."""
+"""The laws that must hold after every step of a run, whoever drives it, each checked apart."""
 
 from __future__ import annotations
 
 from posixpath import normpath
 from typing import TYPE_CHECKING
 
-from engine_inventing import claims
+from simulation import Watcher
 
 from planner.engine import ENGINE_RULES
 from planner.model.actions import Finish, Halt, Implement
@@ -14,12 +14,11 @@ from planner.model.plan import TodoStatus
 from planner.model.verdicts import PlanState, TodoLife, TodoState
 from planner.policy.lifecycle import PLAN_STEPS, TODO_STEPS
 from planner.policy.outcomes import state_of
-from planner.store.lines import action_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from engine_simulating import Simulation
+    from simulation import Simulation
 
     from planner.engine import State, TodoRecord
     from planner.errors import RefusedEvent
@@ -28,10 +27,18 @@ if TYPE_CHECKING:
     from planner.model.plan import Plan, Todo
 
 _UNBEGUN = (TodoLife.PENDING, TodoLife.BLOCKED)
+FILES: Mapping[str, tuple[str, ...]] = {
+    "src/a/**": ("src/a/x.py", "src/a/y.py", "src/a/deep/z.py"),
+    "src/a/*.py": ("src/a/x.py", "src/a/y.py"),
+    "src/b/**": ("src/b/x.py",),
+    "docs/**": ("docs/index.md",),
+    "src/**": ("src/a/x.py", "src/a/y.py", "src/a/deep/z.py", "src/b/x.py"),
+}
+"""The files that each pattern matches."""
 _GONE = (TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.HALTED)
 
 
-class Laws:
+class Laws(Watcher):
     """Watches one run. Raises ``AssertionError`` at the first step that breaks a law."""
 
     def __init__(self) -> None:
@@ -142,25 +149,6 @@ class Laws:
         limit = self.plans[""].metadata.max_concurrent_branches
         open_ = [name for name in self.branches_seen if not state.records[name].life.is_final]
         assert len(open_) <= limit, f"{open_} are open, and max_concurrent_branches is {limit}"
-
-
-class Record:
-    """Keeps the whole of a run as text, so that another can be held against it."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def began(self, event: PlanSubmitted, after: State, actions: Sequence[Action]) -> None:
-        self.lines += map(action_text, actions)
-
-    def stepped(self, before: State, event: Event, after: State, actions: Sequence[Action]) -> None:
-        self.lines += map(action_text, actions)
-
-    def refused(self, state: State, event: Event, refusal: RefusedEvent) -> None:
-        self.lines.append(f"{refusal.rule}: {refusal}")
-
-    def rested(self, simulation: Simulation) -> None:
-        pass
 
 
 def judges(todo: Todo) -> tuple[object, ...]:
@@ -305,7 +293,8 @@ def _files_are_apart(state: State, work: Mapping[str, Implement]) -> None:
     taken: dict[str, str] = {}
     for name, action in work.items():
         base = state.parts[state.records[name].within].base
-        for file in claims(action.bounds.allowed_files) or ():
+        patterns = action.bounds.allowed_files or ()
+        for file in {file for each in patterns for file in FILES.get(each, (each,))}:
             path = normpath(f"{base}/{file}")
             assert path not in taken, f"{name} and {taken[path]} may both change {path}"
             taken[path] = name
