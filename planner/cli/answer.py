@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from planner.cli.app import command_app
+from planner.cli.app import command
 from planner.cli.arguments import LogOption, nearest, plan_or_usual
-from planner.cli.ending import Status, UsageMistake, ends, program, say
+from planner.cli.exits import Status, UsageMistake, program, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.engine import Question
     from planner.store.plan_run import PlanRun
-
-answer_app, approve_app, reject_app, modify_app = (command_app() for _ in range(4))
 
 EPILOG = """\
 \b
@@ -58,8 +56,7 @@ class _Voice(NamedTuple):
             return "somebody"
 
 
-@answer_app.command(epilog=EPILOG)
-@ends
+@command(EPILOG)
 def answer(
     words: Annotated[list[str], typer.Argument(metavar="[PLAN] TODO yes|no|TEXT")],
     by: By = None,
@@ -138,8 +135,7 @@ def _answer_question(run: PlanRun, question: Question, said: str, voice: _Voice)
     return f"{question.todo_id or question.id}: {option} ({voice.name})"
 
 
-@approve_app.command(epilog=EPILOG)
-@ends
+@command(EPILOG)
 def approve(
     words: Words,
     similar: Annotated[
@@ -154,8 +150,7 @@ def approve(
     return _decide(words, "approve_similar" if similar else "approve", _Voice(log, by, because, digest))
 
 
-@reject_app.command(epilog=EPILOG)
-@ends
+@command(EPILOG)
 def reject(
     words: Words, by: By = None, because: Because = None, digest: Digest = None, log: LogOption = None
 ) -> int:
@@ -163,8 +158,7 @@ def reject(
     return _decide(words, "reject", _Voice(log, by, because, digest))
 
 
-@modify_app.command(epilog=EPILOG)
-@ends
+@command(EPILOG)
 def modify(
     words: Words,
     role: Annotated[str | None, typer.Option("--role", help="Who works on it.")] = None,

@@ -10,7 +10,7 @@ import typer
 
 from planner.cli.app import command_app
 from planner.cli.arguments import JsonOption
-from planner.cli.ending import Status, UsageMistake, complain, ends, say
+from planner.cli.exits import Status, UsageMistake, complain, ends, say
 from planner.cli.screen import Screen, print_json
 from planner.cli.screen import write as write_out
 from planner.text.display import counted

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from planner.cli.app import command_app
 from planner.cli.arguments import JsonOption, PlanArgument, nearest, plan_or_usual, usual_plan
-from planner.cli.ending import Status, UsageMistake, complain, ends
+from planner.cli.exits import Status, UsageMistake, complain, ends
 from planner.cli.screen import PLAN_STATES, Screen, duration, print_json, write
 from planner.model.taxonomy import Category, Owner, Role
 from planner.text.display import counted, listed, moment

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planner.cli.app import command_app
+from planner.cli.app import command
 from planner.cli.arguments import usual_plan
-from planner.cli.ending import Status, UsageMistake, complain, ends, program, say
+from planner.cli.exits import Status, UsageMistake, complain, program, say
 from planner.text.display import counted
 
 if TYPE_CHECKING:
@@ -19,14 +19,11 @@ if TYPE_CHECKING:
 USUAL_OUTPUT = Path("planverify.yaml")
 AGENTS = Path("AGENTS.md")
 
-app = command_app()
 
-
-@app.command(
-    epilog="Exit status: 0 written, 1 there is nothing to make a plan of, 2 wrong usage, or there is a "
+@command(
+    "Exit status: 0 written, 1 there is nothing to make a plan of, 2 wrong usage, or there is a "
     "plan already, 4 a file that cannot be read or written."
 )
-@ends
 def init(
     source: Annotated[
         Path | None,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from planner.cli.app import command_app
+from planner.cli.app import command
 from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_plan
-from planner.cli.ending import Status, UsageMistake, complain, ends, program
+from planner.cli.exits import Status, UsageMistake, complain, program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from planner.model.actions import Action, AskHuman, Implement, Verify
     from planner.model.outcome import Failure
     from planner.store.plan_run import PlanRun
-
-app = command_app()
 
 EPILOG = """\
 \b
@@ -57,8 +55,7 @@ _BLAME_NOBODY = frozenset(("environment-blames-nobody", "harness-blames-nobody")
 """Rules by which a todo is verified later, when somebody has seen to what was not there."""
 
 
-@app.command(epilog=EPILOG)
-@ends
+@command(EPILOG)
 def next_(
     plan: TodosArgument = None,
     outcomes: OutcomesOption = None,
@@ -127,17 +124,11 @@ def _print_brief(run: PlanRun, name: str) -> int:
 
 def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
     """Write the plan as the run has revised it, in its place or beside it; return what is to be told."""
-    from planner.engine.plans import current_plan
     from planner.planfile.loader import shown_path
     from planner.planfile.versions import write_beside, write_in_place
-    from planner.policy.limits import inherited
+    from planner.store.plan_versions import revised_plans
 
-    plans = {within: current_plan(run.state, within) for within in run.state.parts}
-    for within, sub in run.tree.sub_plans().items():
-        if within in plans:
-            own, above = sub.loaded.plan.metadata, plans[run.state.records[within].within].metadata
-            if inherited(own, above) == plans[within].metadata:  # what it has from above is not its own
-                plans[within] = plans[within].model_copy(update={"metadata": own})
+    plans = revised_plans(run.state, run.tree)
     made = write_in_place(run.tree, plans) if output is None else write_beside(run.tree, plans, output)
     if not made:
         return ["nothing was written: the plan is as the run has it"]

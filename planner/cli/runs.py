@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.cli.arguments import nearest
-from planner.cli.ending import UsageMistake
+from planner.cli.exits import UsageMistake
 from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def recorded_runs(plan: Path | None, logs: Sequence[Path]) -> Iterator[RecordedR
     """Yield the runs of these logs, of the plan if one is named; without logs, those kept of the plan.
 
     The newest comes last. A plan that no driver carries out has a run, too: that of its verifications.
-    Raises :class:`planner.cli.ending.UsageMistake` where nothing names a run that is there.
+    Raises :class:`planner.cli.exits.UsageMistake` where nothing names a run that is there.
     """
     from planner.planfile.loader import load_plan
     from planner.store.plan_run import PlanRun

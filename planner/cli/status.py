@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from planner.cli.app import command_app
-from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_plan, nearest
-from planner.cli.completing import complete_todo
-from planner.cli.ending import Status, UsageMistake, ends
+from planner.cli.app import command
+from planner.cli.arguments import (
+    JsonOption,
+    LogOption,
+    OutcomesOption,
+    TodosArgument,
+    choose_plan,
+    complete_todo,
+    nearest,
+)
+from planner.cli.exits import Status, UsageMistake
 from planner.cli.screen import TODO_STATES, Screen, print_json
 from planner.model.verdicts import Verdict
 from planner.text.display import cells, counted, listed, moment, padded
@@ -22,18 +29,15 @@ if TYPE_CHECKING:
     from planner.model.outcome import Cause, Check, Outcome
     from planner.store.plan_run import PlanRun
 
-app = command_app()
-
 _VERDICTS = {"passed": "good", "failed": "bad", "flaky": "bad", "blocked": "quiet", "not_run": "quiet"}
 _MOST_CHECKS = 40
 _NARROWEST_NAME = 12
 
 
-@app.command(
-    epilog="\b\nExit status: 0 shown, 2 wrong usage, 4 a file that cannot be read or does not fit.\n"
+@command(
+    "\b\nExit status: 0 shown, 2 wrong usage, 4 a file that cannot be read or does not fit.\n"
     "A plan that was never verified is shown, too: every todo is pending then."
 )
-@ends
 def status(
     plan: TodosArgument = None,
     todo: Annotated[
