@@ -26,10 +26,8 @@ from planner.model.events import (
 )
 from planner.model.past import PastRecords
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, Todo
-from planner.planfile.checks import judge_todo
 from planner.planfile.confinement import Confinement
 from planner.planfile.loader import collector_paused, shown_path
-from planner.planfile.project_facts import configured_tools
 from planner.planfile.sub_plans import Unfound
 from planner.planfile.tree import SEPARATOR, PlanTree, load_tree
 from planner.store.chain import one_line
@@ -197,6 +195,7 @@ class RunSession:
     def _submission(self, at: datetime) -> PlanSubmitted:
         """Return the plan as it is submitted at that time, with all that decisions rest on."""
         from planner.planfile.fingerprint import repository_fingerprint
+        from planner.planfile.project_facts import configured_tools
 
         loaded, settings = self._tree.loaded, self._settings
         fingerprint = repository_fingerprint(loaded.root, loaded.plan)
@@ -399,6 +398,8 @@ def _refuse_unfit(todo: Todo, root: Path, where: str) -> None:
 
 
 def _faults(todo: Todo, root: Path) -> Iterator[str]:
+    from planner.planfile.checks import judge_todo
+
     for place, said in judge_todo(todo, Confinement(root)):
         yield one_line(f"{todo.id}.{'.'.join(map(str, place))}: {said}")
 
