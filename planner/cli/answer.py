@@ -17,7 +17,6 @@ from planner.cli.exits import Status, UsageMistake, program, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.engine import Question
     from planner.store.plan_run import PlanRun
 
 EPILOG = """\
@@ -55,6 +54,15 @@ class _Voice(NamedTuple):
         except (OSError, KeyError):
             return "somebody"
 
+    def open(self, words: Sequence[str], count: int, usage: str) -> tuple[PlanRun, Path, Sequence[str]]:
+        """Return the run of the plan, and the words behind it; one word less means the usual plan."""
+        from planner.store.plan_run import PlanRun
+
+        if len(words) not in (count, count + 1):
+            raise UsageMistake(f"{shlex.join(words)} is not enough, or too much; write [PLAN] {usage}")
+        plan = Path(words[0]) if len(words) > count else plan_or_usual(None)
+        return PlanRun.open(plan, None, self.log), plan, words[-count:]
+
 
 @command(EPILOG)
 def answer(
@@ -72,16 +80,27 @@ def answer(
     options shown, by yes for the first of them and no for give_up, or by TEXT: once more, with that advice.
     """
     from planner.cli.runs import known_todo
+    from planner.model.events import QuestionAnswered
 
     voice = _Voice(log, by)
-    run, plan, (name, said) = _open(words, 2, "TODO yes|no|TEXT", voice)
+    run, plan, (name, said) = voice.open(words, 2, "TODO yes|no|TEXT")
     state = run.state
     asked = state.questions.get(name)
     todo_id = asked.todo_id or name if asked else known_todo(state, name, "TODO")
     told = _answer_checks(run, todo_id, said, voice, check) if todo_id in state.records else []
     question = next((each for each in state.questions.values() if todo_id in (each.todo_id, each.id)), None)
     if question is not None and not question.kind.is_approval:
-        told.append(_answer_question(run, question, said, voice))
+        option, because = said, None
+        if question.kind.value == "answer":  # what was answered stands with the checks
+            option = "answered"
+        elif said not in question.options:
+            last = "give_up" if "give_up" in question.options else "stop"
+            short = {"yes": question.options[0], "no": last}
+            option = short.get(said.lower(), question.options[0])
+            because = None if said.lower() in short else said
+        now, by = datetime.now(UTC), voice.name
+        run.tell(QuestionAnswered(at=now, question_id=question.id, answer=option, by=by, because=because))
+        told.append(f"{question.todo_id or question.id}: {option} ({by})")
     if not told:
         open_ = sorted({each.todo_id or each.id for each in state.questions.values()})
         listing = nearest(name, open_, "asked is about") if open_ else "no question is open"
@@ -95,44 +114,27 @@ def _answer_checks(run: PlanRun, todo_id: str, said: str, voice: _Voice, check: 
     from planner.planfile.answers_file import add_answers
 
     specs = run.state.records[todo_id].todo.acceptance_criteria.manual
-    wanted = {f"manual[{at}]": spec for at, spec in enumerate(specs)}
+    wanted = {f"manual[{at}]": spec.question for at, spec in enumerate(specs)}
     if wanted and check is not None and check not in wanted:
         raise UsageMistake(f"--check {check}: {nearest(check, wanted, 'the questions are')}")
-    plain = said.lower() if said.lower() in ("yes", "no") else None
+    is_plain = said.lower() in ("yes", "no")
     added = [
         Answer(
             plan=run.state.plan_id,
             todo_id=todo_id,
             check_id=check_id,
-            question=spec.question,
-            answer="yes" if plain == "yes" else "no",
+            question=question,
+            answer=said.lower() if is_plain else "no",
             by=voice.name,
             at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-            note=None if plain else said,
+            note=None if is_plain else said,
         )
-        for check_id, spec in wanted.items()
+        for check_id, question in wanted.items()
         if check in (None, check_id)
     ]
     if added:
         add_answers(run.tree.loaded.root, added)
     return [f"{each.todo_id}: {each.question} {each.answer} ({each.by})" for each in added]
-
-
-def _answer_question(run: PlanRun, question: Question, said: str, voice: _Voice) -> str:
-    from planner.model.events import QuestionAnswered
-
-    option, because = said, None
-    if question.kind.value == "answer":  # what was answered stands with the checks
-        option = "answered"
-    elif said not in question.options:
-        short = {"yes": question.options[0], "no": "give_up" if "give_up" in question.options else "stop"}
-        option = short.get(said.lower(), question.options[0])
-        because = None if said.lower() in short else said
-    at = datetime.now(UTC)
-    run.tell(
-        QuestionAnswered(at=at, question_id=question.id, answer=option, by=voice.name, because=because)
-    )
-    return f"{question.todo_id or question.id}: {option} ({voice.name})"
 
 
 @command(EPILOG)
@@ -147,7 +149,7 @@ def approve(
     log: LogOption = None,
 ) -> int:
     """Approve a branch, an edit of the plan, or the start of a todo. ID is a branch, or its todo."""
-    return _decide(words, "approve_similar" if similar else "approve", _Voice(log, by, because, digest))
+    return _decide(words, "approve_similar" if similar else "approve", _Voice(log, by, because, digest), {})
 
 
 @command(EPILOG)
@@ -155,7 +157,7 @@ def reject(
     words: Words, by: By = None, because: Because = None, digest: Digest = None, log: LogOption = None
 ) -> int:
     """Reject a branch, an edit of the plan, or the start of a todo. ID is a branch, or its todo."""
-    return _decide(words, "reject", _Voice(log, by, because, digest))
+    return _decide(words, "reject", _Voice(log, by, because, digest), {})
 
 
 @command(EPILOG)
@@ -176,33 +178,35 @@ def modify(
     log: LogOption = None,
 ) -> int:
     """Approve a branch with changes."""
-    changes = {
-        "role": role,
-        "instructions": instructions,
-        "allowed_files": allow,
-        "max_debug_attempts": attempts,
-    }
-    given = {name: value for name, value in changes.items() if value is not None}
-    if not given:
+    names = ("role", "instructions", "allowed_files", "max_debug_attempts")
+    given = zip(names, (role, instructions, allow, attempts), strict=True)
+    changes = {name: value for name, value in given if value is not None}
+    if not changes:
         raise UsageMistake(
             "nothing is to be changed; name --role, --instructions, --allow or --attempts, or use approve"
         )
-    return _decide(words, "modify", _Voice(log, by, because, digest), given)
+    return _decide(words, "modify", _Voice(log, by, because, digest), changes)
 
 
-def _decide(
-    words: Sequence[str], decision: str, voice: _Voice, changes: dict[str, Any] | None = None
-) -> int:
+_DONE = {
+    "approve": "approved",
+    "approve_similar": "approved, and all of its class",
+    "reject": "rejected",
+    "modify": "approved with changes",
+}
+
+
+def _decide(words: Sequence[str], decision: str, voice: _Voice, changes: dict[str, Any]) -> int:
     from pydantic import ValidationError
 
     from planner.model.events import ApprovalGiven, BranchChanges, Decision
 
     try:
-        changed = BranchChanges.model_validate(changes or {})
+        changed = BranchChanges.model_validate(changes)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise UsageMistake(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    run, plan, (name,) = _open(words, 1, "ID", voice)
+    run, plan, (name,) = voice.open(words, 1, "ID")
     questions = [each for each in run.state.questions.values() if each.kind.is_approval]
     asked = next((each for each in questions if name in (each.id, each.todo_id)), None)
     if asked is None:
@@ -220,21 +224,7 @@ def _decide(
             because=voice.because,
         )
     )
-    verb = {"approve": "approved", "reject": "rejected", "modify": "approved with changes"}
-    said = verb.get(decision, "approved, and all of its class")
-    return _close(run, plan, [f"{said}: {asked.id} ({voice.name})"])
-
-
-def _open(
-    words: Sequence[str], count: int, usage: str, voice: _Voice
-) -> tuple[PlanRun, Path, Sequence[str]]:
-    """Return the run of the plan, and the words behind it; one word less means the usual plan."""
-    from planner.store.plan_run import PlanRun
-
-    if len(words) not in (count, count + 1):
-        raise UsageMistake(f"{shlex.join(words)} is not enough, or too much; write [PLAN] {usage}")
-    plan = Path(words[0]) if len(words) > count else plan_or_usual(None)
-    return PlanRun.open(plan, None, voice.log), plan, words[-count:]
+    return _close(run, plan, [f"{_DONE[decision]}: {asked.id} ({voice.name})"])
 
 
 def _close(run: PlanRun, plan: Path, told: Sequence[str]) -> int:
