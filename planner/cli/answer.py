@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from planner.cli.app import command
-from planner.cli.arguments import LogOption, nearest, plan_or_usual
+from planner.cli.arguments import LogOption, nearest, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, program, say
 
 if TYPE_CHECKING:
@@ -26,15 +26,10 @@ The plan is planverify.yaml, plan.yaml or todo.yaml where none is named. planner
 """
 
 Words = Annotated[list[str], typer.Argument(metavar="[PLAN] ID")]
-By = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Who says so. Default: the login name.")
-]
-Because = Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why, in a sentence.")]
+By = Annotated[str | None, option("--by NAME", "Who says so. Default: the login name.")]
+Because = Annotated[str | None, option("--because TEXT", "Why, in a sentence.")]
 Digest = Annotated[
-    str | None,
-    typer.Option(
-        "--digest", metavar="DIGEST", help="What was looked at; refused if something else is proposed now."
-    ),
+    str | None, option("--digest DIGEST", "What was looked at; refused if something else is proposed now.")
 ]
 
 
@@ -69,8 +64,7 @@ def answer(
     words: Annotated[list[str], typer.Argument(metavar="[PLAN] TODO yes|no|TEXT")],
     by: By = None,
     check: Annotated[
-        str | None,
-        typer.Option("--check", metavar="ID", help="Which question: manual[0]. Default: all of them."),
+        str | None, option("--check ID", "Which question: manual[0]. Default: all of them.")
     ] = None,
     log: LogOption = None,
 ) -> int:
@@ -141,7 +135,7 @@ def _answer_checks(run: PlanRun, todo_id: str, said: str, voice: _Voice, check: 
 def approve(
     words: Words,
     similar: Annotated[
-        bool, typer.Option("--similar", help="Also every later branch for a failure of the same class.")
+        bool, option("--similar", "Also every later branch for a failure of the same class.")
     ] = False,
     by: By = None,
     because: Because = None,
@@ -163,15 +157,14 @@ def reject(
 @command(EPILOG)
 def modify(
     words: Words,
-    role: Annotated[str | None, typer.Option("--role", help="Who works on it.")] = None,
+    role: Annotated[str | None, option("--role", "Who works on it.")] = None,
     instructions: Annotated[
-        str | None, typer.Option("--instructions", metavar="TEXT", help="Put before the instructions.")
+        str | None, option("--instructions TEXT", "Put before the instructions.")
     ] = None,
     allow: Annotated[
-        list[str] | None,
-        typer.Option("--allow", metavar="GLOB", help="It may write only these files. Several times."),
+        list[str] | None, option("--allow GLOB", "It may write only these files. Several times.")
     ] = None,
-    attempts: Annotated[int | None, typer.Option("--attempts", min=1, help="So many attempts.")] = None,
+    attempts: Annotated[int | None, option("--attempts", "So many attempts.", min=1)] = None,
     by: By = None,
     because: Because = None,
     digest: Digest = None,

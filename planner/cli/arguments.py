@@ -67,6 +67,13 @@ def complete_word(ctx: Any, incomplete: str) -> list[str]:
     return [*words, *complete_plan(ctx, incomplete)][:MOST_OFFERED]
 
 
+def option(words: str, help: str, **settings: Any) -> Any:
+    """Return the declaration of an option: ``option("--output, -o FILE", "Where it is written.")``."""
+    *names, last = words.split(", ")
+    name, _, metavar = last.partition(" ")
+    return typer.Option(*names, name, metavar=metavar or None, help=help, **settings)
+
+
 PlanArgument = Annotated[
     Path | None,
     typer.Argument(
@@ -87,16 +94,13 @@ TodosArgument = Annotated[
 
 OutcomesOption = Annotated[
     Path | None,
-    typer.Option(
-        "--outcomes",
-        metavar="FILE",
-        help="The outcomes of a run, or one outcome. Default: those of the plan's last run.",
+    option(
+        "--outcomes FILE", "The outcomes of a run, or one outcome. Default: those of the plan's last run."
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+JsonOption = Annotated[bool, option("--json", "Print JSON, for programs.")]
 LogOption = Annotated[
-    Path | None,
-    typer.Option("--log", metavar="FILE", help="The log of the run. Default: the newest of the plan."),
+    Path | None, option("--log FILE", "The log of the run. Default: the newest of the plan.")
 ]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.app import command
-from planner.cli.arguments import complete_todo, complete_word, nearest, plan_or_usual, usual_plan
+from planner.cli.arguments import complete_todo, complete_word, nearest, option, plan_or_usual, usual_plan
 from planner.cli.exits import Status, UsageMistake, complain, program
 
 if TYPE_CHECKING:
@@ -46,12 +46,10 @@ def explain(
         ),
     ] = None,
     log: Annotated[
-        Path | None,
-        typer.Option("--log", metavar="FILE", help="Tell the story of the run that this log holds."),
+        Path | None, option("--log FILE", "Tell the story of the run that this log holds.")
     ] = None,
     review: Annotated[
-        bool,
-        typer.Option("--review", help="Tell how well the way of working did in that run, and no story."),
+        bool, option("--review", "Tell how well the way of working did in that run, and no story.")
     ] = False,
 ) -> int:
     """Tell in plain words what something means, what the planner does about it, and what to check.

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from planner.cli.app import command_app
-from planner.cli.arguments import JsonOption, PlanArgument, nearest, plan_or_usual, usual_plan
+from planner.cli.arguments import JsonOption, PlanArgument, nearest, option, plan_or_usual, usual_plan
 from planner.cli.exits import Status, UsageMistake, complain, ends
 from planner.cli.screen import PLAN_STATES, Screen, duration, print_json, write
 from planner.model.taxonomy import Category, Owner, Role
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
 StoreOption = Annotated[
     str | None,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        help="Ask this database, a file of SQLite or a URL. Default: the index of the project.",
+    option(
+        "--store URL", "Ask this database, a file of SQLite or a URL. Default: the index of the project."
     ),
 ]
 SignatureArgument = Annotated[
@@ -88,17 +86,14 @@ class Subject(NamedTuple):
 @ends
 def show(
     plan: PlanArgument = None,
-    run: Annotated[
-        str | None,
-        typer.Option("--run", metavar="ID", help="Only this run; the start of its id is enough."),
-    ] = None,
+    run: Annotated[str | None, option("--run ID", "Only this run; the start of its id is enough.")] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Make the index of the project anew from its files.")
+        bool, option("--rebuild", "Make the index of the project anew from its files.")
     ] = False,
     imports: Annotated[
-        bool, typer.Option("--import", help="Bring the database of --store up to date with this project.")
+        bool, option("--import", "Bring the database of --store up to date with this project.")
     ] = False,
 ) -> int:
     """Show the runs of a plan with their branches, its failures by category, and what is blocked."""
@@ -239,9 +234,7 @@ def cached(
     goal: Annotated[
         str, typer.Argument(metavar="GOAL", help="As the plan says it: its x-goal, its name, or its id.")
     ],
-    as_plan: Annotated[
-        bool, typer.Option("--plan", help="Print the plan that served it best, as YAML.")
-    ] = False,
+    as_plan: Annotated[bool, option("--plan", "Print the plan that served it best, as YAML.")] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -286,22 +279,21 @@ def cached(
 def correct(
     signature: SignatureArgument,
     category: Annotated[
-        Category | None,
-        typer.Option("--category", case_sensitive=False, help="What kind of failure it really was."),
+        Category | None, option("--category", "What kind of failure it really was.", case_sensitive=False)
     ] = None,
     owner: Annotated[
-        Owner | None, typer.Option("--owner", case_sensitive=False, help="Whose fault it really was.")
+        Owner | None, option("--owner", "Whose fault it really was.", case_sensitive=False)
     ] = None,
     role: Annotated[
         Role | None,
-        typer.Option(
+        option(
             "--role",
+            "Who should have acted. Default: who usually acts on the category.",
             case_sensitive=False,
-            help="Who should have acted. Default: who usually acts on the category.",
         ),
     ] = None,
-    because: Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why.")] = None,
-    by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who says so.")] = None,
+    because: Annotated[str | None, option("--because TEXT", "Why.")] = None,
+    by: Annotated[str | None, option("--by NAME", "Who says so.")] = None,
 ) -> int:
     """Remember what a failure really was, whose, or whose to repair; later runs learn from it."""
     from planner.model.past import Correction

@@ -6,10 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from planner.cli.app import command
-from planner.cli.arguments import usual_plan
+from planner.cli.arguments import option, usual_plan
 from planner.cli.exits import Status, UsageMistake, complain, program, say
 from planner.text.display import counted
 
@@ -26,17 +24,14 @@ AGENTS = Path("AGENTS.md")
 )
 def init(
     source: Annotated[
-        Path | None,
-        typer.Option("--from", metavar="FILE.md", help="Make it of the check boxes of a Markdown list."),
+        Path | None, option("--from FILE.md", "Make it of the check boxes of a Markdown list.")
     ] = None,
     output: Annotated[
-        Path,
-        typer.Option("-o", "--output", metavar="FILE", help="Where the plan goes; - is standard output."),
+        Path, option("-o, --output FILE", "Where the plan goes; - is standard output.")
     ] = USUAL_OUTPUT,
-    force: Annotated[bool, typer.Option("--force", help="Replace the plan that is there.")] = False,
+    force: Annotated[bool, option("--force", "Replace the plan that is there.")] = False,
     agents: Annotated[
-        bool,
-        typer.Option("--agents", help="Add, or renew, a section of AGENTS.md on how work is verified."),
+        bool, option("--agents", "Add, or renew, a section of AGENTS.md on how work is verified.")
     ] = False,
 ) -> int:
     """Make a first plan: a todo for each part of the tests, and for each check that the repository runs.

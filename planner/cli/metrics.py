@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from planner.cli.app import command
-from planner.cli.arguments import complete_plan
+from planner.cli.arguments import complete_plan, option
 from planner.cli.exits import Status, complain
 from planner.cli.figures import Figures, count_run
 from planner.model.actions import QuestionKind
@@ -93,15 +93,13 @@ def metrics(
         ),
     ] = None,
     log: Annotated[
-        list[Path] | None,
-        typer.Option("--log", metavar="FILE", help="The log of a run; may be given several times."),
+        list[Path] | None, option("--log FILE", "The log of a run; may be given several times.")
     ] = None,
     textfile: Annotated[
         Path | None,
-        typer.Option(
-            "--textfile",
-            metavar="FILE",
-            help="Write to this file, at once and whole, for the textfile collector of node_exporter; "
+        option(
+            "--textfile FILE",
+            "Write to this file, at once and whole, for the textfile collector of node_exporter; "
             "- is standard output.",
         ),
     ] = None,

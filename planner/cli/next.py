@@ -10,10 +10,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from planner.cli.app import command
-from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_plan
+from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_plan, option
 from planner.cli.exits import Status, UsageMistake, complain, program
 
 if TYPE_CHECKING:
@@ -61,23 +59,16 @@ def next_(
     outcomes: OutcomesOption = None,
     as_json: JsonOption = False,
     full: Annotated[
-        bool, typer.Option("--full", help="With --json: every field of the actions, instructions too.")
+        bool, option("--full", "With --json: every field of the actions, instructions too.")
     ] = False,
     brief: Annotated[
-        str | None,
-        typer.Option(
-            "--brief", metavar="TODO", help="Print the instructions for this todo or branch, and no more."
-        ),
+        str | None, option("--brief TODO", "Print the instructions for this todo or branch, and no more.")
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the revised plan to this file."),
+        Path | None, option("--output, -o FILE", "Write the revised plan to this file.")
     ] = None,
     in_place: Annotated[
-        bool,
-        typer.Option(
-            "--in-place", help="Write the revised plan over the old; planner undo brings that back."
-        ),
+        bool, option("--in-place", "Write the revised plan over the old; planner undo brings that back.")
     ] = False,
     log: LogOption = None,
 ) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.app import command
-from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, nearest, plan_or_usual
+from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, nearest, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, say
 from planner.cli.screen import Screen, print_json, write
 from planner.text.display import counted, listed
@@ -35,19 +35,14 @@ RULE_HELP = "May be given several times, or with commas between the rules; plann
 def validate(
     plan: PlanArgument = None,
     as_json: JsonOption = False,
-    ignore: Annotated[
-        list[str] | None, typer.Option("--ignore", metavar="RULE", help=f"Skip this rule. {RULE_HELP}")
-    ] = None,
-    select: Annotated[
-        list[str] | None, typer.Option("--select", metavar="RULE", help="Only this rule.")
-    ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Let warnings fail, too.")] = False,
+    ignore: Annotated[list[str] | None, option("--ignore RULE", f"Skip this rule. {RULE_HELP}")] = None,
+    select: Annotated[list[str] | None, option("--select RULE", "Only this rule.")] = None,
+    strict: Annotated[bool, option("--strict", "Let warnings fail, too.")] = False,
     qualification: Annotated[
         Path | None,
-        typer.Option(
-            "--qualification",
-            metavar="FILE",
-            help="Refuse the checks that planverify qualify found bad; FILE is what it wrote.",
+        option(
+            "--qualification FILE",
+            "Refuse the checks that planverify qualify found bad; FILE is what it wrote.",
         ),
     ] = None,
 ) -> int:
@@ -216,7 +211,7 @@ def _rooted_alike(flat: FlatPlan) -> Sequence[Todo]:
 def undo(
     plan: PlanArgument = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Put it back though it was edited since; the edits are lost.")
+        bool, option("--force", "Put it back though it was edited since; the edits are lost.")
     ] = False,
 ) -> int:
     """Put back a plan, and its sub-plans, as they were before planner revised them last.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planner.cli.app import command
-from planner.cli.arguments import JsonOption, PlanArgument, plan_or_usual
+from planner.cli.arguments import JsonOption, PlanArgument, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, complain
 from planner.cli.screen import Screen, print_json
 from planner.text.display import counted
@@ -45,46 +45,37 @@ def step(
     plan: PlanArgument = None,
     log: Annotated[
         Path | None,
-        typer.Option(
-            "--log",
-            metavar="FILE",
-            help="Where the run is kept, and goes on. Default: .planverify/logs/PLAN_ID.jsonl below the "
-            "root.",
+        option(
+            "--log FILE",
+            "Where the run is kept, and goes on. Default: .planverify/logs/PLAN_ID.jsonl below the root.",
         ),
     ] = None,
     store: Annotated[
         str | None,
-        typer.Option(
-            "--store",
-            metavar="URL",
-            help="A database to learn from, and to import the run into at the end. Default, unless there "
+        option(
+            "--store URL",
+            "A database to learn from, and to import the run into at the end. Default, unless there "
             "is a --log: the index of the project.",
         ),
     ] = None,
     jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", min=1, metavar="N", help="So many todos are worked on at once."),
+        int | None, option("--jobs, -j N", "So many todos are worked on at once.", min=1)
     ] = None,
     no_validation: Annotated[
-        bool,
-        typer.Option("--no-validation", help="Carry out a plan though it has errors."),
+        bool, option("--no-validation", "Carry out a plan though it has errors.")
     ] = False,
     allow_unproved: Annotated[
         bool,
-        typer.Option(
+        option(
             "--allow-unproved",
-            help="Let an outcome without checks make a todo done; it is shown as not verified.",
+            "Let an outcome without checks make a todo done; it is shown as not verified.",
         ),
     ] = False,
     run: Annotated[
-        str | None,
-        typer.Option("--run", metavar="ID", help="The run that is meant, or what a new one is called."),
+        str | None, option("--run ID", "The run that is meant, or what a new one is called.")
     ] = None,
     plan_out: Annotated[
-        Path | None,
-        typer.Option(
-            "--plan-out", metavar="FILE", help="Keep the newest version of the plan in this file."
-        ),
+        Path | None, option("--plan-out FILE", "Keep the newest version of the plan in this file.")
     ] = None,
 ) -> int:
     """Drive a plan from outside: events in, actions out, one JSON object a line.
@@ -211,10 +202,7 @@ _MOST_SHOWN = 1_000
 def replay(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The log that planner step has written.")],
     until: Annotated[
-        int | None,
-        typer.Option(
-            "--until", min=0, metavar="N", help="Show how things stood after line N; the first line is 0."
-        ),
+        int | None, option("--until N", "Show how things stood after line N; the first line is 0.", min=0)
     ] = None,
     as_json: JsonOption = False,
 ) -> int:

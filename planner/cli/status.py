@@ -15,6 +15,7 @@ from planner.cli.arguments import (
     choose_plan,
     complete_todo,
     nearest,
+    option,
 )
 from planner.cli.exits import Status, UsageMistake
 from planner.cli.screen import TODO_STATES, Screen, print_json
@@ -48,9 +49,7 @@ def status(
             autocompletion=complete_todo,
         ),
     ] = None,
-    depth: Annotated[
-        int | None, typer.Option("--depth", min=0, metavar="N", help="Show so many levels below the top.")
-    ] = None,
+    depth: Annotated[int | None, option("--depth N", "Show so many levels below the top.", min=0)] = None,
     outcomes: OutcomesOption = None,
     log: LogOption = None,
     as_json: JsonOption = False,
