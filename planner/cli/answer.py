@@ -118,7 +118,7 @@ def _answer_checks(run: PlanRun, todo_id: str, said: str, voice: _Voice, check: 
             todo_id=todo_id,
             check_id=check_id,
             question=question,
-            answer=said.lower() if is_plain else "no",
+            answer="yes" if said.lower() == "yes" else "no",
             by=voice.name,
             at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
             note=None if is_plain else said,

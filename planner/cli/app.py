@@ -71,7 +71,7 @@ class LazyGroup(TyperGroup):
     """A group that knows the names and purposes of its commands without importing them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names, in the order in which they are shown."""
+        """Return the names, in the order in which they are shown."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:

@@ -86,7 +86,6 @@ class Subject(NamedTuple):
 @ends
 def show(
     plan: PlanArgument = None,
-    run: Annotated[str | None, option("--run ID", "Only this run; the start of its id is enough.")] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
     rebuild: Annotated[
@@ -103,16 +102,8 @@ def show(
         raise UsageMistake("--import fills the database of --store URL, --rebuild the project's own index")
     subject = _about_plan(plan)
     with _open(subject, store, rebuild=rebuild, imports=imports) as index, index.reading() as rows:
-        runs, verified = (
-            questions.runs(rows, subject.plan_id),
-            questions.verifications(rows, subject.plan_id),
-        )
-        if run is not None:
-            names = [each["run_id"] for each in (*runs, *verified)]
-            runs, verified = ([each for each in some if each["run_id"].startswith(run)]
-                              for some in (runs, verified))  # fmt: skip
-            if not runs and not verified:
-                raise UsageMistake(f"'{run}': there is no such run; {nearest(run, names, 'the runs are')}")
+        runs = questions.runs(rows, subject.plan_id)
+        verified = questions.verifications(rows, subject.plan_id)
         branches, asked = questions.branches(rows, runs), questions.questions(rows, runs)
         failures = questions.failure_counts(rows, subject.plan_id or "")
     mean = questions.mean_resolution(each for those in branches for each in those)
@@ -151,7 +142,7 @@ def show(
         _show_run(screen, each, waiting)
         _show_branches(screen, those, apart=False)
     if len(runs) > _MOST:
-        screen.line(f"and {len(runs) - _MOST} older; one of them with --run ID, all with --json")
+        screen.line(f"and {len(runs) - _MOST} older; --json has all of them")
     screen.table(
         ("VERIFICATION", "WHEN", "DONE", "EXIT"),
         [

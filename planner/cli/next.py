@@ -138,7 +138,7 @@ def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
 
 
 def _print_json(run: PlanRun, actions: list[Action], *, full: bool) -> None:
-    from planner.cli.runs import advice
+    from planner.cli.runs import readiness
     from planner.cli.screen import print_json
     from planner.store.lines import action_text
 
@@ -152,7 +152,7 @@ def _print_json(run: PlanRun, actions: list[Action], *, full: bool) -> None:
             return short
         return short | {"failure": _in_short(failure, _primary(run, record))}
 
-    state, document, told = run.state, run.found.document, advice(run)
+    state, document, told = run.state, run.found.document, readiness(run)
     held = {
         "plan": state.plan_id,
         "state": state.plan_state.value,
@@ -194,14 +194,14 @@ def _in_short(failure: Failure, primary: TodoRecord) -> dict[str, str]:
 
 def _status(run: PlanRun, actions: list[Action]) -> Status:
     """Return the exit status: whether somebody can go on, and what stands in the way if not."""
-    from planner.cli.runs import advice
+    from planner.cli.runs import readiness
     from planner.model.actions import AskHuman, Implement, QuestionKind
     from planner.model.taxonomy import Family, Role
     from planner.model.verdicts import PlanState
 
     state = run.state
     if state.plan_state is PlanState.COMPLETED:
-        return Status.FOUND if advice(run).unaccepted else Status.OK
+        return Status.FOUND if readiness(run).unaccepted else Status.OK
     if state.plan_state is PlanState.HALTED:
         category = getattr(state.stopped, "category", None)
         family = None if category is None else category.facts.family
@@ -228,9 +228,9 @@ def _status(run: PlanRun, actions: list[Action]) -> Status:
 
 def show_remarks(screen: Screen, run: PlanRun) -> None:
     """Show what the state of the files calls for, above the rest."""
-    from planner.cli.runs import advice
+    from planner.cli.runs import readiness
 
-    told = advice(run)
+    told = readiness(run)
     for remark in told.remarks:
         screen.remark(remark)
     if told.command is not None:
@@ -288,7 +288,7 @@ class _NextScreen:
         screen.line(screen.clip(f"{lead}{screen.one_line(text)}", width))
 
     def _head(self) -> None:
-        from planner.cli.runs import advice
+        from planner.cli.runs import readiness
         from planner.cli.screen import PLAN_STATES
         from planner.engine.progress import shown_state
         from planner.text.display import counted
@@ -303,7 +303,7 @@ class _NextScreen:
             if (count := states.count(name))
         ]
         word = state.plan_state.value.replace("_", " ")
-        if word == "completed" and advice(self._run).unaccepted:
+        if word == "completed" and readiness(self._run).unaccepted:
             word = "not accepted"
         styled = screen.style(word, PLAN_STATES[state.plan_state][1])
         name = screen.style(screen.one_line(state.plan_id), "strong")

@@ -55,7 +55,7 @@ def status(
     as_json: JsonOption = False,
 ) -> int:
     """Show the tree of todos: how each stands, progress at every level, what blocks what since when."""
-    from planner.cli.runs import advice, open_run
+    from planner.cli.runs import open_run, readiness
     from planner.engine.progress import status_tree
     from planner.planfile.kept_runs import blocked_since
 
@@ -75,7 +75,7 @@ def status(
                 "state": run.state.plan_state.value,
             },
             "run_id": None if run.found.document is None else run.found.document.run.run_id or None,
-            "remarks": list(advice(run).remarks),
+            "remarks": list(readiness(run).remarks),
             "progress": {"done": tree.done, "total": tree.total},
             "todos": [plain(each, depth) for each in nodes or tree.nodes] if depth != 0 else [],
         },
