@@ -108,15 +108,11 @@ def show(
         failures = questions.failure_counts(rows, subject.plan_id or "")
     mean = questions.mean_resolution(each for those in branches for each in those)
     if as_json:
-        told = [
-            {
-                **each,
-                "average_resolution_seconds": questions.mean_resolution(those),
-                "branches": those,
-                "questions": waiting,
-            }
-            for each, those, waiting in zip(runs, branches, asked, strict=True)
-        ]
+        told: list[dict[str, Any]] = []
+        for each, those, waiting in zip(runs, branches, asked, strict=True):
+            average = questions.mean_resolution(those)
+            more = {"average_resolution_seconds": average, "branches": those, "questions": waiting}
+            told.append({**each, **more})
         print_json(
             {
                 "plan": subject.plan_id,
@@ -143,31 +139,16 @@ def show(
         _show_branches(screen, those, apart=False)
     if len(runs) > _MOST:
         screen.line(f"and {len(runs) - _MOST} older; --json has all of them")
-    screen.table(
-        ("VERIFICATION", "WHEN", "DONE", "EXIT"),
-        [
-            (
-                each["run_id"],
-                moment(each["started"]),
-                f"{each['done']} of {each['todos']}",
-                each["exit_status"],
-            )
-            for each in verified[:_MOST]
-        ],
-    )
-    screen.table(
-        ("FAILED", "ROLE", "FAILURES", "TODOS", "LAST"),
-        [
-            (
-                each["category"],
-                each["role"],
-                each["failures"],
-                listed(each["todos"], 4),
-                moment(each["last"]),
-            )
-            for each in failures
-        ],
-    )
+    table: list[tuple[Any, ...]] = []
+    for each in verified[:_MOST]:
+        done = f"{each['done']} of {each['todos']}"
+        table.append((each["run_id"], moment(each["started"]), done, each["exit_status"]))
+    screen.table(("VERIFICATION", "WHEN", "DONE", "EXIT"), table)
+    table = []
+    for each in failures:
+        todos, last = listed(each["todos"], 4), moment(each["last"])
+        table.append((each["category"], each["role"], each["failures"], todos, last))
+    screen.table(("FAILED", "ROLE", "FAILURES", "TODOS", "LAST"), table)
     screen.show()
     return _status(index)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -141,22 +141,15 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
         raise PlannerError(f"{error}; remove a dependency of the branch among them") from error
     left_out = [todo.id for todo in flat.loaded.plan.items if todo.id in done]
     if as_json:
-        told = [
-            [
-                {
-                    "todo_id": each.todo.id,
-                    "title": each.todo.title,
-                    "role": each.todo.agent_role.value,
-                    "files": list(each.files),
-                    "after": list(each.after),
-                    "apart_from": [
-                        {"todo_id": at.todo_id, "files": list(at.files)} for at in each.apart_from
-                    ],
-                }
-                for each in wave
-            ]
-            for wave in found
-        ]
+        told: list[list[dict[str, Any]]] = []
+        for wave in found:
+            told.append([])
+            for each in wave:
+                todo, apart = each.todo, [(at.todo_id, list(at.files)) for at in each.apart_from]
+                about = {"todo_id": todo.id, "title": todo.title, "role": todo.agent_role.value}
+                rest = {"files": list(each.files), "after": list(each.after)}
+                others = [{"todo_id": name, "files": files} for name, files in apart]
+                told[-1].append({**about, **rest, "apart_from": others})
         print_json(
             {
                 "plan": {"todo_list_id": flat.loaded.plan.todo_list_id, "digest": flat.loaded.digest},
