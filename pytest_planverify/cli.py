@@ -20,9 +20,8 @@ import typer
 from typer.core import TyperGroup
 
 from planner.cli import app as planner_app
-from planner.cli.arguments import PlanArgument, nearest, plan_or_usual
-from planner.cli.completing import complete_todo
-from planner.cli.ending import UsageMistake, call_program, ends, guarded
+from planner.cli.arguments import PlanArgument, complete_todo, nearest, plan_or_usual
+from planner.cli.exits import UsageMistake, call_program, ends, guarded
 from planner.planfile.discovery import PLAN_ENDINGS, SEPARATOR
 
 EPILOG = """\

@@ -138,7 +138,7 @@ def qualify(
 
 def qualify_command(plan: Path, *, runs: int, todo_ids: Sequence[str], output: Path | None) -> int:
     """Qualify a plan for the command line: print what each check is worth, and write the file."""
-    from planner.cli.ending import Status, UsageMistake, complain, say
+    from planner.cli.exits import Status, UsageMistake, complain, say
     from planner.planfile.tree import load_flat
 
     if not 1 <= runs <= MOST_RUNS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command with the words of the command line; ends the process."""
-    from planner.cli.ending import guarded
+    from planner.cli.exits import guarded
 
     guarded(_run)
 

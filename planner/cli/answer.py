@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from planner.cli.app import command_app
-from planner.cli.arguments import LogOption, nearest, plan_or_usual
-from planner.cli.ending import Status, UsageMistake, ends, program, say
+from planner.cli.app import command
+from planner.cli.arguments import LogOption, nearest, option, plan_or_usual
+from planner.cli.exits import Status, UsageMistake, program, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.engine import Question
     from planner.store.plan_run import PlanRun
-
-answer_app, approve_app, reject_app, modify_app = (command_app() for _ in range(4))
 
 EPILOG = """\
 \b
@@ -29,15 +26,10 @@ The plan is planverify.yaml, plan.yaml or todo.yaml where none is named. planner
 """
 
 Words = Annotated[list[str], typer.Argument(metavar="[PLAN] ID")]
-By = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Who says so. Default: the login name.")
-]
-Because = Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why, in a sentence.")]
+By = Annotated[str | None, option("--by NAME", "Who says so. Default: the login name.")]
+Because = Annotated[str | None, option("--because TEXT", "Why, in a sentence.")]
 Digest = Annotated[
-    str | None,
-    typer.Option(
-        "--digest", metavar="DIGEST", help="What was looked at; refused if something else is proposed now."
-    ),
+    str | None, option("--digest DIGEST", "What was looked at; refused if something else is proposed now.")
 ]
 
 
@@ -57,15 +49,22 @@ class _Voice(NamedTuple):
         except (OSError, KeyError):
             return "somebody"
 
+    def open(self, words: Sequence[str], count: int, usage: str) -> tuple[PlanRun, Path, Sequence[str]]:
+        """Return the run of the plan, and the words behind it; one word less means the usual plan."""
+        from planner.store.plan_run import PlanRun
 
-@answer_app.command(epilog=EPILOG)
-@ends
+        if len(words) not in (count, count + 1):
+            raise UsageMistake(f"{shlex.join(words)} is not enough, or too much; write [PLAN] {usage}")
+        plan = Path(words[0]) if len(words) > count else plan_or_usual(None)
+        return PlanRun.open(plan, None, self.log), plan, words[-count:]
+
+
+@command(EPILOG)
 def answer(
     words: Annotated[list[str], typer.Argument(metavar="[PLAN] TODO yes|no|TEXT")],
     by: By = None,
     check: Annotated[
-        str | None,
-        typer.Option("--check", metavar="ID", help="Which question: manual[0]. Default: all of them."),
+        str | None, option("--check ID", "Which question: manual[0]. Default: all of them.")
     ] = None,
     log: LogOption = None,
 ) -> int:
@@ -75,16 +74,27 @@ def answer(
     options shown, by yes for the first of them and no for give_up, or by TEXT: once more, with that advice.
     """
     from planner.cli.runs import known_todo
+    from planner.model.events import QuestionAnswered
 
     voice = _Voice(log, by)
-    run, plan, (name, said) = _open(words, 2, "TODO yes|no|TEXT", voice)
+    run, plan, (name, said) = voice.open(words, 2, "TODO yes|no|TEXT")
     state = run.state
     asked = state.questions.get(name)
     todo_id = asked.todo_id or name if asked else known_todo(state, name, "TODO")
     told = _answer_checks(run, todo_id, said, voice, check) if todo_id in state.records else []
     question = next((each for each in state.questions.values() if todo_id in (each.todo_id, each.id)), None)
     if question is not None and not question.kind.is_approval:
-        told.append(_answer_question(run, question, said, voice))
+        option, because = said, None
+        if question.kind.value == "answer":  # what was answered stands with the checks
+            option = "answered"
+        elif said not in question.options:
+            last = "give_up" if "give_up" in question.options else "stop"
+            short = {"yes": question.options[0], "no": last}
+            option = short.get(said.lower(), question.options[0])
+            because = None if said.lower() in short else said
+        now, by = datetime.now(UTC), voice.name
+        run.tell(QuestionAnswered(at=now, question_id=question.id, answer=option, by=by, because=because))
+        told.append(f"{question.todo_id or question.id}: {option} ({by})")
     if not told:
         open_ = sorted({each.todo_id or each.id for each in state.questions.values()})
         listing = nearest(name, open_, "asked is about") if open_ else "no question is open"
@@ -98,22 +108,22 @@ def _answer_checks(run: PlanRun, todo_id: str, said: str, voice: _Voice, check: 
     from planner.planfile.answers_file import add_answers
 
     specs = run.state.records[todo_id].todo.acceptance_criteria.manual
-    wanted = {f"manual[{at}]": spec for at, spec in enumerate(specs)}
+    wanted = {f"manual[{at}]": spec.question for at, spec in enumerate(specs)}
     if wanted and check is not None and check not in wanted:
         raise UsageMistake(f"--check {check}: {nearest(check, wanted, 'the questions are')}")
-    plain = said.lower() if said.lower() in ("yes", "no") else None
+    is_plain = said.lower() in ("yes", "no")
     added = [
         Answer(
             plan=run.state.plan_id,
             todo_id=todo_id,
             check_id=check_id,
-            question=spec.question,
-            answer="yes" if plain == "yes" else "no",
+            question=question,
+            answer="yes" if said.lower() == "yes" else "no",
             by=voice.name,
             at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-            note=None if plain else said,
+            note=None if is_plain else said,
         )
-        for check_id, spec in wanted.items()
+        for check_id, question in wanted.items()
         if check in (None, check_id)
     ]
     if added:
@@ -121,29 +131,11 @@ def _answer_checks(run: PlanRun, todo_id: str, said: str, voice: _Voice, check: 
     return [f"{each.todo_id}: {each.question} {each.answer} ({each.by})" for each in added]
 
 
-def _answer_question(run: PlanRun, question: Question, said: str, voice: _Voice) -> str:
-    from planner.model.events import QuestionAnswered
-
-    option, because = said, None
-    if question.kind.value == "answer":  # what was answered stands with the checks
-        option = "answered"
-    elif said not in question.options:
-        short = {"yes": question.options[0], "no": "give_up" if "give_up" in question.options else "stop"}
-        option = short.get(said.lower(), question.options[0])
-        because = None if said.lower() in short else said
-    at = datetime.now(UTC)
-    run.tell(
-        QuestionAnswered(at=at, question_id=question.id, answer=option, by=voice.name, because=because)
-    )
-    return f"{question.todo_id or question.id}: {option} ({voice.name})"
-
-
-@approve_app.command(epilog=EPILOG)
-@ends
+@command(EPILOG)
 def approve(
     words: Words,
     similar: Annotated[
-        bool, typer.Option("--similar", help="Also every later branch for a failure of the same class.")
+        bool, option("--similar", "Also every later branch for a failure of the same class.")
     ] = False,
     by: By = None,
     because: Because = None,
@@ -151,64 +143,63 @@ def approve(
     log: LogOption = None,
 ) -> int:
     """Approve a branch, an edit of the plan, or the start of a todo. ID is a branch, or its todo."""
-    return _decide(words, "approve_similar" if similar else "approve", _Voice(log, by, because, digest))
+    return _decide(words, "approve_similar" if similar else "approve", _Voice(log, by, because, digest), {})
 
 
-@reject_app.command(epilog=EPILOG)
-@ends
+@command(EPILOG)
 def reject(
     words: Words, by: By = None, because: Because = None, digest: Digest = None, log: LogOption = None
 ) -> int:
     """Reject a branch, an edit of the plan, or the start of a todo. ID is a branch, or its todo."""
-    return _decide(words, "reject", _Voice(log, by, because, digest))
+    return _decide(words, "reject", _Voice(log, by, because, digest), {})
 
 
-@modify_app.command(epilog=EPILOG)
-@ends
+@command(EPILOG)
 def modify(
     words: Words,
-    role: Annotated[str | None, typer.Option("--role", help="Who works on it.")] = None,
+    role: Annotated[str | None, option("--role", "Who works on it.")] = None,
     instructions: Annotated[
-        str | None, typer.Option("--instructions", metavar="TEXT", help="Put before the instructions.")
+        str | None, option("--instructions TEXT", "Put before the instructions.")
     ] = None,
     allow: Annotated[
-        list[str] | None,
-        typer.Option("--allow", metavar="GLOB", help="It may write only these files. Several times."),
+        list[str] | None, option("--allow GLOB", "It may write only these files. Several times.")
     ] = None,
-    attempts: Annotated[int | None, typer.Option("--attempts", min=1, help="So many attempts.")] = None,
+    attempts: Annotated[int | None, option("--attempts", "So many attempts.", min=1)] = None,
     by: By = None,
     because: Because = None,
     digest: Digest = None,
     log: LogOption = None,
 ) -> int:
     """Approve a branch with changes."""
-    changes = {
-        "role": role,
-        "instructions": instructions,
-        "allowed_files": allow,
-        "max_debug_attempts": attempts,
-    }
-    given = {name: value for name, value in changes.items() if value is not None}
-    if not given:
+    names = ("role", "instructions", "allowed_files", "max_debug_attempts")
+    given = zip(names, (role, instructions, allow, attempts), strict=True)
+    changes = {name: value for name, value in given if value is not None}
+    if not changes:
         raise UsageMistake(
             "nothing is to be changed; name --role, --instructions, --allow or --attempts, or use approve"
         )
-    return _decide(words, "modify", _Voice(log, by, because, digest), given)
+    return _decide(words, "modify", _Voice(log, by, because, digest), changes)
 
 
-def _decide(
-    words: Sequence[str], decision: str, voice: _Voice, changes: dict[str, Any] | None = None
-) -> int:
+_DONE = {
+    "approve": "approved",
+    "approve_similar": "approved, and all of its class",
+    "reject": "rejected",
+    "modify": "approved with changes",
+}
+
+
+def _decide(words: Sequence[str], decision: str, voice: _Voice, changes: dict[str, Any]) -> int:
     from pydantic import ValidationError
 
     from planner.model.events import ApprovalGiven, BranchChanges, Decision
 
     try:
-        changed = BranchChanges.model_validate(changes or {})
+        changed = BranchChanges.model_validate(changes)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise UsageMistake(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    run, plan, (name,) = _open(words, 1, "ID", voice)
+    run, plan, (name,) = voice.open(words, 1, "ID")
     questions = [each for each in run.state.questions.values() if each.kind.is_approval]
     asked = next((each for each in questions if name in (each.id, each.todo_id)), None)
     if asked is None:
@@ -226,21 +217,7 @@ def _decide(
             because=voice.because,
         )
     )
-    verb = {"approve": "approved", "reject": "rejected", "modify": "approved with changes"}
-    said = verb.get(decision, "approved, and all of its class")
-    return _close(run, plan, [f"{said}: {asked.id} ({voice.name})"])
-
-
-def _open(
-    words: Sequence[str], count: int, usage: str, voice: _Voice
-) -> tuple[PlanRun, Path, Sequence[str]]:
-    """Return the run of the plan, and the words behind it; one word less means the usual plan."""
-    from planner.store.plan_run import PlanRun
-
-    if len(words) not in (count, count + 1):
-        raise UsageMistake(f"{shlex.join(words)} is not enough, or too much; write [PLAN] {usage}")
-    plan = Path(words[0]) if len(words) > count else plan_or_usual(None)
-    return PlanRun.open(plan, None, voice.log), plan, words[-count:]
+    return _close(run, plan, [f"{_DONE[decision]}: {asked.id} ({voice.name})"])
 
 
 def _close(run: PlanRun, plan: Path, told: Sequence[str]) -> int:

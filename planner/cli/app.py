@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from planner.cli.exits import ends
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -20,25 +23,25 @@ class Entry(NamedTuple):
 
 
 COMMANDS: dict[str, Entry] = {
-    "init": Entry("planner.cli.init", "Make a first plan: of this repository, or of a Markdown list."),
-    "next": Entry("planner.cli.next", "What comes next: repairs, ready todos, what waits for a person."),
-    "answer": Entry("planner.cli.answer:answer_app", "Answer a question about a todo."),
-    "approve": Entry("planner.cli.answer:approve_app", "Approve a branch, an edit or a start."),
-    "reject": Entry("planner.cli.answer:reject_app", "Reject one of these."),
-    "modify": Entry("planner.cli.answer:modify_app", "Approve a branch with changes."),
-    "validate": Entry("planner.cli.validate", "Is the plan fit to be worked on?"),
-    "status": Entry("planner.cli.status", "The tree of todos with states and progress."),
-    "waves": Entry("planner.cli.waves", "Which todos can be worked on at the same time?"),
-    "undo": Entry("planner.cli.undo", "Put back a plan as it was before it was revised."),
-    "explain": Entry("planner.cli.explain", "What a word or rule means; the story of a run."),
-    "step": Entry("planner.cli.step", "Drive a plan from outside: events in, actions out, in JSON."),
-    "replay": Entry("planner.cli.replay", "Fold a recorded log anew: are the decisions the same?"),
-    "metrics": Entry("planner.cli.metrics", "Metrics of runs, for Prometheus."),
+    "init": Entry("planner.cli.init:init", "Make a first plan: of this repository, or of a Markdown list."),
+    "next": Entry("planner.cli.next:next_", "What comes next: repairs, ready todos, questions."),
+    "answer": Entry("planner.cli.answer:answer", "Answer a question about a todo."),
+    "approve": Entry("planner.cli.answer:approve", "Approve a branch, an edit or a start."),
+    "reject": Entry("planner.cli.answer:reject", "Reject one of these."),
+    "modify": Entry("planner.cli.answer:modify", "Approve a branch with changes."),
+    "validate": Entry("planner.cli.plan_file:validate", "Is the plan fit to be worked on?"),
+    "status": Entry("planner.cli.status:status", "The tree of todos with states and progress."),
+    "waves": Entry("planner.cli.plan_file:waves", "Which todos can be worked on at the same time?"),
+    "undo": Entry("planner.cli.plan_file:undo", "Put back a plan as it was before it was revised."),
+    "explain": Entry("planner.cli.explain:explain", "What a word or rule means; the story of a run."),
+    "step": Entry("planner.cli.protocol:step", "Drive a plan from outside: events in, actions out."),
+    "replay": Entry("planner.cli.protocol:replay", "Fold a recorded log anew: are the decisions the same?"),
+    "metrics": Entry("planner.cli.metrics:metrics", "Metrics of runs, for Prometheus."),
     "history": Entry("planner.cli.history", "Earlier runs: branches, failures, what repaired what."),
-    "schema": Entry("planner.cli.schema", "The JSON Schema of a file that is read or written."),
+    "schema": Entry("planner.cli.plan_file:schema", "The JSON Schema of a file that is read or written."),
     "contract": Entry("planner.cli.contract", "Make contract files from code."),
 }
-"""The module of each command has an ``app``, a :class:`typer.Typer` with that one command or group."""
+"""Where an entry names only a module, its ``app`` is a group of commands."""
 
 EPILOG = """\
 \b
@@ -68,7 +71,7 @@ class LazyGroup(TyperGroup):
     """A group that knows the names and purposes of its commands without importing them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names, in the order in which they are shown."""
+        """Return the names, in the order in which they are shown."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -137,3 +140,14 @@ def command_app(**settings: Any) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         **settings,
     )
+
+
+def command(epilog: str) -> Callable[[Callable[..., int]], typer.Typer]:
+    """Return a decorator that makes an application of one command, whose result is the exit status."""
+
+    def make(function: Callable[..., int]) -> typer.Typer:
+        single = command_app()
+        single.command(epilog=epilog)(ends(function))
+        return single
+
+    return make

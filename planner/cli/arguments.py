@@ -1,22 +1,78 @@
-"""The arguments that several commands share, and the nearest names of a word that means nothing."""
+"""Arguments that several commands share, their completion by the shell, and the nearest names of a word."""
 
 from __future__ import annotations
 
 import difflib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from planner.cli.completing import complete_plan
-from planner.cli.ending import UsageMistake, program
-from planner.planfile.discovery import PLAN_NAMES, SEPARATOR, PlanChoice, find_plans, parse_choice
+from planner.cli.exits import UsageMistake, program
+from planner.planfile.discovery import (
+    PLAN_ENDINGS,
+    PLAN_NAMES,
+    SEPARATOR,
+    PlanChoice,
+    find_plans,
+    parse_choice,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _MAX_NAMED = 12
+MOST_OFFERED = 500
+
+
+def complete_plan(ctx: Any, incomplete: str) -> list[str]:
+    """Return folders, and files that may be plans, whose paths begin like that."""
+    folder, slash, start = incomplete.rpartition("/")
+    try:
+        entries = sorted(Path(f"{folder}{slash}").iterdir())
+    except OSError:
+        return []
+    return [
+        f"{folder}{slash}{each.name}{'/' if each.is_dir() else ''}"
+        for each in entries
+        if each.name.startswith(start)
+        and (start or not each.name.startswith("."))
+        and (each.is_dir() or each.name.endswith(PLAN_ENDINGS))
+    ][:MOST_OFFERED]
+
+
+def complete_todo(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
+    """Return the ids of the todos of the plan that was named or is meant, with their titles."""
+    from planner.errors import PlannerError
+    from planner.planfile.tree import load_flat
+    from planner.text.sanitizing import clean
+
+    named = None if ctx is None else ctx.params.get("plan") or ctx.params.get("word")
+    try:
+        path = Path(named) if named else next(each.path for each in find_plans(Path.cwd()))
+        todos = load_flat(path).loaded.plan.items
+    except (PlannerError, OSError, StopIteration):
+        return []
+    found = [(todo.id, clean(todo.title, limit=80)) for todo in todos if todo.id.startswith(incomplete)]
+    return found[:MOST_OFFERED]
+
+
+def complete_word(ctx: Any, incomplete: str) -> list[str]:
+    """Return everything that ``planner explain`` knows by a name that begins so, and plans."""
+    from planner.cli.glossary import load_glossary
+
+    folded = incomplete.casefold()
+    words = [word for word in load_glossary().words() if word.casefold().startswith(folded)]
+    return [*words, *complete_plan(ctx, incomplete)][:MOST_OFFERED]
+
+
+def option(words: str, help: str, **settings: Any) -> Any:
+    """Return the declaration of an option: ``option("--output, -o FILE", "Where it is written.")``."""
+    *names, last = words.split(", ")
+    name, _, metavar = last.partition(" ")
+    return typer.Option(*names, name, metavar=metavar or None, help=help, **settings)
+
 
 PlanArgument = Annotated[
     Path | None,
@@ -38,16 +94,13 @@ TodosArgument = Annotated[
 
 OutcomesOption = Annotated[
     Path | None,
-    typer.Option(
-        "--outcomes",
-        metavar="FILE",
-        help="The outcomes of a run, or one outcome. Default: those of the plan's last run.",
+    option(
+        "--outcomes FILE", "The outcomes of a run, or one outcome. Default: those of the plan's last run."
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+JsonOption = Annotated[bool, option("--json", "Print JSON, for programs.")]
 LogOption = Annotated[
-    Path | None,
-    typer.Option("--log", metavar="FILE", help="The log of the run. Default: the newest of the plan."),
+    Path | None, option("--log FILE", "The log of the run. Default: the newest of the plan.")
 ]
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.app import command_app
-from planner.cli.arguments import JsonOption
-from planner.cli.ending import Status, UsageMistake, complain, ends, say
+from planner.cli.arguments import JsonOption, option
+from planner.cli.exits import Status, UsageMistake, complain, ends, say
 from planner.cli.screen import Screen, print_json
 from planner.cli.screen import write as write_out
 from planner.text.display import counted
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from planner.model.contract import Contract
 
 RootOption = Annotated[
-    Path,
-    typer.Option(
-        "--root", metavar="DIR", help="The folder that modules are looked for in, and src/ in it."
-    ),
+    Path, option("--root DIR", "The folder that modules are looked for in, and src/ in it.")
 ]
 
 app = command_app(no_args_is_help=True)
@@ -42,13 +39,9 @@ def contract() -> None:
 def write(
     module: Annotated[str, typer.Argument(metavar="MODULE", help="Its dotted name: indicators.rsi")],
     root: RootOption = Path(),
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write here instead of printing.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
-    private: Annotated[
-        bool, typer.Option("--private", help="Take in names with an underscore too.")
-    ] = False,
+    output: Annotated[Path | None, option("--output, -o FILE", "Write here instead of printing.")] = None,
+    force: Annotated[bool, option("--force", "Replace a file that is there.")] = False,
+    private: Annotated[bool, option("--private", "Take in names with an underscore too.")] = False,
 ) -> int:
     """Make a contract of what a module defines now."""
     from planner.contracts.file import render_contract, write_contract_file

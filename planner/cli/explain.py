@@ -9,28 +9,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planner.cli.app import command_app
-from planner.cli.arguments import nearest, plan_or_usual, usual_plan
-from planner.cli.completing import complete_todo, complete_word
-from planner.cli.ending import Status, UsageMistake, complain, ends, program
+from planner.cli.app import command
+from planner.cli.arguments import complete_todo, complete_word, nearest, option, plan_or_usual, usual_plan
+from planner.cli.exits import Status, UsageMistake, complain, program
 
 if TYPE_CHECKING:
     from planner.cli.glossary import Explanation
     from planner.cli.screen import Screen
     from planner.store.recorded_run import RecordedRun
 
-app = command_app()
-
 _TIME_ROOM = 10
 """Columns of the time beside a sentence."""
 
 
-@app.command(
-    epilog="\b\nExit status: 0 explained, 1 nothing of that name, 2 wrong usage, 4 a file cannot be read.\n"
+@command(
+    "\b\nExit status: 0 explained, 1 nothing of that name, 2 wrong usage, 4 a file cannot be read.\n"
     "Without a word it lists the topics. A plan, or the log of a run, in place of the word has the story\n"
     "of that run told."
 )
-@ends
 def explain(
     word: Annotated[
         str | None,
@@ -50,12 +46,10 @@ def explain(
         ),
     ] = None,
     log: Annotated[
-        Path | None,
-        typer.Option("--log", metavar="FILE", help="Tell the story of the run that this log holds."),
+        Path | None, option("--log FILE", "Tell the story of the run that this log holds.")
     ] = None,
     review: Annotated[
-        bool,
-        typer.Option("--review", help="Tell how well the way of working did in that run, and no story."),
+        bool, option("--review", "Tell how well the way of working did in that run, and no story.")
     ] = False,
 ) -> int:
     """Tell in plain words what something means, what the planner does about it, and what to check.

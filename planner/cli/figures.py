@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,7 +32,7 @@ from planner.policy.outcomes import UNDECIDED, failures_of, is_unowned, sorted_f
 from planner.text.display import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from planner.engine import State
     from planner.model.actions import Action
@@ -41,14 +40,8 @@ if TYPE_CHECKING:
     from planner.model.outcome import Failure, Outcome
     from planner.store.run_log import Step
 
-NO_CATEGORY = "none"
-"""Of a verification that no failure decides."""
-
 _CONVENTION = "convention"
 """The id of a check whose tests were looked for by convention."""
-
-_OVERRULING = (Decision.REJECT, Decision.MODIFY)
-_GIVING_UP = ("give_up", "stop")
 
 
 def verdict_of(outcome: Outcome) -> tuple[Verdict, Failure | None]:
@@ -74,7 +67,7 @@ def verdict_of(outcome: Outcome) -> tuple[Verdict, Failure | None]:
 
 @dataclass(slots=True)
 class Figures:
-    """What one run, or several runs of one plan, add up to."""
+    """Totals of one run, or of several runs of one plan."""
 
     branches: int = 0
     turns: Counter[str] = field(default_factory=Counter[str])
@@ -85,27 +78,27 @@ class Figures:
     halts: Counter[str] = field(default_factory=Counter[str])
     """By the rule that halted."""
     resolutions: list[tuple[bool, float]] = field(default_factory=list[tuple[bool, float]])
-    """Whether a branch passed, and how many seconds it took."""
+    """Of each branch that ended: it passed, and its seconds."""
     repairs: int = 0
     """Verifications of a todo after a retry, and of branches, that came to a verdict."""
     passed_repairs: int = 0
     tokens: int = 0
-    """As the drivers told them; 0 where nobody did. Likewise the cycles of patching."""
+    """As drivers told them; 0 where none did. Likewise the cycles of patching."""
     cycles: int = 0
     work_seconds: float = 0.0
     verification_seconds: float = 0.0
     failed_todos: int = 0
     """Todos that failed a verification, and of which it is known how that ended."""
     recovered_todos: int = 0
-    """Those that were done without a person."""
+    """Failed todos that were done without a person."""
     decisions: int = 0
-    """What people have decided: approvals, answers, edits of their own, stops."""
+    """Approvals, answers, edits and stops of people."""
     overrides: int = 0
-    """Those that went against what the engine had proposed."""
+    """Decisions against what the engine had proposed."""
     conventional_todos: int = 0
     """Todos whose tests were looked for by convention."""
     missed_todos: int = 0
-    """Those whose tests were not found there."""
+    """Todos whose tests were not found there."""
     levels: int = 0
     """Of plans within plans; 1 is a plan without sub-plans. Of several runs the most."""
     done_while_red: int = 0
@@ -120,19 +113,19 @@ class Figures:
 
 
 def count_run(steps: Iterable[Step]) -> tuple[Figures, State]:
-    """Return what a run adds up to, and its last state. Raises what ``steps`` raises; it is not empty."""
+    """Return the figures of a run and its last state. Raises what ``steps`` raises; it is not empty."""
     count, after = _Count(), None
     for event, actions, before, after in steps:
-        count.happened(event, before, after)
+        count.add_event(event, before, after)
         for action in actions:
-            count.asked(action, before, after)
+            count.add_action(action, before, after)
         for name in list(count.opened):
             record = after.records.get(name)
             if record is not None and record.life.is_final:
                 took = after.now - count.opened.pop(name)
                 count.figures.resolutions.append((record.life is TodoLife.DONE, took))
     assert after is not None  # a run begins with its submission
-    return count.ended(after), after
+    return count.finish(after), after
 
 
 class _Count:
@@ -140,22 +133,17 @@ class _Count:
 
     def __init__(self) -> None:
         self.figures = Figures(levels=1)
-        self.opened: dict[str, float] = {}
-        """When each branch was made that has not come to its end."""
+        self.opened: dict[str, float] = {}  # when each branch was made that has not come to its end
         self._failed: set[str] = set()
-        self._helped: set[str] = set()
-        """Todos in whose repair a person had a hand, or was asked for one."""
-        self._red: dict[str, bool] = {}
-        """Whether the last verification of a todo had a red check."""
-        self._told: dict[str, bool] = defaultdict(bool)
-        """Whether what the last turn on a todo has cost is counted."""
-        self._missed: dict[str, bool] = {}
-        """Whether the tests of a convention were missing."""
+        self._helped: set[str] = set()  # todos in whose repair a person had a hand, or was asked for one
+        self._red: dict[str, bool] = {}  # the last verification of a todo had a red check
+        self._cost_told: set[str] = set()  # todos whose last turn has told what it cost
+        self._missed: dict[str, bool] = {}  # the tests of a convention were missing
         self._work_since: dict[str, float] = {}
         self._verify_since: dict[str, float] = {}
         self._verified_until = 0.0
 
-    def ended(self, run: State) -> Figures:
+    def finish(self, run: State) -> Figures:
         """Return the figures, with what only the end of a run tells."""
         done = {name for name, each in run.records.items() if each.life is TodoLife.DONE}
         # It is known how a repair ended: by a person, by itself, or not at all.
@@ -164,18 +152,16 @@ class _Count:
             for name in self._failed
             if name in self._helped or run.records[name].life.is_final or run.plan_state.is_final
         }
+        red = {name for name, is_red in self._red.items() if is_red and not run.records[name].is_branch}
         figures = self.figures
         figures.retries = sum(record.retries for record in run.records.values())
         figures.failed_todos = len(ended)
         figures.recovered_todos = len((ended & done) - self._helped)
-        figures.conventional_todos = len(self._missed)
-        figures.missed_todos = sum(self._missed.values())
-        figures.done_while_red = sum(
-            red and name in done and not run.records[name].is_branch for name, red in self._red.items()
-        )
+        figures.conventional_todos, figures.missed_todos = len(self._missed), sum(self._missed.values())
+        figures.done_while_red = len(red & done)
         return figures
 
-    def happened(self, event: Event, before: State | None, after: State) -> None:
+    def add_event(self, event: Event, before: State | None, after: State) -> None:
         """Count an event."""
         figures = self.figures
         match event:
@@ -187,30 +173,30 @@ class _Count:
                 since = self._work_since.pop(event.todo_id, after.now)
                 took = event.duration_ms
                 figures.work_seconds += max(after.now - since, 0.0) if took is None else took / 1000
-                self._spent(event.tokens, event.cycles)
-                self._told[event.todo_id] = event.tokens is not None or event.cycles is not None
+                self._spend(event.tokens, event.cycles)
+                self._cost_told.discard(event.todo_id)
+                if event.tokens is not None or event.cycles is not None:
+                    self._cost_told.add(event.todo_id)
             case BudgetSpent():
-                self._spent(event.tokens, event.cycles)
+                self._spend(event.tokens, event.cycles)
             case Verified():
-                self._verified(event.outcome, before, after)
+                self._verify(event.outcome, before, after)
             case ApprovalGiven():
-                overruled = event.decision in _OVERRULING
-                self._decided(before, overruled=overruled, helped=[event.approval_id] if overruled else [])
+                overruled = event.decision in (Decision.REJECT, Decision.MODIFY)
+                self._decide(before, overruled, [event.approval_id] if overruled else [])
             case QuestionAnswered():
-                gave_up = event.answer in _GIVING_UP
+                gave_up = event.answer in ("give_up", "stop")
                 overruled = gave_up or event.answer == "go_on"  # or went on with what was to end
-                self._decided(before, overruled=overruled, helped=[event.question_id] if gave_up else [])
+                self._decide(before, overruled, [event.question_id] if gave_up else [])
             case PlanRevised():
-                names = (getattr(edit, "todo_id", "") for edit in event.edits)
-                self._decided(
-                    before, overruled=True, helped=[qualified(event.within, each) for each in names]
-                )
+                names = [getattr(edit, "todo_id", "") for edit in event.edits]
+                self._decide(before, True, [qualified(event.within, each) for each in names])
             case StopRequested():
-                self._decided(before, overruled=True)
+                self._decide(before, True, [])
             case _:
                 pass
 
-    def asked(self, action: Action, before: State | None, after: State) -> None:
+    def add_action(self, action: Action, before: State | None, after: State) -> None:
         """Count an action."""
         figures = self.figures
         match action:
@@ -237,7 +223,7 @@ class _Count:
             case _:
                 pass
 
-    def _verified(self, outcome: Outcome, before: State | None, after: State) -> None:
+    def _verify(self, outcome: Outcome, before: State | None, after: State) -> None:
         figures, name = self.figures, outcome.todo_id
         # A run takes longer than its tests: what counts is the time in which a verification was under way,
         # however many todos share it. The sum of the tests stands in where no time went by.
@@ -247,9 +233,9 @@ class _Count:
             self._verified_until = after.now
         else:
             figures.verification_seconds += (outcome.metrics.duration_ms or 0) / 1000
-        if not self._told[name]:  # else the turn has told what it cost
-            self._spent(outcome.metrics.tokens_used, outcome.metrics.patch_cycles)
-        self._told[name] = True
+        if name not in self._cost_told:
+            self._spend(outcome.metrics.tokens_used, outcome.metrics.patch_cycles)
+        self._cost_told.add(name)
         missed = any(
             each.category is Category.TEST_NOT_FOUND and each.check_id == _CONVENTION
             for each in failures_of(outcome)
@@ -258,7 +244,7 @@ class _Count:
             self._missed[name] = missed or self._missed.get(name, False)
         self._red[name] = any(check.counts_as.is_red for check in outcome.checks) or not outcome.success
         verdict, failure = verdict_of(outcome)
-        figures.verdicts[verdict.value, NO_CATEGORY if failure is None else failure.category.value] += 1
+        figures.verdicts[verdict.value, "none" if failure is None else failure.category.value] += 1
         record = None if before is None else before.records.get(name)
         if record is None:
             return
@@ -269,11 +255,11 @@ class _Count:
         if verdict.is_red and not record.is_branch and sorted_failures(record.todo, outcome)[0]:
             self._failed.add(name)
 
-    def _spent(self, tokens: int | None, cycles: int | None) -> None:
+    def _spend(self, tokens: int | None, cycles: int | None) -> None:
         self.figures.tokens += max(tokens or 0, 0)
         self.figures.cycles += max(cycles or 0, 0)
 
-    def _decided(self, before: State | None, *, overruled: bool, helped: Iterable[str] = ()) -> None:
+    def _decide(self, before: State | None, overruled: bool, helped: Iterable[str]) -> None:
         self.figures.decisions += 1
         self.figures.overrides += overruled
         for name in helped:
@@ -296,68 +282,61 @@ class Reviewed(NamedTuple):
 
     id: str
     met: bool | None
-    """Whether it keeps its limit; ``None`` where there is no figure yet."""
+    """``None`` where there is no figure yet."""
     sentence: str
 
 
 class _Limit(NamedTuple):
-    """How one figure is made, what is asked of it, and when to act, for ``planner explain``."""
-
     part: str
     """The field of :class:`Figures`."""
     whole: str | None
     """Of a share, the field that it is a share of."""
-    keeps: Callable[[float, float], bool]
+    goal: str
+    """``at least``, ``more than`` or ``at most``."""
     limit: float
     label: str
     means: str
 
 
-_GOALS: Mapping[Callable[[float, float], bool], str] = {
-    operator.ge: "at least",
-    operator.gt: "more than",
-    operator.le: "at most",
-}
-
 _LIMITS: Mapping[str, _Limit] = {
     "recovery-rate": _Limit(
-        *("passed_repairs", "repairs", operator.ge, 0.5),
-        "repairs that passed",
+        *("passed_repairs", "repairs", "at least", 0.5, "repairs that passed"),
         "The share of retries and turns on branches that passed their verification. Below 50 % the repairs "
         "are not worth their cost.",
     ),
     "verification-time": _Limit(
-        *("verification_seconds", "work_seconds", operator.le, 0.3),
-        "verification to work, in seconds",
+        *("verification_seconds", "work_seconds", "at most", 0.3, "verification to work, in seconds"),
         "The time of verification in relation to that of work. Above 30 % the criteria are too slow.",
     ),
     "human-overrides": _Limit(
-        *("overrides", "decisions", operator.le, 0.2),
-        "decisions of people against the proposal",
+        *("overrides", "decisions", "at most", 0.2, "decisions of people against the proposal"),
         "The share of what people decided that went against the engine: rejections, modifications, todos "
         "given up, edits of their own, stops. Above 20 % it proposes the wrong things.",
     ),
     "convention-misses": _Limit(
-        *("missed_todos", "conventional_todos", operator.le, 0.2),
-        "todos without the tests of the convention",
+        *(
+            "missed_todos",
+            "conventional_todos",
+            "at most",
+            0.2,
+            "todos without the tests of the convention",
+        ),
         "The share of todos whose tests were looked for by convention and not found. Above 20 % the plan "
         "should name them.",
     ),
     "hierarchy-depth": _Limit(
-        *("levels", None, operator.le, 3),
-        "levels of plans within plans",
+        *("levels", None, "at most", 3, "levels of plans within plans"),
         "How many levels of plans within plans were used. With more than 3 the plan is cut into the wrong "
         "pieces.",
     ),
     "repaired-alone": _Limit(
-        *("recovered_todos", "failed_todos", operator.gt, 0.8),
+        *("recovered_todos", "failed_todos", "more than", 0.8),
         "todos that failed and were done without a person",
         "The share of todos that failed a verification and were done without a person having repaired or "
         "decided anything; plain approvals do not count. The goal is more than 80 %.",
     ),
     "done-while-red": _Limit(
-        *("done_while_red", None, operator.le, 0),
-        "done todos whose last verification was red",
+        *("done_while_red", None, "at most", 0, "done todos whose last verification was red"),
         "How many todos are done though a check of their last verification was red. There must be none.",
     ),
 }
@@ -369,19 +348,18 @@ REVIEW_FIGURES: Mapping[str, str] = {name: each.means for name, each in _LIMITS.
 def review(figures: Figures) -> Iterator[Reviewed]:
     """Hold every figure against its limit, in the order of :data:`REVIEW_FIGURES`."""
     for name, each in _LIMITS.items():
-        part = getattr(figures, each.part)
-        whole = 1 if each.whole is None else getattr(figures, each.whole)
-        goal = (
-            f"goal: {_GOALS[each.keeps]} {f'{each.limit:g}' if each.whole is None else f'{each.limit:.0%}'}"
+        is_share = each.whole is not None
+        part, whole = getattr(figures, each.part), getattr(figures, each.whole) if each.whole else 1
+        goal = f"goal: {each.goal} {f'{each.limit:.0%}' if is_share else f'{each.limit:g}'}"
+        if not whole:
+            yield Reviewed(name, None, f"{each.label}: none yet ({goal})")
+            continue
+        value = part / whole
+        keeps = {"at least": value >= each.limit, "more than": value > each.limit}
+        said = (
+            f"{_number(part)} of {_number(whole)} ({value:.0%}; {goal})" if is_share else f"{part} ({goal})"
         )
-        said = f"none yet ({goal})"
-        if whole and each.whole is None:
-            said = f"{part} ({goal})"
-        elif whole:
-            said = f"{_number(part)} of {_number(whole)} ({part / whole:.0%}; {goal})"
-        yield Reviewed(
-            name, each.keeps(part / whole, each.limit) if whole else None, f"{each.label}: {said}"
-        )
+        yield Reviewed(name, keeps.get(each.goal, value <= each.limit), f"{each.label}: {said}")
 
 
 def spent(figures: Figures) -> str:

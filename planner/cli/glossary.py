@@ -20,12 +20,13 @@ LEARNED = "learned"
 """What a diagnosis says of its rule where corrections have changed it."""
 
 PLAN_KEY = "key of a plan"
+KEYS_PAGE = "docs/reference/plan-keys.md"
 PAGE = "docs/reference/diagnosis-rules.md"
 """The page that tells of every rule of the diagnosis, below the project's root."""
 
 
 class Explanation(NamedTuple):
-    """What one word means."""
+    """The meaning of one word."""
 
     word: str
     kind: str
@@ -34,11 +35,10 @@ class Explanation(NamedTuple):
     facts: tuple[tuple[str, str], ...] = ()
     """Further things to know, each with its name."""
     do: str | None = None
-    """What to do about it."""
     check: tuple[str, ...] = ()
     """What to look at."""
     steps: tuple[str, ...] = ()
-    """What to do about it step by step, the first one first."""
+    """What to do about it, the first step first."""
     examples: tuple[str, ...] = ()
     """Real cases: what was wrong, and what it said."""
     page: str | None = None
@@ -79,109 +79,76 @@ class Glossary:
 @cache
 def load_glossary() -> Glossary:
     """Read all of it."""
-    return Glossary(
-        (
-            *_categories(),
-            *_words(),
-            *_recipes(),
-            *_plan_keys(),
-            *_diagnosis_rules(),
-            *_rules_of_the_planner(),
-        )
-    )
+    sources = (_categories, _words, _plan_keys, _diagnosis_rules, _rules_of_the_planner)
+    return Glossary(tuple(each for source in sources for each in source()))
 
 
 def _categories() -> Iterator[Explanation]:
     texts = _toml("categories.toml")
     for category, facts in CATEGORIES.items():
-        text = texts[category.value]
-        key = facts.routing_key
+        text, key = texts[category.value], facts.routing_key
         names = f"{category.value}{f' or {key.value}' if key and not facts.overrides_key else ''}"
         acts = f"{facts.default_role.value}, unless the todo's failure_routing names another for {names}"
-        yield Explanation(
-            word=category.value,
-            kind="category",
-            means=text["means"],
-            facts=(
-                ("family", facts.family.value),
-                ("at fault", f"{facts.usual_owner.value}, mostly"),
-                ("acts", acts),
-                ("routing", f"{key.value}, in a todo's failure_routing" if key else "no key"),
-                ("planner", text["planner"]),
-            ),
-            check=tuple(text["check"]),
+        told = (
+            ("family", facts.family.value),
+            ("at fault", f"{facts.usual_owner.value}, mostly"),
+            ("acts", acts),
+            ("routing", f"{key.value}, in a todo's failure_routing" if key else "no key"),
+            ("planner", text["planner"]),
         )
+        yield Explanation(category.value, "category", text["means"], told, check=tuple(text["check"]))
 
 
 def _words() -> Iterator[Explanation]:
-    for kind, texts in _toml("words.toml").items():
-        for word, text in texts.items():
-            yield Explanation(word=word, kind=kind, means=text["means"], do=text.get("do"))
-
-
-def _recipes() -> Iterator[Explanation]:
     from planner.catalog import RECIPES
 
-    for name, commands in RECIPES.items():
-        yield Explanation(
-            word=name,
-            kind="recipe",
-            means="A recipe: a todo that names it as verify has each of these commands as a criterion.",
-            facts=tuple(("runs", command) for command in commands),
+    for kind, texts in _toml("words.toml").items():
+        yield from (
+            Explanation(word, kind, text["means"], do=text.get("do")) for word, text in texts.items()
         )
+    means = "A recipe: a todo that names it as verify has each of these commands as a criterion."
+    for name, commands in RECIPES.items():
+        yield Explanation(name, "recipe", means, tuple(("runs", command) for command in commands))
 
 
 def _plan_keys() -> Iterator[Explanation]:
     """Yield the keys of plans, as the schema and the file of meanings tell them."""
     from planner.planfile.schemas import schema
 
-    document = schema("plan")
-    told = meanings()
+    document, told = schema("plan"), meanings()
     for part, about in {"Plan": document, **document["$defs"]}.items():
         shapes: list[dict[str, Any]] = [about, *about.get("anyOf", ())]
-        for key, shape in (
-            (key, shape) for each in shapes for key, shape in each.get("properties", {}).items()
-        ):
+        for key, shape in (pair for each in shapes for pair in each.get("properties", {}).items()):
             said = shape.get("description") or told.get(part, {}).get(key)
             if said is not None:
-                means = " ".join(said.partition("\n\n")[0].split())
-                yield Explanation(
-                    word=key,
-                    kind=PLAN_KEY,
-                    means=means,
-                    facts=(("of", part),),
-                    page=f"docs/reference/plan-keys.md#{part.lower()}",
-                )
+                means, page = " ".join(said.partition("\n\n")[0].split()), f"{KEYS_PAGE}#{part.lower()}"
+                yield Explanation(key, PLAN_KEY, means, (("of", part),), page=page)
 
 
 def _diagnosis_rules() -> Iterator[Explanation]:
     advice = _toml("diagnosis_advice.toml")
-    text = (FOLDER / "diagnosis_rules.json").read_text(encoding="utf-8")
-    for rule in json.loads(text)["rules"]:
-        facts = [
+    rules = json.loads((FOLDER / "diagnosis_rules.json").read_text(encoding="utf-8"))["rules"]
+    facts = {
+        rule["id"]: [
             ("says", rule["category"]),
             ("at fault", f"{rule['owner']}, mostly"),
             ("sure", f"{rule['confidence']:.0%}, at most"),
+            *([("or else", rule["runner_up"])] if "runner_up" in rule else []),
         ]
-        if "runner_up" in rule:
-            facts.append(("or else", rule["runner_up"]))
+        for rule in rules
+    }
+    facts[LEARNED] = [("says", "what was corrected"), ("sure", "as the votes of the corrections are")]
+    means = "Corrections of failures like this one outweigh what the rules, who are unsure, would say."
+    for rule in (*rules, {"id": LEARNED, "because": means}):
         yield Explanation(
-            word=rule["id"],
+            word=(name := rule["id"]),
             kind="rule of the diagnosis",
             means=rule["because"],
-            facts=tuple(facts),
-            steps=tuple(advice[rule["id"]]),
+            facts=tuple(facts[name]),
+            steps=tuple(advice[name]),
             examples=tuple(rule.get("examples", ())),
-            page=f"{PAGE}#{rule['id']}",
+            page=f"{PAGE}#{name}",
         )
-    yield Explanation(
-        word=LEARNED,
-        kind="rule of the diagnosis",
-        means="Corrections of failures like this one outweigh what the rules, who are unsure, would say.",
-        facts=(("says", "what was corrected"), ("sure", "as the votes of the corrections are")),
-        steps=tuple(advice[LEARNED]),
-        page=f"{PAGE}#{LEARNED}",
-    )
 
 
 def _rules_of_the_planner() -> Iterator[Explanation]:
@@ -200,13 +167,8 @@ def _rules_of_the_planner() -> Iterator[Explanation]:
         yield from (Explanation(name, kind, means) for name, means in table.items() if name not in seen)
         seen |= table.keys()
     for name, rule in LINT_RULES.items():
-        yield Explanation(
-            word=name,
-            kind="rule of planner validate",
-            means=rule.why,
-            facts=(("severity", rule.severity.value),),
-            do=rule.fix,
-        )
+        facts = (("severity", rule.severity.value),)
+        yield Explanation(name, "rule of planner validate", rule.why, facts, rule.fix)
 
 
 def meanings() -> dict[str, dict[str, str]]:

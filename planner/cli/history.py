@@ -10,8 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from planner.cli.app import command_app
-from planner.cli.arguments import JsonOption, PlanArgument, nearest, plan_or_usual, usual_plan
-from planner.cli.ending import Status, UsageMistake, complain, ends
+from planner.cli.arguments import JsonOption, PlanArgument, nearest, option, plan_or_usual, usual_plan
+from planner.cli.exits import Status, UsageMistake, complain, ends
 from planner.cli.screen import PLAN_STATES, Screen, duration, print_json, write
 from planner.model.taxonomy import Category, Owner, Role
 from planner.text.display import counted, listed, moment
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
 StoreOption = Annotated[
     str | None,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        help="Ask this database, a file of SQLite or a URL. Default: the index of the project.",
+    option(
+        "--store URL", "Ask this database, a file of SQLite or a URL. Default: the index of the project."
     ),
 ]
 SignatureArgument = Annotated[
@@ -88,17 +86,13 @@ class Subject(NamedTuple):
 @ends
 def show(
     plan: PlanArgument = None,
-    run: Annotated[
-        str | None,
-        typer.Option("--run", metavar="ID", help="Only this run; the start of its id is enough."),
-    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Make the index of the project anew from its files.")
+        bool, option("--rebuild", "Make the index of the project anew from its files.")
     ] = False,
     imports: Annotated[
-        bool, typer.Option("--import", help="Bring the database of --store up to date with this project.")
+        bool, option("--import", "Bring the database of --store up to date with this project.")
     ] = False,
 ) -> int:
     """Show the runs of a plan with their branches, its failures by category, and what is blocked."""
@@ -108,29 +102,17 @@ def show(
         raise UsageMistake("--import fills the database of --store URL, --rebuild the project's own index")
     subject = _about_plan(plan)
     with _open(subject, store, rebuild=rebuild, imports=imports) as index, index.reading() as rows:
-        runs, verified = (
-            questions.runs(rows, subject.plan_id),
-            questions.verifications(rows, subject.plan_id),
-        )
-        if run is not None:
-            names = [each["run_id"] for each in (*runs, *verified)]
-            runs, verified = ([each for each in some if each["run_id"].startswith(run)]
-                              for some in (runs, verified))  # fmt: skip
-            if not runs and not verified:
-                raise UsageMistake(f"'{run}': there is no such run; {nearest(run, names, 'the runs are')}")
+        runs = questions.runs(rows, subject.plan_id)
+        verified = questions.verifications(rows, subject.plan_id)
         branches, asked = questions.branches(rows, runs), questions.questions(rows, runs)
         failures = questions.failure_counts(rows, subject.plan_id or "")
     mean = questions.mean_resolution(each for those in branches for each in those)
     if as_json:
-        told = [
-            {
-                **each,
-                "average_resolution_seconds": questions.mean_resolution(those),
-                "branches": those,
-                "questions": waiting,
-            }
-            for each, those, waiting in zip(runs, branches, asked, strict=True)
-        ]
+        told: list[dict[str, Any]] = []
+        for each, those, waiting in zip(runs, branches, asked, strict=True):
+            average = questions.mean_resolution(those)
+            more = {"average_resolution_seconds": average, "branches": those, "questions": waiting}
+            told.append({**each, **more})
         print_json(
             {
                 "plan": subject.plan_id,
@@ -156,32 +138,17 @@ def show(
         _show_run(screen, each, waiting)
         _show_branches(screen, those, apart=False)
     if len(runs) > _MOST:
-        screen.line(f"and {len(runs) - _MOST} older; one of them with --run ID, all with --json")
-    screen.table(
-        ("VERIFICATION", "WHEN", "DONE", "EXIT"),
-        [
-            (
-                each["run_id"],
-                moment(each["started"]),
-                f"{each['done']} of {each['todos']}",
-                each["exit_status"],
-            )
-            for each in verified[:_MOST]
-        ],
-    )
-    screen.table(
-        ("FAILED", "ROLE", "FAILURES", "TODOS", "LAST"),
-        [
-            (
-                each["category"],
-                each["role"],
-                each["failures"],
-                listed(each["todos"], 4),
-                moment(each["last"]),
-            )
-            for each in failures
-        ],
-    )
+        screen.line(f"and {len(runs) - _MOST} older; --json has all of them")
+    table: list[tuple[Any, ...]] = []
+    for each in verified[:_MOST]:
+        done = f"{each['done']} of {each['todos']}"
+        table.append((each["run_id"], moment(each["started"]), done, each["exit_status"]))
+    screen.table(("VERIFICATION", "WHEN", "DONE", "EXIT"), table)
+    table = []
+    for each in failures:
+        todos, last = listed(each["todos"], 4), moment(each["last"])
+        table.append((each["category"], each["role"], each["failures"], todos, last))
+    screen.table(("FAILED", "ROLE", "FAILURES", "TODOS", "LAST"), table)
     screen.show()
     return _status(index)
 
@@ -239,9 +206,7 @@ def cached(
     goal: Annotated[
         str, typer.Argument(metavar="GOAL", help="As the plan says it: its x-goal, its name, or its id.")
     ],
-    as_plan: Annotated[
-        bool, typer.Option("--plan", help="Print the plan that served it best, as YAML.")
-    ] = False,
+    as_plan: Annotated[bool, option("--plan", "Print the plan that served it best, as YAML.")] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -286,22 +251,21 @@ def cached(
 def correct(
     signature: SignatureArgument,
     category: Annotated[
-        Category | None,
-        typer.Option("--category", case_sensitive=False, help="What kind of failure it really was."),
+        Category | None, option("--category", "What kind of failure it really was.", case_sensitive=False)
     ] = None,
     owner: Annotated[
-        Owner | None, typer.Option("--owner", case_sensitive=False, help="Whose fault it really was.")
+        Owner | None, option("--owner", "Whose fault it really was.", case_sensitive=False)
     ] = None,
     role: Annotated[
         Role | None,
-        typer.Option(
+        option(
             "--role",
+            "Who should have acted. Default: who usually acts on the category.",
             case_sensitive=False,
-            help="Who should have acted. Default: who usually acts on the category.",
         ),
     ] = None,
-    because: Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why.")] = None,
-    by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who says so.")] = None,
+    because: Annotated[str | None, option("--because TEXT", "Why.")] = None,
+    by: Annotated[str | None, option("--by NAME", "Who says so.")] = None,
 ) -> int:
     """Remember what a failure really was, whose, or whose to repair; later runs learn from it."""
     from planner.model.past import Correction

@@ -6,11 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from planner.cli.app import command_app
-from planner.cli.arguments import usual_plan
-from planner.cli.ending import Status, UsageMistake, complain, ends, program, say
+from planner.cli.app import command
+from planner.cli.arguments import option, usual_plan
+from planner.cli.exits import Status, UsageMistake, complain, program, say
 from planner.text.display import counted
 
 if TYPE_CHECKING:
@@ -19,27 +17,21 @@ if TYPE_CHECKING:
 USUAL_OUTPUT = Path("planverify.yaml")
 AGENTS = Path("AGENTS.md")
 
-app = command_app()
 
-
-@app.command(
-    epilog="Exit status: 0 written, 1 there is nothing to make a plan of, 2 wrong usage, or there is a "
+@command(
+    "Exit status: 0 written, 1 there is nothing to make a plan of, 2 wrong usage, or there is a "
     "plan already, 4 a file that cannot be read or written."
 )
-@ends
 def init(
     source: Annotated[
-        Path | None,
-        typer.Option("--from", metavar="FILE.md", help="Make it of the check boxes of a Markdown list."),
+        Path | None, option("--from FILE.md", "Make it of the check boxes of a Markdown list.")
     ] = None,
     output: Annotated[
-        Path,
-        typer.Option("-o", "--output", metavar="FILE", help="Where the plan goes; - is standard output."),
+        Path, option("-o, --output FILE", "Where the plan goes; - is standard output.")
     ] = USUAL_OUTPUT,
-    force: Annotated[bool, typer.Option("--force", help="Replace the plan that is there.")] = False,
+    force: Annotated[bool, option("--force", "Replace the plan that is there.")] = False,
     agents: Annotated[
-        bool,
-        typer.Option("--agents", help="Add, or renew, a section of AGENTS.md on how work is verified."),
+        bool, option("--agents", "Add, or renew, a section of AGENTS.md on how work is verified.")
     ] = False,
 ) -> int:
     """Make a first plan: a todo for each part of the tests, and for each check that the repository runs.

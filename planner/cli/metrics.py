@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from planner.cli.app import command_app
-from planner.cli.completing import complete_plan
-from planner.cli.ending import Status, complain, ends
+from planner.cli.app import command
+from planner.cli.arguments import complete_plan, option
+from planner.cli.exits import Status, complain
 from planner.cli.figures import Figures, count_run
 from planner.model.actions import QuestionKind
 from planner.model.verdicts import PlanState, TodoLife
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     Sample: TypeAlias = tuple[str, float, *tuple[tuple[str, str], ...]]
     """The name without ``planverify_``, the number, and labels beside ``plan``."""
-
-app = command_app()
 
 BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 600.0, 1_800.0, 3_600.0, 14_400.0, 86_400.0)
 """Of times of repair, in seconds: a branch lives ten minutes, unless its plan says otherwise."""
@@ -81,11 +79,10 @@ class PlanMetrics:
             self.latest = state
 
 
-@app.command(
-    epilog="\b\nExit status: 0 all runs are told of, 2 wrong usage, 4 a run or a file cannot be read or "
+@command(
+    "\b\nExit status: 0 all runs are told of, 2 wrong usage, 4 a run or a file cannot be read or "
     "written;\nthe metrics of the other runs are written all the same."
 )
-@ends
 def metrics(
     plan: Annotated[
         Path | None,
@@ -96,15 +93,13 @@ def metrics(
         ),
     ] = None,
     log: Annotated[
-        list[Path] | None,
-        typer.Option("--log", metavar="FILE", help="The log of a run; may be given several times."),
+        list[Path] | None, option("--log FILE", "The log of a run; may be given several times.")
     ] = None,
     textfile: Annotated[
         Path | None,
-        typer.Option(
-            "--textfile",
-            metavar="FILE",
-            help="Write to this file, at once and whole, for the textfile collector of node_exporter; "
+        option(
+            "--textfile FILE",
+            "Write to this file, at once and whole, for the textfile collector of node_exporter; "
             "- is standard output.",
         ),
     ] = None,

@@ -10,11 +10,9 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from planner.cli.app import command_app
-from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_plan
-from planner.cli.ending import Status, UsageMistake, complain, ends, program
+from planner.cli.app import command
+from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_plan, option
+from planner.cli.exits import Status, UsageMistake, complain, program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from planner.model.actions import Action, AskHuman, Implement, Verify
     from planner.model.outcome import Failure
     from planner.store.plan_run import PlanRun
-
-app = command_app()
 
 EPILOG = """\
 \b
@@ -57,30 +53,22 @@ _BLAME_NOBODY = frozenset(("environment-blames-nobody", "harness-blames-nobody")
 """Rules by which a todo is verified later, when somebody has seen to what was not there."""
 
 
-@app.command(epilog=EPILOG)
-@ends
+@command(EPILOG)
 def next_(
     plan: TodosArgument = None,
     outcomes: OutcomesOption = None,
     as_json: JsonOption = False,
     full: Annotated[
-        bool, typer.Option("--full", help="With --json: every field of the actions, instructions too.")
+        bool, option("--full", "With --json: every field of the actions, instructions too.")
     ] = False,
     brief: Annotated[
-        str | None,
-        typer.Option(
-            "--brief", metavar="TODO", help="Print the instructions for this todo or branch, and no more."
-        ),
+        str | None, option("--brief TODO", "Print the instructions for this todo or branch, and no more.")
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the revised plan to this file."),
+        Path | None, option("--output, -o FILE", "Write the revised plan to this file.")
     ] = None,
     in_place: Annotated[
-        bool,
-        typer.Option(
-            "--in-place", help="Write the revised plan over the old; planner undo brings that back."
-        ),
+        bool, option("--in-place", "Write the revised plan over the old; planner undo brings that back.")
     ] = False,
     log: LogOption = None,
 ) -> int:
@@ -127,17 +115,11 @@ def _print_brief(run: PlanRun, name: str) -> int:
 
 def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
     """Write the plan as the run has revised it, in its place or beside it; return what is to be told."""
-    from planner.engine.plans import current_plan
     from planner.planfile.loader import shown_path
     from planner.planfile.versions import write_beside, write_in_place
-    from planner.policy.limits import inherited
+    from planner.store.plan_versions import revised_plans
 
-    plans = {within: current_plan(run.state, within) for within in run.state.parts}
-    for within, sub in run.tree.sub_plans().items():
-        if within in plans:
-            own, above = sub.loaded.plan.metadata, plans[run.state.records[within].within].metadata
-            if inherited(own, above) == plans[within].metadata:  # what it has from above is not its own
-                plans[within] = plans[within].model_copy(update={"metadata": own})
+    plans = revised_plans(run.state, run.tree)
     made = write_in_place(run.tree, plans) if output is None else write_beside(run.tree, plans, output)
     if not made:
         return ["nothing was written: the plan is as the run has it"]
@@ -156,7 +138,7 @@ def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
 
 
 def _print_json(run: PlanRun, actions: list[Action], *, full: bool) -> None:
-    from planner.cli.runs import advice
+    from planner.cli.runs import readiness
     from planner.cli.screen import print_json
     from planner.store.lines import action_text
 
@@ -170,7 +152,7 @@ def _print_json(run: PlanRun, actions: list[Action], *, full: bool) -> None:
             return short
         return short | {"failure": _in_short(failure, _primary(run, record))}
 
-    state, document, told = run.state, run.found.document, advice(run)
+    state, document, told = run.state, run.found.document, readiness(run)
     held = {
         "plan": state.plan_id,
         "state": state.plan_state.value,
@@ -212,14 +194,14 @@ def _in_short(failure: Failure, primary: TodoRecord) -> dict[str, str]:
 
 def _status(run: PlanRun, actions: list[Action]) -> Status:
     """Return the exit status: whether somebody can go on, and what stands in the way if not."""
-    from planner.cli.runs import advice
+    from planner.cli.runs import readiness
     from planner.model.actions import AskHuman, Implement, QuestionKind
     from planner.model.taxonomy import Family, Role
     from planner.model.verdicts import PlanState
 
     state = run.state
     if state.plan_state is PlanState.COMPLETED:
-        return Status.FOUND if advice(run).unaccepted else Status.OK
+        return Status.FOUND if readiness(run).unaccepted else Status.OK
     if state.plan_state is PlanState.HALTED:
         category = getattr(state.stopped, "category", None)
         family = None if category is None else category.facts.family
@@ -246,9 +228,9 @@ def _status(run: PlanRun, actions: list[Action]) -> Status:
 
 def show_remarks(screen: Screen, run: PlanRun) -> None:
     """Show what the state of the files calls for, above the rest."""
-    from planner.cli.runs import advice
+    from planner.cli.runs import readiness
 
-    told = advice(run)
+    told = readiness(run)
     for remark in told.remarks:
         screen.remark(remark)
     if told.command is not None:
@@ -306,7 +288,7 @@ class _NextScreen:
         screen.line(screen.clip(f"{lead}{screen.one_line(text)}", width))
 
     def _head(self) -> None:
-        from planner.cli.runs import advice
+        from planner.cli.runs import readiness
         from planner.cli.screen import PLAN_STATES
         from planner.engine.progress import shown_state
         from planner.text.display import counted
@@ -321,7 +303,7 @@ class _NextScreen:
             if (count := states.count(name))
         ]
         word = state.plan_state.value.replace("_", " ")
-        if word == "completed" and advice(self._run).unaccepted:
+        if word == "completed" and readiness(self._run).unaccepted:
             word = "not accepted"
         styled = screen.style(word, PLAN_STATES[state.plan_state][1])
         name = screen.style(screen.one_line(state.plan_id), "strong")

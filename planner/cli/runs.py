@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.cli.arguments import nearest
-from planner.cli.ending import UsageMistake
+from planner.cli.exits import UsageMistake
 from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def words_of(run: PlanRun, plan: Path) -> str:
     return shlex.join(words)
 
 
-class Advice(NamedTuple):
-    """What the state of the files calls for, before any action."""
+class Readiness(NamedTuple):
+    """What to run before any action, by the state of the files."""
 
     command: str | None = None
     """What to run, where the outcomes say less than they could."""
@@ -61,7 +61,7 @@ class Advice(NamedTuple):
     """Why a run was not accepted in which no criterion failed."""
 
 
-def advice(run: PlanRun) -> Advice:
+def readiness(run: PlanRun) -> Readiness:
     """Return what to run first, and why: the plan was not verified yet, or not as it is now."""
     found = run.found
     remarks: list[str] = []
@@ -86,7 +86,7 @@ def advice(run: PlanRun) -> Advice:
     unaccepted = None if found.document is None else found.document.run.unexplained
     if unaccepted:
         remarks.append(f"the run was not accepted: {unaccepted}")
-    return Advice(command, (*remarks, *run.remarks), unaccepted)
+    return Readiness(command, (*remarks, *run.remarks), unaccepted)
 
 
 # -- recorded runs -------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def recorded_runs(plan: Path | None, logs: Sequence[Path]) -> Iterator[RecordedR
     """Yield the runs of these logs, of the plan if one is named; without logs, those kept of the plan.
 
     The newest comes last. A plan that no driver carries out has a run, too: that of its verifications.
-    Raises :class:`planner.cli.ending.UsageMistake` where nothing names a run that is there.
+    Raises :class:`planner.cli.exits.UsageMistake` where nothing names a run that is there.
     """
     from planner.planfile.loader import load_plan
     from planner.store.plan_run import PlanRun

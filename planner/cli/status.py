@@ -6,10 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from planner.cli.app import command_app
-from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_plan, nearest
-from planner.cli.completing import complete_todo
-from planner.cli.ending import Status, UsageMistake, ends
+from planner.cli.app import command
+from planner.cli.arguments import (
+    JsonOption,
+    LogOption,
+    OutcomesOption,
+    TodosArgument,
+    choose_plan,
+    complete_todo,
+    nearest,
+    option,
+)
+from planner.cli.exits import Status, UsageMistake
 from planner.cli.screen import TODO_STATES, Screen, print_json
 from planner.model.verdicts import Verdict
 from planner.text.display import cells, counted, listed, moment, padded
@@ -22,18 +30,15 @@ if TYPE_CHECKING:
     from planner.model.outcome import Cause, Check, Outcome
     from planner.store.plan_run import PlanRun
 
-app = command_app()
-
 _VERDICTS = {"passed": "good", "failed": "bad", "flaky": "bad", "blocked": "quiet", "not_run": "quiet"}
 _MOST_CHECKS = 40
 _NARROWEST_NAME = 12
 
 
-@app.command(
-    epilog="\b\nExit status: 0 shown, 2 wrong usage, 4 a file that cannot be read or does not fit.\n"
+@command(
+    "\b\nExit status: 0 shown, 2 wrong usage, 4 a file that cannot be read or does not fit.\n"
     "A plan that was never verified is shown, too: every todo is pending then."
 )
-@ends
 def status(
     plan: TodosArgument = None,
     todo: Annotated[
@@ -44,15 +49,13 @@ def status(
             autocompletion=complete_todo,
         ),
     ] = None,
-    depth: Annotated[
-        int | None, typer.Option("--depth", min=0, metavar="N", help="Show so many levels below the top.")
-    ] = None,
+    depth: Annotated[int | None, option("--depth N", "Show so many levels below the top.", min=0)] = None,
     outcomes: OutcomesOption = None,
     log: LogOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Show the tree of todos: how each stands, progress at every level, what blocks what since when."""
-    from planner.cli.runs import advice, open_run
+    from planner.cli.runs import open_run, readiness
     from planner.engine.progress import status_tree
     from planner.planfile.kept_runs import blocked_since
 
@@ -72,7 +75,7 @@ def status(
                 "state": run.state.plan_state.value,
             },
             "run_id": None if run.found.document is None else run.found.document.run.run_id or None,
-            "remarks": list(advice(run).remarks),
+            "remarks": list(readiness(run).remarks),
             "progress": {"done": tree.done, "total": tree.total},
             "todos": [plain(each, depth) for each in nodes or tree.nodes] if depth != 0 else [],
         },

@@ -11,9 +11,8 @@ import typer
 from typer.core import TyperGroup
 
 from planner.cli.app import command_app
-from planner.cli.arguments import PlanArgument, plan_or_usual
-from planner.cli.completing import complete_todo
-from planner.cli.ending import Status, UsageMistake, complain, ends, say
+from planner.cli.arguments import PlanArgument, complete_todo, plan_or_usual
+from planner.cli.exits import Status, UsageMistake, complain, ends, say
 from planner.model.verdicts import CheckKind, Phase, TestOutcome, Verdict
 from planner.planfile.tree import load_flat
 from planner.text.sanitizing import clean

@@ -7,7 +7,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from planner.cli.ending import Status, UsageMistake
+from planner.cli.exits import Status, UsageMistake
 from planner.errors import PlannerError
 from planner.planfile.plan_folder import HOME
 from planner.planfile.tree import load_tree

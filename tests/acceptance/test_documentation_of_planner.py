@@ -11,7 +11,7 @@ import yaml
 from documented_commands import Block, blocks_of, fits, live_through, run
 
 from planner.cli.app import COMMANDS
-from planner.cli.ending import INTERRUPTED, Status
+from planner.cli.exits import INTERRUPTED, Status
 from planner.cli.glossary import load_glossary
 from planner.lint import LINT_RULES
 from planner.planfile.validation import validate_plan

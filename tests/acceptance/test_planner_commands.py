@@ -200,7 +200,7 @@ def test_a_disk_that_is_full_is_said(red_shop: Example) -> None:
 
 def test_ctrl_c_ends_it_with_one_line() -> None:
     code = (
-        "import time\nfrom planner.cli.ending import guarded\n"
+        "import time\nfrom planner.cli.exits import guarded\n"
         "guarded(lambda: (print('working', flush=True), time.sleep(60)))"
     )
     running = subprocess.Popen(

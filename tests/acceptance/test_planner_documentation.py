@@ -10,8 +10,8 @@ import pytest
 from documented_commands import fits, live_through, run
 
 from planner.cli.app import COMMANDS
-from planner.cli.ending import INTERRUPTED, Status
-from planner.cli.schema import NAMES
+from planner.cli.exits import INTERRUPTED, Status
+from planner.cli.plan_file import SCHEMAS
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = REPOSITORY / "docs" / "planner-commands.md"
@@ -75,5 +75,5 @@ def test_every_exit_status_is_in_the_table(text: str) -> None:
 
 
 def test_every_schema_is_named(text: str) -> None:
-    for name in NAMES:
+    for name in SCHEMAS:
         assert f"`{name}`" in text

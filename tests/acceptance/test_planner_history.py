@@ -80,7 +80,6 @@ def test_every_command_and_every_option_is_on_the_page() -> None:
     for option in (
         "--store",
         "--json",
-        "--run",
         "--plan",
         "--role",
         "--category",

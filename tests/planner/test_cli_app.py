@@ -21,4 +21,4 @@ finally:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "What comes next" in done.stdout
-    assert done.stderr == "[] ['planner.cli.app', 'planner.cli.ending']\n"
+    assert done.stderr == "[] ['planner.cli.app', 'planner.cli.exits']\n"

@@ -8,7 +8,7 @@ import pytest
 from planner_command import Command, with_test
 
 from planner.catalog import RECIPES
-from planner.cli.ending import INTERRUPTED, Status
+from planner.cli.exits import INTERRUPTED, Status
 from planner.cli.figures import REVIEW_FIGURES
 from planner.cli.glossary import load_glossary
 from planner.engine import ENGINE_RULES

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from planner_command import Command
 
-from planner.cli.schema import NAMES
+from planner.cli.plan_file import SCHEMAS
 from planner.planfile import schemas
 
 
@@ -17,8 +17,8 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 def test_every_schema_has_a_name_and_is_printed(command: Command) -> None:
-    assert set(NAMES) == set(schemas.names())
-    for name in NAMES:
+    assert set(SCHEMAS) == set(schemas.names())
+    for name in SCHEMAS:
         ran = command("schema", name)
         assert ran.status == 0
         assert ran.out == schemas.schema_text(name)

@@ -1,4 +1,4 @@
-"""How the command ends: its exit statuses, errors as one line, and no traceback whatever happens."""
+"""Exit statuses; errors as one line, and no traceback whatever happens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Given = ParamSpec("Given")
 
 INTERRUPTED = 130
-"""What shells expect of a program that Ctrl-C ended."""
+"""The status that shells expect of a program that Ctrl-C ended."""
 
 TRACEBACK = "PLANNER_TRACEBACK"
 """An environment variable: set, a fault of this program shows where it happened."""
@@ -54,7 +54,7 @@ class UsageMistake(Exception):
 
 
 def ends(command: Callable[Given, int]) -> Callable[Given, None]:
-    """The command as Typer runs it: what it returns becomes the exit status."""
+    """Return the command as Typer runs it: its result becomes the exit status."""
 
     @functools.wraps(command)
     def run(*args: Given.args, **kwargs: Given.kwargs) -> None:
@@ -97,7 +97,7 @@ def _unwritable(error: OSError) -> Status:
 
 
 def _drop_output() -> None:
-    """What is still buffered would be complained about once more when the interpreter ends."""
+    # What is still buffered would be complained about once more when the interpreter ends.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

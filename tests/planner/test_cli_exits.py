@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from planner_command import Command
 
-from planner.cli import ending
-from planner.cli.ending import INTERRUPTED, TRACEBACK, Status, UsageMistake, guarded
+from planner.cli import exits
+from planner.cli.exits import INTERRUPTED, TRACEBACK, Status, UsageMistake, guarded
 from planner.errors import PlanFileError
 
 
@@ -57,7 +57,7 @@ def test_that_nobody_reads_on_is_no_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dropped: list[bool] = []
-    monkeypatch.setattr(ending, "_drop_output", lambda: dropped.append(True))
+    monkeypatch.setattr(exits, "_drop_output", lambda: dropped.append(True))
 
     assert ended(capsys, BrokenPipeError()) == (Status.OK, "")
     assert ended(capsys, OSError(28, "No space left on device"))[0] == Status.UNREADABLE
@@ -70,8 +70,7 @@ def test_a_fault_of_the_program_is_called_one_and_tells_where(capsys: pytest.Cap
     assert status == Status.INTERNAL_ERROR
     assert said.count("\n") == 1
     assert (
-        "a fault of planner itself, not of your input: ZeroDivisionError: oh no (test_cli_ending.py:"
-        in said
+        "a fault of planner itself, not of your input: ZeroDivisionError: oh no (test_cli_exits.py:" in said
     )
 
 
@@ -95,7 +94,7 @@ def test_standard_error_that_nobody_reads_is_no_error(monkeypatch: pytest.Monkey
     closed = Closed()
     monkeypatch.setattr(sys, "stderr", closed)
 
-    ending.complain("x")
+    exits.complain("x")
 
     assert closed.asked == 1
 

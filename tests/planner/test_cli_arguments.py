@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from planner_command import Command, with_test
 
-from planner.cli.completing import complete_plan, complete_todo, complete_word
+from planner.cli.arguments import complete_plan, complete_todo, complete_word
 
 
 @pytest.fixture

@@ -1,0 +1,254 @@
+"""``planner validate``, ``waves``, ``undo`` and ``schema``: commands about a plan file, without a run."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from planner.cli.app import command
+from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, nearest, option, plan_or_usual
+from planner.cli.exits import Status, UsageMistake, say
+from planner.cli.screen import Screen, print_json, write
+from planner.text.display import counted, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planner.model.findings import PlanFinding
+    from planner.model.plan import Todo
+    from planner.planfile.tree import FlatPlan
+
+_STYLES = {"error": "bad", "warning": "warn", "advice": "strong"}
+_ALIKE = 3
+"""Of more findings of one rule, only the first are shown, unless the rule was selected."""
+
+RULE_HELP = "May be given several times, or with commas between the rules; planner explain tells of each."
+
+
+@command(
+    "Exit status: 0 no errors (--strict: no warnings either), 1 some, 2 wrong usage, 4 an unusable plan."
+)
+def validate(
+    plan: PlanArgument = None,
+    as_json: JsonOption = False,
+    ignore: Annotated[list[str] | None, option("--ignore RULE", f"Skip this rule. {RULE_HELP}")] = None,
+    select: Annotated[list[str] | None, option("--select RULE", "Only this rule.")] = None,
+    strict: Annotated[bool, option("--strict", "Let warnings fail, too.")] = False,
+    qualification: Annotated[
+        Path | None,
+        option(
+            "--qualification FILE",
+            "Refuse the checks that planverify qualify found bad; FILE is what it wrote.",
+        ),
+    ] = None,
+) -> int:
+    """Validate a plan: is every todo proved, by checks that can be trusted, in an order that can be kept?
+
+    Each finding tells where it is and what to do. An error keeps the plan from being proved; a warning does
+    not, but should be looked at; advice is a better way. Sub-plans are validated, too.
+    """
+    from datetime import date
+
+    from planner.planfile.qualification_file import read_qualification
+    from planner.planfile.validation import validate_plan_tree
+
+    qualified = None if qualification is None else read_qualification(qualification)
+    ignored, selected = _rules("--ignore", ignore), _rules("--select", select)
+    found = validate_plan_tree(plan_or_usual(plan), today=date.today().isoformat(), qualification=qualified)
+    findings = [
+        each for each in found if each.rule not in ignored and each.rule in (selected or [each.rule])
+    ]
+    failing = ("error", "warning") if strict else ("error",)
+    ready = not any(finding.severity in failing for finding in findings)
+    if as_json:
+        told = [finding.model_dump(mode="json", exclude_none=True) for finding in findings]
+        print_json({"ready": ready, "findings": told}, sort_keys=True)
+    else:
+        _show(findings, ready=ready, most=len(findings) if selected else _ALIKE)
+    return Status.OK if ready else Status.FOUND
+
+
+def _rules(option: str, given: Sequence[str] | None) -> list[str]:
+    """Return the rules that an option names. Raises ``UsageMistake`` for one that is not there."""
+    names = [name.strip() for words in given or () for name in words.split(",") if name.strip()]
+    if names:
+        from planner.lint import LINT_RULES
+
+        for name in names:
+            if name not in LINT_RULES:
+                near = nearest(name, LINT_RULES, "the rules are")
+                raise UsageMistake(f"{option} {name}: there is no such rule; {near}")
+    return names
+
+
+def _show(findings: Sequence[PlanFinding], *, ready: bool, most: int) -> None:
+    screen, shown = Screen(), Counter[str]()
+    for each in findings:
+        shown[each.rule] += 1
+        if shown[each.rule] <= most:
+            place = ":".join(str(part) for part in (each.path, each.line, each.column) if part is not None)
+            severity = screen.style(each.severity.value, _STYLES[each.severity])
+            screen.line(f"{screen.one_line(place)}: {severity} {each.rule} {screen.one_line(each.message)}")
+            screen.labelled("fix", each.fix, room=5)
+    for rule, count in shown.items():
+        if count > most:
+            screen.line(f"and {count - most} more of {rule}; all: --select {rule}")
+    counts = Counter(each.severity.value for each in findings)
+    said = ", ".join(
+        f"{counts[name]} advice" if name == "advice" else counted(counts[name], name)
+        for name in _STYLES
+        if counts[name]
+    )
+    word = screen.style("ready", "good") if ready else screen.style("not ready", "bad")
+    screen.line(f"{word}: {said or 'no findings'}")
+    screen.show()
+
+
+@command("Exit status: 0 shown, 2 wrong usage, 4 a file that cannot be read or does not fit.")
+def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: JsonOption = False) -> int:
+    """Show which todos can be worked on at the same time: wave by wave, what is done left out.
+
+    A todo stands in the first wave after all that it depends on in which nobody else may write its files:
+    its allowed_files, else its target_file and expected_artifacts. One that names no files is taken to be
+    apart from all others.
+    """
+    from planner.errors import ForeignOutcomesError, PlannerError
+    from planner.model.verdicts import TodoState
+    from planner.planfile.latest_outcomes import find_outcomes
+    from planner.planfile.tree import load_tree
+    from planner.policy.dependencies import placed_in_waves, to_be_worked_on
+    from planner.policy.outcomes import state_of
+
+    flat = load_tree(plan_or_usual(plan)).load_all().flat()
+    remark, done = None, frozenset[str]()
+    try:
+        known = find_outcomes(flat.loaded, outcomes, flat.files)
+        remark = known.plan_change
+        if known.document is not None and remark is None:
+            states = {each.todo_id: state_of(each) for each in known.document.outcomes}
+            done = frozenset(each for each, state in states.items() if state is TodoState.DONE)
+    except ForeignOutcomesError as error:
+        if outcomes is not None:
+            raise
+        remark = str(error)
+    try:
+        found = placed_in_waves(to_be_worked_on(_rooted_alike(flat), flat.children, done))
+    except ValueError as error:  # one that only a branch can close
+        raise PlannerError(f"{error}; remove a dependency of the branch among them") from error
+    left_out = [todo.id for todo in flat.loaded.plan.items if todo.id in done]
+    if as_json:
+        told: list[list[dict[str, Any]]] = []
+        for wave in found:
+            told.append([])
+            for each in wave:
+                todo, apart = each.todo, [(at.todo_id, list(at.files)) for at in each.apart_from]
+                about = {"todo_id": todo.id, "title": todo.title, "role": todo.agent_role.value}
+                rest = {"files": list(each.files), "after": list(each.after)}
+                others = [{"todo_id": name, "files": files} for name, files in apart]
+                told[-1].append({**about, **rest, "apart_from": others})
+        print_json(
+            {
+                "plan": {"todo_list_id": flat.loaded.plan.todo_list_id, "digest": flat.loaded.digest},
+                "remarks": [] if remark is None else [remark],
+                "done": left_out,
+                "waves": told,
+            },
+            sort_keys=True,
+        )
+        return Status.OK
+    screen = Screen()
+    if remark is not None:
+        screen.remark(remark)
+    count = f"{counted(sum(map(len, found)), 'todo')} in {counted(len(found), 'wave')}"
+    screen.paragraph(f"{flat.loaded.plan.workflow_name or flat.loaded.plan.todo_list_id}: {count}")
+    for number, wave in enumerate(found, 1):
+        screen.line()
+        screen.line(screen.style(f"Wave {number} ({len(wave)})", "strong"))
+        for placed in wave:
+            screen.clipped(f"  {screen.one_line(placed.todo.id)}  {screen.one_line(placed.todo.title)}")
+            if placed.after:
+                screen.labelled("after", listed(placed.after), indent=4)
+            for other in placed.apart_from:
+                screen.labelled(
+                    "apart", f"from {other.todo_id}, for both may write {listed(other.files)}", indent=4
+                )
+    if left_out:
+        screen.line()
+        screen.paragraph(f"done: {listed(left_out)}")
+    screen.show()
+    return Status.OK
+
+
+def _rooted_alike(flat: FlatPlan) -> Sequence[Todo]:
+    """Return the todos, their files as they are written in one folder above the roots of all plan files."""
+    from planner.policy.allowed_files import claimed_files
+    from planner.text.glob_patterns import seen_from_above
+
+    items = flat.loaded.plan.items
+    roots = {str(part.root) for part in flat.parts}
+    top = os.path.commonpath(roots)
+    folders = {root: os.path.relpath(root, top).replace(os.sep, "/") for root in roots}
+    return [
+        todo.model_copy(update={"allowed_files": tuple(seen_from_above(each, folder) for each in files)})
+        if (files := claimed_files(todo)) and (folder := folders[str(flat.owner(todo.id).root)]) != "."
+        else todo
+        for todo in items
+    ]
+
+
+@command("Exit status: 0 put back, 2 wrong usage, 4 no version before, or edited since.")
+def undo(
+    plan: PlanArgument = None,
+    force: Annotated[
+        bool, option("--force", "Put it back though it was edited since; the edits are lost.")
+    ] = False,
+) -> int:
+    """Put back a plan, and its sub-plans, as they were before planner revised them last.
+
+    The versions before are kept in .planverify, the last 20 of each plan; each call goes back by one.
+    """
+    from planner.planfile.loader import shown_path
+    from planner.planfile.versions import undo_plan
+
+    undone = undo_plan(plan_or_usual(plan), force=force)
+    for path in undone.files:
+        say(f"{shown_path(path)}: put back as it was before")
+    if undone.left:
+        say(f"older versions that are kept: {undone.left}")
+    return Status.OK
+
+
+SCHEMAS = {
+    "plan": "the plan file; YAML is checked as the JSON that it stands for",
+    "outcome": "what a run found: .planverify/outcomes.json",
+    "contract": "what a module promises: the file that a todo's contract_path names",
+    "answers": "answers to questions of a plan: .planverify/answers.json",
+    "failure_report": "all that was seen of a failed todo: diagnostics/TODO_failure_report.json",
+    "event": "a fact that planner step is told, one a line",
+    "action": "what planner step asks for, one a line",
+    "baseline": "what held before the work began: .planverify/plans/PLAN/baseline.json",
+    "qualification": "what the checks of a plan are worth: .planverify/plans/PLAN/qualification.json",
+}
+
+
+@command(
+    "\b\nNames\n"
+    + "\n".join(f"  {name:<16}{text}" for name, text in SCHEMAS.items())
+    + "\n\nExit status: 0 printed, 2 there is no such schema."
+)
+def schema(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Which schema; see below.")],
+) -> int:
+    """Print the JSON Schema (draft 2020-12) of a file, for editors and other programs."""
+    from planner.planfile.schemas import schema_text
+
+    wanted = name.casefold().replace("-", "_")
+    wanted = wanted if wanted in SCHEMAS else wanted.removesuffix("s")
+    if wanted not in SCHEMAS:
+        raise UsageMistake(f"there is no schema '{name}'; {nearest(name, SCHEMAS, 'there are')}")
+    write(schema_text(wanted))
+    return Status.OK

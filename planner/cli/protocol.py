@@ -1,0 +1,309 @@
+"""``planner step`` and ``planner replay``: the engine for other drivers, and the proof of its logs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from planner.cli.app import command
+from planner.cli.arguments import JsonOption, PlanArgument, option, plan_or_usual
+from planner.cli.exits import Status, UsageMistake, complain
+from planner.cli.screen import Screen, print_json
+from planner.text.display import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from planner.engine import State
+    from planner.errors import PlannerError
+    from planner.model.events import Event
+    from planner.store.recorded_run import Replay
+    from planner.store.session import RunSession
+
+STEP_EPILOG = """\
+\b
+Each line of standard input is one event, a JSON object with "event" and "at". It is answered with
+its actions, one a line, and a last line that holds "state", or "error" if it was refused: then
+nothing has changed. Begin with run_started; where the log goes on, with run_resumed.
+
+\b
+Exit status
+   0  the input has come to its end
+   2  wrong usage
+   4  the plan, the log or the store cannot be used, or do not fit each other
+ 130  interrupted
+"""
+
+
+@command(STEP_EPILOG)
+def step(
+    plan: PlanArgument = None,
+    log: Annotated[
+        Path | None,
+        option(
+            "--log FILE",
+            "Where the run is kept, and goes on. Default: .planverify/logs/PLAN_ID.jsonl below the root.",
+        ),
+    ] = None,
+    store: Annotated[
+        str | None,
+        option(
+            "--store URL",
+            "A database to learn from, and to import the run into at the end. Default, unless there "
+            "is a --log: the index of the project.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, option("--jobs, -j N", "So many todos are worked on at once.", min=1)
+    ] = None,
+    no_validation: Annotated[
+        bool, option("--no-validation", "Carry out a plan though it has errors.")
+    ] = False,
+    allow_unproved: Annotated[
+        bool,
+        option(
+            "--allow-unproved",
+            "Let an outcome without checks make a todo done; it is shown as not verified.",
+        ),
+    ] = False,
+    run: Annotated[
+        str | None, option("--run ID", "The run that is meant, or what a new one is called.")
+    ] = None,
+    plan_out: Annotated[
+        Path | None, option("--plan-out FILE", "Keep the newest version of the plan in this file.")
+    ] = None,
+) -> int:
+    """Drive a plan from outside: events in, actions out, one JSON object a line.
+
+    The run is kept in the log: after a kill the same command goes on where it ended.
+    """
+    from planner.store.lines import MAX_EVENT_BYTES
+    from planner.store.plan_versions import PlanVersions
+    from planner.store.session import RunSession, RunSettings
+
+    plan = plan_or_usual(plan)
+    versions = PlanVersions(plan_out, plan) if plan_out is not None else None
+    session = RunSession.open(
+        RunSettings(
+            plan=plan,
+            log=log,
+            store=store,
+            run_id=run,
+            jobs=jobs,
+            validates=not no_validation,
+            allow_unproved=allow_unproved,
+            watch=None if versions is None else versions.take,
+        )
+    )
+
+    def tell_remarks() -> None:  # on standard error; and the newest plan is written to its file
+        for remark in [*session.remarks(), *(versions.write() if versions is not None else ())]:
+            complain(remark)
+
+    try:
+        if versions is not None:
+            versions.keep_off([session.log])
+        tell_remarks()
+        stream = getattr(sys.stdin, "buffer", None)  # there is none where the caller has closed it
+        for raw in () if stream is None else _lines(stream, MAX_EVENT_BYTES):
+            if raw.strip():
+                # The reader of a pipe has the answer before the next event is read.
+                sys.stdout.write("".join(f"{line}\n" for line in _answer(session, raw)))
+                sys.stdout.flush()
+                tell_remarks()
+    finally:
+        session.close()
+        tell_remarks()
+    return Status.OK
+
+
+def _lines(stream: BinaryIO, most: int) -> Iterator[bytes]:
+    """Yield the lines; of one that is too long only the beginning, which is too long still."""
+    while raw := stream.readline(most + 1):
+        rest = raw
+        while rest and not rest.endswith(b"\n"):
+            rest = stream.readline(most)
+        yield raw
+
+
+def _answer(session: RunSession, raw: bytes) -> Iterator[str]:
+    """Yield the lines that answer one event."""
+    from planner.errors import LogError, RefusedEvent
+    from planner.store.lines import action_text, read_event
+
+    try:
+        actions = session.tell(read_event(raw))
+    except (RefusedEvent, LogError) as error:
+        yield from map(action_text, session.unanswered())
+        yield _error(error)
+    else:
+        yield from map(action_text, session.unanswered())
+        yield from map(action_text, actions)
+        assert session.state is not None  # an event was taken in
+        yield state_line(session.state)
+
+
+def state_line(state: State) -> str:
+    """Return the line that ends an answer, the todos in the order of the plan.
+
+    ``unproved`` names those that are done though no verification has proved it, where there are any;
+    parents have their state from their todos.
+    """
+    from planner.model.verdicts import TodoLife
+
+    ranked = sorted(state.todos.values(), key=lambda record: record.rank)
+    told: dict[str, Any] = {
+        "plan": state.plan_state,
+        "todos": {record.id: record.life for record in ranked},
+    }
+    unproved = [
+        record.id
+        for record in ranked
+        if record.life is TodoLife.DONE and not record.verified and not record.is_parent
+    ]
+    if unproved:
+        told["unproved"] = unproved
+    return json.dumps({"state": told, "seq": state.seq})
+
+
+def _error(error: PlannerError) -> str:
+    from planner.errors import IllegalTransition, RefusedEvent
+    from planner.store.chain import one_line
+
+    if isinstance(error, RefusedEvent):
+        told = {"rule": error.rule, "message": one_line(error.problem), "remedy": one_line(error.remedy)}
+    else:
+        problem, _, remedy = one_line(str(error)).rpartition("; ")
+        told = {"rule": "log", "message": problem or remedy, "remedy": remedy}
+    if isinstance(error, IllegalTransition):
+        told |= {"from": error.before, "to": error.after, "trigger": error.trigger}
+    return json.dumps({"error": told})
+
+
+REPLAY_EPILOG = """\
+\b
+Exit status
+   0  the same decisions, byte for byte; with --until, the state is shown
+   1  other decisions: the first difference is shown
+   2  wrong usage
+   4  the log cannot be read, or a line of it was changed, dropped, added or moved
+"""
+
+_MOST_SHOWN = 1_000
+"""Characters of an action; --json prints all of it."""
+
+
+@command(REPLAY_EPILOG)
+def replay(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="The log that planner step has written.")],
+    until: Annotated[
+        int | None, option("--until N", "Show how things stood after line N; the first line is 0.", min=0)
+    ] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Fold a recorded log anew, and compare each decision with the one in the log, byte for byte.
+
+    The log is only read. It holds all that is needed: no plan file, no outcome, no clock.
+    """
+    from planner.errors import LogError
+    from planner.store.recorded_run import Replay
+
+    found = Replay.of(log, until=until)
+    for remark in found.remarks:
+        complain(remark)
+    if found.events == 0 and found.difference is None:
+        raise LogError(f"{log}: the log is empty; name one that planner step has written")
+    if until is not None and found.events > until:
+        _show_state(log, found, as_json=as_json)
+        return Status.OK
+    if until is not None and found.difference is None:
+        raise UsageMistake(f"--until {until}: the log ends with line {found.events - 1}")
+    _show_comparison(found, as_json=as_json)
+    return Status.OK if found.difference is None else Status.FOUND
+
+
+def _show_comparison(found: Replay, *, as_json: bool) -> None:
+    difference = found.difference
+    if as_json:
+        told: dict[str, Any] = {
+            "same": difference is None,
+            "events": found.events,
+            "actions": found.actions,
+        }
+        if difference is not None:
+            logged, now = (text and json.loads(text) for text in (difference.logged, difference.now))
+            told["difference"] = {
+                "line": difference.n,
+                "event": _event(difference.event),
+                "logged": logged,
+                "now": now,
+                **({"refusal": difference.refusal} if difference.refusal else {}),
+            }
+        print_json(told)
+        return
+    screen = Screen()
+    if difference is None:
+        said = f"{counted(found.events, 'event')}, {counted(found.actions, 'action')}"
+        screen.line(f"{said}: the same, byte for byte")
+    else:
+        event = screen.one_line(difference.event.event)
+        screen.line(f"line {difference.n} ({event}): {screen.style('other decisions', 'bad')}")
+        now = difference.now
+        if difference.refusal is not None:
+            now = f"the event is refused: {difference.refusal}"
+        for label, text in (("logged", difference.logged), ("now", now)):
+            screen.labelled(label, (text or "no such action")[:_MOST_SHOWN], room=8)
+        if difference.keys:
+            screen.labelled("differ", ", ".join(difference.keys), room=8)
+    screen.show()
+
+
+def _show_state(log: Path, found: Replay, *, as_json: bool) -> None:
+    """Show the state that a fold has come to, as ``planner status`` shows it, and what it called for."""
+    from planner.cli.status import plain, show_tree
+    from planner.engine.progress import status_tree
+    from planner.store.lines import action_text
+
+    last, state = found.last, found.state
+    assert last is not None  # there was a line
+    assert state is not None
+    tree = status_tree(state)
+    if as_json:
+        print_json(
+            {
+                "line": last.n,
+                "event": _event(last.event),
+                "plan": state.plan_state.value,
+                "seq": state.seq,
+                "todos": [plain(each) for each in tree.nodes],
+                "questions": sorted(state.questions),
+                "spent": {name: getattr(state.spent, name) for name in ("tokens", "cycles", "new_files")},
+                "actions": [json.loads(action_text(action)) for action in found.last_actions],
+                "same": found.difference is None,
+            }
+        )
+        return
+    screen = Screen()
+    if found.difference is not None:
+        screen.remark(
+            f"line {found.difference.n} holds other decisions than are made now: the state is what is "
+            "decided now"
+        )
+    show_tree(screen, tree, f"{log}, after line {last.n} ({last.event.event})")
+    for asked in state.questions.values():
+        screen.paragraph(f"waits for a person: {asked.id}: {asked.text} ({' | '.join(asked.options)})")
+    for action in found.last_actions:
+        said = f"{action.action}: {action.because} [{action.rule}]"
+        screen.paragraph(said, first=f"  {action.seq:>3}  ", indent=7)
+    screen.show()
+
+
+def _event(event: Event) -> Any:
+    from planner.store.lines import event_text
+
+    return json.loads(event_text(event))
