@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 from planner.lint.facts import Finding, command_spec, criterion_loc, listed
 from planner.lint.project import Kind
-from planner.model.plan import MetricSpec, TodoStatus
+from planner.model.plan import MetricSpec, Operator, TodoStatus
 from planner.model.verdicts import CheckKind
 from planner.text.glob_patterns import allowed, is_glob, plain
 
@@ -53,6 +54,13 @@ _IMPURE = {
     "wall-clock": ("reads the wall clock", "pass the moment in, or freeze it"),
     "network-access": ("opens a network connection", "replace the connection by recorded answers"),
 }
+_HOLDS = dict(
+    zip(
+        Operator,
+        (operator.ge, operator.gt, operator.le, operator.lt, operator.eq, operator.ne),
+        strict=True,
+    )
+)
 _DYNAMIC_METRIC = re.compile(r"(?:\.metric|record_(?:testsuite_)?property)\(\s*(?![\"'\s])")
 _DEPENDENCY_FILES = ("pyproject.toml", "requirements.txt", "requirements-dev.txt", "setup.cfg", "setup.py")
 
@@ -173,8 +181,8 @@ def _metrics(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ..
     for name, specs in by_name.items():
         bounds = [spec for _, spec in specs]
         if not satisfiable(bounds):
-            pairs = ([one, other] for at, one in enumerate(bounds) for other in bounds[at + 1 :])
-            contrary = next((pair for pair in pairs if not satisfiable(pair)), bounds)
+            pairs = (pair for pair in combinations(bounds, 2) if not satisfiable(list(pair)))
+            contrary = next(pairs, bounds)
             said = " and ".join(f"{each.name} {each.operator} {each.value:g}" for each in contrary)
             loc = criterion_loc(index, specs[bounds.index(contrary[-1])][0])
             yield Finding("metric-unsatisfiable", loc, todo.id, f"no number satisfies {said}")
@@ -190,20 +198,9 @@ def satisfiable(specs: list[MetricSpec]) -> bool:
     values = sorted({spec.value for spec in specs})
     between = [(low + high) / 2 for low, high in pairwise(values)]
     return any(
-        all(_holds(spec, candidate) for spec in specs)
+        all(_HOLDS[spec.operator](candidate, spec.value) for spec in specs)
         for candidate in (*values, *between, values[0] - 1, values[-1] + 1, 0.0)
     )
-
-
-def _holds(spec: MetricSpec, value: float) -> bool:
-    return {
-        ">=": value >= spec.value,
-        ">": value > spec.value,
-        "<=": value <= spec.value,
-        "<": value < spec.value,
-        "==": value == spec.value,
-        "!=": value != spec.value,
-    }[spec.operator.value]
 
 
 def _recording_sources(facts: Facts, criteria: tuple[Criterion, ...]) -> dict[str, str] | None:
@@ -248,10 +245,9 @@ def _module_places(facts: Facts, file: str, name: str) -> tuple[list[str], list[
 
     Both are empty for what is not the project's.
     """
-    folder = file.rpartition("/")[0] or "."
-    key = (folder, name)
+    key = (file.rpartition("/")[0] or ".", name)
     if key not in facts.modules:
-        facts.modules[key] = _find_module(facts, folder, name)
+        facts.modules[key] = _find_module(facts, *key)
     return facts.modules[key]
 
 
@@ -263,9 +259,9 @@ def _find_module(facts: Facts, folder: str, name: str) -> tuple[list[str], list[
     paths = ["/".join((base, *rest)) for base in bases]
     files = [each for path in paths for each in (f"{path}.py", f"{path}/__init__.py")]
     found = [each for each in files if project.kind(each) is Kind.FILE]
-    homes = [at for at, base in enumerate(bases) if project.kind(base) is Kind.FOLDER]
     if found or any(project.kind(path) is not Kind.MISSING for path in paths) or project.is_installed(top):
         return found, []
+    homes = [at for at, base in enumerate(bases) if project.kind(base) is Kind.FOLDER]
     if homes:
         # An extension module or a stub is no file of Python, and yet there.
         there = any(project.glob_holds(f"{path}.*") for path in paths)

@@ -59,7 +59,7 @@ class Facts:
         self.qualified_prefix = qualified_prefix
         self.selector = Selector(project)
         self.modules: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
-        """By folder and module of an import, what the rules about criteria have found of it."""
+        """By folder and module of an import, where it is and where it would be written."""
         self.by_id = {todo.id: todo for todo in plan.items}
         self.todos = tuple(enumerate(plan.items))
         # A branch borrows its criteria, and lives only for a while.
