@@ -8,15 +8,14 @@ import stat
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import ContractFileError
-from planner.model.base import Value
 from planner.model.contract import CONTRACT_VERSION, Contract
 from planner.planfile.confinement import Confinement
 from planner.planfile.document import Document, Fault, Refused, compose, decode, plan_file_error
 from planner.planfile.file_writer import create_file, write_file
-from planner.planfile.values import fields_of, read_model
+from planner.planfile.values import read_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -51,8 +50,10 @@ def read_contract_file(path: Path, *, root: Path | None = None) -> Contract:
 
 
 def render_contract(contract: Contract) -> str:
-    """The text of a contract file, the same for the same contract; what is not promised is left out."""
-    return _rendered(_plain(contract), 0) + "\n"
+    """Return the text of a contract file, the same for the same contract, of what is promised."""
+    dumped = contract.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"schemas"})
+    schemas = {"schemas": list(contract.schemas)} if contract.schemas else {}
+    return _rendered({**_plain(dumped), **schemas}, 0) + "\n"
 
 
 def write_contract_file(contract: Contract, path: Path, *, replace: bool = False) -> None:
@@ -134,35 +135,28 @@ def _bad_schemas(contract: Contract) -> Iterator[tuple[int, str]]:
 
 
 def _plain(value: Any) -> Any:
-    """A contract as JSON has it, in the order of the models, without what is not promised."""
-    if isinstance(value, tuple):
-        return [_plain(item) for item in cast("tuple[Any, ...]", value)]
-    if not isinstance(value, Value):
+    """Return a dumped contract without lists that promise nothing."""
+    if isinstance(value, list):
+        return [_plain(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
         return value
-    fields = fields_of(type(value))
-    held = ((info.alias or name, getattr(value, name)) for name, info in fields.items())
-    return {key: _plain(item) for key, item in held if item is not None and not _is_left_out(key, item)}
+    held = cast("dict[str, Any]", value).items()
+    # No parameters is a promise, no list of them is none.
+    return {key: _plain(item) for key, item in held if item != [] or key == "parameters"}
 
 
-def _is_left_out(key: str, item: object) -> bool:
-    return item == () and key != "parameters"  # no parameters is a promise, no list of them is none
-
-
-def _rendered(value: Any, depth: int) -> str:
-    one_line = json.dumps(value, ensure_ascii=False)
-    inner: Iterable[Any] = ()
+def _rendered(value: dict[str, Any] | list[Any] | str | float | None, depth: int) -> str:
+    line = json.dumps(value, ensure_ascii=False)
+    inner: list[Any] = []
     if isinstance(value, dict):
-        inner = cast("dict[str, Any]", value).values()
+        inner = list(value.values())
     elif isinstance(value, list):
-        inner = cast("list[Any]", value)
-    fits = len(one_line) + 2 * depth <= WIDTH and not any(isinstance(item, dict | list) for item in inner)
-    if not value or fits or not isinstance(value, dict | list):
-        return one_line
-    pad = "  " * (depth + 1)
+        inner = value
+    fits = len(line) + 2 * depth <= WIDTH and not any(isinstance(item, dict | list) for item in inner)
+    if not inner or fits:
+        return line
+    parts = [_rendered(item, depth + 1) for item in inner]
     if isinstance(value, dict):
-        items = cast("dict[str, Any]", value).items()
-        parts = [f"{json.dumps(key)}: {_rendered(item, depth + 1)}" for key, item in items]
-    else:
-        parts = [_rendered(item, depth + 1) for item in cast("list[Any]", value)]
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
-    return f"{opening}\n" + ",\n".join(pad + part for part in parts) + f"\n{'  ' * depth}{closing}"
+        parts = [f"{json.dumps(key)}: {part}" for key, part in zip(value, parts, strict=True)]
+    pad = "\n" + "  " * (depth + 1)
+    return f"{line[0]}{pad}{f',{pad}'.join(parts)}{pad[:-2]}{line[-1]}"
