@@ -152,7 +152,7 @@ def test_checks_are_those_that_the_repository_runs_one_for_each_tool(tmp_path: P
 
     assert found == {
         "it": ["pytest tests/test_it.py"],
-        "style": ["ruff check src", "ruff format --check .", "pylint shop", "black --check ."],
+        "style": ["ruff check src", "ruff format --check .", "black --check ."],
         "types": ["mypy src", "pyright"],
     }
 
