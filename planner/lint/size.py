@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from planner.lint.facts import Finding, listed
+from planner.lint.facts import Finding
 from planner.policy.dependencies import dependency_order
+from planner.text.display import listed
 from planner.text.glob_patterns import is_glob
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from planner.lint.facts import (
     command_spec,
     criterion_loc,
     is_branch,
-    listed,
     made_by,
     shown_seconds,
 )
@@ -25,6 +24,7 @@ from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Role
 from planner.model.verdicts import CheckKind
 from planner.policy.criteria import STAY_GREEN
+from planner.text.display import listed
 from planner.text.glob_patterns import allowed, is_glob, plain
 
 if TYPE_CHECKING:

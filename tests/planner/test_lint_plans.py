@@ -125,7 +125,8 @@ _CODE = st.lists(
 
 @given(_CODE.map("\n".join) | st.text(max_size=300))
 def test_no_text_breaks_the_readers(text: str) -> None:
-    read_module(text, PytestSettings())
+    module = read_module(text, PytestSettings())
+    assert module.problem is None or not module.tests
 
 
 def test_a_large_plan_is_validated_in_seconds(tmp_path: Path) -> None:
