@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from planner.catalog.pytest_arguments import PytestInvocation, parse_pytest_arguments
 from planner.catalog.splitting import Word, split_words
@@ -93,8 +93,7 @@ def fault_of_tool(spec: ToolSpec) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     """Which tool a command starts, and how many words it takes to say so."""
 
     tool: Tool
@@ -203,28 +202,24 @@ def _behind_launcher(name: str, argv: tuple[str, ...], at: int) -> tuple[Launche
     """
     for launcher in LAUNCHERS:
         if launcher.program == name:
-            end, module = _skip(launcher, argv, at + 1)
-            if end is not None:
-                return launcher, end, module
+            end, pending = at + 1, list(launcher.subcommands)
+            while end < len(argv) and (
+                pending or argv[end] not in _MODULE_OPTIONS or not launcher.interpreter
+            ):
+                word = argv[end]
+                if pending and word == pending[0]:
+                    del pending[0]
+                elif word == "--" or not word.startswith("-"):
+                    break
+                elif word in launcher.script and not pending:
+                    _refuse(f"{name} {word} runs a script of the command line", "name the tool itself")
+                end += 2 if word in launcher.valued and word.startswith("-") else 1
+            if not pending:
+                word = argv[end] if end < len(argv) else ""
+                runs_python = word in _MODULE_OPTIONS or word.endswith(".py")
+                is_end = word == "--"
+                return launcher, end + is_end, launcher.interpreter and runs_python
     return None
-
-
-def _skip(launcher: Launcher, argv: tuple[str, ...], at: int) -> tuple[int | None, bool]:
-    pending = list(launcher.subcommands)
-    while at < len(argv):
-        word = argv[at]
-        if pending and word == pending[0]:
-            del pending[0]
-        elif launcher.interpreter and not pending and (word in _MODULE_OPTIONS or word.endswith(".py")):
-            return at, True
-        elif word == "--" or not word.startswith("-"):
-            return (None, False) if pending else (at + (word == "--"), False)
-        elif word in launcher.script and not pending:
-            _refuse(f"{launcher.program} {word} runs a script of the command line", "name the tool itself")
-        elif word in launcher.valued:
-            at += 1
-        at += 1
-    return (None if pending else at), False
 
 
 def _first_word(words: Sequence[str], valued: Collection[str]) -> str | None:
@@ -270,7 +265,7 @@ def _module(argv: tuple[str, ...], at: int, own: dict[str, Tool], *, foreign: bo
     if name == "coverage" and _first_word(argv[at + 1 :], ()) == "run":
         inner = _find(("coverage", *argv[at + 1 :]), own)
         argv = (*argv[: at + 1], *inner.argv[1:])
-        return replace(inner, argv=argv, length=inner.length + at, foreign=True)
+        return inner._replace(argv=argv, length=inner.length + at, foreign=True)
     rows = _BY_MODULE.get(name, ())
     row = _row(rows, argv[at + 1 :])
     if row is not None:
@@ -368,7 +363,7 @@ def _refuse_hollow(tool: Tool, rest: tuple[str, ...]) -> None:
         name = word.partition("=")[0] if word.startswith("--") else word
         if name in ("--version", "--help") or (name == "-h" and tool.h_is_help):
             _refuse(f"{program} {name} only speaks of {program} itself", f"leave {name} out")
-        if name in tool.refused or _cluster_holds(name, tool) or name.partition("=")[0] in tool.refused:
+        if name in tool.refused or name.partition("=")[0] in tool.refused:
             _refuse(f"{program} {name} proves nothing about the work or changes it", f"leave {name} out")
     given = {word.partition("=")[0] if word.startswith("-") else word for word in rest}
     for group in tool.needs:
@@ -378,14 +373,6 @@ def _refuse_hollow(tool: Tool, rest: tuple[str, ...]) -> None:
                 f"{shown} without {group[0]} succeeds whatever it finds or rewrites the work",
                 f"add {group[0]}",
             )
-
-
-def _cluster_holds(word: str, tool: Tool) -> bool:
-    """Whether one of the refused letters hides in a cluster: ``make -sn``."""
-    if not tool.clusters or not re.match(r"-[^-]", word):
-        return False
-    letters = re.split(f"[{tool.clusters}]", word[1:], maxsplit=1)[0]
-    return any(f"-{letter}" in tool.refused for letter in letters)
 
 
 def _for_target(tool: Tool, rest: tuple[str, ...]) -> Tool:

@@ -139,7 +139,7 @@ class ModuleReader:
 
 
 class _Extension(griffe.Extension):
-    """Notes what griffe leaves out: how each body binds its names, and annotations that it cannot read."""
+    """Note what griffe leaves out: how each body binds its names."""
 
     def __init__(self, *, has_globals: bool) -> None:
         self._has_globals = has_globals
@@ -153,14 +153,8 @@ class _Extension(griffe.Extension):
             set_bindings(cls, read_bindings(node.body))
 
     def on_function_instance(self, *, node: Any, func: griffe.Function, **_: Any) -> None:
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            return
-        func.lineno = node.lineno  # not the line of its first decorator
-        if func.returns is None and node.returns is not None:
-            func.returns = ast.unparse(node.returns)
-        for argument in (each for each in ast.walk(node.args) if isinstance(each, ast.arg)):
-            if argument.annotation is not None and func.parameters[argument.arg].annotation is None:
-                func.parameters[argument.arg].annotation = ast.unparse(argument.annotation)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            func.lineno = node.lineno  # not the line of its first decorator
 
 
 def _visited(name: str, file: Path, shown: str) -> griffe.Module:

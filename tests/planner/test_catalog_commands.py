@@ -237,7 +237,6 @@ def test_a_command_names_its_tool_and_purpose(cmd: str, tool: str, purpose: Purp
         ("flake8 --exit-zero", "leave --exit-zero out"),
         ("mypy --version", "speaks of mypy itself"),
         ("make -n test", "leave -n out"),
-        ("make -sn test", "leave -sn out"),
         ("make --eval=x", "leave --eval out"),
         ("node -e 1", "leave -e out"),
         ("node", "no script"),
@@ -290,16 +289,13 @@ def test_any_text_is_understood_or_refused(text: str) -> None:
         assert command.argv
 
 
-PIECES = st.sampled_from(
-    (
-        "pytest python -m uv run poetry coverage npx npm test ruff check make -n -k -x -C --cov= a.py "
-        "tests/a.py::b[1] ' \" \\ $ * [ ] { } ; & | ~ # = :: - -- A=1 hatch x:pytest node --test git diff "
-        "unittest"
-    ).split()
+PIECES = (
+    "pytest python -m uv run poetry coverage npx npm test ruff check make -n -k -x -C --cov= ' \" \\ $ * [ ] "
+    "a.py { } ; & | ~ # = :: - -- A=1 hatch x:pytest node --test git diff unittest tests/a.py::b[1]"
 )
 
 
-@given(st.lists(PIECES, max_size=8).map(" ".join), st.booleans())
+@given(st.lists(st.sampled_from(PIECES.split()), max_size=8).map(" ".join), st.booleans())
 def test_any_mixture_of_words_is_understood_or_refused(text: str, tight: bool) -> None:
     try:
         parse_command(text.replace(" ", "") if tight else text)
