@@ -363,7 +363,11 @@ def _refuse_hollow(tool: Tool, rest: tuple[str, ...]) -> None:
         name = word.partition("=")[0] if word.startswith("--") else word
         if name in ("--version", "--help") or (name == "-h" and tool.h_is_help):
             _refuse(f"{program} {name} only speaks of {program} itself", f"leave {name} out")
-        if name in tool.refused or name.partition("=")[0] in tool.refused:
+        # One of the refused letters may hide in a cluster: make -sn.
+        is_cluster = tool.clusters and re.match(r"-[^-]", name)
+        letters = re.split(f"[{tool.clusters}]", name[1:], maxsplit=1)[0] if is_cluster else ""
+        given = (name, name.partition("=")[0], *(f"-{letter}" for letter in letters))
+        if not set(tool.refused).isdisjoint(given):
             _refuse(f"{program} {name} proves nothing about the work or changes it", f"leave {name} out")
     given = {word.partition("=")[0] if word.startswith("-") else word for word in rest}
     for group in tool.needs:

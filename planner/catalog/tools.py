@@ -31,6 +31,7 @@ class Tool:
     valued: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     needs: tuple[tuple[str, ...], ...] = ()
+    clusters: str = ""
     targets: bool = False
     h_is_help: bool = True
     argv: tuple[str, ...] = ()

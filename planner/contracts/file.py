@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import stat
 from typing import TYPE_CHECKING, Any, cast
@@ -12,6 +11,7 @@ from planner.model.contract import CONTRACT_VERSION, Contract
 from planner.planfile.confinement import Confinement
 from planner.planfile.document import Document, Fault, Refused, compose, decode, plan_file_error
 from planner.planfile.file_writer import create_file, write_file
+from planner.planfile.project_facts import ProjectFiles
 from planner.planfile.values import read_model
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 4 * 1024 * 1024
 """The size of the largest contract that is read."""
-
-MAX_SIBLINGS = 5_000
-"""Names of a folder that are looked at for look-alikes."""
 
 WIDTH = 100
 """What fits into so many characters is written on one line."""
@@ -35,8 +32,9 @@ def read_contract_file(path: Path, *, root: Path | None = None) -> Contract:
     """
     shown = path.as_posix()
     try:
-        file = path if root is None else _below(root, path)
-        document = compose(decode(_bytes(file)), is_json=True)
+        if root is not None and (problem := Confinement(root).fault(shown)) is not None:
+            raise Refused(problem)
+        document = compose(decode(_bytes(path if root is None else root / path)), is_json=True)
         contract = _contract(document)
         if document.faults:
             raise Refused("", tuple(document.faults))
@@ -64,21 +62,12 @@ def write_contract_file(contract: Contract, path: Path, *, replace: bool = False
         create_file(path, render_contract(contract))
 
 
-def _below(root: Path, path: Path) -> Path:
-    problem = Confinement(root).fault(path.as_posix())
-    if problem is not None:
-        raise Refused(problem)
-    return root / path
-
-
 def _bytes(file: Path) -> bytes:
     try:
         mode = file.stat().st_mode
     except FileNotFoundError:
-        near = _names_like(file)
-        remedy = (
-            f"did you mean {near[0]}?" if near else "check the path, or write it: planner contract write"
-        )
+        near = ProjectFiles(file.parent).near(file.name)
+        remedy = f"did you mean {near}?" if near else "check the path, or write it: planner contract write"
         raise Refused(f"the file does not exist; {remedy}") from None
     if not stat.S_ISREG(mode):
         raise Refused("this is no ordinary file; name a contract file")
@@ -89,14 +78,6 @@ def _bytes(file: Path) -> bytes:
     if not data.strip() or b"\0" in data:
         raise Refused("the file is no JSON text; write it with: planner contract write MODULE")
     return data
-
-
-def _names_like(file: Path) -> list[str]:
-    try:
-        names = [each.name for each, _ in zip(file.parent.iterdir(), range(MAX_SIBLINGS), strict=False)]
-    except OSError:
-        return []
-    return difflib.get_close_matches(file.name, sorted(names), n=1, cutoff=0.75)
 
 
 def _contract(document: Document) -> Contract:

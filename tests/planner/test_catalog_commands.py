@@ -237,6 +237,7 @@ def test_a_command_names_its_tool_and_purpose(cmd: str, tool: str, purpose: Purp
         ("flake8 --exit-zero", "leave --exit-zero out"),
         ("mypy --version", "speaks of mypy itself"),
         ("make -n test", "leave -n out"),
+        ("make -sn test", "leave -sn out"),
         ("make --eval=x", "leave --eval out"),
         ("node -e 1", "leave -e out"),
         ("node", "no script"),
@@ -290,8 +291,8 @@ def test_any_text_is_understood_or_refused(text: str) -> None:
 
 
 PIECES = (
-    "pytest python -m uv run poetry coverage npx npm test ruff check make -n -k -x -C --cov= ' \" \\ $ * [ ] "
-    "a.py { } ; & | ~ # = :: - -- A=1 hatch x:pytest node --test git diff unittest tests/a.py::b[1]"
+    "pytest python -m uv run poetry coverage npx npm test ruff check make -n -k -x -C ' \" \\ $ * [ ] "
+    "--cov= a.py { } ; & | ~ # = :: - -- A=1 hatch x:pytest node --test git diff unittest tests/a.py::b[1]"
 )
 
 
