@@ -112,7 +112,9 @@ class Repository:
 
 def read_repository(folder: Path) -> Repository:
     """Read what the repository in a folder offers to verify."""
-    pyproject = _toml(folder / "pyproject.toml")
+    pyproject: dict[str, Any] = {}
+    with suppress(tomllib.TOMLDecodeError, RecursionError):
+        pyproject = tomllib.loads(_text(folder / "pyproject.toml"))
     files = _test_files(folder)
     checks = tuple(_checks(folder, pyproject, with_tests=not files))
     return Repository(
@@ -247,11 +249,12 @@ def _lines(folder: Path, pyproject: dict[str, Any], *, with_tests: bool) -> Iter
         "tox.ini": _of_tox,
         "noxfile.py": _of_nox,
         **{f".github/workflows/{path.name}": _of_workflow for path in sorted(folder.glob(_WORKFLOWS))},
-        "Makefile": _of_makefile,
         ".pre-commit-config.yaml": _of_pre_commit,
     }
     for name, commands in sources.items():
         yield from ((name, line) for line in commands(_text(folder / name)))
+    targets = _MAKE_TARGET.findall(_text(folder / "Makefile"))
+    yield from (("Makefile", f"make {target}") for target in targets)
     tables = [each for each in _COMMANDS if _get(pyproject, "tool", each) is not None]
     yield from (("pyproject.toml", _COMMANDS[each]) for each in tables)
     yield from ((name, cmd) for name, cmd in _OF_FILES if with_tests and (folder / name).is_file())
@@ -290,10 +293,6 @@ def _of_workflow(text: str) -> Iterator[str]:
                     yield from line.split("&&")
 
 
-def _of_makefile(text: str) -> Iterator[str]:
-    return (f"make {target[1]}" for target in _MAKE_TARGET.finditer(text))
-
-
 def _of_pre_commit(text: str) -> Iterator[str]:
     for repo in _items(_get(_yaml(text), "repos")):
         yield from (_COMMANDS.get(str(_get(hook, "id")), "") for hook in _items(_get(repo, "hooks")))
@@ -329,13 +328,6 @@ def _text(path: Path) -> str:
     except OSError:
         pass
     return ""
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return {}
 
 
 def _yaml(text: str) -> Any:

@@ -74,7 +74,12 @@ def parse_command(cmd: str, tools: tuple[ToolSpec, ...] = ()) -> Command:
         )
     else:
         _refuse_hollow(tool, rest)
-    return Command(text=cmd, env=env, argv=argv, tool=_for_target(tool, rest), pytest=invocation)
+    if tool.targets:  # the names of its targets tell the purpose: make lint
+        targets = " ".join(
+            word for word in rest if word not in tool.subcommands and word not in tool.valued
+        )
+        tool = replace(tool, purpose=purpose_of_target(targets) or tool.purpose)
+    return Command(text=cmd, env=env, argv=argv, tool=tool, pytest=invocation)
 
 
 def fault_of_tool(spec: ToolSpec) -> str | None:
@@ -165,10 +170,6 @@ def _variables(words: Sequence[Word]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _program_name(word: str) -> str:
-    return re.sub(r"(?:\.exe|\.cmd|\.bat)$", "", PurePosixPath(word).name)
-
-
 def _find(argv: tuple[str, ...], own: dict[str, Tool]) -> _Found:
     """Walk over the launchers to the tool itself."""
     at, foreign, inner = 0, False, ""
@@ -177,7 +178,7 @@ def _find(argv: tuple[str, ...], own: dict[str, Tool]) -> _Found:
         if tool and (argv[at] not in _PROGRAMS | {tool.argv[0]} or at + 1 == len(argv)):
             argv = (*argv[:at], *tool.argv, *argv[at + 1 :])
             own = {name: each for name, each in own.items() if each is not tool} | {"": tool}
-        name = _program_name(inner or argv[at])
+        name = re.sub(r"\.(?:exe|cmd|bat)$", "", PurePosixPath(inner or argv[at]).name)
         behind = _behind_launcher(name, argv, at)
         if behind is None:
             foreign = foreign or "/" in (inner or argv[at])
@@ -377,11 +378,3 @@ def _refuse_hollow(tool: Tool, rest: tuple[str, ...]) -> None:
                 f"{shown} without {group[0]} succeeds whatever it finds or rewrites the work",
                 f"add {group[0]}",
             )
-
-
-def _for_target(tool: Tool, rest: tuple[str, ...]) -> Tool:
-    """Return the tool with the purpose that the names of its targets tell: ``make lint``."""
-    if not tool.targets:
-        return tool
-    targets = " ".join(word for word in rest if word not in tool.subcommands and word not in tool.valued)
-    return replace(tool, purpose=purpose_of_target(targets) or tool.purpose)

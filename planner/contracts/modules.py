@@ -245,10 +245,21 @@ def may_be_changed(found: griffe.Class) -> bool:
 
 def describe_function(found: griffe.Function) -> FoundFunction:
     """Return a function in the words of contracts."""
+    parameters = [
+        (each, (each.kind or griffe.ParameterKind.positional_or_keyword).name) for each in found.parameters
+    ]
     return FoundFunction(
         signature=FunctionContract.model_construct(
             name=found.name,
-            parameters=tuple(map(_parameter, found.parameters)),
+            parameters=tuple(
+                ParameterContract.model_construct(
+                    name=each.name,
+                    kind=kind,
+                    annotation=_source(each.annotation),
+                    default=None if kind.startswith("var_") else _source(each.default),
+                )
+                for each, kind in parameters
+            ),
             returns=_source(found.returns),
             is_async="async" in found.labels,
         ),
@@ -263,16 +274,6 @@ def _decorator(found: griffe.Decorator) -> tuple[str, str]:
     value: Any = found.value.function if isinstance(found.value, griffe.ExprCall) else found.value
     is_name = isinstance(value, str | griffe.ExprName | griffe.ExprAttribute)
     return (str(value), found.callable_path) if is_name else ("?", "?")
-
-
-def _parameter(found: griffe.Parameter) -> ParameterContract:
-    kind = (found.kind or griffe.ParameterKind.positional_or_keyword).name
-    return ParameterContract.model_construct(
-        name=found.name,
-        kind=kind,
-        annotation=_source(found.annotation),
-        default=None if kind.startswith("var_") else _source(found.default),
-    )
 
 
 def _source(expression: str | griffe.Expr | None) -> str | None:

@@ -99,7 +99,6 @@ def _missing(
     assert criterion.command.pytest is not None
     selected = facts.selector.of(criterion.command.pytest)
     for path in dict.fromkeys(selected.missing_files):
-        makers = facts.makers_of(path)
         if facts.is_made(todo, path) or facts.lies_above(path):
             continue
         if criterion.id == "convention":
@@ -111,12 +110,8 @@ def _missing(
             )
             fix = f"write {path}, which is assumed, or name the test that shall judge: test_file: PATH"
             yield Finding("test-assumed", loc, todo.id, message, fix)
-        elif makers:
-            message = (
-                f"{path} does not exist; '{makers[0]}' makes it, but '{todo.id}' does not depend on that"
-            )
-            fix = f"add '{makers[0]}' to the dependencies of '{todo.id}'"
-            yield Finding("dependency-missing", loc, todo.id, message, fix)
+        elif facts.makers_of(path):
+            yield facts.unawaited(todo, path, loc)
         else:
             near = facts.project.near(path)
             may = todo.allowed_files is None or allowed(path, todo.allowed_files)

@@ -107,6 +107,13 @@ class Facts:
         """Return whether the todo makes a file, or one that comes before it does."""
         return any(self.comes_first(todo, maker) for maker in self.makers_of(path))
 
+    def unawaited(self, todo: Todo, path: str, loc: Loc) -> Finding:
+        """Return that another todo makes a missing file, for which this one does not wait."""
+        maker = self.makers_of(path)[0]
+        message = f"{path} does not exist; '{maker}' makes it, and '{todo.id}' does not wait for that"
+        fix = f"add '{maker}' to the dependencies of '{todo.id}'"
+        return Finding("dependency-missing", loc, todo.id, message, fix)
+
     @cached_property
     def file_above(self) -> str | None:
         """A file of the plan that lies below a folder above the root, where none lies below the root."""

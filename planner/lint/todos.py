@@ -299,11 +299,7 @@ def _references(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion,
         ):
             continue
         elif makers:
-            message = (
-                f"the {noun} {path} does not exist; '{makers[0]}' makes it, and '{todo.id}' does not wait"
-            )
-            fix = f"add '{makers[0]}' to the dependencies of '{todo.id}'"
-            yield Finding("dependency-missing", loc, todo.id, message, fix)
+            yield facts.unawaited(todo, path, loc)
         else:
             near = facts.project.near(path)
             who = f"'{todo.id}' or of a todo before it"
