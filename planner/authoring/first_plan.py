@@ -51,18 +51,15 @@ def plan_of_repository(
     todos = [todo for todo in every if todo.id not in unproved]
     found = [f"{repository.test_files} files with tests"] if repository.test_files else []
     found += sorted({each.source for each in repository.checks if each.is_installed})
-    missing = [each for each in repository.checks if not each.is_installed]
-    folders = ", ".join(repository.sources) or "src/**"
+    missing = [f"{each.cmd}  ({each.source})" for each in repository.checks if not each.is_installed]
+    empty = [f"{each.commands[0]}: {unproved[each.id]}" for each in every if each.id in unproved]
     after = [
-        f"# Beside verify, a todo may say: allowed_files: [{folders}], dependencies: [ID], status: claimed."
+        f"# Beside verify, a todo may say: allowed_files: [{', '.join(repository.sources) or 'src/**'}], "
+        "dependencies: [ID], status: claimed."
     ]
-    if missing:
-        after += ["# Left out, for they are not installed here:"]
-        after += [f"#   {each.cmd}  ({each.source})" for each in missing]
-    if len(todos) < len(every):
-        after += ["# Left out, for nothing would be proved:"]
-        reasons = ((todo.commands[0], unproved[todo.id]) for todo in every if todo.id in unproved)
-        after += [f"#   {cmd}: {reason}"[:_LONGEST_COMMENT] for cmd, reason in reasons]
+    for why, lines in (("they are not installed here", missing), ("nothing would be proved", empty)):
+        after += [f"# Left out, for {why}:"] if lines else []
+        after += [f"#   {line}"[:_LONGEST_COMMENT] for line in lines]
     return _text(repository.name, f"from {', '.join(found)}", todos, root, after), len(todos)
 
 
@@ -73,19 +70,16 @@ def plan_of_list(page: MarkdownList, name: str, source: str, *, root: str = ".")
 
     def add(item: ListItem) -> str:
         below = [add(child) for child in item.children]
-        todo_id = _fresh(item.title, taken)
-        lacks = None if item.commands or below else f"line {item.line} names no command"
-        todos.append(
-            _FirstTodo(
-                id=todo_id,
-                title=item.title,
-                commands=item.commands,
-                is_claimed=item.is_checked,
-                dependencies=below,
-                comment=lacks,
-            )
+        todo = _FirstTodo(
+            id=_fresh(item.title, taken),
+            title=item.title,
+            commands=item.commands,
+            is_claimed=item.is_checked,
+            dependencies=below,
+            comment=None if item.commands or below else f"line {item.line} names no command",
         )
-        return todo_id
+        todos.append(todo)
+        return todo.id
 
     for item in page.items:
         add(item)
@@ -114,7 +108,7 @@ def _todos_of(repository: Repository) -> Iterator[_FirstTodo]:
     taken: set[str] = set()
     for group in repository.tests:
         todo_id = _fresh(group.name, taken)
-        yield _FirstTodo(id=todo_id, title=f"{group.shown} passes", commands=[group.cmd])
+        yield _FirstTodo(id=todo_id, title=f"{group.place} passes", commands=[group.cmd])
     by_purpose: dict[Purpose, list[FoundCheck]] = {}
     for check in repository.checks:
         if check.is_installed:
@@ -131,13 +125,11 @@ def _todos_of(repository: Repository) -> Iterator[_FirstTodo]:
 
 def _fresh(title: str, taken: set[str]) -> str:
     """Return an id of the words of a title that no other todo has."""
-    words = re.findall(r"[a-z0-9_.]+", title.lower())
-    base = ""
-    for word in (word.strip(".") for word in words):
-        if base and len(base) + len(word) >= _LONGEST_ID:
-            break
-        base = f"{base}-{word}" if base else word[:_LONGEST_ID]
-    base = base.strip("-") or "todo"
+    words = re.findall(r"[a-z0-9_](?:[a-z0-9_.]*[a-z0-9_])?", title.lower())
+    base = "-".join(words)
+    if len(base) > _LONGEST_ID:
+        base = base[: _LONGEST_ID + 1].rpartition("-")[0] or base[:_LONGEST_ID].rstrip(".")
+    base = base or "todo"
     name, number = base, 2
     while name in taken:
         name, number = f"{base}-{number}", number + 1

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import yaml
 
@@ -44,17 +44,7 @@ _DEFINES_TESTS = re.compile(
     r"^\s*(?:async\s+)?def test|^class \w*Test|^\s*class \w+\(.*TestCase", re.MULTILINE
 )
 
-_OF_TABLES = (
-    ("ruff", "ruff check ."),
-    ("mypy", "mypy ."),
-    ("pyright", "pyright"),
-    ("basedpyright", "basedpyright"),
-    ("black", "black --check ."),
-    ("isort", "isort --check ."),
-)
-"""Tables of ``[tool]`` in ``pyproject.toml``, and what they configure."""
-
-_OF_HOOKS = {
+_COMMANDS = {
     "ruff": "ruff check .",
     "ruff-check": "ruff check .",
     "ruff-format": "ruff format --check .",
@@ -63,8 +53,9 @@ _OF_HOOKS = {
     "flake8": "flake8",
     "mypy": "mypy .",
     "pyright": "pyright",
+    "basedpyright": "basedpyright",
 }
-"""Hooks of pre-commit by their ids; pre-commit itself would also mend what it finds."""
+"""By table of ``[tool]`` in ``pyproject.toml`` or hook of pre-commit, what runs it and mends nothing."""
 
 _OF_FILES = (
     ("Cargo.toml", "cargo test"),
@@ -73,23 +64,24 @@ _OF_FILES = (
 )
 """Where no tests of Python are found, how those of another language are run."""
 
+_WORKFLOWS = ".github/workflows/*.y*ml"
+_LAUNCHED = re.compile(r"(uv|poetry|pdm|pipenv|rye) run ([a-z].*)")
 _RUN_OTHERS = frozenset({"tox", "nox", "pre-commit"})
 """What these run stands in their own configuration."""
 
-_MAKE_TARGETS = re.compile(
-    r"^(lint|style|typecheck|type-check|types|mypy|check-format|format-check)\s*:(?!=)"
+_MAKE_TARGET = re.compile(
+    r"^(lint|style|typecheck|type-check|types|mypy|check-format|format-check)\s*:(?!=)", re.MULTILINE
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestGroup:
+class TestGroup(NamedTuple):
     """Tests that make one todo."""
 
     __test__ = False
 
     name: str
     """A word for an id: ``parser``."""
-    shown: str
+    place: str
     """The file or folder."""
     cmd: str
 
@@ -110,7 +102,6 @@ class FoundCheck:
 class Repository:
     """What was found below a folder."""
 
-    folder: Path
     name: str
     tests: tuple[TestGroup, ...]
     test_files: int
@@ -121,11 +112,12 @@ class Repository:
 
 def read_repository(folder: Path) -> Repository:
     """Read what the repository in a folder offers to verify."""
-    pyproject = _toml(folder / "pyproject.toml")
+    pyproject: dict[str, Any] = {}
+    with suppress(tomllib.TOMLDecodeError, RecursionError):
+        pyproject = tomllib.loads(_text(folder / "pyproject.toml"))
     files = _test_files(folder)
     checks = tuple(_checks(folder, pyproject, with_tests=not files))
     return Repository(
-        folder=folder,
         name=str(_get(pyproject, "project", "name") or folder.name or "project"),
         tests=tuple(_grouped(files, _runner(folder, files))),
         test_files=len(files),
@@ -147,21 +139,21 @@ def accepted(cmd: str) -> Command | None:
 
 def _test_files(folder: Path) -> list[str]:
     """Return the files in which pytest would find tests, sorted."""
-    settings = project_root(folder).settings
-    patterns = _words(settings.get("python_files")) or _TEST_FILES
-    places = [place.strip("/") for place in _words(settings.get("testpaths"))]
-    found: list[str] = []
-    for path in walk(folder):
+    root = project_root(folder)
+    patterns = root.words("python_files") or _TEST_FILES
+    places = [place.strip("/") for place in root.words("testpaths")]
+
+    def is_test(path: str) -> bool:
         *parents, name = path.split("/")
-        if not name.endswith(".py") or any(each in _NOT_TESTS or each.startswith(".") for each in parents):
-            continue
-        if not any(fnmatch(name, pattern) for pattern in patterns) and path not in _ROOT_TEST_FILES:
-            continue
-        if places and not any(path == place or path.startswith(f"{place}/") for place in places):
-            continue
-        if _DEFINES_TESTS.search(_text(folder / path)):
-            found.append(path)
-    return sorted(found)
+        return (
+            name.endswith(".py")
+            and not any(each in _NOT_TESTS or each.startswith(".") for each in parents)
+            and (path in _ROOT_TEST_FILES or any(fnmatch(name, pattern) for pattern in patterns))
+            and (not places or any(f"{path}/".startswith(f"{place}/") for place in places))
+            and _DEFINES_TESTS.search(_text(folder / path)) is not None
+        )
+
+    return sorted(filter(is_test, walk(folder)))
 
 
 def _runner(folder: Path, files: list[str]) -> str:
@@ -170,7 +162,7 @@ def _runner(folder: Path, files: list[str]) -> str:
     pytest itself puts the first folder above a test file on the path that is no package; ``python -m`` adds
     the current one.
     """
-    if not files or project_root(folder).settings.get("pythonpath") or (folder / "conftest.py").is_file():
+    if not files or project_root(folder).words("pythonpath") or (folder / "conftest.py").is_file():
         return "pytest"
     has_flat_product = bool(_packages(folder) or _modules(folder))
     apart = any("/" in each and not (folder / each).with_name("__init__.py").is_file() for each in files)
@@ -185,43 +177,23 @@ def _grouped(files: list[str], runner: str) -> Iterator[TestGroup]:
             break
         groups = {}
         for path in files:
-            parents = path.split("/")[:-1][:depth]
-            groups.setdefault("/".join(parents) or ".", list[str]()).append(path)
-    names = _distinct_names(list(groups))
+            groups.setdefault("/".join(path.split("/")[:-1][:depth]) or ".", list[str]()).append(path)
+    words = {place: _words_of(place) for place in groups}
+    last = [each[-1] for each in words.values()]
     for place, members in groups.items():
+        # A folder that holds the files of another group cannot be named as a whole.
+        is_whole = not any(place == "." or each.startswith(f"{place}/") for each in groups if each != place)
         yield TestGroup(
-            name=names[place], shown=place, cmd=f"{runner} {_selection(place, members, list(groups))}"
+            "-".join(words[place][-1:] if last.count(words[place][-1]) == 1 else words[place]),
+            place,
+            " ".join([runner, *map(shlex.quote, [place] if is_whole else members)]),
         )
 
 
-def _selection(place: str, members: list[str], places: list[str]) -> str:
-    """Return the arguments that select the files of a group, and no others."""
-    if members == [place]:
-        return shlex.quote(place)
-    below = [each for each in places if each != place and (place == "." or each.startswith(f"{place}/"))]
-    if not below:
-        return shlex.quote(place)
-    if len(members) <= MOST_TEST_TODOS:
-        return " ".join(map(shlex.quote, members))
-    return " ".join([shlex.quote(place), *(f"--ignore={shlex.quote(each)}" for each in below)])
-
-
-def _distinct_names(places: list[str]) -> dict[str, str]:
-    """Return a short name for each file or folder; where two would be alike, more of the path."""
-    found: dict[str, str] = {}
-    taken: set[str] = set()
-    for place in sorted(places, key=lambda each: each.count("/")):
-        parts = [
-            re.sub(r"^test_|_test$|^tests?$", "", part) for part in place.removesuffix(".py").split("/")
-        ]
-        parts = [part for part in parts if part not in ("", ".")] or ["tests"]
-        name = next(
-            ("-".join(parts[-n:]) for n in range(1, len(parts) + 1) if "-".join(parts[-n:]) not in taken),
-            f"{'-'.join(parts)}-{len(taken)}",
-        )
-        found[place] = name
-        taken.add(name)
-    return found
+def _words_of(place: str) -> list[str]:
+    """Return the parts that say something: ``api`` and ``cart`` of ``tests/api/test_cart.py``."""
+    parts = (re.sub(r"^test_|_test$|^tests?$", "", part) for part in place.removesuffix(".py").split("/"))
+    return [part for part in parts if part not in ("", ".")] or ["tests"]
 
 
 # --- checks
@@ -245,17 +217,10 @@ def _checks(folder: Path, pyproject: dict[str, Any], *, with_tests: bool) -> Ite
 def _check_of(source: str, line: str) -> FoundCheck | None:
     """Return the check that a line of a configuration runs, if it is one."""
     text = " ".join(line.split())
-    if not text or re.search(r"[$|<>;`{}*]", text):
-        return None
-    command = accepted(text)
-    if command is None:
-        return None
-    if not _is_installed(command) and re.match(r"(uv|poetry|pdm|pipenv|rye) run [a-z]", text):
-        text = text.split(" run ", 1)[1]  # the tool itself may be there without what starts it
-        command = accepted(text)
-        if command is None:
-            return None
-    if command.tool.name in _RUN_OTHERS:
+    if launched := _LAUNCHED.match(text):
+        text = text if shutil.which(launched[1]) else launched[2]  # the tool itself may be there
+    command = None if re.search(r"[$|<>;`{}*]", text) else accepted(text)
+    if command is None or command.tool.name in _RUN_OTHERS:
         return None
     return FoundCheck(
         cmd=text,
@@ -280,33 +245,25 @@ def _is_installed(command: Command) -> bool:
 
 def _lines(folder: Path, pyproject: dict[str, Any], *, with_tests: bool) -> Iterator[tuple[str, str]]:
     """Yield every line that may be a command, with the file it stands in, the most explicit files first."""
-    for text in _of_tox(_text(folder / "tox.ini")):
-        yield "tox.ini", text
-    for text in _of_tox(str(_get(pyproject, "tool", "tox", "legacy_tox_ini") or "")):
-        yield "pyproject.toml", text
-    for text in _of_nox(_text(folder / "noxfile.py")):
-        yield "noxfile.py", text
-    for path in sorted((folder / ".github/workflows").glob("*.y*ml")):
-        for text in _of_workflow(_text(path)):
-            yield f".github/workflows/{path.name}", text
-    for text in _of_makefile(_text(folder / "Makefile")):
-        yield "Makefile", text
-    for hook in _of_pre_commit(_text(folder / ".pre-commit-config.yaml")):
-        yield ".pre-commit-config.yaml", _OF_HOOKS.get(hook, "")
-    for table, cmd in _OF_TABLES:
-        if _get(pyproject, "tool", table) is not None:
-            yield "pyproject.toml", cmd
-    for name, cmd in _OF_FILES if with_tests else ():
-        if (folder / name).is_file():
-            yield name, cmd
+    sources = {
+        "tox.ini": _of_tox,
+        "noxfile.py": _of_nox,
+        **{f".github/workflows/{path.name}": _of_workflow for path in sorted(folder.glob(_WORKFLOWS))},
+        ".pre-commit-config.yaml": _of_pre_commit,
+    }
+    for name, commands in sources.items():
+        yield from ((name, line) for line in commands(_text(folder / name)))
+    targets = _MAKE_TARGET.findall(_text(folder / "Makefile"))
+    yield from (("Makefile", f"make {target}") for target in targets)
+    tables = [each for each in _COMMANDS if _get(pyproject, "tool", each) is not None]
+    yield from (("pyproject.toml", _COMMANDS[each]) for each in tables)
+    yield from ((name, cmd) for name, cmd in _OF_FILES if with_tests and (folder / name).is_file())
 
 
 def _of_tox(text: str) -> Iterator[str]:
     parser = configparser.ConfigParser(interpolation=None, strict=False)
-    try:
+    with suppress(configparser.Error):
         parser.read_string(text)
-    except configparser.Error:
-        return
     for section in parser.sections():
         if section.startswith("testenv"):
             for line in parser.get(section, "commands", fallback="").replace("\\\n", " ").splitlines():
@@ -317,48 +274,28 @@ def _of_tox(text: str) -> Iterator[str]:
 def _of_nox(text: str) -> Iterator[str]:
     """Yield what ``session.run("ruff", "check", ".")`` runs."""
     try:
-        module = ast.parse(text)
+        nodes = list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError, RecursionError):
         return
-    for node in ast.walk(module):
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "run":
             words = [each.value for each in node.args if isinstance(each, ast.Constant)]
-            if words and all(isinstance(word, str) for word in words):
+            if all(isinstance(word, str) for word in words):
                 yield shlex.join(cast("list[str]", words))
 
 
 def _of_workflow(text: str) -> Iterator[str]:
-    jobs = _get(_yaml(text), "jobs")
-    for job in cast("dict[str, Any]", jobs).values() if isinstance(jobs, dict) else ():
-        steps = _get(job, "steps")
-        for step in cast("list[Any]", steps) if isinstance(steps, list) else ():
+    for job in _items(_get(_yaml(text), "jobs")):
+        for step in _items(_get(job, "steps")):
             run = _get(step, "run")
             if isinstance(run, str) and _get(step, "working-directory") is None:
                 for line in run.replace("\\\n", " ").splitlines():
                     yield from line.split("&&")
 
 
-def _of_makefile(text: str) -> Iterator[str]:
-    """Yield the recipes of targets that check, line by line, and the targets themselves after them."""
-    target: str | None = None
-    targets: list[str] = []
-    for line in text.replace("\\\n", " ").splitlines():
-        if line.startswith("\t"):
-            if target is not None:
-                yield line.strip().lstrip("@")
-        else:
-            matched = _MAKE_TARGETS.match(line)
-            target = None if matched is None else matched[1]
-            targets += [] if target is None else [target]
-    yield from (f"make {each}" for each in targets)
-
-
 def _of_pre_commit(text: str) -> Iterator[str]:
-    repos = _get(_yaml(text), "repos")
-    for repo in cast("list[Any]", repos) if isinstance(repos, list) else ():
-        hooks = _get(repo, "hooks")
-        for hook in cast("list[Any]", hooks) if isinstance(hooks, list) else ():
-            yield str(_get(hook, "id"))
+    for repo in _items(_get(_yaml(text), "repos")):
+        yield from (_COMMANDS.get(str(_get(hook, "id")), "") for hook in _items(_get(repo, "hooks")))
 
 
 # --- reading
@@ -393,13 +330,6 @@ def _text(path: Path) -> str:
     return ""
 
 
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return {}
-
-
 def _yaml(text: str) -> Any:
     try:
         return yaml.load(text, Loader=yaml.CSafeLoader)
@@ -413,7 +343,8 @@ def _get(value: Any, *keys: str) -> Any:
     return value
 
 
-def _words(value: object) -> tuple[str, ...]:
-    if isinstance(value, list):
-        return tuple(str(each) for each in cast("list[object]", value))
-    return tuple(value.split()) if isinstance(value, str) else ()
+def _items(value: Any) -> list[Any]:
+    """Return the items of a list, or the values of a mapping."""
+    if isinstance(value, dict):
+        return list(cast("dict[str, Any]", value).values())
+    return cast("list[Any]", value) if isinstance(value, list) else []

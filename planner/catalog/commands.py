@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from planner.catalog.pytest_arguments import PytestInvocation, parse_pytest_arguments
 from planner.catalog.splitting import Word, split_words
@@ -74,7 +74,12 @@ def parse_command(cmd: str, tools: tuple[ToolSpec, ...] = ()) -> Command:
         )
     else:
         _refuse_hollow(tool, rest)
-    return Command(text=cmd, env=env, argv=argv, tool=_for_target(tool, rest), pytest=invocation)
+    if tool.targets:  # the names of its targets tell the purpose: make lint
+        targets = " ".join(
+            word for word in rest if word not in tool.subcommands and word not in tool.valued
+        )
+        tool = replace(tool, purpose=purpose_of_target(targets) or tool.purpose)
+    return Command(text=cmd, env=env, argv=argv, tool=tool, pytest=invocation)
 
 
 def fault_of_tool(spec: ToolSpec) -> str | None:
@@ -93,8 +98,7 @@ def fault_of_tool(spec: ToolSpec) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     """Which tool a command starts, and how many words it takes to say so."""
 
     tool: Tool
@@ -166,10 +170,6 @@ def _variables(words: Sequence[Word]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _program_name(word: str) -> str:
-    return re.sub(r"(?:\.exe|\.cmd|\.bat)$", "", PurePosixPath(word).name)
-
-
 def _find(argv: tuple[str, ...], own: dict[str, Tool]) -> _Found:
     """Walk over the launchers to the tool itself."""
     at, foreign, inner = 0, False, ""
@@ -178,7 +178,7 @@ def _find(argv: tuple[str, ...], own: dict[str, Tool]) -> _Found:
         if tool and (argv[at] not in _PROGRAMS | {tool.argv[0]} or at + 1 == len(argv)):
             argv = (*argv[:at], *tool.argv, *argv[at + 1 :])
             own = {name: each for name, each in own.items() if each is not tool} | {"": tool}
-        name = _program_name(inner or argv[at])
+        name = re.sub(r"\.(?:exe|cmd|bat)$", "", PurePosixPath(inner or argv[at]).name)
         behind = _behind_launcher(name, argv, at)
         if behind is None:
             foreign = foreign or "/" in (inner or argv[at])
@@ -203,28 +203,24 @@ def _behind_launcher(name: str, argv: tuple[str, ...], at: int) -> tuple[Launche
     """
     for launcher in LAUNCHERS:
         if launcher.program == name:
-            end, module = _skip(launcher, argv, at + 1)
-            if end is not None:
-                return launcher, end, module
+            end, pending = at + 1, list(launcher.subcommands)
+            while end < len(argv) and (
+                pending or argv[end] not in _MODULE_OPTIONS or not launcher.interpreter
+            ):
+                word = argv[end]
+                if pending and word == pending[0]:
+                    del pending[0]
+                elif word == "--" or not word.startswith("-"):
+                    break
+                elif word in launcher.script and not pending:
+                    _refuse(f"{name} {word} runs a script of the command line", "name the tool itself")
+                end += 2 if word in launcher.valued and word.startswith("-") else 1
+            if not pending:
+                word = argv[end] if end < len(argv) else ""
+                runs_python = word in _MODULE_OPTIONS or word.endswith(".py")
+                is_end = word == "--"
+                return launcher, end + is_end, launcher.interpreter and runs_python
     return None
-
-
-def _skip(launcher: Launcher, argv: tuple[str, ...], at: int) -> tuple[int | None, bool]:
-    pending = list(launcher.subcommands)
-    while at < len(argv):
-        word = argv[at]
-        if pending and word == pending[0]:
-            del pending[0]
-        elif launcher.interpreter and not pending and (word in _MODULE_OPTIONS or word.endswith(".py")):
-            return at, True
-        elif word == "--" or not word.startswith("-"):
-            return (None, False) if pending else (at + (word == "--"), False)
-        elif word in launcher.script and not pending:
-            _refuse(f"{launcher.program} {word} runs a script of the command line", "name the tool itself")
-        elif word in launcher.valued:
-            at += 1
-        at += 1
-    return (None if pending else at), False
 
 
 def _first_word(words: Sequence[str], valued: Collection[str]) -> str | None:
@@ -270,7 +266,7 @@ def _module(argv: tuple[str, ...], at: int, own: dict[str, Tool], *, foreign: bo
     if name == "coverage" and _first_word(argv[at + 1 :], ()) == "run":
         inner = _find(("coverage", *argv[at + 1 :]), own)
         argv = (*argv[: at + 1], *inner.argv[1:])
-        return replace(inner, argv=argv, length=inner.length + at, foreign=True)
+        return inner._replace(argv=argv, length=inner.length + at, foreign=True)
     rows = _BY_MODULE.get(name, ())
     row = _row(rows, argv[at + 1 :])
     if row is not None:
@@ -368,7 +364,11 @@ def _refuse_hollow(tool: Tool, rest: tuple[str, ...]) -> None:
         name = word.partition("=")[0] if word.startswith("--") else word
         if name in ("--version", "--help") or (name == "-h" and tool.h_is_help):
             _refuse(f"{program} {name} only speaks of {program} itself", f"leave {name} out")
-        if name in tool.refused or _cluster_holds(name, tool) or name.partition("=")[0] in tool.refused:
+        # One of the refused letters may hide in a cluster: make -sn.
+        is_cluster = tool.clusters and re.match(r"-[^-]", name)
+        letters = re.split(f"[{tool.clusters}]", name[1:], maxsplit=1)[0] if is_cluster else ""
+        given = (name, name.partition("=")[0], *(f"-{letter}" for letter in letters))
+        if not set(tool.refused).isdisjoint(given):
             _refuse(f"{program} {name} proves nothing about the work or changes it", f"leave {name} out")
     given = {word.partition("=")[0] if word.startswith("-") else word for word in rest}
     for group in tool.needs:
@@ -378,19 +378,3 @@ def _refuse_hollow(tool: Tool, rest: tuple[str, ...]) -> None:
                 f"{shown} without {group[0]} succeeds whatever it finds or rewrites the work",
                 f"add {group[0]}",
             )
-
-
-def _cluster_holds(word: str, tool: Tool) -> bool:
-    """Whether one of the refused letters hides in a cluster: ``make -sn``."""
-    if not tool.clusters or not re.match(r"-[^-]", word):
-        return False
-    letters = re.split(f"[{tool.clusters}]", word[1:], maxsplit=1)[0]
-    return any(f"-{letter}" in tool.refused for letter in letters)
-
-
-def _for_target(tool: Tool, rest: tuple[str, ...]) -> Tool:
-    """Return the tool with the purpose that the names of its targets tell: ``make lint``."""
-    if not tool.targets:
-        return tool
-    targets = " ".join(word for word in rest if word not in tool.subcommands and word not in tool.valued)
-    return replace(tool, purpose=purpose_of_target(targets) or tool.purpose)

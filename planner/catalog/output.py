@@ -110,10 +110,6 @@ _UNITTEST = re.compile(
 _FRAME = re.compile(r'^ *File "(?P<path>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
 _EXCEPTION = re.compile(r"^(?P<code>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.MULTILINE)
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\):\n(?P<body>(?: .*\n)+\S.*)$", re.MULTILINE)
-_NO_MODULE = re.compile(
-    r"^\S*python\S*: (?P<message>(?:No module named|can't open file|Error while finding module) .+)$",
-    re.MULTILINE,
-)
 
 
 def _unittest(text: str) -> Iterator[Finding]:
@@ -127,8 +123,6 @@ def _traceback(text: str) -> Iterator[Finding]:
     bodies = [match["body"] for match in _TRACEBACK.finditer(text)]
     if bodies:
         yield _raised(bodies[-1])
-    for match in _NO_MODULE.finditer(text):
-        yield _finding(match.groupdict())
 
 
 def _raised(body: str) -> Finding:

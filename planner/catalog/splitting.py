@@ -29,7 +29,17 @@ class Word:
 
 def split_words(text: str) -> list[Word]:
     """Split a command into words. Raises :class:`CommandSyntaxError` for anything that needs a shell."""
-    _refuse_unusable(text)
+    for is_found, problem, remedy in (
+        (
+            len(text) > MAX_COMMAND_LENGTH,
+            f"has {len(text)} characters",
+            f"keep it under {MAX_COMMAND_LENGTH}",
+        ),
+        ("\0" in text, "holds a NUL character", "remove it"),
+        (_SURROGATE.search(text), "holds a lone surrogate, which no program can be given", "remove it"),
+    ):
+        if is_found:
+            _refuse(problem, remedy)
     stripped = text.strip(_BLANKS)
     if stripped.endswith("\\"):  # an escaped blank at the end belongs to a word
         stripped = text.lstrip(_BLANKS)[: len(stripped) + 1]
@@ -40,6 +50,7 @@ def split_words(text: str) -> list[Word]:
     return words
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _BLANKS = " \t\r\n"
 _SIMPLE = re.compile(r"[A-Za-z0-9_./:=,@%+\- ]*")
 """Nothing in such a command means anything to a shell; most commands are of this kind."""
@@ -59,15 +70,6 @@ _ESCAPED_IN_QUOTES = re.compile(r"\\([$`\"\\\n])")
 
 def _refuse(problem: str, remedy: str) -> NoReturn:
     raise CommandSyntaxError(f"the command {problem}", remedy)
-
-
-def _refuse_unusable(text: str) -> None:
-    if len(text) > MAX_COMMAND_LENGTH:
-        _refuse(f"has {len(text)} characters", f"keep it under {MAX_COMMAND_LENGTH}")
-    if "\0" in text:
-        _refuse("holds a NUL character", "remove it")
-    if any("\ud800" <= char <= "\udfff" for char in text):
-        _refuse("holds a lone surrogate, which no program can be given", "remove it")
 
 
 def _scan(text: str) -> list[Word]:

@@ -16,6 +16,23 @@ if TYPE_CHECKING:
 
 USUAL_OUTPUT = Path("planverify.yaml")
 AGENTS = Path("AGENTS.md")
+BEGIN = "<!-- planverify: begin -->"
+END = "<!-- planverify: end -->"
+SECTION = f"""\
+{BEGIN}
+## Work and its verification
+
+The todos stand in `{{plan}}`. A todo is done when its criteria pass, and not before.
+
+1. See what to do: `planverify next`; the instructions for one todo: `planverify next --brief TODO`.
+2. Work only on that todo, and only in its `allowed_files`.
+3. Verify it: `planverify verify {{plan}}::TODO`; at the end everything: `planverify verify`.
+4. Run `planverify next` again and do what it says, until it says that the plan is completed.
+
+Never edit for a green: tests that exist, `conftest.py`, the settings of pytest, `{{plan}}`, or anything
+in `.planverify/`. If a criterion is wrong, say so and ask: `planverify next` names who answers.
+{END}
+"""
 
 
 @command(
@@ -134,7 +151,6 @@ def _of_list(source: Path, output: Path) -> tuple[str, str]:
 
 
 def _write_agents(plan: Path, told: str | None = None) -> int:
-    from planner.authoring.agents_page import with_section
     from planner.planfile.file_writer import write_file
 
     before = AGENTS.read_text(encoding="utf-8") if AGENTS.exists() else ""
@@ -150,3 +166,21 @@ def _write_agents(plan: Path, told: str | None = None) -> int:
     write_file(AGENTS, page, mode=None)
     say(f"wrote {AGENTS}: how work is verified, what comes next, what is not to be edited")
     return Status.OK
+
+
+def with_section(page: str, plan: str) -> str:
+    """Return a page with the section in it: in place of the one between its markers, else at its end.
+
+    Raises ``ValueError`` where one of the markers stands without the other.
+    """
+    section = SECTION.format(plan=plan)
+    before, begun, rest = page.partition(BEGIN)
+    if not begun:
+        if END in page:
+            raise ValueError(f"there is {END} without {BEGIN} before it")
+        gap = "" if not page else "\n" if page.endswith("\n") else "\n\n"
+        return f"{page}{gap}{section}"
+    _, ended, after = rest.partition(END)
+    if not ended:
+        raise ValueError(f"there is {BEGIN} without {END} after it")
+    return f"{before}{section.rstrip()}{after}"

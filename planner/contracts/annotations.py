@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import typing
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -35,7 +36,7 @@ class Likeness(Enum):
 
 
 def compare_annotations(expected: str, actual: str, names: Names) -> Likeness:
-    """Return whether two annotations mean the same type, as far as that can be told from the source."""
+    """Compare the types that two annotations mean, as far as the source tells them."""
     left, right = _Reader(names), _Reader(names)
     try:
         wanted, found = left.read(expected), right.read(actual)
@@ -44,22 +45,18 @@ def compare_annotations(expected: str, actual: str, names: Names) -> Likeness:
         if left.unresolved or right.unresolved:
             return Likeness.UNKNOWN
         # A bare name of which nothing is known is any full name that ends with it.
-        loose = sorted(left.loose)
-        if loose and wanted == _renamed(
-            found, lambda name: next((each for each in loose if name.endswith(f".{each}")), name)
-        ):
+        ends = {name: f".{name}" for name in sorted(left.loose)}
+        if wanted == _renamed(found, lambda name: next((n for n in ends if name.endswith(ends[n])), name)):
             return Likeness.SAME
-        if right.loose and names.is_open:
-            return Likeness.UNKNOWN
         # One library gives its types by several paths: pandas.Series is pandas.core.series.Series.
         same_ends = _renamed(wanted, _ends) == _renamed(found, _ends)
-        return Likeness.UNKNOWN if same_ends else Likeness.DIFFERENT
+        return Likeness.UNKNOWN if same_ends or (right.loose and names.is_open) else Likeness.DIFFERENT
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return _compare_texts(expected, actual)
 
 
 def compare_defaults(expected: str, actual: str, names: Names | None = None) -> Likeness:
-    """Return whether two defaults are the same value. A constant in the code is its value."""
+    """Compare the values of two defaults. A constant in the code is its value."""
     try:
         wanted, found = (ast.parse(each.strip(), mode="eval").body for each in (expected, actual))
         if ast.dump(wanted) == ast.dump(found):
@@ -83,7 +80,8 @@ def resolve(name: str, names: Names) -> str | None:
     full = names.find(head)
     if full is None:
         full = _CUSTOMARY.get(head) or (head if hasattr(builtins, head) and not dot else None)
-    return _SAME_AS.get(f"{full}{dot}{rest}", f"{full}{dot}{rest}") if full else None
+    whole = f"{full}{dot}{rest}".replace("typing_extensions.", "typing.")
+    return _SAME_AS.get(whole, whole) if full else None
 
 
 class _Reader:
@@ -175,18 +173,15 @@ def _ends(name: str) -> str:
     return f"{name.partition('.')[0]}.{name.rpartition('.')[2]}"
 
 
-_LOWER_CASE = ("List", "Dict", "Set", "FrozenSet", "Tuple", "Type")
-_COMMON = ("Callable", "Iterable", "Iterator", "Sequence", "Mapping", "MutableMapping", "Awaitable")
-_ABSTRACT = (
-    *_COMMON,
-    *("MutableSequence", "Coroutine", "AsyncIterator", "AsyncIterable", "Generator", "AsyncGenerator"),
-    *("Collection", "Container", "Hashable", "Sized", "Reversible", "KeysView", "ItemsView", "ValuesView"),
+_BARE = (
+    "Any Optional Union Literal Annotated Self Final NoReturn List Dict Set FrozenSet Tuple Type Text "
+    "Callable Iterable Iterator Sequence Mapping MutableMapping Awaitable"
 )
-_SPECIAL = ("Any", "Optional", "Union", "Literal", "Annotated", "Self", "Final", "NoReturn")
-_MODULES = ("collections", "datetime", "decimal", "numpy", "pandas", "pathlib", "polars", "torch", "typing")
+_MODULES = "collections datetime decimal numpy pandas pathlib polars torch typing"
 
 _CUSTOMARY = {
-    **{name: name for name in _MODULES},
+    **{name: name for name in _MODULES.split()},
+    **{name: f"typing.{name}" for name in _BARE.split()},
     "pd": "pandas",
     "np": "numpy",
     "pl": "polars",
@@ -195,21 +190,16 @@ _CUSTOMARY = {
     "t": "typing",
     "Path": "pathlib.Path",
     "Decimal": "decimal.Decimal",
-    **{name: f"typing.{name}" for name in (*_SPECIAL, *_LOWER_CASE, "Text")},
-    **{name: f"collections.abc.{name}" for name in _COMMON},
 }
 """What a contract usually means by a name that the module does not bind."""
 
 _SAME_AS = {
-    **{f"typing.{name}": name.lower() for name in _LOWER_CASE},
-    **{f"typing.{name}": f"collections.abc.{name}" for name in _ABSTRACT},
-    **{f"typing.{name}": f"collections.{name}" for name in ("OrderedDict", "Counter")},
-    "typing.DefaultDict": "collections.defaultdict",
-    "typing.Deque": "collections.deque",
-    "typing.AbstractSet": "collections.abc.Set",
+    f"typing.{name}": f"{origin.__module__}.{origin.__qualname__}".removeprefix("builtins.")
+    for name, value in vars(typing).items()
+    if isinstance(origin := getattr(value, "__origin__", None), type)
+} | {
     "typing.Text": "str",
-    **{f"typing_extensions.{name}": f"typing.{name}" for name in (*_SPECIAL, "Never")},
     "pandas.core.series.Series": "pandas.Series",
     "pandas.core.frame.DataFrame": "pandas.DataFrame",
 }
-"""Names of one and the same type."""
+"""Names of one and the same type; those of :mod:`typing` know what they stand for."""

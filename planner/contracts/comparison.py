@@ -51,18 +51,13 @@ def compare_contract(contract: Contract, root: Path) -> tuple[ContractDifference
     try:
         module = reader.read(contract.module)
     except ModuleProblem as problem:
-        expected = contract.module if problem.problem == "missing_module" else None
         error = problem.error
-        return (
-            _difference(
-                problem.problem,
-                str(problem),
-                expected=expected,
-                path=problem.path,
-                line=None if error is None else error.lineno,
-                exception=None if error is None else (type(error).__name__, error.msg),
-            ),
+        facts: dict[str, Any] = (
+            {} if error is None else {"line": error.lineno, "exception": (type(error).__name__, error.msg)}
         )
+        if problem.problem == "missing_module":
+            facts["expected"] = contract.module
+        return (_difference(problem.problem, str(problem), path=problem.path, **facts),)
     place = _Place(reader, module)
     found = [each for wanted in contract.functions for each in _function(place, wanted)]
     found += [each for wanted in contract.classes for each in _class(place, wanted)]
@@ -172,22 +167,20 @@ def _class(start: _Place, wanted: ClassContract) -> Iterator[ContractDifference]
 def _bases(place: _Place, found: griffe.Class, wanted: ClassContract) -> Iterator[ContractDifference]:
     name = place.prefix.rstrip(".")
     bases = [str(base) for base in found.bases]
-    above = Names(found)
     for base in wanted.bases:
-        likenesses = {compare_annotations(base, each, above) for each in bases}
-        if Likeness.SAME in likenesses:
-            continue
-        known = Likeness.UNKNOWN not in likenesses
-        where = f"{place.path}:{found.lineno}"
-        yield _difference(
-            "signature" if known else "unresolved",
-            f"{name} {'is' if known else 'may be'} no subclass of {base} by its source ({where})",
-            name=name,
-            expected=f"class {name}({base})",
-            actual=f"class {name}({', '.join(bases)})",
-            path=place.path,
-            line=found.lineno,
-        )
+        likenesses = {compare_annotations(base, each, Names(found)) for each in bases}
+        if Likeness.SAME not in likenesses:
+            known = Likeness.UNKNOWN not in likenesses
+            verb, where = "is" if known else "may be", f"{place.path}:{found.lineno}"
+            yield _difference(
+                "signature" if known else "unresolved",
+                f"{name} {verb} no subclass of {base} by its source ({where})",
+                name=name,
+                expected=f"class {name}({base})",
+                actual=f"class {name}({', '.join(bases)})",
+                path=place.path,
+                line=found.lineno,
+            )
 
 
 def _property(place: _Place, wanted: PropertyContract) -> Iterator[ContractDifference]:
@@ -243,16 +236,10 @@ def _home_of(place: _Place, name: str) -> tuple[_Place, str] | None:
     return None
 
 
-def _difference(
-    problem: Any,
-    message: str,
-    *,
-    line: int | None = None,
-    exception: tuple[str, str] | None = None,
-    **facts: str | None,
-) -> ContractDifference:
+def _difference(problem: Any, message: str, **facts: Any) -> ContractDifference:
     shown: dict[str, Any] = {
-        key: value if value is None else clean(value, limit=MAX_MESSAGE) for key, value in facts.items()
+        key: clean(value, limit=MAX_MESSAGE) if isinstance(value, str) else value
+        for key, value in facts.items()
     }
     said = " ".join(clean(message, limit=MAX_MESSAGE).split())
-    return ContractDifference(problem=problem, message=said, line=line, exception=exception, **shown)
+    return ContractDifference(problem=problem, message=said, **shown)

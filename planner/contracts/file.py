@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import stat
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import ContractFileError
-from planner.model.base import Value
 from planner.model.contract import CONTRACT_VERSION, Contract
 from planner.planfile.confinement import Confinement
 from planner.planfile.document import Document, Fault, Refused, compose, decode, plan_file_error
 from planner.planfile.file_writer import create_file, write_file
-from planner.planfile.values import fields_of, read_model
+from planner.planfile.project_facts import ProjectFiles
+from planner.planfile.values import read_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 MAX_BYTES = 4 * 1024 * 1024
 """The size of the largest contract that is read."""
-
-MAX_SIBLINGS = 5_000
-"""Names of a folder that are looked at for look-alikes."""
 
 WIDTH = 100
 """What fits into so many characters is written on one line."""
@@ -36,8 +32,9 @@ def read_contract_file(path: Path, *, root: Path | None = None) -> Contract:
     """
     shown = path.as_posix()
     try:
-        file = path if root is None else _below(root, path)
-        document = compose(decode(_bytes(file)), is_json=True)
+        if root is not None and (problem := Confinement(root).fault(shown)) is not None:
+            raise Refused(problem)
+        document = compose(decode(_bytes(path if root is None else root / path)), is_json=True)
         contract = _contract(document)
         if document.faults:
             raise Refused("", tuple(document.faults))
@@ -51,8 +48,10 @@ def read_contract_file(path: Path, *, root: Path | None = None) -> Contract:
 
 
 def render_contract(contract: Contract) -> str:
-    """The text of a contract file, the same for the same contract; what is not promised is left out."""
-    return _rendered(_plain(contract), 0) + "\n"
+    """Return the text of a contract file, the same for the same contract, of what is promised."""
+    dumped = contract.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"schemas"})
+    schemas = {"schemas": list(contract.schemas)} if contract.schemas else {}
+    return _rendered({**_plain(dumped), **schemas}, 0) + "\n"
 
 
 def write_contract_file(contract: Contract, path: Path, *, replace: bool = False) -> None:
@@ -63,21 +62,12 @@ def write_contract_file(contract: Contract, path: Path, *, replace: bool = False
         create_file(path, render_contract(contract))
 
 
-def _below(root: Path, path: Path) -> Path:
-    problem = Confinement(root).fault(path.as_posix())
-    if problem is not None:
-        raise Refused(problem)
-    return root / path
-
-
 def _bytes(file: Path) -> bytes:
     try:
         mode = file.stat().st_mode
     except FileNotFoundError:
-        near = _names_like(file)
-        remedy = (
-            f"did you mean {near[0]}?" if near else "check the path, or write it: planner contract write"
-        )
+        near = ProjectFiles(file.parent).near(file.name)
+        remedy = f"did you mean {near}?" if near else "check the path, or write it: planner contract write"
         raise Refused(f"the file does not exist; {remedy}") from None
     if not stat.S_ISREG(mode):
         raise Refused("this is no ordinary file; name a contract file")
@@ -88,14 +78,6 @@ def _bytes(file: Path) -> bytes:
     if not data.strip() or b"\0" in data:
         raise Refused("the file is no JSON text; write it with: planner contract write MODULE")
     return data
-
-
-def _names_like(file: Path) -> list[str]:
-    try:
-        names = [each.name for each, _ in zip(file.parent.iterdir(), range(MAX_SIBLINGS), strict=False)]
-    except OSError:
-        return []
-    return difflib.get_close_matches(file.name, sorted(names), n=1, cutoff=0.75)
 
 
 def _contract(document: Document) -> Contract:
@@ -134,35 +116,28 @@ def _bad_schemas(contract: Contract) -> Iterator[tuple[int, str]]:
 
 
 def _plain(value: Any) -> Any:
-    """A contract as JSON has it, in the order of the models, without what is not promised."""
-    if isinstance(value, tuple):
-        return [_plain(item) for item in cast("tuple[Any, ...]", value)]
-    if not isinstance(value, Value):
+    """Return a dumped contract without lists that promise nothing."""
+    if isinstance(value, list):
+        return [_plain(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
         return value
-    fields = fields_of(type(value))
-    held = ((info.alias or name, getattr(value, name)) for name, info in fields.items())
-    return {key: _plain(item) for key, item in held if item is not None and not _is_left_out(key, item)}
+    held = cast("dict[str, Any]", value).items()
+    # No parameters is a promise, no list of them is none.
+    return {key: _plain(item) for key, item in held if item != [] or key == "parameters"}
 
 
-def _is_left_out(key: str, item: object) -> bool:
-    return item == () and key != "parameters"  # no parameters is a promise, no list of them is none
-
-
-def _rendered(value: Any, depth: int) -> str:
-    one_line = json.dumps(value, ensure_ascii=False)
-    inner: Iterable[Any] = ()
+def _rendered(value: dict[str, Any] | list[Any] | str | float | None, depth: int) -> str:
+    line = json.dumps(value, ensure_ascii=False)
+    inner: list[Any] = []
     if isinstance(value, dict):
-        inner = cast("dict[str, Any]", value).values()
+        inner = list(value.values())
     elif isinstance(value, list):
-        inner = cast("list[Any]", value)
-    fits = len(one_line) + 2 * depth <= WIDTH and not any(isinstance(item, dict | list) for item in inner)
-    if not value or fits or not isinstance(value, dict | list):
-        return one_line
-    pad = "  " * (depth + 1)
+        inner = value
+    fits = len(line) + 2 * depth <= WIDTH and not any(isinstance(item, dict | list) for item in inner)
+    if not inner or fits:
+        return line
+    parts = [_rendered(item, depth + 1) for item in inner]
     if isinstance(value, dict):
-        items = cast("dict[str, Any]", value).items()
-        parts = [f"{json.dumps(key)}: {_rendered(item, depth + 1)}" for key, item in items]
-    else:
-        parts = [_rendered(item, depth + 1) for item in cast("list[Any]", value)]
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
-    return f"{opening}\n" + ",\n".join(pad + part for part in parts) + f"\n{'  ' * depth}{closing}"
+        parts = [f"{json.dumps(key)}: {part}" for key, part in zip(value, parts, strict=True)]
+    pad = "\n" + "  " * (depth + 1)
+    return f"{line[0]}{pad}{f',{pad}'.join(parts)}{pad[:-2]}{line[-1]}"

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import ast
 import difflib
-import re
-import sys
 import warnings
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -70,7 +67,8 @@ class ModuleReader:
             if len(self._read) >= MAX_MODULES:
                 problem = f"{name} is reached through more than {MAX_MODULES} modules"
                 raise ModuleProblem("unresolved", problem)
-            self._read[name] = self._visit(name, self._find(name))
+            path = self._find(name)
+            self._read[name] = _visited(name, self.root / path, path)
         return self._read[name]
 
     def path_of(self, found: Scope) -> str:
@@ -110,15 +108,12 @@ class ModuleReader:
                 "missing_module", f"'{name}' is no name of a module; write it dotted: indicators.rsi"
             )
         stem = name.replace(".", "/")
-        outside = False
         for folder in SOURCE_FOLDERS:
             for candidate in (f"{folder}{stem}/__init__.py", f"{folder}{stem}.py"):
                 if (self.root / candidate).is_file():
-                    if self._confinement.fault(candidate) is None:
-                        return candidate
-                    outside = True
-        if outside:
-            raise ModuleProblem("missing_module", f"the module {name} leads out of the root")
+                    if self._confinement.fault(candidate) is not None:
+                        raise ModuleProblem("missing_module", f"the module {name} leads out of the root")
+                    return candidate
         package, _, last = stem.rpartition("/")
         beside = [entry for folder in SOURCE_FOLDERS for entry in self._entries(f"{folder}{package}")]
         for entry in beside:
@@ -126,35 +121,25 @@ class ModuleReader:
                 problem = f"{name} is only there as {entry.name}, which cannot be read without running it"
                 raise ModuleProblem("unresolved", problem)
         problem = f"there is no module {name} below the root"
-        near = difflib.get_close_matches(
-            last, sorted({entry.stem for entry in beside if entry.suffix == ".py" or entry.is_dir()}), n=1
-        )
-        if any((self.root / folder / stem).is_dir() for folder in SOURCE_FOLDERS):
+        near = difflib.get_close_matches(last, sorted({entry.stem for entry in beside}), n=1)
+        if last in near:
             problem += ", only a folder without __init__.py"
         elif near:
             problem += f"; did you mean {name.removesuffix(last)}{near[0]}?"
         raise ModuleProblem("missing_module", problem)
 
     def _entries(self, folder: str) -> list[Path]:
+        """Return the folders and modules in a folder of the root."""
         parent = self.root / folder
         if self._confinement.fault(folder or ".") is not None or not parent.is_dir():
             return []
-        return list(islice(parent.iterdir(), MAX_SIBLINGS))
-
-    def _visit(self, name: str, path: str) -> griffe.Module:
-        file = self.root / path
-        module = _visited(name, file, path)
-        stub = file.with_suffix(".pyi")
-        shown = str(stub.relative_to(self.root))
-        if stub.is_file() and self._confinement.fault(shown) is None:
-            promised = _visited(name, stub, shown)
-            _annotate(module, promised)
-            set_bindings(module, replace(bindings_of(module), lent=promised.imports))
-        return module
+        known = (*COMPILED_SUFFIXES, ".py")
+        entries = islice(parent.iterdir(), MAX_SIBLINGS)
+        return [each for each in entries if each.suffix in known or each.is_dir()]
 
 
 class _Extension(griffe.Extension):
-    """Notes what griffe leaves out: how each body binds its names, and annotations that it cannot read."""
+    """Note what griffe leaves out: how each body binds its names."""
 
     def __init__(self, *, has_globals: bool) -> None:
         self._has_globals = has_globals
@@ -168,14 +153,8 @@ class _Extension(griffe.Extension):
             set_bindings(cls, read_bindings(node.body))
 
     def on_function_instance(self, *, node: Any, func: griffe.Function, **_: Any) -> None:
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            return
-        func.lineno = node.lineno  # not the line of its first decorator
-        if func.returns is None and node.returns is not None:
-            func.returns = ast.unparse(node.returns)
-        for argument in (each for each in ast.walk(node.args) if isinstance(each, ast.arg)):
-            if argument.annotation is not None and func.parameters[argument.arg].annotation is None:
-                func.parameters[argument.arg].annotation = ast.unparse(argument.annotation)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            func.lineno = node.lineno  # not the line of its first decorator
 
 
 def _visited(name: str, file: Path, shown: str) -> griffe.Module:
@@ -195,10 +174,6 @@ def _visited(name: str, file: Path, shown: str) -> griffe.Module:
             _add_dataclass_methods(module)
     except SyntaxError as error:
         where = f"{shown}:{error.lineno}" if error.lineno else shown
-        if _is_newer(error):
-            version = f"{sys.version_info.major}.{sys.version_info.minor}"
-            problem = f"{where} is written for a newer Python than {version}, which reads it here"
-            raise ModuleProblem("unresolved", problem) from error
         problem = f"{where}: {type(error).__name__}: {error.msg}"
         raise ModuleProblem("unreadable", problem, shown, error) from error
     except (RecursionError, MemoryError) as error:
@@ -206,16 +181,6 @@ def _visited(name: str, file: Path, shown: str) -> griffe.Module:
     except ValueError as error:
         raise ModuleProblem("unreadable", f"{shown}: cannot be read: {error}", shown) from error
     return module
-
-
-_NEWER_SYNTAX = re.compile(r"\s*(?:(?:async\s+)?def\s+\w+\s*\[|class\s+\w+\s*\[|type\s+\w+\s*[\[=])")
-
-
-def _is_newer(error: SyntaxError) -> bool:
-    """Return whether it is no fault but the syntax of a newer Python: type parameters, type aliases."""
-    return sys.version_info < (3, 12) and bool(
-        _NEWER_SYNTAX.match(error.text or "") or (error.msg or "").startswith("f-string")
-    )
 
 
 def _add_dataclass_methods(module: griffe.Module) -> None:
@@ -230,22 +195,6 @@ def _add_dataclass_methods(module: griffe.Module) -> None:
             elif not each.lineno:
                 del owner.members[name]
         pending += members(owner, griffe.Kind.CLASS).values()
-
-
-def _annotate(module: Any, stub: Any) -> None:
-    """Give the functions of a module the annotations of its stub where they have none themselves."""
-    for name, member in module.members.items():
-        other = stub.members.get(name)
-        if other is None or other.is_alias or member.is_alias or other.kind is not member.kind:
-            continue
-        if member.is_class:
-            _annotate(member, other)
-        elif member.is_function and not stub.overloads.get(name):
-            if [each.name for each in member.parameters] != [each.name for each in other.parameters]:
-                continue
-            for mine, its in zip(member.parameters, other.parameters, strict=True):
-                mine.annotation = its.annotation if mine.annotation is None else mine.annotation
-            member.returns = other.returns if member.returns is None else member.returns
 
 
 # -- what griffe has read, in the words of contracts --------------------------------------------------
@@ -296,10 +245,21 @@ def may_be_changed(found: griffe.Class) -> bool:
 
 def describe_function(found: griffe.Function) -> FoundFunction:
     """Return a function in the words of contracts."""
+    parameters = [
+        (each, (each.kind or griffe.ParameterKind.positional_or_keyword).name) for each in found.parameters
+    ]
     return FoundFunction(
         signature=FunctionContract.model_construct(
             name=found.name,
-            parameters=tuple(map(_parameter, found.parameters)),
+            parameters=tuple(
+                ParameterContract.model_construct(
+                    name=each.name,
+                    kind=kind,
+                    annotation=_source(each.annotation),
+                    default=None if kind.startswith("var_") else _source(each.default),
+                )
+                for each, kind in parameters
+            ),
             returns=_source(found.returns),
             is_async="async" in found.labels,
         ),
@@ -316,16 +276,6 @@ def _decorator(found: griffe.Decorator) -> tuple[str, str]:
     return (str(value), found.callable_path) if is_name else ("?", "?")
 
 
-def _parameter(found: griffe.Parameter) -> ParameterContract:
-    kind = (found.kind or griffe.ParameterKind.positional_or_keyword).name
-    return ParameterContract.model_construct(
-        name=found.name,
-        kind=kind,
-        annotation=_source(found.annotation),
-        default=None if kind.startswith("var_") else _source(found.default),
-    )
-
-
 def _source(expression: str | griffe.Expr | None) -> str | None:
     return None if expression is None else str(expression)
 
@@ -335,28 +285,21 @@ def _is_plain_dataclass(found: Any) -> bool:
     if not found.is_class or len(found.decorators) != 1 or found.bases or found.keywords:
         return False
     (decorator,) = found.decorators
-    fields = {
-        name: each
-        for name, each in found.members.items()
-        if each.is_attribute and each.annotation is not None
-    }
+    fields = [each for each in found.members.values() if each.is_attribute and each.annotation is not None]
     calls = [
         each.value
-        for each in fields.values()
+        for each in fields
         if isinstance(each.value, griffe.ExprCall) and each.value.canonical_path == "dataclasses.field"
     ]
-    arguments = [argument for call in calls for argument in call.arguments]
-    if isinstance(decorator.value, griffe.ExprCall):
-        arguments += decorator.value.arguments
+    options = [decorator.value] if isinstance(decorator.value, griffe.ExprCall) else []
     return (
         decorator.callable_path == "dataclasses.dataclass"
-        and not bindings_of(found).unsure & set(fields)
+        and bindings_of(found).unsure.isdisjoint(each.name for each in fields)
         and all(call.arguments for call in calls)
-        and all(map(_is_written_out, arguments))
+        and all(
+            isinstance(each, griffe.ExprKeyword)  # not an unpacked mapping
+            and (each.name not in ("init", "kw_only") or str(each.value) in ("True", "False"))
+            for call in (*calls, *options)
+            for each in call.arguments
+        )
     )
-
-
-def _is_written_out(argument: Any) -> bool:
-    if not isinstance(argument, griffe.ExprKeyword):  # an unpacked mapping
-        return False
-    return argument.name not in ("init", "kw_only") or str(argument.value) in ("True", "False")

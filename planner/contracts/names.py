@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ class Bindings:
     """Bound inside ``if``, ``try``, a loop …, or more than once in different ways."""
     is_open: bool
     """It may have names that its source does not show: a star import, a ``__getattr__``."""
-    lent: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Names that only the stub of a module imports."""
 
 
 def read_bindings(body: Sequence[ast.stmt], *, has_globals: bool = False) -> Bindings:
@@ -126,7 +124,7 @@ class Names:
         home = self._home(name)
         if home is None:
             return None
-        imported = home.imports.get(name) or (bindings_of(home).lent.get(name) if home.is_module else None)
+        imported = home.imports.get(name)
         if imported is None and home.is_module and _is_definition(home, name):
             return f"{home.path}.{name}"
         return imported or ""
@@ -162,7 +160,7 @@ class Names:
                 return scope
             scope = scope.parent
         bindings = bindings_of(scope)
-        bound = (scope.members, scope.imports, bindings.lent, bindings.assigned, bindings.unsure)
+        bound = (scope.members, scope.imports, bindings.assigned, bindings.unsure)
         return scope if any(name in each for each in bound) else None
 
 

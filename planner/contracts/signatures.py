@@ -110,47 +110,36 @@ def _compare_parameter(
     expected: ParameterContract, actual: ParameterContract, names: Names
 ) -> Iterator[tuple[Likeness, str]]:
     name = actual.name
-    if expected.annotation is not None:
-        if actual.annotation is None:
-            yield Likeness.DIFFERENT, f"{name} has no annotation"
-        else:
-            likeness = compare_annotations(expected.annotation, actual.annotation, names)
-            yield likeness, f"{name} is {actual.annotation}, not {expected.annotation}"
-    if expected.default is not None:
-        if actual.default is None:
-            yield Likeness.DIFFERENT, f"{name} has no default"
-        else:
-            likeness = compare_defaults(expected.default, actual.default, names)
-            yield likeness, f"the default of {name} is {actual.default}, not {expected.default}"
+    if expected.annotation is not None and actual.annotation is None:
+        yield Likeness.DIFFERENT, f"{name} has no annotation"
+    elif expected.annotation is not None and actual.annotation is not None:
+        likeness = compare_annotations(expected.annotation, actual.annotation, names)
+        yield likeness, f"{name} is {actual.annotation}, not {expected.annotation}"
+    if expected.default is not None and actual.default is None:
+        yield Likeness.DIFFERENT, f"{name} has no default"
+    elif expected.default is not None and actual.default is not None:
+        likeness = compare_defaults(expected.default, actual.default, names)
+        yield likeness, f"the default of {name} is {actual.default}, not {expected.default}"
 
 
 def _changes(promised: Sequence[ParameterContract], found: Sequence[ParameterContract]) -> Iterator[str]:
     """Yield how names, kinds and order of the parameters differ."""
     wanted = {each.name: each.kind for each in promised}
     there = {each.name: each.kind for each in found}
-    renamed = {
-        old: new
-        for old, new in zip(wanted, there, strict=False)
-        if len(wanted) == len(there) and old not in there and new not in wanted
-    }
-    for old, new in renamed.items():
-        yield f"the parameter {old} is renamed to {new}"
-    for name in wanted:
-        if name not in there and name not in renamed:
-            yield f"it lacks the parameter {name}"
-    for name in there:
-        if name not in wanted and name not in renamed.values():
-            yield f"it has the parameter {name} besides"
+    gone = [name for name in wanted if name not in there]
+    new_ones = [name for name in there if name not in wanted]
+    pairs = zip(wanted, there, strict=False) if len(wanted) == len(there) else ()
+    renamed = {old: new for old, new in pairs if old in gone and new in new_ones}
+    yield from (f"the parameter {old} is renamed to {new}" for old, new in renamed.items())
+    yield from (f"it lacks the parameter {name}" for name in gone if name not in renamed)
+    yield from (f"it has the parameter {name} besides" for name in new_ones if name not in renamed.values())
     for old, new in [*((name, name) for name in there if name in wanted), *renamed.items()]:
         if wanted[old] != there[new]:
-            yield f"{new} is {_in_words(there[new])}, not {_in_words(wanted[old])}"
+            kinds = f"{there[new]}, not {wanted[old]}".replace("_", " ")
+            yield f"{new} is {kinds}"
     common = [each.name for each in promised if each.name in there]
     if common != [each.name for each in found if each.name in wanted]:
         yield "its parameters stand in another order"
-
-
-def _in_words(kind: str) -> str:
-    return kind.replace("_", " ")
 
 
 def render(function: FunctionContract) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
-from planner.lint.facts import Finding, command_spec, criterion_loc, listed
+from planner.lint.facts import Finding, command_spec, criterion_loc
 from planner.lint.project import Kind
-from planner.model.plan import MetricSpec, TodoStatus
+from planner.model.plan import MetricSpec, Operator, TodoStatus
 from planner.model.verdicts import CheckKind
-from planner.text.glob_patterns import allowed, is_glob, plain
+from planner.text.display import listed
+from planner.text.glob_patterns import allowed, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,12 +23,6 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
     from planner.policy.criteria import Criterion
 
-_JUDGES = {
-    CheckKind.ARTIFACT: "files",
-    CheckKind.METRIC: "metrics",
-    CheckKind.CONTRACT: "a contract",
-    CheckKind.MANUAL: "people",
-}
 _OPTIONS = {
     option: (rule, what)
     for rule, options, what in (
@@ -53,6 +49,13 @@ _IMPURE = {
     "wall-clock": ("reads the wall clock", "pass the moment in, or freeze it"),
     "network-access": ("opens a network connection", "replace the connection by recorded answers"),
 }
+_HOLDS = dict(
+    zip(
+        Operator,
+        (operator.ge, operator.gt, operator.le, operator.lt, operator.eq, operator.ne),
+        strict=True,
+    )
+)
 _DYNAMIC_METRIC = re.compile(r"(?:\.metric|record_(?:testsuite_)?property)\(\s*(?![\"'\s])")
 _DEPENDENCY_FILES = ("pyproject.toml", "requirements.txt", "requirements-dev.txt", "setup.cfg", "setup.py")
 
@@ -84,14 +87,8 @@ def _untested(index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterat
     tested = any(each.kind in (CheckKind.TEST, CheckKind.COMMAND) for each in criteria)
     if tested or not todo.requires_testing or todo.has_sub_plan:
         return
-    made = (each.path.rpartition("/")[2] for each in todo.acceptance_criteria.expected_artifacts)
-    name = next((each for each in made if each.endswith(".py") and not is_glob(each)), "")
-    file = f"tests/test_{name or todo.id.replace('-', '_') + '.py'}"
     at = ("items", index, "acceptance_criteria") if todo.acceptance_criteria else ("items", index)
-    judges = listed(list(dict.fromkeys(_JUDGES[each.kind] for each in criteria)))
-    message = f"'{todo.id}' is judged by {judges} only, by no test"
-    fix = f"add a test under acceptance_criteria.tests, such as 'pytest {file}', or requires_testing: false"
-    yield Finding("no-test", at, todo.id, message, fix)
+    yield Finding("no-test", at, todo.id, f"'{todo.id}' has no test")
 
 
 def _missing(
@@ -102,7 +99,6 @@ def _missing(
     assert criterion.command.pytest is not None
     selected = facts.selector.of(criterion.command.pytest)
     for path in dict.fromkeys(selected.missing_files):
-        makers = facts.makers_of(path)
         if facts.is_made(todo, path) or facts.lies_above(path):
             continue
         if criterion.id == "convention":
@@ -114,12 +110,8 @@ def _missing(
             )
             fix = f"write {path}, which is assumed, or name the test that shall judge: test_file: PATH"
             yield Finding("test-assumed", loc, todo.id, message, fix)
-        elif makers:
-            message = (
-                f"{path} does not exist; '{makers[0]}' makes it, but '{todo.id}' does not depend on that"
-            )
-            fix = f"add '{makers[0]}' to the dependencies of '{todo.id}'"
-            yield Finding("dependency-missing", loc, todo.id, message, fix)
+        elif facts.makers_of(path):
+            yield facts.unawaited(todo, path, loc)
         else:
             near = facts.project.near(path)
             may = todo.allowed_files is None or allowed(path, todo.allowed_files)
@@ -173,8 +165,8 @@ def _metrics(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ..
     for name, specs in by_name.items():
         bounds = [spec for _, spec in specs]
         if not satisfiable(bounds):
-            pairs = ([one, other] for at, one in enumerate(bounds) for other in bounds[at + 1 :])
-            contrary = next((pair for pair in pairs if not satisfiable(pair)), bounds)
+            pairs = (pair for pair in combinations(bounds, 2) if not satisfiable(list(pair)))
+            contrary = next(pairs, bounds)
             said = " and ".join(f"{each.name} {each.operator} {each.value:g}" for each in contrary)
             loc = criterion_loc(index, specs[bounds.index(contrary[-1])][0])
             yield Finding("metric-unsatisfiable", loc, todo.id, f"no number satisfies {said}")
@@ -190,20 +182,9 @@ def satisfiable(specs: list[MetricSpec]) -> bool:
     values = sorted({spec.value for spec in specs})
     between = [(low + high) / 2 for low, high in pairwise(values)]
     return any(
-        all(_holds(spec, candidate) for spec in specs)
+        all(_HOLDS[spec.operator](candidate, spec.value) for spec in specs)
         for candidate in (*values, *between, values[0] - 1, values[-1] + 1, 0.0)
     )
-
-
-def _holds(spec: MetricSpec, value: float) -> bool:
-    return {
-        ">=": value >= spec.value,
-        ">": value > spec.value,
-        "<=": value <= spec.value,
-        "<": value < spec.value,
-        "==": value == spec.value,
-        "!=": value != spec.value,
-    }[spec.operator.value]
 
 
 def _recording_sources(facts: Facts, criteria: tuple[Criterion, ...]) -> dict[str, str] | None:
@@ -248,10 +229,9 @@ def _module_places(facts: Facts, file: str, name: str) -> tuple[list[str], list[
 
     Both are empty for what is not the project's.
     """
-    folder = file.rpartition("/")[0] or "."
-    key = (folder, name)
+    key = (file.rpartition("/")[0] or ".", name)
     if key not in facts.modules:
-        facts.modules[key] = _find_module(facts, folder, name)
+        facts.modules[key] = _find_module(facts, *key)
     return facts.modules[key]
 
 
@@ -263,9 +243,9 @@ def _find_module(facts: Facts, folder: str, name: str) -> tuple[list[str], list[
     paths = ["/".join((base, *rest)) for base in bases]
     files = [each for path in paths for each in (f"{path}.py", f"{path}/__init__.py")]
     found = [each for each in files if project.kind(each) is Kind.FILE]
-    homes = [at for at, base in enumerate(bases) if project.kind(base) is Kind.FOLDER]
     if found or any(project.kind(path) is not Kind.MISSING for path in paths) or project.is_installed(top):
         return found, []
+    homes = [at for at, base in enumerate(bases) if project.kind(base) is Kind.FOLDER]
     if homes:
         # An extension module or a stub is no file of Python, and yet there.
         there = any(project.glob_holds(f"{path}.*") for path in paths)

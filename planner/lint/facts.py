@@ -59,7 +59,7 @@ class Facts:
         self.qualified_prefix = qualified_prefix
         self.selector = Selector(project)
         self.modules: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
-        """By folder and module of an import, what the rules about criteria have found of it."""
+        """By folder and module of an import, where it is and where it would be written."""
         self.by_id = {todo.id: todo for todo in plan.items}
         self.todos = tuple(enumerate(plan.items))
         # A branch borrows its criteria, and lives only for a while.
@@ -71,10 +71,9 @@ class Facts:
         bit: dict[str, int] = {}
         before: dict[str, int] = {}
         for todo in dependency_order(self.plan.items):
-            known = [each for each in todo.dependencies if each in bit]
             before[todo.id] = 0
-            for dependency in known:
-                before[todo.id] |= before[dependency] | bit[dependency]
+            for each in todo.dependencies:
+                before[todo.id] |= before.get(each, 0) | bit.get(each, 0)
             bit[todo.id] = 1 << len(bit)
         return bit, before
 
@@ -108,21 +107,21 @@ class Facts:
         """Return whether the todo makes a file, or one that comes before it does."""
         return any(self.comes_first(todo, maker) for maker in self.makers_of(path))
 
+    def unawaited(self, todo: Todo, path: str, loc: Loc) -> Finding:
+        """Return that another todo makes a missing file, for which this one does not wait."""
+        maker = self.makers_of(path)[0]
+        message = f"{path} does not exist; '{maker}' makes it, and '{todo.id}' does not wait for that"
+        fix = f"add '{maker}' to the dependencies of '{todo.id}'"
+        return Finding("dependency-missing", loc, todo.id, message, fix)
+
     @cached_property
     def file_above(self) -> str | None:
         """A file of the plan that lies below a folder above the root, where none lies below the root."""
-        named: dict[str, None] = {}
-        for todo in self.plan.items:
-            named.update(dict.fromkeys((*made_by(todo), todo.contract_path or "")))
-            for criterion in self.criteria.get(todo.id, ()):
-                for name in ("fixture", "json_schema"):
-                    named[getattr(criterion.spec, name, None) or ""] = None
-                if criterion.command is not None:
-                    pytest = criterion.command.pytest
-                    words = pytest.selections if pytest else criterion.command.argv[1:]
-                    files = (word.partition("::")[0] for word in words)
-                    named.update(dict.fromkeys(file for file in files if file.endswith(".py")))
-        paths = [plain(path) for path in named if path and not is_glob(path)]
+        named = {path: None for todo in self.plan.items for path in made_by(todo)}
+        for criterion in (each for criteria in self.criteria.values() for each in criteria):
+            if criterion.command is not None and criterion.command.pytest is not None:
+                named |= {word.partition("::")[0]: None for word in criterion.command.pytest.selections}
+        paths = [plain(path) for path in named if not is_glob(path)]
         if any(self.project.kind(path) is not Kind.MISSING for path in paths):
             return None
         return next((path for path in paths if self.project.parent_holding(path)), None)
@@ -159,13 +158,6 @@ def criterion_loc(index: int, criterion_id: str) -> Loc:
 def command_spec(criterion: Criterion) -> CommandSpec | None:
     """Return what the plan says of a command; ``None`` for other criteria."""
     return criterion.spec if isinstance(criterion.spec, CommandSpec) else None
-
-
-def listed(words: Iterator[str] | list[str] | tuple[str, ...], most: int = 5) -> str:
-    """Return ``a, b and 3 more``."""
-    words = list(words)
-    shown = ", ".join(words[:most])
-    return shown if len(words) <= most else f"{shown} and {len(words) - most} more"
 
 
 def shown_seconds(seconds: float) -> str:

@@ -29,6 +29,10 @@ class Project(Protocol):
         """Return the Python files of a folder and below, and whether these are all."""
         ...
 
+    def pytest_setting(self, name: str) -> tuple[str, ...]:
+        """Return the words of a setting of pytest in the root; none where it is not set."""
+        ...
+
     def glob_holds(self, pattern: str) -> bool: ...
 
     def near(self, path: str) -> str | None:

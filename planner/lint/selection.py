@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import ast
-import configparser
 import fnmatch
 import re
-import shlex
-import tomllib
 import warnings
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from planner.catalog.impure_calls import CHANCE, CLOCK, GENERATORS, NETWORK
 from planner.lint.project import Kind
 from planner.text.glob_patterns import matches, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from planner.catalog import PytestInvocation
     from planner.lint.project import Project
@@ -104,7 +101,8 @@ class Selector:
     @cached_property
     def settings(self) -> PytestSettings:
         """The project's pytest settings."""
-        return read_settings(self.project.text)
+        said = {name: self.project.pytest_setting(name) for name in PytestSettings._fields}
+        return PytestSettings(**{name: words for name, words in said.items() if words})
 
     def module(self, path: str) -> TestModule:
         """Return what reading a Python file tells; nothing for sure where it cannot be read."""
@@ -294,49 +292,3 @@ def _impure_calls(nodes: list[ast.AST]) -> Iterator[tuple[str, str, int]]:
             is_local = isinstance(first, str) and _LOCAL.search(first)
             if rule is not None and not is_local and name.partition(".")[0] not in given:
                 yield rule, name, node.lineno
-
-
-# -- settings ------------------------------------------------------------------------------------------
-
-
-def read_settings(read: Callable[[str], str | None]) -> PytestSettings:
-    """Return the pytest settings of the first file that holds some. ``read`` gives a file of the root."""
-    for name, keys in (
-        ("pytest.toml", ("pytest",)),
-        (".pytest.toml", ("pytest",)),
-        ("pytest.ini", "pytest"),
-        (".pytest.ini", "pytest"),
-        ("pyproject.toml", ("tool", "pytest", "ini_options")),
-        ("pyproject.toml", ("tool", "pytest")),
-        ("tox.ini", "pytest"),
-        ("setup.cfg", "tool:pytest"),
-    ):
-        text = read(name)
-        section = None if text is None else _section(text, keys)
-        if section is not None:
-            values = {key: _words(section.get(key)) for key in PytestSettings._fields}
-            return PytestSettings(**{key: words for key, words in values.items() if words})
-    return PytestSettings()
-
-
-def _section(text: str, keys: str | tuple[str, ...]) -> Mapping[str, Any] | None:
-    try:
-        if isinstance(keys, str):
-            parser = configparser.ConfigParser(interpolation=None, strict=False)
-            parser.read_string(text)
-            return dict(parser.items(keys))
-        value: Any = tomllib.loads(text)
-        for key in keys:
-            value = value[key]
-    except (configparser.Error, tomllib.TOMLDecodeError, RecursionError, KeyError, TypeError):
-        return None
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
-
-
-def _words(value: Any) -> tuple[str, ...]:
-    if isinstance(value, list):
-        return tuple(str(each) for each in cast("list[Any]", value))
-    try:
-        return tuple(shlex.split(value, comments=True)) if isinstance(value, str) else ()
-    except ValueError:
-        return ()

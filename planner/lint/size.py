@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from planner.lint.facts import Finding, command_spec, listed, shown_seconds
+from planner.lint.facts import Finding
 from planner.policy.dependencies import dependency_order
+from planner.text.display import listed
 from planner.text.glob_patterns import is_glob
 
 if TYPE_CHECKING:
@@ -15,11 +16,8 @@ if TYPE_CHECKING:
 
     from planner.lint.facts import Facts
     from planner.model.plan import Todo
-    from planner.policy.criteria import Criterion
 
 MOST_CRITERIA = 8
-MOST_SECONDS = 3600.0
-"""How long the criteria of one todo may take together, as far as the plan says their limits."""
 MANY_TODOS = 15
 """More todos than this on one level are hard to follow."""
 FEW_TODOS = 6
@@ -36,17 +34,16 @@ _KINDS = (
     "build deploy check refactor fix"
 )
 _PHASE = re.compile(r"\s*(phase|stage|milestone|part|sprint)\s+(\d{1,3}|[ivx]{1,5})\b", re.IGNORECASE)
-_NUMBERED = re.compile(r"[a-z]{0,6}\d+", re.IGNORECASE)
+_NUMBERED = re.compile(r"[a-z]{0,6}\d+")
 
 
 def check(facts: Facts) -> Iterator[Finding]:
     """Yield what is too large."""
     for index, todo in facts.primaries:
         criteria = facts.criteria.get(todo.id, ())
-        reasons = list(_reasons(criteria))
-        if reasons:
+        if len(criteria) > MOST_CRITERIA:
             half = listed([each.id for each in criteria[: len(criteria) // 2]], 10)
-            message = f"'{todo.id}' {' and '.join(reasons)}"
+            message = f"'{todo.id}' has {len(criteria)} criteria, more than {MOST_CRITERIA}"
             fix = (
                 f"split it by what its criteria are about: a todo with {half} first, then '{todo.id}' with "
                 "the rest, depending on it"
@@ -54,19 +51,10 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield Finding("todo-too-large", ("items", index), todo.id, message, fix)
     reason, phases = divide([todo for _, todo in facts.primaries if not todo.has_sub_plan])
     if reason:
-        shown = [f"{title} ({listed(ids, 10)})" for title, ids in phases]
-        many = f"; and {len(shown) - 8} more" if len(shown) > 8 else ""
-        fix = f"make {len(phases)} parent todos with a sub_plan each: {'; '.join(shown[:8])}{many}"
+        shown = "; ".join(f"{title} ({listed(ids, 10)})" for title, ids in phases[:8])
+        more = f"; and {len(phases) - 8} more" if len(phases) > 8 else ""
+        fix = f"make {len(phases)} parent todos with a sub_plan each: {shown}{more}"
         yield Finding("hierarchy-suggested", ("items",), None, reason, fix)
-
-
-def _reasons(criteria: tuple[Criterion, ...]) -> Iterator[str]:
-    if len(criteria) > MOST_CRITERIA:
-        yield f"has {len(criteria)} criteria, more than {MOST_CRITERIA}"
-    specs = [spec for each in criteria if (spec := command_spec(each)) is not None]
-    limits = [spec.timeout_seconds for spec in specs if "timeout_seconds" in spec.model_fields_set]
-    if len(limits) > 1 and max(limits) <= MOST_SECONDS < sum(limits):
-        yield f"has checks that may take {shown_seconds(sum(limits))} together"
 
 
 def divide(todos: list[Todo]) -> tuple[str, list[tuple[str, list[str]]]]:
@@ -81,8 +69,8 @@ def divide(todos: list[Todo]) -> tuple[str, list[tuple[str, list[str]]]]:
     many = f"{len(todos)} todos stand on one level, more than {MANY_TODOS}" if is_large else ""
     for groups, reason in (
         (_by_title(todos), "the titles name {} phases"),
-        (_by_domain(todos, _prefix), "the ids fall into {} groups of the same beginning"),
-        (_by_domain(todos, _domain), "the todos span {} domains"),
+        (_by_name(todos, _prefix), "the ids fall into {} groups of the same beginning"),
+        (_by_name(todos, _domain), "the todos span {} domains"),
     ):
         if groups:
             why = f"{reason.format(len(groups))}: {listed(list(groups), 8)}"
@@ -103,9 +91,9 @@ def _by_title(todos: list[Todo]) -> dict[str, list[Todo]]:
     return groups if len(groups.keys() - {"Preparation"}) > 1 and named * 2 >= len(todos) else {}
 
 
-def _by_domain(todos: list[Todo], name_of: Callable[[Todo], str | None]) -> dict[str, list[Todo]]:
+def _by_name(todos: list[Todo], name_of: Callable[[Todo], str]) -> dict[str, list[Todo]]:
     """By what most todos share with others, where dependencies mostly stay within a group."""
-    names = {todo.id: name_of(todo) or "" for todo in todos}
+    names = {todo.id: name_of(todo) for todo in todos}
     shared = {name for name, count in Counter(names.values()).items() if name and count > 1}
     covered = sum(name in shared for name in names.values())
     edges = [(names[todo.id], names[each]) for todo in todos for each in todo.dependencies if each in names]
@@ -119,23 +107,20 @@ def _by_domain(todos: list[Todo], name_of: Callable[[Todo], str | None]) -> dict
     return groups
 
 
-def _prefix(todo: Todo) -> str | None:
+def _prefix(todo: Todo) -> str:
     """Return the first word of an id: ``buffer`` of ``buffer-impl`` and of ``t3_buffer_tests``."""
-    parts = [part for part in re.split(r"[-_.]+", todo.id) if part]
+    parts = [part for part in re.split(r"[-_.]+", todo.id.lower()) if part]
     while len(parts) > 1 and _NUMBERED.fullmatch(parts[0]):
         parts = parts[1:]
-    return None if len(parts) < 2 or parts[0].lower() in _KINDS.split() else parts[0].lower()
+    return parts[0] if len(parts) > 1 and parts[0] not in _KINDS.split() else ""
 
 
-def _domain(todo: Todo) -> str | None:
-    """Return the top folder of the product that most of a todo's files lie in."""
+def _domain(todo: Todo) -> str:
+    """Return the first folder of the product that a todo names."""
     paths = [artifact.path for artifact in todo.acceptance_criteria.expected_artifacts]
-    paths += [pattern.removeprefix("!") for pattern in todo.allowed_files or ()]
-    folders = [
-        [part for part in path.split("/")[:-1] if part not in _SIDE_FOLDERS.split()] for path in paths
-    ]
-    counted = Counter(parts[0] for parts in folders if parts and not is_glob(parts[0]))
-    return counted.most_common(1)[0][0] if counted else None
+    paths += [pattern for pattern in todo.allowed_files or () if not pattern.startswith("!")]
+    folders = (part for path in paths for part in path.split("/")[:-1])
+    return next((each for each in folders if each not in _SIDE_FOLDERS.split() and not is_glob(each)), "")
 
 
 def _phases(groups: dict[str, list[Todo]]) -> Iterator[tuple[str, list[str]]]:

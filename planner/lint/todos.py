@@ -9,28 +9,27 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from planner.catalog.templates import TEMPLATES
+from planner.catalog.tables import load_table
 from planner.lint.facts import (
     Finding,
     command_spec,
     criterion_loc,
     is_branch,
-    listed,
     made_by,
     shown_seconds,
 )
 from planner.lint.project import Kind
 from planner.model.contract import Contract
-from planner.model.plan import RiskLevel, TodoStatus
+from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Role
 from planner.model.verdicts import CheckKind
 from planner.policy.criteria import STAY_GREEN
-from planner.text.glob_patterns import EVERYTHING, allowed, is_glob, plain
+from planner.text.display import listed
+from planner.text.glob_patterns import allowed, is_glob, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from planner.catalog.templates import Template, TemplateStep
     from planner.lint.facts import Facts, Loc
     from planner.model.plan import Todo
     from planner.policy.criteria import Criterion
@@ -57,68 +56,38 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield from _limits(facts, index, todo, criteria)
         if not is_branch(todo):
             yield from _references(facts, index, todo, criteria)
-            yield from _risk(index, todo)
         yield from _reach(facts, index, todo, criteria)
 
 
 # -- the plan as a whole -------------------------------------------------------------------------------
 
-_COUNTED = ("consecutive_failures", "identical_failures", "flaky_streak", "file_growth")
-
 
 def _policy(facts: Facts) -> Iterator[Finding]:
     policy = facts.plan.metadata
-    halt, asks = policy.halt, policy.require_planner_approval
+    asks, approves = policy.require_planner_approval, policy.auto_approve_branches
     acts = policy.auto_fix_mode and "auto_fix_mode" in policy.model_fields_set
-    is_silent = not policy.auto_fix_mode and not policy.auto_approve_branches
     wall, most = policy.budget.wall_seconds, policy.max_todo_seconds
-    doubts: list[tuple[bool, str, Loc, str]] = [
+    for holds, key, message in (
         (
-            halt.security == "ask",
-            "safety-off",
-            ("halt", "security"),
-            "halt.security: ask lets a person wave through a violation of the sandbox, of hygiene or of "
-            "the allowed files",
-        ),
-        (
-            all(getattr(halt, name) is None for name in _COUNTED),
-            "safety-off",
-            ("halt",),
-            f"all halt conditions that count are null ({', '.join(_COUNTED)}): vain repairs go on and on",
-        ),
-        (
-            asks is True and (policy.auto_approve_branches or acts),
-            "policy-contradiction",
-            ("require_planner_approval",),
+            asks is True and (approves or acts),
+            "require_planner_approval",
             "require_planner_approval always asks, "
             + ("auto_fix_mode acts without asking" if acts else "auto_approve_branches answers by itself"),
         ),
         (
-            asks is False and is_silent,
-            "policy-contradiction",
-            ("require_planner_approval",),
+            asks is False and not policy.auto_fix_mode and not approves,
+            "require_planner_approval",
             "require_planner_approval: false says not to ask, auto_fix_mode: false to ask each time",
         ),
         (
-            wall is not None and most is not None and most > wall,
-            "policy-contradiction",
-            ("max_todo_seconds",),
+            (most or 0) > (wall or float("inf")),
+            "max_todo_seconds",
             f"one todo may take {shown_seconds(most or 0)}, the whole plan only {shown_seconds(wall or 0)} "
             "(budget.wall_seconds)",
         ),
-        *(
-            (
-                policy.auto_fix_mode and getattr(policy, key) == 0,
-                "policy-contradiction",
-                (key,),
-                f"auto_fix_mode makes branches, {key}: 0 lets none of them be worked on",
-            )
-            for key in ("max_branch_depth", "max_debug_attempts", "max_concurrent_branches")
-        ),
-    ]
-    for holds, rule, loc, message in doubts:
+    ):
         if holds:
-            yield Finding(rule, ("metadata", *loc), None, message)
+            yield Finding("policy-contradiction", ("metadata", key), None, message)
     for index, entry in enumerate(policy.flaky_retry.quarantine):
         # Dates that are written as YYYY-MM-DD are in order as texts.
         if facts.today is not None and entry.expires < facts.today:
@@ -129,43 +98,45 @@ def _policy(facts: Facts) -> Iterator[Finding]:
 
 def _template(facts: Facts) -> Iterator[Finding]:
     """Say which step of the template that the plan names is not there, or not in its place."""
-    for loc, extensions in (((), facts.plan.extensions), (("metadata",), facts.plan.metadata.extensions)):
-        if TEMPLATE_KEY not in extensions:
+    plan = facts.plan
+    is_outer = TEMPLATE_KEY in plan.extensions
+    given = (plan.extensions if is_outer else plan.metadata.extensions).get(TEMPLATE_KEY)
+    if given is None:
+        return
+    loc: Loc = (TEMPLATE_KEY,) if is_outer else ("metadata", TEMPLATE_KEY)
+    name, templates = str(given)[:100], load_table("templates")
+    if name not in templates:
+        near = get_close_matches(name, templates, n=1)
+        fix = (f"did you mean {near[0]}? " if near else "") + f"known templates: {', '.join(templates)}"
+        yield Finding("template-mismatch", loc, None, f"there is no template '{name}'", fix)
+        return
+    steps: list[dict[str, str]] = templates[name]["steps"]
+    before: list[tuple[int, Todo]] = []
+    for step in steps:
+        found = [each for each in facts.primaries if _step_of(each[1], steps) is step]
+        last = before[-1][1].id if before else ""
+        if not found:
+            place = f"after '{last}', which it depends on" if before else "as the first todo"
+            message = f"the template {name} has the step '{step['name']}', the plan has no such todo"
+            fix = f"add a todo '{step['title']}' ({step['role']}, proved by '{step['criterion']}') {place}"
+            yield Finding("template-mismatch", loc, None, message, fix)
             continue
-        loc, name = (*loc, TEMPLATE_KEY), str(extensions[TEMPLATE_KEY])[:100]
-        template = TEMPLATES.get(name)
-        if template is None:
-            near = get_close_matches(name, TEMPLATES, n=1)
-            fix = (f"did you mean {near[0]}? " if near else "") + f"known templates: {', '.join(TEMPLATES)}"
-            yield Finding("template-mismatch", loc, None, f"there is no template '{name}'", fix)
-            return
-        before: list[tuple[int, Todo]] = []
-        for step in template.steps:
-            found = [each for each in facts.primaries if step_of(each[1], template) is step]
-            last = before[-1][1].id if before else ""
-            if not found:
-                place = f"after '{last}', which it depends on" if before else "as the first todo"
-                message = f"the template {name} has the step '{step.name}', the plan has no such todo"
-                who = f"{step.roles[0].value}, proved by '{step.criterion}'"
-                fix = f"add a todo '{step.title}' ({who}) {place}"
-                yield Finding("template-mismatch", loc, None, message, fix)
-                continue
-            for index, todo in found if before else ():
-                waits = any(facts.waits_for(todo.id, each.id) for _, each in before)
-                if index < before[0][0] or not waits:
-                    message = f"'{todo.id}' ({step.name}) does not stand behind '{last}' and wait for it"
-                    fix = f"put '{todo.id}' behind '{last}', and that among its dependencies"
-                    yield Finding("template-mismatch", ("items", index), todo.id, message, fix)
-            before = found
+        for index, todo in found if before else ():
+            waits = any(facts.waits_for(todo.id, each.id) for _, each in before)
+            if index < before[0][0] or not waits:
+                message = f"'{todo.id}' ({step['name']}) does not stand behind '{last}' and wait for it"
+                fix = f"put '{todo.id}' behind '{last}', and that among its dependencies"
+                yield Finding("template-mismatch", ("items", index), todo.id, message, fix)
+        before = found
 
 
-def step_of(todo: Todo, template: Template) -> TemplateStep | None:
+def _step_of(todo: Todo, steps: list[dict[str, str]]) -> dict[str, str] | None:
     """Return which step a todo is, by the words of its title, then of its id; ``None`` for several."""
     for text in (todo.title, todo.id.replace("_", " ")):
         words = _WORD.findall(text.lower())
-        hits = [sum(word.startswith(tuple(step.words)) for word in words) for step in template.steps]
+        hits = [sum(word.startswith(tuple(step["words"].split())) for word in words) for step in steps]
         if max(hits) and hits.count(max(hits)) == 1:
-            return template.steps[hits.index(max(hits))]
+            return steps[hits.index(max(hits))]
     return None
 
 
@@ -229,16 +200,14 @@ def _qualified(facts: Facts) -> Iterator[Finding]:
 
 
 def _branch(facts: Facts, index: int, todo: Todo, parent_id: str) -> Iterator[Finding]:
-    parent = facts.by_id.get(parent_id)
-    chain = [todo.id]
-    at: Todo | None = todo
-    while at is not None and at.via is not None and at.via not in chain:
-        chain.append(at.via)
-        at = facts.by_id.get(at.via)
-    is_circle = at is not None and at.via is not None
-    via = facts.by_id.get(todo.via or "")
+    parent, via = facts.by_id.get(parent_id), facts.by_id.get(todo.via or "")
     most = facts.plan.metadata.max_branch_depth
-    depth = max(todo.branch_depth or 0, 0 if is_circle else len(chain))
+    chain: list[Todo] = []
+    above = via
+    while above is not None and len(chain) < most:  # a circle is too deep, too
+        chain.append(above)
+        above = facts.by_id.get(above.via or "")
+    depth = max(todo.branch_depth or 0, len(chain) + 1)
     for holds, key, message in (
         (parent is None, "parent_id", f"there is no todo '{parent_id}' that '{todo.id}' could repair"),
         (
@@ -256,7 +225,6 @@ def _branch(facts: Facts, index: int, todo: Todo, parent_id: str) -> Iterator[Fi
             "via",
             f"'{todo.via}' is no branch of '{parent_id}'",
         ),
-        (is_circle, "via", f"the branches form a circle: {' -> '.join([*chain, (at and at.via) or ''])}"),
         (depth > most, "branch_depth", f"'{todo.id}' lies {depth} deep, max_branch_depth is {most}"),
     ):
         if holds:
@@ -331,24 +299,16 @@ def _references(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion,
         ):
             continue
         elif makers:
-            message = (
-                f"the {noun} {path} does not exist; '{makers[0]}' makes it, and '{todo.id}' does not wait"
-            )
-            fix = f"add '{makers[0]}' to the dependencies of '{todo.id}'"
-            yield Finding("dependency-missing", loc, todo.id, message, fix)
+            yield facts.unawaited(todo, path, loc)
         else:
             near = facts.project.near(path)
             who = f"'{todo.id}' or of a todo before it"
             if noun == "contract":
-                roles = {
-                    each: facts.by_id[each].agent_role for each in todo.dependencies if each in facts.by_id
-                }
-                architect = next((each for each, role in roles.items() if role is Role.ARCHITECT), None)
-                who = (
-                    f"the architect's '{architect}'"
-                    if architect
-                    else f"an architect's todo before '{todo.id}'"
-                )
+                before = (facts.by_id[each] for each in todo.dependencies if each in facts.by_id)
+                named_by = [
+                    f"the architect's '{each.id}'" for each in before if each.agent_role is Role.ARCHITECT
+                ]
+                who = named_by[0] if named_by else f"an architect's todo before '{todo.id}'"
             fix = f"add the file, or list {path} among the expected_artifacts of {who}"
             message = f"the {noun} {path} does not exist, and no todo says that it makes it"
             fix = f"did you mean {near}? else {fix}" if near else fix
@@ -440,14 +400,3 @@ def _judges(
         message = f"'{pattern}' lets '{todo.id}' change what judges it: {listed(granted, 3)}"
         fix = f"{fix}, or list the file among its expected_artifacts if writing it is the work"
         yield Finding("judge-in-reach", at, todo.id, message, fix)
-
-
-def _risk(index: int, todo: Todo) -> Iterator[Finding]:
-    patterns = todo.allowed_files
-    wide = patterns is None or any(each in EVERYTHING for each in patterns)
-    if todo.risk_level is RiskLevel.HIGH and wide:
-        needed = ", ".join(f'"{path}"' for path in list(made_by(todo))[:5]) or '"src/part/**"'
-        at = ("items", index, "risk_level" if patterns is None else "allowed_files")
-        message = f"'{todo.id}' has risk_level HIGH and may touch any file"
-        fix = f"write allowed_files: [{needed}]"
-        yield Finding("risk-wide", at, todo.id, message, fix)

@@ -52,7 +52,11 @@ class ProjectRoot:
     @property
     def plans(self) -> tuple[str, ...]:
         """Those of the ini file's ``planverify_plan``, relative to its folder."""
-        return _words(self.settings.get(INI_KEY))
+        return self.words(INI_KEY)
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """Return the words of a setting; none where it is not set."""
+        return _words(self.settings.get(name))
 
 
 def parse_choice(word: str, base: Path) -> PlanChoice:
@@ -179,7 +183,7 @@ def _words(value: object) -> tuple[str, ...]:
     if not isinstance(value, str):
         return ()
     try:
-        return tuple(shlex.split(value))
+        return tuple(shlex.split(value, comments=True))
     except ValueError:
         return tuple(value.split())
 

@@ -10,10 +10,12 @@ import stat
 import sys
 from contextlib import suppress
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 
 from planner.lint import Kind
 from planner.planfile.confinement import is_below
+from planner.planfile.discovery import ProjectRoot, project_root
 
 MAX_BYTES = 512 * 1024
 """The size of the largest file that is read."""
@@ -101,6 +103,15 @@ class ProjectFiles:
                         found.append(path)
             level = deeper
         return tuple(found), not level
+
+    def pytest_setting(self, name: str) -> tuple[str, ...]:
+        """Return the words of a setting of pytest in the root; none where it is not set."""
+        found = self._pytest
+        return found.words(name) if found.folder == Path(self._root) else ()
+
+    @cached_property
+    def _pytest(self) -> ProjectRoot:
+        return project_root(Path(self._root))
 
     def glob_holds(self, pattern: str) -> bool:
         """Return whether a file of that glob exists."""

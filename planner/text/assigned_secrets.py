@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def redact_assigned(text: str) -> str:
-    """The text with ``[redacted: password]`` and the like for assigned literals."""
+    """Return the text with ``[redacted: password]`` and the like for assigned literals."""
     folded = text.lower()
     if not any(stem in folded for stem in _STEMS):
         return text
@@ -87,7 +87,7 @@ _NUMBER = re.compile(r"[-+]?[\d_.]+")
 
 
 def _secrets(text: str) -> Iterator[tuple[int, int, str]]:
-    """Where secrets stand, in order, and what they are."""
+    """Yield where secrets stand, in order, and what they are."""
     found = [
         *(place for head in _HEAD.finditer(text) if (place := _assigned(text, head))),
         *(place for option in _OPTION.finditer(text) if (place := _given(text, option))),
@@ -117,7 +117,7 @@ def _assigned(text: str, head: re.Match[str]) -> tuple[int, int, str] | None:
 
 
 def _is_literal_word(text: str, head: re.Match[str], value: re.Match[str], kind: str) -> bool:
-    """Whether a bare word is the secret itself: it may as well be a name in code, or a sentence."""
+    """Return whether a bare word is the secret itself, and no name in code and no sentence."""
     name = head[0][: head.start("close") - head.start()]
     if name.isupper() and head["separator"] == "=":
         return True  # an environment variable
@@ -142,7 +142,7 @@ def _quoted(quoted: re.Match[str], kind: str) -> tuple[int, int, str] | None:
 
 
 def _given(text: str, option: re.Match[str]) -> tuple[int, int, str] | None:
-    """The value after an option of a command."""
+    """Return the value after an option of a command."""
     kind = _kind(option)
     quoted = _QUOTED.match(text, option.end())
     if quoted:
@@ -164,7 +164,7 @@ def _bare(text: str, start: int, kind: str) -> tuple[int, int, str] | None:
 
 
 def _is_harmless(value: str, kind: str) -> bool:
-    """Nothing, a placeholder, an expression; of weak names also a number or a short word."""
+    """Return whether it is nothing, a placeholder or an expression; of weak names also a number."""
     if _NOTHING.fullmatch(value) or _PLACEHOLDER.match(value) or _EXPRESSION.match(value):
         return True
     if not any(char.isalnum() for char in value):
@@ -175,7 +175,7 @@ def _is_harmless(value: str, kind: str) -> bool:
 
 
 def _is_random(value: str) -> bool:
-    """Whether a text looks as if it were made to be kept secret, and not to be read."""
+    """Return whether a text looks as if it were made to be kept secret, and not to be read."""
     if " " in value or len(value) < 6:
         return False
     digits = any(char.isdigit() for char in value)

@@ -10,7 +10,7 @@ _LONGEST_INFO = 30
 
 
 def fence(text: str, info: str = "") -> str:
-    """The text in a fenced code block, whose fence is longer than any run of backticks in the text.
+    """Return the text in a fenced code block, whose fence is longer than any run of backticks in the text.
 
     ``info`` names the language; of it only what a language's name may hold is kept.
     """
@@ -21,7 +21,7 @@ def fence(text: str, info: str = "") -> str:
 
 
 def inline(text: str, *, limit: int = 300) -> str:
-    """The text as a code span on one line, at most ``limit`` characters; ``(empty)`` if nothing is left."""
+    """Return a code span on one line, of at most ``limit`` characters; ``(empty)`` if nothing is left."""
     line = " ".join(text.split())
     if not line:
         return "(empty)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ EVERYTHING = frozenset({"*", "**", "**/*", ".", "./", "./**", "./**/*", "*/**"})
 
 _WILDCARD = re.compile(r"[*?\[]")
 
-_AFTER_WILDCARDS = re.compile(r"[^*?\]]*$")
+_LAST_WILDCARD = re.compile(r".*[*?\]]", re.DOTALL)
 
 
 def allowed(path: str, patterns: Iterable[str]) -> bool:
@@ -29,13 +30,23 @@ def allowed(path: str, patterns: Iterable[str]) -> bool:
     return granted
 
 
+@lru_cache(maxsize=65_536)
 def matches(path: str, pattern: str) -> bool:
     """Return whether a glob names a path.
 
     ``**`` is any number of folders; a folder names all that it holds; a pattern of one part with a
     wildcard names files of any folder, as ``*.py`` does.
     """
-    return _regex(pattern).fullmatch("/" + plain(path)) is not None
+    parts = tuple(part for part in path.split("/") if part not in ("", "."))
+    reached = {0}  # how many parts of the path the pattern so far may have named
+    for wanted in _parts(pattern):
+        if wanted == "**":
+            reached = set(range(min(reached), len(parts) + 1))
+        else:
+            reached = {at + 1 for at in reached if at < len(parts) and fnmatchcase(parts[at], wanted)}
+        if not reached:
+            return False
+    return len(parts) in reached
 
 
 def globs_overlap(one: str, other: str) -> bool:
@@ -60,7 +71,7 @@ def literal_prefix(pattern: str) -> str:
 
 
 def seen_from_above(pattern: str, folder: str) -> str:
-    """A glob that is written in a folder, as it is written above that folder; an exclusion stays one."""
+    """Return a glob of a folder as it is written above that folder; an exclusion stays one."""
     if pattern.startswith("!"):
         return f"!{seen_from_above(pattern[1:], folder)}"
     path = plain(pattern)
@@ -70,7 +81,7 @@ def seen_from_above(pattern: str, folder: str) -> str:
 
 
 def plain(path: str) -> str:
-    """A path without what means nothing: ``./a//b/`` is ``a/b``."""
+    """Return a path without what means nothing: ``./a//b/`` is ``a/b``."""
     if path[:2] != "./" and "//" not in path and path[-1:] != "/" and "/./" not in path:
         return path
     return "/".join(part for part in path.split("/") if part not in ("", ".")) or "."
@@ -81,6 +92,7 @@ def is_glob(path: str) -> bool:
     return _WILDCARD.search(path) is not None
 
 
+@lru_cache(maxsize=4096)
 def _parts(pattern: str) -> tuple[str, ...]:
     path = plain(pattern)
     if path in ("", "."):
@@ -92,43 +104,13 @@ def _parts(pattern: str) -> tuple[str, ...]:
     return parts if parts[-1] == "**" else (*parts, "**")
 
 
-@lru_cache(maxsize=4096)
-def _regex(pattern: str) -> re.Pattern[str]:
-    """For paths with a slash in front."""
-    return re.compile(
-        "".join("(?:/[^/]+)*" if part == "**" else "/" + _part_regex(part) for part in _parts(pattern))
-    )
-
-
-_TOKEN = re.compile(r"(?P<star>\*+)|(?P<any>\?)|\[(?P<not>!?+)(?P<held>\]?+[^\]]*)\]|.", re.DOTALL)
-
-
-def _part_regex(part: str) -> str:
-    return _TOKEN.sub(_token_regex, part)
-
-
-def _token_regex(token: re.Match[str]) -> str:
-    if token["star"] or token["any"]:
-        return "[^/]*" if token["star"] else "[^/]"
-    if token["held"] is None:
-        return re.escape(token[0])
-    held = re.escape(token["held"]).replace(r"\-", "-")
-    try:
-        re.compile(f"[{held}]")
-    except re.error:  # a range whose end comes before its beginning holds nothing
-        return "[^/]" if token["not"] else "(?!)"
-    return f"(?!/)[{'^' if token['not'] else ''}{held}]"
-
-
 @lru_cache(maxsize=8192)
 def _parts_overlap(one: str, other: str) -> bool:
     """Return whether some name may be named by both of two parts, neither being ``**``."""
     if not is_glob(one) or not is_glob(other):
-        literal, part = (one, other) if not is_glob(one) else (other, one)
-        return re.fullmatch(_part_regex(part), literal) is not None
+        return fnmatchcase(one, other) or fnmatchcase(other, one)
     heads = [_WILDCARD.split(part, maxsplit=1)[0] for part in (one, other)]
-    tails = [_AFTER_WILDCARDS.search(part) for part in (one, other)]
-    ends = [found[0] if found else "" for found in tails]
+    ends = [_LAST_WILDCARD.sub("", part) for part in (one, other)]
     return (heads[0].startswith(heads[1]) or heads[1].startswith(heads[0])) and (
         ends[0].endswith(ends[1]) or ends[1].endswith(ends[0])
     )

@@ -11,6 +11,6 @@ _CALL = re.compile(
 
 
 def callee_of(message: str) -> str | None:
-    """The function that a ``TypeError`` about a call's arguments names, else ``None``."""
+    """Return the function that a ``TypeError`` about a call's arguments names, else ``None``."""
     found = _CALL.match(message)
     return found["callee"] if found else None

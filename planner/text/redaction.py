@@ -18,7 +18,7 @@ MARK = "[redacted: {kind}]"
 
 
 def redact(text: str) -> str:
-    """The text without secrets. Redacting twice changes nothing more."""
+    """Return the text without secrets. Redacting twice changes nothing more."""
     if len(text) < _SHORTEST:
         return text
     for shape in _SHAPES:
@@ -113,7 +113,7 @@ _USER_OPTION = re.compile(
 
 
 def _without_passwords(request: re.Match[str]) -> str:
-    """The rest of a line that asks for a page, without the password of any of its users."""
+    """Return the rest of a line that asks for a page, without the password of any of its users."""
     return _USER_OPTION.sub(rf"\g<user>{MARK.format(kind='password')}", request[0])
 
 
@@ -127,7 +127,7 @@ _KEY_LINE = re.compile(r"\W*+[A-Za-z0-9+/]{16,}+={0,2}\W*+")
 
 
 def _without_private_keys(text: str) -> str:
-    """Without private key blocks; also without what is left of one whose beginning or end was cut off."""
+    """Remove private key blocks, and what is left of one whose beginning or end was cut off."""
     mark = MARK.format(kind="private key")
     pieces: list[str] = []
     done = 0

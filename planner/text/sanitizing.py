@@ -13,7 +13,7 @@ CUT = "\n… {count} characters cut …\n"
 
 
 def clean(text: str, *, limit: int | None = None) -> str:
-    """The text without control sequences, and without characters that are invisible or turn lines around.
+    """Return the text without control sequences and characters that are invisible or turn lines around.
 
     Newlines and tabs stay; ``\\r\\n`` and ``\\r`` become newlines. With a ``limit`` (characters of the text
     that are kept) the head and, twice as long, the tail stay, with a visible cut between them.
@@ -31,7 +31,7 @@ def clean(text: str, *, limit: int | None = None) -> str:
 
 
 def without_surrogates(text: str) -> str:
-    """The text as UTF-8 can hold it.
+    """Return the text as UTF-8 can hold it.
 
     Where the locale cannot decode a path, Python hides bytes in surrogates; here they are read as UTF-8.
     """

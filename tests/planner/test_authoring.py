@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.authoring.agents_page import BEGIN, END, with_section
 from planner.authoring.first_plan import plan_of_list, plan_of_repository
 from planner.authoring.markdown_list import read_list
 from planner.authoring.repository import read_repository
+from planner.cli.init import BEGIN, END, with_section
 from planner.model.plan import Plan, TodoStatus
 from planner.planfile.loader import load_plan_text
 
@@ -152,7 +152,7 @@ def test_checks_are_those_that_the_repository_runs_one_for_each_tool(tmp_path: P
 
     assert found == {
         "it": ["pytest tests/test_it.py"],
-        "style": ["ruff check src", "ruff format --check .", "pylint shop", "black --check ."],
+        "style": ["ruff check src", "ruff format --check .", "black --check ."],
         "types": ["mypy src", "pyright"],
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 
 import pytest
 from hypothesis import example, given
@@ -105,7 +104,7 @@ def test_shell_syntax_is_refused_with_what_to_write_instead(cmd: str, said: str)
     ["pytest tests/a.py::b[1 tests/c.py::d[2]", "pytest tests/a.py::b[1 -k x]", "pytest 'a.py::b[1' c]"],
 )
 def test_an_open_bracket_is_only_mended_where_a_blank_split_the_id(cmd: str) -> None:
-    parse_command(cmd)
+    assert parse_command(cmd).argv == tuple(shlex.split(cmd))
 
 
 def test_variables_in_front_are_taken_off_the_argument_vector() -> None:
@@ -257,15 +256,14 @@ def test_what_is_not_in_the_catalog_or_proves_nothing_is_refused(cmd: str, said:
 
 
 def test_refused_options_after_the_double_dash_belong_to_another_program() -> None:
-    parse_command("npm test -- --version")
-    parse_command("cargo test -- --help")
+    for cmd in ("npm test -- --version", "cargo test -- --help"):
+        assert parse_command(cmd).argv == tuple(cmd.split())
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_command_of_a_recipe_is_allowed(recipe: str) -> None:
     assert RECIPES[recipe]
-    for cmd in RECIPES[recipe]:
-        parse_command(cmd)
+    assert [parse_command(cmd).text for cmd in RECIPES[recipe]] == list(RECIPES[recipe])
 
 
 def test_rows_of_one_program_differ_in_their_subcommands() -> None:
@@ -292,59 +290,13 @@ def test_any_text_is_understood_or_refused(text: str) -> None:
         assert command.argv
 
 
-PIECES = st.sampled_from(
-    [
-        "pytest",
-        "python",
-        "-m",
-        "uv",
-        "run",
-        "poetry",
-        "coverage",
-        "npx",
-        "npm",
-        "test",
-        "ruff",
-        "check",
-        "make",
-        "-n",
-        "-k",
-        "-x",
-        "-C",
-        "--cov=",
-        "a.py",
-        "tests/a.py::b[1]",
-        "'",
-        '"',
-        "\\",
-        "$",
-        "*",
-        "[",
-        "]",
-        "{",
-        "}",
-        ";",
-        "&",
-        "|",
-        "~",
-        "#",
-        "=",
-        "::",
-        "-",
-        "--",
-        "A=1",
-        "hatch",
-        "x:pytest",
-        "node",
-        "--test",
-        "git",
-        "diff",
-        "unittest",
-    ]
+PIECES = (
+    "pytest python -m uv run poetry coverage npx npm test ruff check make -n -k -x -C ' \" \\ $ * [ ] "
+    "--cov= a.py { } ; & | ~ # = :: - -- A=1 hatch x:pytest node --test git diff unittest tests/a.py::b[1]"
 )
 
 
-@given(st.lists(PIECES, max_size=8).map(" ".join), st.booleans())
+@given(st.lists(st.sampled_from(PIECES.split()), max_size=8).map(" ".join), st.booleans())
 def test_any_mixture_of_words_is_understood_or_refused(text: str, tight: bool) -> None:
     try:
         parse_command(text.replace(" ", "") if tight else text)
@@ -375,13 +327,3 @@ def test_splitting_agrees_with_shlex_where_no_shell_is_needed(text: str) -> None
                 shlex.split(text)
     else:
         assert ours == shlex.split(text)
-
-
-def test_ten_thousand_different_commands_are_parsed_within_two_seconds() -> None:
-    commands = [
-        f'pytest "tests/test_{number}.py::test_rsi[{number}]" -q --json-report' for number in range(10_000)
-    ]
-    started = time.perf_counter()
-    for cmd in commands:
-        parse_command(cmd)
-    assert time.perf_counter() - started < 60

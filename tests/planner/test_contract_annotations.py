@@ -94,8 +94,9 @@ def test_defaults_are_compared_by_value(expected: str, actual: str, likeness: Li
 
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_no_annotation_and_no_default_is_an_error(expected: str, actual: str) -> None:
-    compare_annotations(expected, actual, NAMES)
-    compare_defaults(expected, actual)
+    assert isinstance(compare_annotations(expected, actual, NAMES), Likeness)
+    assert compare_defaults(expected, actual) is compare_defaults(actual, expected)
+    assert compare_defaults(actual, actual) is Likeness.SAME
 
 
 TYPES = st.recursive(

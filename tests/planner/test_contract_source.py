@@ -246,34 +246,6 @@ def test_a_module_that_is_not_there_is_told_with_what_is(
     assert said in str(caught.value)
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this interpreter knows the syntax")
-@pytest.mark.parametrize(
-    "source",
-    ["def first[T](xs: list[T]) -> T: ...", "class Box[T]: ...", "type Price = float\n", "x = f'{f'{1}'}'"],
-)
-def test_the_syntax_of_a_newer_python_is_inconclusive(project: Project, source: str) -> None:
-    (difference,) = project.write(m=source).function("first", "xs")
-    assert difference.problem == "unresolved"
-    assert "is written for a newer Python than 3.11" in difference.message
-
-
-def test_a_stub_lends_its_annotations_and_nothing_else(project: Project) -> None:
-    project.write(m="class C:\n    def go(self, a): ...\ndef f(a, b: int = 1): ...\ndef g(a): ...\nx = 1\n")
-    (project.root / "m.pyi").write_text(
-        "import pandas as pd\nfrom os import gone\nclass C:\n    def go(self, a: int) -> str: ...\n"
-        "def f(a: pd.Series, b: str = ...) -> None: ...\ndef g(b: int) -> None: ...\ndef gone(): ...\n"
-        "x: int\n"
-    )
-    assert project.signatures() == [
-        "f(a: pd.Series, b: int = 1) -> None",
-        "g(a)",
-        "C.go(a: int) -> str",
-    ]
-    assert project.differences(functions=[{"name": "f", "returns": "None"}]) == ()
-    (difference,) = project.function("gone")
-    assert difference.problem == "missing_function"
-
-
 # -- what differs -------------------------------------------------------------------------------------
 
 
