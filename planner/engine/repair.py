@@ -376,9 +376,8 @@ def _proposed(tx: Transaction, record: TodoRecord, step: PendingStep) -> tuple[P
         tools=frozenset(tx.policy.tools),
         taken=frozenset((*family, branch_id)),
     )
-    borne = {each.nodeid for each in plan.metadata.flaky_retry.quarantine}
     asked = (edit for question in tx.questions.values() for edit in question.edits)
-    borne |= {edit.nodeid for edit in asked if isinstance(edit, QuarantineTest)}
+    borne = {edit.nodeid for edit in asked if isinstance(edit, QuarantineTest)}
     edits: list[Edit] = [
         edit
         for edit in revise(situation)
@@ -389,7 +388,6 @@ def _proposed(tx: Transaction, record: TodoRecord, step: PendingStep) -> tuple[P
     try:
         draft.apply(each for each in (added, *edits) if not each.requires_approval)
         final = draft.todo(branch_id) or branch
-        draft.undo()
     except EditConflictError:  # the edits do not fit the plan
         edits, final = [], branch
     told = AddContext(

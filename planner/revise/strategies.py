@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from datetime import date, timedelta
+from datetime import date
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,6 @@ from planner.model.edits import (
     QuarantineTest,
     RaiseLimit,
     RetargetCheck,
-    SplitTodo,
 )
 from planner.model.plan import (
     MAX_SECONDS,
@@ -64,9 +63,6 @@ REVISION_RULES: Mapping[str, str] = load_table("rules", "planner.revise")
 """Every rule of a revision with what it does, in the order of the strategies."""
 
 QUARANTINE_DAYS = 14
-SPLIT_AT = 6
-"""A todo with so many commands is split rather than given more time."""
-
 _MOST_QUARANTINED = 10
 _LONGEST_NODEID = 1_000
 _LONGEST_STEM = 180
@@ -107,11 +103,6 @@ _ABSENT = ("missing", "no_match")
 _MISSING_TEST = ("missing_file", "missing_id")
 _NOT_PROVING = ("all-skipped", "only-expected-failures")
 """Rules of a diagnosis that say: the tests are there, and none of them proves anything."""
-
-_SHARED_BY_PARTS = (
-    *("intent", "status", "agent_role", "allowed_files", "risk_level", "failure_routing"),
-    *("dependencies", "max_retries", "timeout_seconds", "priority"),
-)
 
 
 def revise(situation: Situation) -> tuple[Edit, ...]:
@@ -170,17 +161,13 @@ def _after_unmet_metric(situation: Situation) -> Iterator[Edit]:
 
 def _after_flaky_test(situation: Situation) -> Iterator[Edit]:
     yield from _isolate(situation, "flaky-isolates", "what gives both answers is run again, alone")
-    try:
-        today = date.fromisoformat(situation.at[:10])
-        expires = (today + timedelta(days=QUARANTINE_DAYS)).isoformat()
-    except (ValueError, OverflowError):
-        return
+    today = date.fromisoformat(situation.at[:10])
+    expires = date.fromordinal(min(today.toordinal() + QUARANTINE_DAYS, date.max.toordinal()))
     known = {each.nodeid: each.expires for each in situation.plan.metadata.flaky_retry.quarantine}
     ticket = situation.branch.id if situation.branch else situation.todo.id
     for nodeid in situation.failing_tests[:_MOST_QUARANTINED]:
-        until = known.get(nodeid)
-        is_lawful = 0 < len(nodeid) <= _LONGEST_NODEID and nodeid.isprintable()
-        if not is_lawful or (until and until >= today.isoformat()):
+        until = known.get(nodeid, "")
+        if not nodeid.isprintable() or until >= today.isoformat():
             continue
         before = f"; an earlier quarantine ended on {until}" if until else ""
         yield QuarantineTest(
@@ -188,10 +175,10 @@ def _after_flaky_test(situation: Situation) -> Iterator[Edit]:
             because=f"{quoted(nodeid)} gave both answers, and {ticket} is there to repair it{before}",
             requires_approval=True,
             todo_id=situation.todo.id,
-            nodeid=nodeid,
+            nodeid=nodeid[:_LONGEST_NODEID],
             owner=role_for(situation.failure, situation.todo).value,
             ticket=ticket,
-            expires=expires,
+            expires=expires.isoformat(),
         )
 
 
@@ -199,10 +186,6 @@ def _after_timeout(situation: Situation) -> Iterator[Edit]:
     yield from _isolate(situation, "timeout-isolates", "what passed its limit is run without company")
     confirmations = [run for each in situation.observations for run in each.confirmations if run.passed]
     if not confirmations and _hangs(situation):
-        return
-    split = tuple(_split(situation))
-    if split:
-        yield from split
         return
     ended = "; whether it would ever have ended is not known"
     if confirmations:
@@ -241,38 +224,6 @@ def _hangs(situation: Situation) -> bool:
         if last and last.side is Side.STDLIB and module.partition(".")[0] in _WAITING:
             return True
     return False
-
-
-def _split(situation: Situation) -> Iterator[SplitTodo]:
-    """Leave the slow commands to the todo, and make the others a part of their own."""
-    todo, criteria = situation.todo, situation.todo.acceptance_criteria
-    tests = criteria.tests
-    slow = [spec for index, spec in enumerate(tests) if f"tests[{index}]" in situation.check_ids]
-    others = tuple(spec for spec in tests if spec not in slow)
-    name = f"{todo.id[:_LONGEST_STEM]}_part_01"
-    # A metric needs the tests that record it in its own todo, and which those are is not known.
-    if len(tests) < SPLIT_AT or todo.has_sub_plan or criteria.metrics:
-        return
-    if not slow or not others or not situation.is_free(name):
-        return
-    shared = {each: getattr(todo, each) for each in _SHARED_BY_PARTS if each in todo.model_fields_set}
-    first = Todo(
-        id=name,
-        title=f"{todo.title[:9_900]} (part 1 of 2)",
-        acceptance_criteria=AcceptanceCriteria(tests=others),
-        **shared,
-    )
-    rest = {
-        "acceptance_criteria": criteria.model_copy(update={"tests": tuple(slow)}),
-        "dependencies": (*todo.dependencies, name),
-    }
-    yield SplitTodo(
-        rule="timeout-splits-todo",
-        because=f"{len(tests)} commands in one todo, and {listed(situation.check_ids)} passed its limit",
-        requires_approval=True,
-        todo_id=todo.id,
-        parts=(first, todo.model_copy(update=rest)),
-    )
 
 
 # -- tests that are not there --------------------------------------------------------------------------
@@ -533,15 +484,15 @@ def _after_spec_mismatch(situation: Situation) -> Iterator[Edit]:
         artifacts=() if exists else (path,),
         allowed_files=(path,),
     )
-    if situation.branch is None or todo.contract_path is not None or wants_convention(todo):
-        return
-    yield AddContract(
-        rule="contract-binds-todo",
-        because=f"no contract of {todo.id} says what was promised, so nothing kept the two sides together",
-        requires_approval=True,
-        todo_id=todo.id,
-        contract_path=path,
-    )
+    if situation.branch is not None and todo.contract_path is None and not wants_convention(todo):
+        because = f"no contract of {todo.id} says what was promised, so nothing kept the two sides together"
+        yield AddContract(
+            rule="contract-binds-todo",
+            because=because,
+            requires_approval=True,
+            todo_id=todo.id,
+            contract_path=path,
+        )
 
 
 def _after_missing_artifact(situation: Situation) -> Iterator[Edit]:
