@@ -110,19 +110,16 @@ def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...]) -> Tod
     )
     if todo.parent_id is not None:
         primary = tx.records[qualified(within, todo.parent_id)]
-        lifetime = todo.max_lifetime_seconds or tx.parts[within].plan.metadata.branch_timeout_seconds
         record = record._replace(
             parent_id=primary.id,
             depth=todo.branch_depth or 1,
             opened=tx.now,
-            expires=tx.now + lifetime,
             failure=primary.failure,
             signature=primary.signature,
             diff_hash=primary.diff_hash,
             same=primary.same,
         )
         tx.update(primary, branches=(*primary.branches, record.id))
-        tx.remind(record.expires, record)
     tx.records[record.id] = record
     return record
 
@@ -134,19 +131,16 @@ def _readmit(tx: Transaction, branch: TodoRecord) -> None:
         opened = None if memory.opened_at is None else datetime.fromisoformat(memory.opened_at).timestamp()
     except ValueError:
         opened = tx.now
-    assert branch.expires is not None
-    assert branch.opened is not None
-    expires = branch.expires - branch.opened + (tx.now if opened is None else opened)
-    tx.update(
+    branch = tx.update(
         branch,
         opened=opened,
-        expires=expires,
         attempts=memory.attempts,
         signature=memory.signature,
         diff_hash=memory.diff_hash,
     )
+    if opened is not None and branch.attempts:  # somebody has worked on it since
+        tx.begin_lifetime(branch, opened)
     tx.open_branches += 1
-    tx.remind(expires, branch)
 
 
 def _branch_rank(tx: Transaction, branch: Todo, within: str) -> tuple[int, ...]:

@@ -72,8 +72,9 @@ def attempt_failed(tx: Transaction, branch: TodoRecord, because: str) -> None:
     allowed = branch.todo.max_debug_attempts
     if allowed is None:
         allowed = attempts_of(branch.todo.branch_reason, tx.policy_of(branch))
+    tx.begin_lifetime(branch, tx.now)
     branch = tx.update(branch, attempts=branch.attempts + 1)
-    if branch.attempts >= allowed:
+    if branch.attempts >= allowed or _is_over(tx, branch):
         fail(tx, branch)
         return
     said = f"{because} after attempt {branch.attempts} of {allowed}"
@@ -145,12 +146,16 @@ def _branch_failed(tx: Transaction, primary: TodoRecord, branch: TodoRecord) -> 
     """Ask a person about a red todo whose branch has come to nothing."""
     if branch.life is TodoLife.SKIPPED:
         rule, because = "step-failed", f"a step that {branch.id} waits for has failed"
-    elif branch.expires is not None and tx.now > branch.expires:
+    elif _is_over(tx, branch):
         rule, because = "branch-lifetime", f"{branch.id} is not done within its lifetime"
     else:
         rule, because = "attempts-used-up", f"{branch.id} is still red"
         because += f" after {counted(branch.attempts, 'attempt')}" if branch.attempts else ""
     escalate(tx, primary, rule, because)
+
+
+def _is_over(tx: Transaction, branch: TodoRecord) -> bool:
+    return branch.expires is not None and tx.now > branch.expires
 
 
 def _first_branch(tx: Transaction, record: TodoRecord) -> None:

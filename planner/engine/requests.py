@@ -89,11 +89,13 @@ def _implement(
 
 def start_clock(tx: Transaction, record: TodoRecord, *, driven_only: bool = False) -> None:
     """Count the time of a turn of work from here."""
-    limit = record.todo.timeout_seconds
-    if limit is None or (driven_only and not tx.policy.driven):
-        tx.update(record, deadline=None)
-    else:
+    limit, is_begun = record.todo.timeout_seconds, tx.policy.driven or not driven_only
+    if is_begun:
+        tx.begin_lifetime(record, tx.now)
+    if limit is not None and is_begun:
         tx.remind(tx.now + limit, tx.update(record, deadline=tx.now + limit))
+    else:
+        tx.update(record, deadline=None)
 
 
 def _verify(

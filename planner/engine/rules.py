@@ -18,7 +18,7 @@ POLICY_RULES: Mapping[str, str] = {
     "shared-cause": "Todos that fail by one cause get one branch; the others are verified when it passes.",
     "branch-depth": "Branches are nested no deeper than max_branch_depth; after that a person decides.",
     "attempts-used-up": "A branch that is red after max_debug_attempts attempts goes to a person.",
-    "branch-lifetime": "A branch that is red after max_lifetime_seconds goes to a person.",
+    "branch-lifetime": "A branch that is red max_lifetime_seconds after work on it began goes to a person.",
     "branches-in-a-circle": "A branch that waits for the todo that it repairs goes to a person.",
     "pre-existing-failure": "What failed before the work began becomes a todo of its own: no blame.",
     "environment-blames-nobody": "What the environment lacks is no role's work: it is verified later.",

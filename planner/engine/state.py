@@ -119,7 +119,7 @@ class TodoRecord(NamedTuple):
     opened: float | None = None
     """When a branch was made."""
     expires: float | None = None
-    """When the lifetime of a branch is over."""
+    """When the lifetime of a branch is over; nothing while nobody has begun to work on it."""
     instructions: str | None = None
     """What a person wants whoever works to know."""
 

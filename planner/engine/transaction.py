@@ -160,6 +160,14 @@ class Transaction(State):
         if time is not None:
             heappush(self.timers, (time, record.id))
 
+    def begin_lifetime(self, record: TodoRecord, since: float) -> None:
+        """Count the lifetime of a branch from when somebody began to work on it."""
+        if record.is_branch and record.expires is None:
+            lifetime = record.todo.max_lifetime_seconds or self.policy_of(record).branch_timeout_seconds
+            self.update(record, expires=since + lifetime)
+            if self.policy.driven:  # else nobody says that it is worked on still: its attempts show it
+                self.remind(since + lifetime, record)
+
     def emit(self, kind: Callable[..., Action], rule: str, because: str, /, **more: Any) -> Action | None:
         """Ask the driver for something; return the action where it is not left out."""
         self.seq += 1

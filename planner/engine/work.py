@@ -35,9 +35,7 @@ _LONGEST_MESSAGE = 200
 
 def work_started(tx: Transaction, event: WorkStarted) -> None:
     """Count the time of a turn of work from here."""
-    record = _at_work(tx, event, TodoLife.ACTIVE)
-    if record.todo.timeout_seconds is not None:
-        start_clock(tx, record)
+    start_clock(tx, _at_work(tx, event, TodoLife.ACTIVE))
 
 
 def work_finished(tx: Transaction, event: WorkFinished) -> None:
