@@ -17,7 +17,7 @@ from planner.cli.ending import Status, UsageMistake, ends, program, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.engine import Question
+    from planner.model.actions import AskHuman
     from planner.store.plan_run import PlanRun
 
 answer_app, approve_app, reject_app, modify_app = (command_app() for _ in range(4))
@@ -82,11 +82,13 @@ def answer(
     asked = state.questions.get(name)
     todo_id = asked.todo_id or name if asked else known_todo(state, name, "TODO")
     told = _answer_checks(run, todo_id, said, voice, check) if todo_id in state.records else []
-    question = next((each for each in state.questions.values() if todo_id in (each.todo_id, each.id)), None)
+    question = next(
+        (each for each in state.questions.values() if todo_id in (each.todo_id, each.question_id)), None
+    )
     if question is not None and not question.kind.is_approval:
         told.append(_answer_question(run, question, said, voice))
     if not told:
-        open_ = sorted({each.todo_id or each.id for each in state.questions.values()})
+        open_ = sorted({each.todo_id or each.question_id for each in state.questions.values()})
         listing = nearest(name, open_, "asked is about") if open_ else "no question is open"
         raise UsageMistake(f"nothing is asked about {todo_id}; {listing}")
     return _close(run, plan, told)
@@ -121,7 +123,7 @@ def _answer_checks(run: PlanRun, todo_id: str, said: str, voice: _Voice, check: 
     return [f"{each.todo_id}: {each.question} {each.answer} ({each.by})" for each in added]
 
 
-def _answer_question(run: PlanRun, question: Question, said: str, voice: _Voice) -> str:
+def _answer_question(run: PlanRun, question: AskHuman, said: str, voice: _Voice) -> str:
     from planner.model.events import QuestionAnswered
 
     option, because = said, None
@@ -133,9 +135,11 @@ def _answer_question(run: PlanRun, question: Question, said: str, voice: _Voice)
         because = None if said.lower() in short else said
     at = datetime.now(UTC)
     run.tell(
-        QuestionAnswered(at=at, question_id=question.id, answer=option, by=voice.name, because=because)
+        QuestionAnswered(
+            at=at, question_id=question.question_id, answer=option, by=voice.name, because=because
+        )
     )
-    return f"{question.todo_id or question.id}: {option} ({voice.name})"
+    return f"{question.todo_id or question.question_id}: {option} ({voice.name})"
 
 
 @approve_app.command(epilog=EPILOG)
@@ -210,15 +214,15 @@ def _decide(
         raise UsageMistake(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     run, plan, (name,) = _open(words, 1, "ID", voice)
     questions = [each for each in run.state.questions.values() if each.kind.is_approval]
-    asked = next((each for each in questions if name in (each.id, each.todo_id)), None)
+    asked = next((each for each in questions if name in (each.question_id, each.todo_id)), None)
     if asked is None:
-        known = [each.id for each in questions]
+        known = [each.question_id for each in questions]
         listing = nearest(name, known, "asked is") if known else "nothing waits for approval"
         raise UsageMistake(f"{name}: nothing of that name is to be approved; {listing}")
     run.tell(
         ApprovalGiven(
             at=datetime.now(UTC),
-            approval_id=asked.id,
+            approval_id=asked.question_id,
             decision=Decision(decision),
             digest=asked.digest if voice.digest is None else voice.digest,
             changes=changed,
@@ -228,7 +232,7 @@ def _decide(
     )
     verb = {"approve": "approved", "reject": "rejected", "modify": "approved with changes"}
     said = verb.get(decision, "approved, and all of its class")
-    return _close(run, plan, [f"{said}: {asked.id} ({voice.name})"])
+    return _close(run, plan, [f"{said}: {asked.question_id} ({voice.name})"])
 
 
 def _open(

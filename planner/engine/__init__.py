@@ -19,7 +19,7 @@ from planner.engine.consequences import offer
 from planner.engine.dispatch import ask_again, end, halt, settle
 from planner.engine.plans import admit, problems_of
 from planner.engine.rules import ENGINE_RULES, REFUSALS
-from planner.engine.state import PlanPart, Question, State, TodoRecord
+from planner.engine.state import PlanPart, State, TodoRecord
 from planner.engine.transaction import Stop, Transaction
 from planner.engine.verification import verified
 from planner.engine.work import (
@@ -53,7 +53,6 @@ __all__ = [
     "REFUSALS",
     "Engine",
     "PlanPart",
-    "Question",
     "State",
     "TodoRecord",
     "advance",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from planner.engine.consequences import fail, offer, red
 from planner.engine.plans import digest_of_edits, draft_of, publish
 from planner.engine.requests import implement, instructions_for
-from planner.engine.state import PendingStep, Proposal
-from planner.engine.transaction import Stop, rfc3339
+from planner.engine.state import PendingStep
+from planner.engine.transaction import OPTIONS, Stop, rfc3339
 from planner.errors import EditConflictError
-from planner.model.actions import QuestionKind
+from planner.model.actions import AskHuman, QuestionKind
 from planner.model.base import qualified
 from planner.model.edits import AddBranch, AddContext, QuarantineTest
 from planner.model.taxonomy import Role
@@ -286,25 +286,25 @@ def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
         tx.enqueue(record, *step)
     elif step.proposal is not None:
         try:
-            _make_branch(tx, record, step.proposal, step.rule, step.because)
+            _make_branch(tx, record, step.proposal)
         except EditConflictError:  # the plan has changed since it was approved
             open_branch(tx, record, step._replace(proposal=None))
     else:
-        proposal, because = _proposed(tx, record, step)
-        why = _asks_because(tx, record)
+        proposal, why = _proposal(tx, record, step), _asks_because(tx, record)
         if why is None:
-            _make_branch(tx, record, proposal, step.rule, because)
-        else:
-            tx.update(record, next_step=None)
-            _ask_for(tx, record, proposal, step.rule, because, why)
+            _make_branch(tx, record, proposal)
+            return
+        because = f"{proposal.because}; {why}"
+        tx.notify(step.rule, because, topic=REVIEW, to=Role.HUMAN, todo_id=record.id)
+        tx.update(record, next_step=None, question=proposal.question_id)
+        tx.show(proposal.model_copy(update={"digest": digest_of_edits("", proposal.edits)}))
 
 
-def _make_branch(tx: Transaction, record: TodoRecord, proposal: Proposal, rule: str, because: str) -> None:
+def _make_branch(tx: Transaction, record: TodoRecord, proposal: AskHuman) -> None:
     """Publish a branch. Raises :class:`planner.errors.EditConflictError` where it no longer fits."""
     tx.update(record, next_step=None)
-    publish(
-        tx, record.within, [each for each in proposal.edits if not each.requires_approval], rule, because
-    )
+    edits = [each for each in proposal.edits if not each.requires_approval]
+    publish(tx, record.within, edits, proposal.rule, proposal.because)
     tx.open_branches += 1
     asked = tuple(edit for edit in proposal.edits if edit.requires_approval)
     if asked:  # these change what judges a todo, or what is borne
@@ -333,18 +333,8 @@ def _asks_because(tx: Transaction, record: TodoRecord) -> str | None:
     return "the plan does not repair by itself" if asks else None
 
 
-def _ask_for(
-    tx: Transaction, record: TodoRecord, proposal: Proposal, rule: str, because: str, why: str
-) -> None:
-    tx.notify(rule, f"{because}; {why}", topic=REVIEW, to=Role.HUMAN, todo_id=record.id)
-    name = qualified(record.within, proposal.branch.id)
-    kind, digest = QuestionKind.APPROVE_BRANCH, digest_of_edits("", proposal.edits)
-    text = f"may {name} be made?"
-    tx.ask(kind, record, text, rule, because, name=name, digest=digest, proposal=proposal)
-
-
-def _proposed(tx: Transaction, record: TodoRecord, step: PendingStep) -> tuple[Proposal, str]:
-    """Return the branch for a red todo, revised as the category of its failure calls for, and why."""
+def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuman:
+    """Return the branch for a red todo, revised as the category of its failure calls for, as a question."""
     failure, last = failure_of(record), tx.last_branch(record)
     assert record.outcome is not None
     ids = {tx.records[name].todo.id for name in record.branches}
@@ -381,7 +371,7 @@ def _proposed(tx: Transaction, record: TodoRecord, step: PendingStep) -> tuple[P
         tools=frozenset(tx.policy.tools),
         taken=frozenset((*family, branch_id)),
     )
-    asked = (edit for question in tx.questions.values() for edit in question.edits)
+    asked = (edit for each in tx.questions.values() if not each.branch for edit in each.edits)
     borne = {edit.nodeid for edit in asked if isinstance(edit, QuarantineTest)}
     edits: list[Edit] = [
         edit
@@ -404,7 +394,19 @@ def _proposed(tx: Transaction, record: TodoRecord, step: PendingStep) -> tuple[P
         ),
     )
     final = final.model_copy(update={"debug_instructions": told.text})
-    return Proposal(final, (added, *edits, told)), because
+    name = qualified(record.within, branch_id)
+    return AskHuman(
+        kind=QuestionKind.APPROVE_BRANCH,
+        question_id=name,
+        todo_id=record.id,
+        question=f"may {name} be made?",
+        options=OPTIONS[QuestionKind.APPROVE_BRANCH],
+        rule=step.rule,
+        because=because,
+        branch=final,
+        edits=(added, *edits, told),
+        failure=failure,
+    )
 
 
 def _family(tx: Transaction, record: TodoRecord) -> list[TodoRecord]:
