@@ -284,18 +284,12 @@ def _stop_on_streak(tx: Transaction, record: TodoRecord, failure: Failure) -> No
 
 
 def _set_apart(tx: Transaction, record: TodoRecord, apart: tuple[Failure, ...]) -> bool:
-    """Give failures older than the work todos of their own; return whether the todo waits for them.
-
-    The todos of the same plan that mend what is older are known by their ids.
-    """
+    """Give failures older than the work todos of their own; return whether the todo waits for them."""
     if record.set_apart >= MOST_TIMES_APART:
         return False
-    known = {
-        (each.within, each.todo.id)
-        for each in tx.records.values()
-        if each.within == record.within and each.todo.id.startswith("pre_existing_")
-    }
-    edits = set_apart(record, apart, known)
+    assert record.outcome is not None
+    known = {each.todo.id for each in tx.records.values() if each.within == record.within}
+    edits = set_apart(record.todo, record.outcome, apart, known)
     if edits:
         try:
             publish(tx, record.within, edits, "pre-existing-failure", edits[0].because)
