@@ -225,8 +225,7 @@ class Transaction(State):
         if self.overspent or not budget.model_fields_set:
             return None
         wall = 0.0 if self.started is None else self.now - self.started
-        found = exceeded(budget, self.spent, wall, or_used_up=before_work)
-        return None if found is None else str(found)
+        return exceeded(budget, self.spent, wall, or_used_up=before_work)
 
     def check_budget(self, todo_id: str | None) -> None:
         """Stop, or ask a person, where a budget is exceeded. Raises :class:`Stop`.
