@@ -355,8 +355,7 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
         branch_id=branch_id,
         failure=failure,
         role=role,
-        depth=1 if last is None else last.depth + 1,
-        via=None if last is None else last.todo.id,
+        after=None if last is None else last.todo,
         opened_at=rfc3339(tx.now),
     )
     family = {each.todo.id for each in _family(tx, record)}

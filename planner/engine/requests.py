@@ -133,11 +133,8 @@ def instructions_for(
         primary.todo,
         red.outcome,
         red.context,
-        branch_id=worker.id,
-        allowed_files=worker.allowed_files,
-        protected=plan.metadata.protected_files,
         rerun=(primary.failure and primary.failure.rerun) or _check(state, primary.id),
-        role=worker.agent_role,
+        worker=worker,
         tried=tried,
     )
 

@@ -115,6 +115,14 @@ class Transaction(State):
             )
         return record
 
+    def check_answer(self, record: TodoRecord, what: str, answers: int | None) -> None:
+        """Raise :class:`planner.errors.RefusedEvent` for the answer to an action that counts no more."""
+        if answers not in (None, record.asked):
+            said = (
+                f"the {what} '{record.id}' answers action {answers}, and {record.asked} is the one that is "
+            )
+            raise RefusedEvent("late-answer", f"{said}outstanding", "tell what came of the later one")
+
     def illegal(self, record: TodoRecord, after: TodoLife, remedy: str) -> IllegalTransition:
         """Return the refusal of an event that would bring a todo where its life cycle does not lead."""
         return IllegalTransition(f"todo '{record.id}'", record.life, after, self.trigger, remedy=remedy)

@@ -101,13 +101,7 @@ def _is_proved(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
 
 
 def _refuse_stale(tx: Transaction, record: TodoRecord, event: Verified) -> None:
-    if event.answers not in (None, record.asked):
-        raise RefusedEvent(
-            "late-answer",
-            f"the verification of '{record.id}' answers action {event.answers}, and {record.asked} is the "
-            "one that is outstanding",
-            "tell what came of the later one",
-        )
+    tx.check_answer(record, "verification of", event.answers)
     part = tx.parts[record.within]
     if event.plan_digest is None:
         if record.must_say_which and event.answers is None:

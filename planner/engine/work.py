@@ -155,13 +155,7 @@ def _at_work(tx: Transaction, event: WorkStarted | WorkFinished, after: TodoLife
     record = tx.known(event.todo_id)
     if record.life is not TodoLife.ACTIVE or record.is_parent:
         raise tx.illegal(record, after, "tell only of what implement has asked for")
-    if event.answers not in (None, record.asked):
-        raise RefusedEvent(
-            "late-answer",
-            f"the work on '{record.id}' answers action {event.answers}, and {record.asked} is the one that "
-            "is outstanding",
-            "tell what came of the later one",
-        )
+    tx.check_answer(record, "work on", event.answers)
     return record
 
 

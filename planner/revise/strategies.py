@@ -357,16 +357,20 @@ def _after_lint_error(situation: Situation) -> Iterator[Edit]:
     if fix is not None:
         hint = f"Run this, then look at what it changed:\n{fix}"
     old = situation.todo.allowed_files
+    because = (
+        f"{linter} complains{f' of {listed(files)}' if files else ''}, and what can be fixed by itself"
+    )
+    task = ControllerTaskSpec(
+        type="AUTO_FIX" if fix else "FIX",
+        hint=hint + (f"\nIt complains of: {listed(said, at_most=10)}." if said else ""),
+        target_file=files[0] if files else None,
+    )
     yield from _add_step(
         situation,
-        rule="lint-fixed-first",
-        because=f"{linter} complains{f' of {listed(files)}' if files else ''}, and what can be fixed by "
-        "itself needs no branch",
-        title=f"Fix what {linter} can fix by itself",
-        task="AUTO_FIX" if fix else "FIX",
-        hint=hint + (f"\nIt complains of: {listed(said, at_most=10)}." if said else ""),
-        role=role_for(situation.failure, situation.todo),
-        target_file=files[0] if files else None,
+        "lint-fixed-first",
+        f"{because} needs no branch",
+        f"Fix what {linter} can fix by itself",
+        task,
         allowed_files=narrowed(old, files, folders=False) or old or (),
     )
     yield from _narrow(situation, files, "lint-narrows-files", "the linter complains of")
@@ -414,18 +418,9 @@ def _after_import_error(situation: Situation) -> Iterator[Edit]:
             title = f"Provide {what}"
             hint = f"Let {path} provide {what}, or import it by the name that it has."
             files = (path,)
-    yield from _add_step(
-        situation,
-        rule="import-resolved-first",
-        because=because,
-        title=title,
-        task="RESOLVE_DEPENDENCY",
-        hint=hint,
-        role=role_for(situation.failure, situation.todo),
-        target_file=path,
-        artifacts=(path,) if path and is_new else (),
-        allowed_files=files,
-    )
+    task = ControllerTaskSpec(type="RESOLVE_DEPENDENCY", hint=hint, target_file=path)
+    rule = "import-resolved-first"
+    yield from _add_step(situation, rule, because, title, task, allowed_files=files, is_new=is_new)
 
 
 def _importing_file(situation: Situation) -> str | None:
@@ -471,18 +466,20 @@ def _after_spec_mismatch(situation: Situation) -> Iterator[Edit]:
     exists = situation.tree.exists(path)
     if exists is None:
         exists = fact is not None and fact.problem != "unreadable"
+    verb = "Reconcile" if exists or todo.contract_path else "Write"
+    hint = f"{verb} {path} so that it says what the tests and the callers rely on: {what}. The code is "
+    task = ControllerTaskSpec(
+        type="CONTRACT", hint=f"{hint}brought in line with it afterwards.", target_file=path
+    )
     yield from _add_step(
         situation,
-        rule="contract-settled-first",
-        because=f"code and callers differ in what was agreed: {what}",
-        title=f"Settle the contract of {todo.title}",
-        task="CONTRACT",
-        hint=f"{'Reconcile' if exists or todo.contract_path else 'Write'} {path} so that it says what the "
-        f"tests and the callers rely on: {what}. The code is brought in line with it afterwards.",
+        "contract-settled-first",
+        f"code and callers differ in what was agreed: {what}",
+        f"Settle the contract of {todo.title}",
+        task,
         role=Role.ARCHITECT,
-        target_file=path,
-        artifacts=() if exists else (path,),
         allowed_files=(path,),
+        is_new=not exists,
     )
     if situation.branch is not None and todo.contract_path is None and not wants_convention(todo):
         because = f"no contract of {todo.id} says what was promised, so nothing kept the two sides together"
@@ -649,44 +646,38 @@ def _file_pattern(path: str) -> str | None:
 
 def _add_step(
     situation: Situation,
-    *,
     rule: str,
     because: str,
     title: str,
-    task: str,
-    hint: str,
-    role: Role,
-    target_file: str | None = None,
-    artifacts: Iterable[str] = (),
+    task: ControllerTaskSpec,
+    *,
+    role: Role | None = None,
     allowed_files: tuple[str, ...] = (),
+    is_new: bool = False,
 ) -> Iterator[AddTodoBefore]:
     """Put a temporary todo before the branch; do nothing where no branch is made.
 
-    A step with ``artifacts`` is proved by them; one without is done when its role says so. Where it has to
+    A step whose file ``is_new`` is proved by it; any other is done when its role says so. Where it has to
     change what the todo may not, a person agrees first.
     """
-    branch, old = situation.branch, situation.todo.allowed_files
+    branch, old, path = situation.branch, situation.todo.allowed_files, task.target_file
     if branch is None:
         return
     fields: dict[str, Any] = {"allowed_files": allowed_files} if allowed_files else {}
-    if artifacts:
-        expected = tuple(ArtifactSpec(path=path) for path in artifacts)
-        fields["acceptance_criteria"] = AcceptanceCriteria(expected_artifacts=expected)
+    if is_new and path:
+        fields["acceptance_criteria"] = AcceptanceCriteria(expected_artifacts=(ArtifactSpec(path=path),))
     else:
         fields["requires_testing"] = False
     if branch.dependencies:
         fields["dependencies"] = branch.dependencies
-    spec: dict[str, Any] = {"type": task, "hint": hint}
-    if target_file is not None:
-        spec["target_file"] = target_file
     prefix = f"{situation.todo.id[:_LONGEST_STEM]}_step_"
     names = (f"{prefix}{number:02d}" for number in count(1))
     step = Todo(
         id=next(name for name in names if situation.is_free(name)),
         title=quoted(title),
         intent=because,
-        agent_role=role,
-        controller_task_spec=ControllerTaskSpec(**spec),
+        agent_role=role or role_for(situation.failure, situation.todo),
+        controller_task_spec=ControllerTaskSpec(**{name: held for name, held in task if held is not None}),
         priority=situation.todo.priority,
         is_temporary=True,
         **fields,

@@ -101,8 +101,7 @@ def situation(
         branch_id=f"{item.id}_branch_01",
         failure=failed,
         role=Role.CODER,
-        depth=1,
-        via=None,
+        after=None,
         opened_at=AT,
     )
     return Situation(
