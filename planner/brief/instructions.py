@@ -106,11 +106,14 @@ def objection(instruction: Instruction, scope: EditScope, tree: Tree) -> str | N
     return None
 
 
-def right_suggestion(failure: Failure, todo: Todo, context: FailureContext | None) -> str | None:
+def right_suggestion(
+    failure: Failure, todo: Todo, context: FailureContext | None, protected: tuple[str, ...] = ()
+) -> str | None:
     """Return what a diagnosis suggests for a todo; ``None`` where it must not be shown."""
     told = read_instruction(failure.suggestion or "")
     scope = EditScope(
         allowed=todo.allowed_files,
+        kept=protected,
         tests=may_change_tests(failure, todo.allowed_files, todo.agent_role),
     )
     observed = evidence_of(failure, context.evidence) if context else ()

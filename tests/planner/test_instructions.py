@@ -199,6 +199,7 @@ def test_what_a_diagnosis_suggests_is_shown_only_where_it_is_right() -> None:
     assert right_suggestion(said, free, None) == said.suggestion
     assert right_suggestion(said, free, there) is None
     assert right_suggestion(said, todo("t1", "pytest tests", allowed_files=["src/**"]), None) is None
+    assert right_suggestion(said, free, None, protected=("lib/**",)) is None
 
 
 @pytest.mark.parametrize(
