@@ -18,11 +18,13 @@ class Comparison(NamedTuple):
     """How ``actual OPERATOR expected`` should have held."""
 
 
-_OPERATORS = (" not in ", " is not ", " == ", " != ", " <= ", " >= ", " < ", " > ", " in ", " is ")
-"""Longer ones first, so that ``is not`` is not read as ``is``."""
+_TOKEN = re.compile(
+    r"""'(?:\\.|[^'\\])*+(?:'|$)|"(?:\\.|[^"\\])*+(?:"|$)|[\[({\])}]"""
+    r"""| (?:not in|is not|[=!<>]=|<|>|in|is)(?= )""",
+    re.DOTALL,
+)
+"""Quoted text, a bracket, or an operator with the blank before it."""
 
-_OPENING = dict(zip("([{", ")]}", strict=True))
-_CLOSING = frozenset(_OPENING.values())
 _NOT_RAISED = "DID NOT RAISE "
 _SAID = re.compile(
     r"\bexpected:? (?P<expected>[^,;\n]{1,120}+)[,;] (?:but )?(?:got|was|found|received|actual):? "
@@ -69,29 +71,19 @@ def compare_headline(headline: str) -> Comparison | None:
 
 
 def _top_level_operators(expression: str) -> tuple[list[tuple[int, str]], int]:
-    """The comparison operators outside of brackets and quotes, with their positions, and where it all ends:
-    at a bracket that the expression did not open, as in ``too high (assert 3 <= 2)``."""
+    """Return the comparison operators outside of brackets and quotes, with their positions, and where it
+    ends: at a bracket that the expression did not open, as in ``too high (assert 3 <= 2)``.
+    """
     found: list[tuple[int, str]] = []
-    closing: list[str] = []
-    quote = ""
-    position = 0
-    while position < len(expression):
-        char = expression[position]
-        step = 1
-        if quote:
-            step = 2 if char == "\\" else 1
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char in _OPENING:
-            closing.append(_OPENING[char])
-        elif closing:
-            if char == closing[-1]:
-                closing.pop()
-        elif char in _CLOSING:
-            return found, position
-        elif operator := next((o for o in _OPERATORS if expression.startswith(o, position)), None):
-            found.append((position, operator))
-            step = len(operator) - 1  # its last space may begin the next one
-        position += step
+    depth = 0
+    for token in _TOKEN.finditer(expression):
+        text = token[0]
+        if text in "([{":
+            depth += 1
+        elif text in ")]}":
+            if not depth:
+                return found, token.start()
+            depth -= 1
+        elif text[0] == " " and not depth:
+            found.append((token.start(), f"{text} "))
     return found, len(expression)

@@ -81,28 +81,25 @@ def write_brief(
     context: FailureContext | None = None,
     *,
     rerun: str,
-    branch_id: str | None = None,
-    role: Role | None = None,
-    allowed_files: tuple[str, ...] | None = None,
-    protected: tuple[str, ...] = (),
+    worker: Todo | None = None,
     tried: Sequence[str] = (),
     max_tokens: int = 800,
 ) -> str:
     """Return the brief for whoever repairs ``todo``, in Markdown of at most ``max_tokens`` tokens.
 
     A token is taken to be four characters. What does not fit is left out whole, the least needed first.
-    ``branch_id`` and ``allowed_files`` are those of the branch on which the repair works, where there is
-    one; ``protected`` are further files that must not be edited; ``role`` is who acts, where it is not whom
-    the outcome names; ``tried`` says in vain attempts; ``rerun`` verifies the whole todo.
+    ``worker`` is the todo or branch on which the repair works, with its role and files; ``tried`` says in
+    vain attempts; ``rerun`` verifies the whole todo.
     """
     failure = deciding_failure(outcome)
     observed = evidence_of(failure, context.evidence) if context else ()
     evidence = next(iter(observed), None)
     check = next((each for each in outcome.checks if each.id == failure.check_id), None)
-    patterns = todo.allowed_files if allowed_files is None else allowed_files
+    role = None if worker is None else worker.agent_role
+    patterns = todo.allowed_files if worker is None else worker.allowed_files
     scope = EditScope(
         allowed=patterns,
-        kept=_kept(plan, todo, outcome, evidence, protected),
+        kept=_kept(plan, todo, outcome, evidence),
         tests=may_change_tests(failure, patterns, role),
     )
     tree = tree_of(context, observed)
@@ -116,7 +113,7 @@ def write_brief(
         *_what_changed(failure, outcome, evidence),
         *_where(failure, evidence, context.excerpts if context else ()),
         *_what_failed(failure, evidence, check, todo),
-        *_goal(todo, branch_id),
+        *_goal(todo, worker),
         *_who_and_why(failure, role, suggestion),
         (0, f"\n**Next**: {next_action(failure, evidence, scope, kind=kind, tree=tree)}"),
         *_limits(failure, scope),
@@ -142,8 +139,8 @@ def deciding_failure(outcome: Outcome) -> Failure:
     )
 
 
-def _goal(todo: Todo, branch_id: str | None) -> Iterator[Part]:
-    branch = f" (branch {code(branch_id)})" if branch_id not in (None, todo.id) else ""
+def _goal(todo: Todo, worker: Todo | None) -> Iterator[Part]:
+    branch = f" (branch {code(worker.id)})" if worker and worker.id != todo.id else ""
     yield 2, f"\n**Goal**: {code(todo.title)}{branch}"
     if todo.intent and todo.intent != todo.title:
         yield 3, f"- Intent: {code(todo.intent, limit=200)}"
@@ -308,13 +305,11 @@ def _further(outcome: Outcome, failure: Failure, context: FailureContext | None)
         yield 4, f"- All that was seen: {code(context.report_path)}"
 
 
-def _kept(
-    plan: Plan, todo: Todo, outcome: Outcome, evidence: Evidence | None, protected: tuple[str, ...]
-) -> tuple[str, ...]:
+def _kept(plan: Plan, todo: Todo, outcome: Outcome, evidence: Evidence | None) -> tuple[str, ...]:
     """The files that must stay as they are; one that is not there has to be made."""
     data = (check.fixture.path for check in outcome.checks if check.fixture is not None)
     missing = evidence.artifact.path if evidence and evidence.artifact else None
-    named = (*data, todo.contract_path, *plan.metadata.protected_files, *protected)
+    named = (*data, todo.contract_path, *plan.metadata.protected_files)
     return tuple(dict.fromkeys(name for name in named if name and name != missing))
 
 

@@ -82,7 +82,9 @@ def answer(
     asked = state.questions.get(name)
     todo_id = asked.todo_id or name if asked else known_todo(state, name, "TODO")
     told = _answer_checks(run, todo_id, said, voice, check) if todo_id in state.records else []
-    question = next((each for each in state.questions.values() if todo_id in (each.todo_id, each.id)), None)
+    question = next(
+        (each for each in state.questions.values() if todo_id in (each.todo_id, each.question_id)), None
+    )
     if question is not None and not question.kind.is_approval:
         option, because = said, None
         if question.kind.value == "answer":  # what was answered stands with the checks
@@ -93,10 +95,10 @@ def answer(
             option = short.get(said.lower(), question.options[0])
             because = None if said.lower() in short else said
         now, by = datetime.now(UTC), voice.name
-        run.tell(QuestionAnswered(at=now, question_id=question.id, answer=option, by=by, because=because))
-        told.append(f"{question.todo_id or question.id}: {option} ({by})")
+        run.tell(QuestionAnswered(at=now, question_id=question.question_id, answer=option, by=by, because=because))
+        told.append(f"{question.todo_id or question.question_id}: {option} ({by})")
     if not told:
-        open_ = sorted({each.todo_id or each.id for each in state.questions.values()})
+        open_ = sorted({each.todo_id or each.question_id for each in state.questions.values()})
         listing = nearest(name, open_, "asked is about") if open_ else "no question is open"
         raise UsageMistake(f"nothing is asked about {todo_id}; {listing}")
     return _close(run, plan, told)
@@ -201,15 +203,15 @@ def _decide(words: Sequence[str], decision: str, voice: _Voice, changes: dict[st
         raise UsageMistake(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     run, plan, (name,) = voice.open(words, 1, "ID")
     questions = [each for each in run.state.questions.values() if each.kind.is_approval]
-    asked = next((each for each in questions if name in (each.id, each.todo_id)), None)
+    asked = next((each for each in questions if name in (each.question_id, each.todo_id)), None)
     if asked is None:
-        known = [each.id for each in questions]
+        known = [each.question_id for each in questions]
         listing = nearest(name, known, "asked is") if known else "nothing waits for approval"
         raise UsageMistake(f"{name}: nothing of that name is to be approved; {listing}")
     run.tell(
         ApprovalGiven(
             at=datetime.now(UTC),
-            approval_id=asked.id,
+            approval_id=asked.question_id,
             decision=Decision(decision),
             digest=asked.digest if voice.digest is None else voice.digest,
             changes=changed,
@@ -217,7 +219,7 @@ def _decide(words: Sequence[str], decision: str, voice: _Voice, changes: dict[st
             because=voice.because,
         )
     )
-    return _close(run, plan, [f"{_DONE[decision]}: {asked.id} ({voice.name})"])
+    return _close(run, plan, [f"{_DONE[decision]}: {asked.question_id} ({voice.name})"])
 
 
 def _close(run: PlanRun, plan: Path, told: Sequence[str]) -> int:

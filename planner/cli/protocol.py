@@ -296,7 +296,9 @@ def _show_state(log: Path, found: Replay, *, as_json: bool) -> None:
         )
     show_tree(screen, tree, f"{log}, after line {last.n} ({last.event.event})")
     for asked in state.questions.values():
-        screen.paragraph(f"waits for a person: {asked.id}: {asked.text} ({' | '.join(asked.options)})")
+        screen.paragraph(
+            f"waits for a person: {asked.question_id}: {asked.question} ({' | '.join(asked.options)})"
+        )
     for action in found.last_actions:
         said = f"{action.action}: {action.because} [{action.rule}]"
         screen.paragraph(said, first=f"  {action.seq:>3}  ", indent=7)

@@ -11,15 +11,14 @@ The modules, in the order of their imports: ``state``, ``transaction`` (one even
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from planner.catalog.tables import load_table
 from planner.engine.answers import approval_given, plan_revised, question_answered, stop_requested
 from planner.engine.consequences import offer
 from planner.engine.dispatch import ask_again, end, halt, settle
 from planner.engine.plans import admit, problems_of
-from planner.engine.rules import ENGINE_RULES, REFUSALS
-from planner.engine.state import PlanPart, Question, State, TodoRecord
+from planner.engine.state import PlanPart, State, TodoRecord
 from planner.engine.transaction import Stop, Transaction
 from planner.engine.verification import verified
 from planner.engine.work import (
@@ -38,10 +37,11 @@ from planner.model.events import PlanSubmitted, RunPolicy
 from planner.model.past import PastRecords
 from planner.model.plan import MAX_TODOS
 from planner.model.verdicts import PlanState
+from planner.revise.strategies import REVISION_RULES
 from planner.text.display import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
     from planner.model.actions import Action
@@ -53,7 +53,6 @@ __all__ = [
     "REFUSALS",
     "Engine",
     "PlanPart",
-    "Question",
     "State",
     "TodoRecord",
     "advance",
@@ -61,6 +60,13 @@ __all__ = [
     "start",
     "step",
 ]
+
+
+_TABLE = load_table("rules", "planner.engine")
+ENGINE_RULES: Mapping[str, str] = {**REVISION_RULES, **_TABLE["rules"]}
+"""Every rule that an action may name, with what it says; those of revisions, too."""
+REFUSALS: Mapping[str, str] = _TABLE["refusals"]
+"""The rules by which an event is refused; no action bears them."""
 
 
 def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
@@ -158,12 +164,6 @@ def _taken_in(state: State, event: Event, *, quiet: bool = False) -> Transaction
     tx = Transaction.begin(state, kind, quiet=quiet)
     tx.now = max(state.now, event.at.timestamp())
     tx.events += 1
-    if is_due(tx) or tx.over_budget():
-        # Time alone brings something about; an event that is refused brings about nothing at all.
-        rehearsal = Transaction.begin(state, kind, quiet=True)
-        rehearsal.now = tx.now
-        with suppress(Stop):
-            _TAKEN_IN[kind](rehearsal, event)
     try:
         if is_due(tx):
             expire(tx)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from planner.engine.consequences import fail, offer
 from planner.engine.plans import publish
 from planner.engine.repair import ALERT, ask_review, escalate, failure_class, open_branch, waits_for
-from planner.engine.state import PendingStep, Proposal
+from planner.engine.state import PendingStep
 from planner.engine.transaction import BUDGET_QUESTION, Stop
 from planner.errors import EditConflictError, RefusedEvent
 from planner.model.actions import QuestionKind
@@ -21,8 +21,9 @@ from planner.policy.limits import asks_a_person
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from planner.engine.state import Question, TodoRecord
+    from planner.engine.state import TodoRecord
     from planner.engine.transaction import Transaction
+    from planner.model.actions import AskHuman
     from planner.model.edits import Edit
     from planner.model.events import (
         ApprovalGiven,
@@ -40,27 +41,17 @@ _GONE = (TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.HALTED)
 
 def approval_given(tx: Transaction, event: ApprovalGiven) -> None:
     """Go on as a person has decided about a proposal."""
-    question = _asked(tx, event.approval_id)
+    question = _open_question(tx, event.approval_id)
     if not question.kind.is_approval:
-        raise RefusedEvent(
-            "no-such-approval",
-            f"'{question.id}' is a question, and nothing to approve",
-            f"answer it by question_answered with {', '.join(question.options)}",
-        )
+        said = f"'{event.approval_id}' is a question, and nothing to approve"
+        remedy = f"answer it by question_answered with {', '.join(question.options)}"
+        raise RefusedEvent("no-such-approval", said, remedy)
     if event.digest != question.digest:
-        raise RefusedEvent(
-            "stale-approval",
-            f"what was decided about '{question.id}' has the digest {event.digest or '(none)'}, and what "
-            f"is proposed now has {question.digest}",
-            "look at what is proposed now, and decide anew",
-        )
-    if event.decision.value not in question.options:
-        raise RefusedEvent(
-            "no-such-decision",
-            f"'{event.decision}' is no answer to '{question.id}'",
-            f"say {', '.join(question.options)}",
-        )
-    tx.withdraw(question.id)
+        said = f"what was decided about '{event.approval_id}' has the digest {event.digest or '(none)'}"
+        said += f", and what is proposed now has {question.digest}"
+        raise RefusedEvent("stale-approval", said, "look at what is proposed now, and decide anew")
+    _check_option("no-such-decision", event.decision.value, question)
+    tx.withdraw(question.question_id)
     record = tx.records[question.todo_id]
     if question.kind is QuestionKind.APPROVE_START:
         _about_start(tx, record, event)
@@ -72,25 +63,18 @@ def approval_given(tx: Transaction, event: ApprovalGiven) -> None:
 
 def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
     """Go on as a person has answered."""
-    question = _asked(tx, event.question_id)
+    question = _open_question(tx, event.question_id)
     if question.kind.is_approval:
-        raise RefusedEvent(
-            "no-such-question",
-            f"'{question.id}' is to be approved or rejected",
-            f"decide it by approval_given with the digest {question.digest}",
-        )
-    if event.answer not in question.options:
-        raise RefusedEvent(
-            "no-such-answer",
-            f"'{event.answer[:100]}' is no answer to '{question.id}'",
-            f"say {', '.join(question.options)}",
-        )
+        said = f"'{event.question_id}' is to be approved or rejected"
+        remedy = f"decide it by approval_given with the digest {question.digest}"
+        raise RefusedEvent("no-such-question", said, remedy)
+    _check_option("no-such-answer", event.answer, question)
     said, who = _reason(event.because), _name(event.by)
-    tx.withdraw(question.id)
+    tx.withdraw(question.question_id)
     if event.answer == "stop":
         found = (question.todo_id,) if question.todo_id else ()
         raise Stop("stopped-by-person", f"{who} wants everything to stop{said}", found)
-    if question.id == BUDGET_QUESTION:
+    if question.question_id == BUDGET_QUESTION:
         tx.overspent = True
         return
     record = tx.records[question.todo_id]
@@ -105,6 +89,20 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
     else:
         record = tx.update(record, waited=0)
         tx.enqueue(record, "verify", "answered-is-verified-again", f"{who} has answered{said}")
+
+
+def _open_question(tx: Transaction, question_id: str) -> AskHuman:
+    if question_id not in tx.questions:
+        open_ = ", ".join(sorted(tx.questions)[:10]) or "none"
+        said = f"'{question_id}' is not asked (open are: {open_})"
+        raise RefusedEvent("no-such-question", said, "answer one that is asked")
+    return tx.questions[question_id]
+
+
+def _check_option(rule: str, answer: str, question: AskHuman) -> None:
+    if answer not in question.options:
+        said = f"'{answer[:100]}' is no answer to '{question.question_id}'"
+        raise RefusedEvent(rule, said, f"say {', '.join(question.options)}")
 
 
 def plan_revised(tx: Transaction, event: PlanRevised) -> None:
@@ -143,15 +141,6 @@ def stop_requested(tx: Transaction, event: StopRequested) -> None:
     raise Stop("stopped-by-person", because)
 
 
-def _asked(tx: Transaction, question_id: str) -> Question:
-    question = tx.questions.get(question_id)
-    if question is None:
-        open_ = ", ".join(sorted(tx.questions)[:10]) or "none"
-        said = f"'{question_id}' is not asked (open are: {open_})"
-        raise RefusedEvent("no-such-question", said, "answer one that is asked")
-    return question
-
-
 def _about_start(tx: Transaction, record: TodoRecord, event: ApprovalGiven) -> None:
     if event.decision is Decision.REJECT:
         fail(tx, record)
@@ -187,7 +176,7 @@ def _narrow(tx: Transaction, record: TodoRecord, changes: BranchChanges) -> None
         raise RefusedEvent("no-wider-files", error.problem, error.remedy) from None
 
 
-def _about_edits(tx: Transaction, record: TodoRecord, question: Question, event: ApprovalGiven) -> None:
+def _about_edits(tx: Transaction, record: TodoRecord, question: AskHuman, event: ApprovalGiven) -> None:
     if event.decision is Decision.REJECT or record.life.is_final:  # it has come to its end meanwhile
         return
     because = f"{_name(event.by)} has agreed to it"
@@ -203,43 +192,42 @@ def _about_edits(tx: Transaction, record: TodoRecord, question: Question, event:
         tx.enqueue(record, "verify", "criteria-have-changed", "its criteria have changed")
 
 
-def _about_branch(tx: Transaction, record: TodoRecord, question: Question, event: ApprovalGiven) -> None:
+def _about_branch(tx: Transaction, record: TodoRecord, question: AskHuman, event: ApprovalGiven) -> None:
     if event.decision is Decision.REJECT:
-        because = f"{_name(event.by)} has rejected {question.id}{_reason(event.because)}"
+        because = f"{_name(event.by)} has rejected {question.question_id}{_reason(event.because)}"
         escalate(tx, record, "branch-rejected", because, exhausted=False)
         return
     if event.decision is Decision.MODIFY:
         modified = _modified(tx, record, question, event.changes)
         if modified is None:
-            because = f"{question.id} would wait for {record.id}, which it is there to repair"
+            because = f"{question.question_id} would wait for {record.id}, which it is there to repair"
             tx.notify("branches-in-a-circle", because, topic=ALERT, to=Role.HUMAN, todo_id=record.id)
             ask_review(tx, record, "branches-in-a-circle", because)
             return
-        question = question._replace(proposal=modified)
+        question = modified
     _open_approved(tx, question)
     if event.decision is Decision.APPROVE_SIMILAR and question.failure is not None:
         alike = failure_class(question.failure)
         tx.approved = tx.approved | {alike}
-        for other in sorted(tx.questions.values(), key=lambda each: each.asked):
+        for other in sorted(tx.questions.values(), key=lambda each: each.seq):
             if other.kind is not QuestionKind.APPROVE_BRANCH or other.failure is None:
                 continue
             own = asks_a_person(tx.records[other.todo_id].todo)
             if failure_class(other.failure) == alike and not own:
-                tx.withdraw(other.id)
+                tx.withdraw(other.question_id)
                 _open_approved(tx, other)
 
 
-def _open_approved(tx: Transaction, question: Question) -> None:
-    step = PendingStep("branch", question.rule, question.because, question.proposal)
+def _open_approved(tx: Transaction, question: AskHuman) -> None:
+    step = PendingStep("branch", question.rule, question.because, question)
     open_branch(tx, tx.records[question.todo_id], step)
 
 
 def _modified(
-    tx: Transaction, record: TodoRecord, question: Question, changes: BranchChanges
-) -> Proposal | None:
-    """Return the proposal with what a person has changed; ``None`` where it would wait for its own todo."""
-    proposal = question.proposal
-    assert proposal is not None
+    tx: Transaction, record: TodoRecord, question: AskHuman, changes: BranchChanges
+) -> AskHuman | None:
+    """Return a proposal with what a person has changed; ``None`` where it would wait for its own todo."""
+    assert question.branch is not None
     if changes.max_debug_attempts == 0:
         raise RefusedEvent("no-attempts", "a branch without attempts mends nothing", "reject it instead")
     for name in changes.dependencies or ():
@@ -252,13 +240,13 @@ def _modified(
             raise RefusedEvent("todo-is-gone", said, "name one that can still be done")
         if waits_for(tx, other, record):
             return None
-    branch = _changed(proposal.branch, changes)
+    branch = _changed(question.branch, changes)
     told = None
     if changes.instructions is not None:
         told = f"{changes.instructions}\n\n{branch.debug_instructions or ''}".strip() + "\n"
         branch = branch.model_copy(update={"debug_instructions": told})
     edits: list[Edit] = []
-    for edit in proposal.edits:
+    for edit in question.edits:
         if edit.edit == "add_branch":
             edit = edit.model_copy(update={"todo": _changed(edit.todo, changes)})
         elif edit.edit == "narrow_files" and changes.allowed_files is not None:
@@ -266,7 +254,7 @@ def _modified(
         elif edit.edit == "add_context" and edit.todo_id == branch.id and told is not None:
             edit = edit.model_copy(update={"text": told})
         edits.append(edit)
-    return Proposal(branch, tuple(edits))
+    return question.model_copy(update={"branch": branch, "edits": tuple(edits)})
 
 
 def _changed(todo: Todo, changes: BranchChanges) -> Todo:

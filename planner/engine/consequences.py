@@ -109,7 +109,7 @@ def open_branches(tx: Transaction, record: TodoRecord, because: str) -> list[Tod
 def _end(tx: Transaction, record: TodoRecord) -> None:
     rest(tx, record)
     tx.reds.pop(record.id, None)
-    for question in [each.id for each in tx.questions.values() if each.todo_id == record.id]:
+    for question in [each.question_id for each in tx.questions.values() if each.todo_id == record.id]:
         tx.withdraw(question)
     if record.is_branch:
         tx.ended_branches.append(record.id)

@@ -156,7 +156,7 @@ def _ask_first(tx: Transaction, record: TodoRecord) -> None:
         f"may the work on {record.id} begin?",
         f"{record.id}:start",
     )
-    tx.ask(kind, record, text, "high-risk-asks-first", because, name=name, digest=digest)
+    tx.ask(kind, record, text, "high-risk-asks-first", because, question_id=name, digest=digest)
 
 
 def _end_parent(tx: Transaction, record: TodoRecord) -> None:
@@ -216,7 +216,7 @@ def ask_again(tx: Transaction) -> None:
     for record in _live(tx):
         if not (record.is_parent and record.id in tx.parts):
             repeat(tx, record)
-    for question in sorted(tx.questions.values(), key=lambda each: each.asked):
+    for question in sorted(tx.questions.values(), key=lambda each: each.seq):
         tx.show(question)
 
 
@@ -226,12 +226,12 @@ def _live(tx: Transaction) -> list[TodoRecord]:
 
 def _propose_anew(tx: Transaction, todo_id: str) -> None:
     """Ask anew about a todo that has changed: an approval is bound to what it was."""
-    for question in sorted(tx.questions.values(), key=lambda each: each.asked):
+    for question in sorted(tx.questions.values(), key=lambda each: each.seq):
         if question.todo_id == todo_id and question.kind is QuestionKind.APPROVE_START:
-            tx.withdraw(question.id)
+            tx.withdraw(question.question_id)
             offer(tx, (todo_id,))
         elif question.todo_id == todo_id and question.kind is QuestionKind.APPROVE_BRANCH:
-            tx.withdraw(question.id)
+            tx.withdraw(question.question_id)
             open_branch(tx, tx.records[todo_id], PendingStep("branch", question.rule, question.because))
 
 

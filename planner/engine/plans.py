@@ -13,14 +13,14 @@ from planner.engine.state import PlanPart, TodoRecord
 from planner.errors import EditConflictError
 from planner.model.actions import PublishPlan
 from planner.model.base import qualified
-from planner.model.edits import Edit
+from planner.model.edits import AddBranch, AddTodoBefore, Edit
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import PlanState, TodoLife
 from planner.policy.allowed_files import claimed_files
 from planner.policy.branches import tried
 from planner.policy.dependencies import find_cycle
 from planner.policy.limits import inherited
-from planner.revise.editing import Editing
+from planner.revise.draft import PlanDraft
 from planner.text.glob_patterns import plain, seen_from_above
 
 if TYPE_CHECKING:
@@ -110,19 +110,16 @@ def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...]) -> Tod
     )
     if todo.parent_id is not None:
         primary = tx.records[qualified(within, todo.parent_id)]
-        lifetime = todo.max_lifetime_seconds or tx.parts[within].plan.metadata.branch_timeout_seconds
         record = record._replace(
             parent_id=primary.id,
             depth=todo.branch_depth or 1,
             opened=tx.now,
-            expires=tx.now + lifetime,
             failure=primary.failure,
             signature=primary.signature,
             diff_hash=primary.diff_hash,
             same=primary.same,
         )
         tx.update(primary, branches=(*primary.branches, record.id))
-        tx.remind(record.expires, record)
     tx.records[record.id] = record
     return record
 
@@ -134,19 +131,16 @@ def _readmit(tx: Transaction, branch: TodoRecord) -> None:
         opened = None if memory.opened_at is None else datetime.fromisoformat(memory.opened_at).timestamp()
     except ValueError:
         opened = tx.now
-    assert branch.expires is not None
-    assert branch.opened is not None
-    expires = branch.expires - branch.opened + (tx.now if opened is None else opened)
-    tx.update(
+    branch = tx.update(
         branch,
         opened=opened,
-        expires=expires,
         attempts=memory.attempts,
         signature=memory.signature,
         diff_hash=memory.diff_hash,
     )
+    if opened is not None and branch.attempts:  # somebody has worked on it since
+        tx.begin_lifetime(branch, opened)
     tx.open_branches += 1
-    tx.remind(expires, branch)
 
 
 def _branch_rank(tx: Transaction, branch: Todo, within: str) -> tuple[int, ...]:
@@ -176,7 +170,7 @@ def digest_of_edits(previous: str, edits: Sequence[Edit]) -> str:
     return "sha256:" + sha256(previous.encode() + b"\n" + text).hexdigest()
 
 
-def draft_of(tx: Transaction, within: str, todo_ids: Iterable[str] | None) -> Editing:
+def draft_of(tx: Transaction, within: str, todo_ids: Iterable[str] | None) -> PlanDraft:
     """Return a part of a plan to which edits can be applied: these todos, by their own ids, and what they
     depend on; the whole of it for ``None``.
     """
@@ -190,7 +184,7 @@ def draft_of(tx: Transaction, within: str, todo_ids: Iterable[str] | None) -> Ed
             found |= {each: tx.records[each] for each in ids if each in tx.records}
         records = list(found.values())
     items = tuple(record.todo for record in sorted(records, key=lambda record: record.rank))
-    return Editing(tx.parts[within].plan.model_copy(update={"items": items}))
+    return PlanDraft(tx.parts[within].plan.model_copy(update={"items": items}))
 
 
 def publish(
@@ -202,15 +196,13 @@ def publish(
     only the todos that they name.
     """
     part = tx.parts[within]
-    editing = draft_of(tx, within, None if whole else _named(edits))
-    changes = editing.apply(edits)
-    new = changes.inserted
+    draft = draft_of(tx, within, None if whole else _named(edits))
+    new, changed = draft.apply(edits)
     for name in new:
         if qualified(within, name) in tx.records:
             raise EditConflictError("any edit", name, "the id is taken", "give the new todo another id")
-    plan, version, digest = part.plan, part.version + 1, digest_of_edits(part.digest, edits)
-    if changes.policy is not None:
-        plan = plan.model_copy(update={"metadata": changes.policy})
+    version, digest = part.version + 1, digest_of_edits(part.digest, edits)
+    plan = part.plan.model_copy(update={"metadata": draft.policy})
     tx.parts[within] = part._replace(
         plan=plan, version=version, digest=digest, versions={**part.versions, digest: version}
     )
@@ -219,13 +211,13 @@ def publish(
     facts = {"within": within, "version": version, "digest": digest, "previous": part.digest}
     tx.emit(PublishPlan, rule, because, edits=tuple(edits), **facts)
     for index, name in enumerate(new):
-        todo = _edited(editing, name)
+        todo = _edited(draft, name)
         record = _add(tx, todo, within, _rank(tx, todo, within, edits, index))
         if within and not record.is_branch:
             parent = tx.records[within]
             tx.update(parent, children=(*parent.children, record.id))
-    for name in changes.replaced:
-        _replace(tx, tx.records[qualified(within, name)], _edited(editing, name))
+    for name in changed:
+        _replace(tx, tx.records[qualified(within, name)], _edited(draft, name))
     for name in new:
         record = tx.records[qualified(within, name)]
         _wait(tx, record, record.todo.dependencies)
@@ -245,21 +237,16 @@ def judges(todo: Todo) -> tuple[object, ...]:
     )
 
 
-def _edited(editing: Editing, name: str) -> Todo:
-    todo = editing.todo(name)
+def _edited(draft: PlanDraft, name: str) -> Todo:
+    todo = draft.todo(name)
     assert todo is not None  # it was just edited
     return todo
-
-
-def _todos_in(edit: Edit) -> tuple[Todo, ...]:
-    """Return the todos that an edit holds."""
-    return tuple(each for each in (getattr(edit, "todo", None), *getattr(edit, "parts", ())) if each)
 
 
 def _named(edits: Sequence[Edit]) -> set[str]:
     """Return the todos, by their own ids, that edits speak of."""
     names = {getattr(edit, name, None) for edit in edits for name in ("todo_id", "on")}
-    for todo in (each for edit in edits for each in _todos_in(edit)):
+    for todo in (edit.todo for edit in edits if isinstance(edit, AddBranch | AddTodoBefore)):
         names |= {todo.id, todo.parent_id, todo.via, *todo.dependencies}
     return {name for name in names if name is not None}
 
@@ -269,9 +256,8 @@ def _rank(tx: Transaction, todo: Todo, within: str, edits: Sequence[Edit], index
     if todo.parent_id is not None:
         return _branch_rank(tx, todo, within)
     for edit in edits:
-        waiting = getattr(edit, "todo_id", None)
-        if waiting is not None and any(each.id == todo.id for each in _todos_in(edit)):
-            known = tx.records.get(qualified(within, waiting))
+        if isinstance(edit, AddTodoBefore) and edit.todo.id == todo.id:
+            known = tx.records.get(qualified(within, edit.todo_id))
             if known is not None:
                 return (*known.rank[:-1], known.rank[-1] - 1, tx.parts[within].version, index)
     return (tx.events, index)

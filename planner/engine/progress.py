@@ -145,7 +145,7 @@ def shown_state(state: State, record: TodoRecord) -> str:
 def _waits(state: State, record: TodoRecord, children: Sequence[Node]) -> str | None:
     question = state.questions.get(record.question or "")
     if question is not None:
-        return f"for a person: {question.text}"
+        return f"for a person: {question.question}"
     if record.life is TodoLife.ACTIVE and record.retries and not state.policy.driven:
         return f"retry {record.retries} of {record.todo.max_retries}, by the {record.todo.agent_role}"
     if record.life is TodoLife.TESTING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from planner.engine.consequences import fail, offer, red
 from planner.engine.plans import digest_of_edits, draft_of, publish
 from planner.engine.requests import implement, instructions_for
-from planner.engine.state import PendingStep, Proposal
-from planner.engine.transaction import Stop, rfc3339
+from planner.engine.state import PendingStep
+from planner.engine.transaction import OPTIONS, Stop, rfc3339
 from planner.errors import EditConflictError
-from planner.model.actions import QuestionKind
+from planner.model.actions import AskHuman, QuestionKind
 from planner.model.base import qualified
 from planner.model.edits import AddBranch, AddContext, QuarantineTest
 from planner.model.taxonomy import Role
@@ -72,8 +72,9 @@ def attempt_failed(tx: Transaction, branch: TodoRecord, because: str) -> None:
     allowed = branch.todo.max_debug_attempts
     if allowed is None:
         allowed = attempts_of(branch.todo.branch_reason, tx.policy_of(branch))
+    tx.begin_lifetime(branch, tx.now)
     branch = tx.update(branch, attempts=branch.attempts + 1)
-    if branch.attempts >= allowed:
+    if branch.attempts >= allowed or _is_over(tx, branch):
         fail(tx, branch)
         return
     said = f"{because} after attempt {branch.attempts} of {allowed}"
@@ -145,12 +146,16 @@ def _branch_failed(tx: Transaction, primary: TodoRecord, branch: TodoRecord) -> 
     """Ask a person about a red todo whose branch has come to nothing."""
     if branch.life is TodoLife.SKIPPED:
         rule, because = "step-failed", f"a step that {branch.id} waits for has failed"
-    elif branch.expires is not None and tx.now > branch.expires:
+    elif _is_over(tx, branch):
         rule, because = "branch-lifetime", f"{branch.id} is not done within its lifetime"
     else:
         rule, because = "attempts-used-up", f"{branch.id} is still red"
         because += f" after {counted(branch.attempts, 'attempt')}" if branch.attempts else ""
     escalate(tx, primary, rule, because)
+
+
+def _is_over(tx: Transaction, branch: TodoRecord) -> bool:
+    return branch.expires is not None and tx.now > branch.expires
 
 
 def _first_branch(tx: Transaction, record: TodoRecord) -> None:
@@ -281,25 +286,25 @@ def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
         tx.enqueue(record, *step)
     elif step.proposal is not None:
         try:
-            _make_branch(tx, record, step.proposal, step.rule, step.because)
+            _make_branch(tx, record, step.proposal)
         except EditConflictError:  # the plan has changed since it was approved
             open_branch(tx, record, step._replace(proposal=None))
     else:
-        proposal, because = _proposed(tx, record, step)
-        why = _asks_because(tx, record)
+        proposal, why = _proposal(tx, record, step), _asks_because(tx, record)
         if why is None:
-            _make_branch(tx, record, proposal, step.rule, because)
-        else:
-            tx.update(record, next_step=None)
-            _ask_for(tx, record, proposal, step.rule, because, why)
+            _make_branch(tx, record, proposal)
+            return
+        because = f"{proposal.because}; {why}"
+        tx.notify(step.rule, because, topic=REVIEW, to=Role.HUMAN, todo_id=record.id)
+        tx.update(record, next_step=None, question=proposal.question_id)
+        tx.show(proposal.model_copy(update={"digest": digest_of_edits("", proposal.edits)}))
 
 
-def _make_branch(tx: Transaction, record: TodoRecord, proposal: Proposal, rule: str, because: str) -> None:
+def _make_branch(tx: Transaction, record: TodoRecord, proposal: AskHuman) -> None:
     """Publish a branch. Raises :class:`planner.errors.EditConflictError` where it no longer fits."""
     tx.update(record, next_step=None)
-    publish(
-        tx, record.within, [each for each in proposal.edits if not each.requires_approval], rule, because
-    )
+    edits = [each for each in proposal.edits if not each.requires_approval]
+    publish(tx, record.within, edits, proposal.rule, proposal.because)
     tx.open_branches += 1
     asked = tuple(edit for edit in proposal.edits if edit.requires_approval)
     if asked:  # these change what judges a todo, or what is borne
@@ -328,18 +333,8 @@ def _asks_because(tx: Transaction, record: TodoRecord) -> str | None:
     return "the plan does not repair by itself" if asks else None
 
 
-def _ask_for(
-    tx: Transaction, record: TodoRecord, proposal: Proposal, rule: str, because: str, why: str
-) -> None:
-    tx.notify(rule, f"{because}; {why}", topic=REVIEW, to=Role.HUMAN, todo_id=record.id)
-    name = qualified(record.within, proposal.branch.id)
-    kind, digest = QuestionKind.APPROVE_BRANCH, digest_of_edits("", proposal.edits)
-    text = f"may {name} be made?"
-    tx.ask(kind, record, text, rule, because, name=name, digest=digest, proposal=proposal)
-
-
-def _proposed(tx: Transaction, record: TodoRecord, step: PendingStep) -> tuple[Proposal, str]:
-    """Return the branch for a red todo, revised as the category of its failure calls for, and why."""
+def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuman:
+    """Return the branch for a red todo, revised as the category of its failure calls for, as a question."""
     failure, last = failure_of(record), tx.last_branch(record)
     assert record.outcome is not None
     ids = {tx.records[name].todo.id for name in record.branches}
@@ -360,8 +355,7 @@ def _proposed(tx: Transaction, record: TodoRecord, step: PendingStep) -> tuple[P
         branch_id=branch_id,
         failure=failure,
         role=role,
-        depth=1 if last is None else last.depth + 1,
-        via=None if last is None else last.todo.id,
+        after=None if last is None else last.todo,
         opened_at=rfc3339(tx.now),
     )
     family = {each.todo.id for each in _family(tx, record)}
@@ -376,9 +370,8 @@ def _proposed(tx: Transaction, record: TodoRecord, step: PendingStep) -> tuple[P
         tools=frozenset(tx.policy.tools),
         taken=frozenset((*family, branch_id)),
     )
-    borne = {each.nodeid for each in plan.metadata.flaky_retry.quarantine}
-    asked = (edit for question in tx.questions.values() for edit in question.edits)
-    borne |= {edit.nodeid for edit in asked if isinstance(edit, QuarantineTest)}
+    asked = (edit for each in tx.questions.values() if not each.branch for edit in each.edits)
+    borne = {edit.nodeid for edit in asked if isinstance(edit, QuarantineTest)}
     edits: list[Edit] = [
         edit
         for edit in revise(situation)
@@ -389,7 +382,6 @@ def _proposed(tx: Transaction, record: TodoRecord, step: PendingStep) -> tuple[P
     try:
         draft.apply(each for each in (added, *edits) if not each.requires_approval)
         final = draft.todo(branch_id) or branch
-        draft.undo()
     except EditConflictError:  # the edits do not fit the plan
         edits, final = [], branch
     told = AddContext(
@@ -401,7 +393,19 @@ def _proposed(tx: Transaction, record: TodoRecord, step: PendingStep) -> tuple[P
         ),
     )
     final = final.model_copy(update={"debug_instructions": told.text})
-    return Proposal(final, (added, *edits, told)), because
+    name = qualified(record.within, branch_id)
+    return AskHuman(
+        kind=QuestionKind.APPROVE_BRANCH,
+        question_id=name,
+        todo_id=record.id,
+        question=f"may {name} be made?",
+        options=OPTIONS[QuestionKind.APPROVE_BRANCH],
+        rule=step.rule,
+        because=because,
+        branch=final,
+        edits=(added, *edits, told),
+        failure=failure,
+    )
 
 
 def _family(tx: Transaction, record: TodoRecord) -> list[TodoRecord]:

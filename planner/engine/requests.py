@@ -25,78 +25,37 @@ MOST_RESULTS = 200
 def implement(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: Fact) -> None:
     """Ask for a turn of work."""
     changes = {"turns": record.turns + 1, "told": False, "next_step": None, "waited": 0}
-    _asked(tx, record, rule, because, TodoLife.ACTIVE, **changes)
-    _implement(tx, record, rule, because, facts)
+    tx.move(record, TodoLife.ACTIVE, asked_by=(rule, because), **changes)
+    _request(tx, record, rule, because, facts)
 
 
 def verify(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: Fact) -> None:
     """Ask for the verification of a todo."""
-    _asked(tx, record, rule, because, TodoLife.TESTING, deadline=None, next_step=None)
-    _verify(tx, record, rule, because, facts)
+    changes = {"deadline": None, "next_step": None}
+    tx.move(record, TodoLife.TESTING, asked_by=(rule, because), **changes)
+    _request(tx, record, rule, because, facts)
 
 
 def verify_again(tx: Transaction, record: TodoRecord, rule: str, because: str, delay: float) -> None:
     """Ask for it once more, after some seconds."""
     waited = record.waited + 1
-    _asked(tx, record, rule, because, TodoLife.TESTING, waited=waited)
+    tx.move(record, TodoLife.TESTING, asked_by=(rule, because), waited=waited)
     at = None if delay <= 0 else tx.now + delay
-    _verify(tx, record, rule, because, {"waited": waited, "delay_seconds": delay}, at)
+    _request(tx, record, rule, because, {"waited": waited, "delay_seconds": delay}, at)
 
 
 def load_sub_plan(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
     """Ask for the plan of a parent's todos."""
-    _asked(tx, record, rule, because, TodoLife.ACTIVE, next_step=None)
-    _load(tx, record, rule, because)
+    tx.move(record, TodoLife.ACTIVE, asked_by=(rule, because), next_step=None)
+    _request(tx, record, rule, because, {})
 
 
 def repeat(tx: Transaction, record: TodoRecord) -> None:
     """Ask again for what is outstanding."""
-    rule, because = "resumed", "the driver has begun anew, and this was not answered"
-    tx.update(record, asked=tx.seq + 1)
-    if record.life is TodoLife.TESTING:
-        _verify(tx, record, rule, because, {})
-    elif record.is_parent:
-        _load(tx, record, rule, because)
-    else:
-        _implement(tx, record, rule, because, {})
+    _request(tx, record, "resumed", "the driver has begun anew, and this was not answered", {})
 
 
-def _asked(
-    tx: Transaction, record: TodoRecord, rule: str, because: str, life: TodoLife, **changes: object
-) -> None:
-    tx.move(record, life, asked=tx.seq + 1, asked_by=(rule, because), **changes)
-
-
-def _implement(
-    tx: Transaction, record: TodoRecord, rule: str, because: str, facts: dict[str, Fact]
-) -> None:
-    start_clock(tx, record, driven_only=True)
-    record = tx.records[record.id]
-    tx.emit(
-        Implement,
-        rule,
-        because,
-        facts=facts,
-        todo_id=record.id,
-        role=record.todo.agent_role,
-        attempt=record.attempts + 1 if record.is_branch else record.turns,
-        parent_id=record.parent_id,
-        bounds=bounds_of(record.todo, tx.policy_of(record)),
-        # A fold has no use for what takes the longest to write.
-        brief=None if tx.quiet else _brief(tx, record),
-    )
-
-
-def start_clock(tx: Transaction, record: TodoRecord, *, driven_only: bool = False) -> None:
-    """Count the time of a turn of work from here."""
-    limit = record.todo.timeout_seconds
-    if limit is None or (driven_only and not tx.policy.driven):
-        tx.update(record, deadline=None)
-    else:
-        tx.remind(tx.now + limit, tx.update(record, deadline=tx.now + limit))
-
-
-def _verify(
+def _request(
     tx: Transaction,
     record: TodoRecord,
     rule: str,
@@ -104,38 +63,59 @@ def _verify(
     facts: dict[str, Fact],
     at: float | None = None,
 ) -> None:
-    failure = tx.records[record.id].failure
-    advice = None if tx.memory is None or tx.quiet else tx.memory.recipe(record.todo, tx.now)
-    tx.emit(
-        Verify,
-        rule,
-        because,
-        facts=facts if advice is None else facts | {"recipe_because": advice.because},
-        todo_ids=(record.id,),
-        plan_digest=tx.parts[record.within].digest,
-        recipe=None if advice is None else advice.value,
-        isolate=failure is not None and failure.category.facts.routing_key == "flaky_test",
-        not_before=None if at is None else rfc3339(at),
-    )
+    """Ask for what the state of a todo calls for: its verification, its sub-plan, or a turn of work."""
+    record = tx.update(record, asked=tx.seq + 1)
+    if record.life is TodoLife.TESTING:
+        advice = None if tx.memory is None or tx.quiet else tx.memory.recipe(record.todo, tx.now)
+        failure = record.failure
+        tx.emit(
+            Verify,
+            rule,
+            because,
+            facts=facts if advice is None else facts | {"recipe_because": advice.because},
+            todo_ids=(record.id,),
+            plan_digest=tx.parts[record.within].digest,
+            recipe=None if advice is None else advice.value,
+            isolate=failure is not None and failure.category.facts.routing_key == "flaky_test",
+            not_before=None if at is None else rfc3339(at),
+        )
+    elif record.is_parent:
+        found: dict[str, TodoRecord] = {}
+        pending = list(tx.dependencies(record))
+        for before in pending:  # the nearest first
+            if before.id not in found and len(found) < MOST_RESULTS:
+                found[before.id] = before
+                pending.extend(tx.dependencies(before))
+        todo, results = record.todo, tuple(found)
+        names = {"sub_plan": todo.sub_plan, "sub_project_id": todo.sub_project_id}
+        tx.emit(LoadSubPlan, rule, because, todo_id=record.id, results=results, **names)
+    else:
+        start_clock(tx, record, driven_only=True)
+        record = tx.records[record.id]
+        tx.emit(
+            Implement,
+            rule,
+            because,
+            facts=facts,
+            todo_id=record.id,
+            role=record.todo.agent_role,
+            attempt=record.attempts + 1 if record.is_branch else record.turns,
+            parent_id=record.parent_id,
+            bounds=bounds_of(record.todo, tx.policy_of(record)),
+            # A fold has no use for what takes the longest to write.
+            brief=None if tx.quiet else _brief(tx, record),
+        )
 
 
-def _load(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
-    """Ask for a sub-plan, and name what its parent depends on, the nearest first."""
-    found: dict[str, TodoRecord] = {}
-    pending = list(tx.dependencies(record))
-    for before in pending:
-        if before.id not in found and len(found) < MOST_RESULTS:
-            found[before.id] = before
-            pending.extend(tx.dependencies(before))
-    tx.emit(
-        LoadSubPlan,
-        rule,
-        because,
-        todo_id=record.id,
-        sub_plan=record.todo.sub_plan,
-        sub_project_id=record.todo.sub_project_id,
-        results=tuple(found),
-    )
+def start_clock(tx: Transaction, record: TodoRecord, *, driven_only: bool = False) -> None:
+    """Count the time of a turn of work from here."""
+    limit, is_begun = record.todo.timeout_seconds, tx.policy.driven or not driven_only
+    if is_begun:
+        tx.begin_lifetime(record, tx.now)
+    if limit is not None and is_begun:
+        tx.remind(tx.now + limit, tx.update(record, deadline=tx.now + limit))
+    else:
+        tx.update(record, deadline=None)
 
 
 def instructions_for(
@@ -153,11 +133,8 @@ def instructions_for(
         primary.todo,
         red.outcome,
         red.context,
-        branch_id=worker.id,
-        allowed_files=worker.allowed_files,
-        protected=plan.metadata.protected_files,
         rerun=(primary.failure and primary.failure.rerun) or _check(state, primary.id),
-        role=worker.agent_role,
+        worker=worker,
         tried=tried,
     )
 

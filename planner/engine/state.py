@@ -14,20 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from planner.memory import Memory
-    from planner.model.actions import Finish, Halt, QuestionKind
-    from planner.model.edits import Edit
+    from planner.model.actions import AskHuman, Finish, Halt
     from planner.model.failure_report import FailureContext
     from planner.model.outcome import Failure, Outcome
     from planner.model.plan import Plan, Todo
-
-
-class Proposal(NamedTuple):
-    """A branch that may be made."""
-
-    branch: Todo
-    """As it stands after those edits that need no approval of their own."""
-    edits: tuple[Edit, ...]
-    """The first adds the branch."""
 
 
 class PendingStep(NamedTuple):
@@ -37,7 +27,7 @@ class PendingStep(NamedTuple):
     """``start``, ``implement``, ``verify``, ``branch``, ``children`` or ``load``."""
     rule: str
     because: str
-    proposal: Proposal | None = None
+    proposal: AskHuman | None = None
     """The branch that a person has agreed to."""
 
 
@@ -119,7 +109,7 @@ class TodoRecord(NamedTuple):
     opened: float | None = None
     """When a branch was made."""
     expires: float | None = None
-    """When the lifetime of a branch is over."""
+    """When the lifetime of a branch is over; nothing while nobody has begun to work on it."""
     instructions: str | None = None
     """What a person wants whoever works to know."""
 
@@ -127,24 +117,6 @@ class TodoRecord(NamedTuple):
     def is_branch(self) -> bool:
         """Return whether it was made to repair another todo."""
         return self.parent_id is not None
-
-
-class Question(NamedTuple):
-    """Something that a person has been asked."""
-
-    id: str
-    kind: QuestionKind
-    todo_id: str
-    text: str
-    options: tuple[str, ...]
-    rule: str
-    because: str
-    asked: int = 0
-    """The number of the action."""
-    digest: str = ""
-    proposal: Proposal | None = None
-    edits: tuple[Edit, ...] = ()
-    failure: Failure | None = None
 
 
 class PlanPart(NamedTuple):
@@ -186,7 +158,7 @@ class State:
     """The todos that have failed and can still be repaired."""
     dependents: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """By id, the todos that wait for it."""
-    questions: dict[str, Question] = field(default_factory=dict[str, Question])
+    questions: dict[str, AskHuman] = field(default_factory=dict[str, "AskHuman"])
     live: dict[str, None] = field(default_factory=dict[str, None])
     """The todos that the driver is at, parents too, in the order in which they began."""
     ready: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])

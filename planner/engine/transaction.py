@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
-from planner.engine.state import PendingStep, Question, State
+from planner.engine.state import PendingStep, State
 from planner.errors import IllegalTransition, RefusedEvent
 from planner.model.actions import AskHuman, Cancel, Notify, QuestionKind
 from planner.model.taxonomy import Category
@@ -21,9 +21,8 @@ from planner.policy.limits import exceeded
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from planner.engine.state import Proposal, TodoRecord
+    from planner.engine.state import TodoRecord
     from planner.model.actions import Action, Fact
-    from planner.model.edits import Edit
     from planner.model.plan import Policy
     from planner.model.taxonomy import Role
     from planner.model.verdicts import PlanState, TodoLife
@@ -116,6 +115,14 @@ class Transaction(State):
             )
         return record
 
+    def check_answer(self, record: TodoRecord, what: str, answers: int | None) -> None:
+        """Raise :class:`planner.errors.RefusedEvent` for the answer to an action that counts no more."""
+        if answers not in (None, record.asked):
+            said = (
+                f"the {what} '{record.id}' answers action {answers}, and {record.asked} is the one that is "
+            )
+            raise RefusedEvent("late-answer", f"{said}outstanding", "tell what came of the later one")
+
     def illegal(self, record: TodoRecord, after: TodoLife, remedy: str) -> IllegalTransition:
         """Return the refusal of an event that would bring a todo where its life cycle does not lead."""
         return IllegalTransition(f"todo '{record.id}'", record.life, after, self.trigger, remedy=remedy)
@@ -138,7 +145,7 @@ class Transaction(State):
                 self.plan_state = plan_may(self.plan_state, state, self.trigger)
 
     def enqueue(
-        self, record: TodoRecord, kind: str, rule: str, because: str, proposal: Proposal | None = None
+        self, record: TodoRecord, kind: str, rule: str, because: str, proposal: AskHuman | None = None
     ) -> TodoRecord:
         """Let a todo do something as soon as its turn comes."""
         record = self.update(record, next_step=PendingStep(kind, rule, because, proposal))
@@ -159,6 +166,14 @@ class Transaction(State):
         """Look at a todo again when that time has come."""
         if time is not None:
             heappush(self.timers, (time, record.id))
+
+    def begin_lifetime(self, record: TodoRecord, since: float) -> None:
+        """Count the lifetime of a branch from when somebody began to work on it."""
+        if record.is_branch and record.expires is None:
+            lifetime = record.todo.max_lifetime_seconds or self.policy_of(record).branch_timeout_seconds
+            self.update(record, expires=since + lifetime)
+            if self.policy.driven:  # else nobody says that it is worked on still: its attempts show it
+                self.remind(since + lifetime, record)
 
     def emit(self, kind: Callable[..., Action], rule: str, because: str, /, **more: Any) -> Action | None:
         """Ask the driver for something; return the action where it is not left out."""
@@ -181,59 +196,26 @@ class Transaction(State):
         self.emit(Notify, rule, because, facts=facts, topic=topic, to=to, todo_id=todo_id, message=message)
 
     def ask(
-        self,
-        kind: QuestionKind,
-        record: TodoRecord,
-        text: str,
-        rule: str,
-        because: str,
-        *,
-        name: str | None = None,
-        options: tuple[str, ...] | None = None,
-        digest: str = "",
-        proposal: Proposal | None = None,
-        edits: tuple[Edit, ...] = (),
+        self, kind: QuestionKind, record: TodoRecord | None, text: str, rule: str, because: str, **more: Any
     ) -> None:
-        """Ask a person about a todo; a question without a name gets a number of its own."""
-        if name is None:
-            self.asked_questions += 1
-            word = "edits" if edits else kind.value
-            name = f"{record.id}:{word}:{self.asked_questions}"
-        self.update(record, question=name)
-        self.show(
-            Question(
-                id=name,
-                kind=kind,
-                todo_id=record.id,
-                text=text,
-                options=options or OPTIONS[kind],
-                rule=rule,
-                because=because,
-                digest=digest,
-                proposal=proposal,
-                edits=edits,
-                failure=record.failure,
-            )
-        )
+        """Ask a person; a question without an id gets a number of its own. ``more`` is of the action."""
+        held: dict[str, Any] = {"options": OPTIONS[kind], "todo_id": ""}
+        if record is not None:
+            held |= {"todo_id": record.id, "failure": record.failure}
+            if "question_id" not in more:
+                self.asked_questions += 1
+                word = "edits" if more.get("edits") else kind.value
+                more["question_id"] = f"{record.id}:{word}:{self.asked_questions}"
+            self.update(record, question=more["question_id"])
+        self.show(AskHuman(kind=kind, question=text, rule=rule, because=because, **held | more))
 
-    def show(self, question: Question) -> None:
+    def show(self, question: AskHuman) -> None:
         """Put a question to a person, for the first time or again."""
-        proposal = question.proposal
-        self.emit(
-            AskHuman,
-            question.rule,
-            question.because,
-            question_id=question.id,
-            kind=question.kind,
-            todo_id=question.todo_id,
-            question=question.text,
-            options=question.options,
-            digest=question.digest,
-            branch=None if proposal is None else proposal.branch,
-            edits=question.edits if proposal is None else proposal.edits,
-            failure=question.failure,
-        )
-        self.questions[question.id] = question._replace(asked=self.seq)
+        self.seq += 1
+        question = question.model_copy(update={"seq": self.seq})
+        self.questions[question.question_id] = question
+        if not self.quiet:
+            self.actions.append(question)
 
     def withdraw(self, question_id: str | None) -> None:
         """Forget a question."""
@@ -251,8 +233,7 @@ class Transaction(State):
         if self.overspent or not budget.model_fields_set:
             return None
         wall = 0.0 if self.started is None else self.now - self.started
-        found = exceeded(budget, self.spent, wall, or_used_up=before_work)
-        return None if found is None else str(found)
+        return exceeded(budget, self.spent, wall, or_used_up=before_work)
 
     def check_budget(self, todo_id: str | None) -> None:
         """Stop, or ask a person, where a budget is exceeded. Raises :class:`Stop`.
@@ -281,9 +262,9 @@ class Transaction(State):
             found = () if todo_id is None else (todo_id,)
             raise Stop(rule, because, found, Category.BUDGET_EXCEEDED)
         if BUDGET_QUESTION not in self.questions:
-            text, options = "the budget is used up; does it go on?", ("go_on", "stop")
-            kind = QuestionKind.REVIEW
-            self.show(Question(BUDGET_QUESTION, kind, "", text, options, rule, because))
+            held = {"question_id": BUDGET_QUESTION, "options": ("go_on", "stop")}
+            text = "the budget is used up; does it go on?"
+            self.ask(QuestionKind.REVIEW, None, text, rule, because, **held)
 
 
 _FIELDS = tuple(each.name for each in fields(State))

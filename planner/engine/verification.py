@@ -101,13 +101,7 @@ def _is_proved(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
 
 
 def _refuse_stale(tx: Transaction, record: TodoRecord, event: Verified) -> None:
-    if event.answers not in (None, record.asked):
-        raise RefusedEvent(
-            "late-answer",
-            f"the verification of '{record.id}' answers action {event.answers}, and {record.asked} is the "
-            "one that is outstanding",
-            "tell what came of the later one",
-        )
+    tx.check_answer(record, "verification of", event.answers)
     part = tx.parts[record.within]
     if event.plan_digest is None:
         if record.must_say_which and event.answers is None:
@@ -284,18 +278,12 @@ def _stop_on_streak(tx: Transaction, record: TodoRecord, failure: Failure) -> No
 
 
 def _set_apart(tx: Transaction, record: TodoRecord, apart: tuple[Failure, ...]) -> bool:
-    """Give failures older than the work todos of their own; return whether the todo waits for them.
-
-    The todos of the same plan that mend what is older are known by their ids.
-    """
+    """Give failures older than the work todos of their own; return whether the todo waits for them."""
     if record.set_apart >= MOST_TIMES_APART:
         return False
-    known = {
-        (each.within, each.todo.id)
-        for each in tx.records.values()
-        if each.within == record.within and each.todo.id.startswith("pre_existing_")
-    }
-    edits = set_apart(record, apart, known)
+    assert record.outcome is not None
+    known = {each.todo.id for each in tx.records.values() if each.within == record.within}
+    edits = set_apart(record.todo, record.outcome, apart, known)
     if edits:
         try:
             publish(tx, record.within, edits, "pre-existing-failure", edits[0].because)

@@ -35,9 +35,7 @@ _LONGEST_MESSAGE = 200
 
 def work_started(tx: Transaction, event: WorkStarted) -> None:
     """Count the time of a turn of work from here."""
-    record = _at_work(tx, event, TodoLife.ACTIVE)
-    if record.todo.timeout_seconds is not None:
-        start_clock(tx, record)
+    start_clock(tx, _at_work(tx, event, TodoLife.ACTIVE))
 
 
 def work_finished(tx: Transaction, event: WorkFinished) -> None:
@@ -157,13 +155,7 @@ def _at_work(tx: Transaction, event: WorkStarted | WorkFinished, after: TodoLife
     record = tx.known(event.todo_id)
     if record.life is not TodoLife.ACTIVE or record.is_parent:
         raise tx.illegal(record, after, "tell only of what implement has asked for")
-    if event.answers not in (None, record.asked):
-        raise RefusedEvent(
-            "late-answer",
-            f"the work on '{record.id}' answers action {event.answers}, and {record.asked} is the one that "
-            "is outstanding",
-            "tell what came of the later one",
-        )
+    tx.check_answer(record, "work on", event.answers)
     return record
 
 

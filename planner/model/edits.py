@@ -1,6 +1,6 @@
 """Edits: what a decision changes in a plan, each a value that says what, why and by which rule.
 
-An edit is a proposal. Applying it, and taking it back, is the work of :mod:`planner.revise.editing`.
+An edit is a proposal. It is applied by :mod:`planner.revise.draft`.
 """
 
 from __future__ import annotations
@@ -120,17 +120,6 @@ class RetargetCheck(_Edit):
     to_cmd: Line
 
 
-class SplitTodo(_Edit):
-    """Puts parts of a todo's criteria into todos of their own, on which it then depends.
-
-    The last of ``parts`` bears the id of the todo, so that whatever names it still does.
-    """
-
-    edit: Literal["split_todo"] = "split_todo"
-    todo_id: Id
-    parts: Annotated[tuple[Todo, ...], Field(min_length=2)]
-
-
 class QuarantineTest(_Edit):
     """Puts a flaky test in quarantine until a date."""
 
@@ -154,7 +143,6 @@ Edit: TypeAlias = Annotated[
     | AddContract
     | RaiseLimit
     | RetargetCheck
-    | SplitTodo
     | QuarantineTest,
     Field(discriminator="edit"),
 ]

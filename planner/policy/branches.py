@@ -94,11 +94,13 @@ def branch_todo(
     branch_id: str,
     failure: Failure,
     role: Role,
-    depth: int,
-    via: str | None,
+    after: Todo | None,
     opened_at: str,
 ) -> Todo:
-    """Return the branch todo as it is before any edit: it reuses all criteria of its parent."""
+    """Return the branch todo as it is before any edit: it reuses all criteria of its parent.
+
+    ``after`` is the branch before it, which passed while the parent stayed red.
+    """
     reason = branch_reason(failure.category)
     attempts = attempts_of(reason, policy)
     memory = {
@@ -114,8 +116,8 @@ def branch_todo(
         "agent_role": role,
         "target_agent_role": role,
         "branch_reason": reason,
-        "branch_depth": depth,
-        "via": via,
+        "branch_depth": 1 if after is None else (after.branch_depth or 1) + 1,
+        "via": None if after is None else after.id,
         "acceptance_criteria": _criteria(parent),
         "verify": parent.verify,
         "test_command": parent.test_command or _conventional(parent, outcome),

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from itertools import count, islice
-from typing import TYPE_CHECKING, NamedTuple, cast
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from planner.policy.allowed_files import claimed_files, claims_overlap, grants_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from planner.model.plan import Todo
-    from planner.policy.allowed_files import Grant
 
 
 def dependency_order(items: Iterable[Todo]) -> tuple[Todo, ...]:
@@ -23,27 +19,25 @@ def dependency_order(items: Iterable[Todo]) -> tuple[Todo, ...]:
 
     Dependencies that are not among the items are passed over. Raises ``ValueError`` on a cycle.
     """
-    todos = list(items)
-    index_of = {todo.id: index for index, todo in enumerate(todos)}
-    waiting = [0] * len(todos)
-    dependents: dict[int, list[int]] = {}
-    for index, todo in enumerate(todos):
-        for dependency in dict.fromkeys(todo.dependencies):
-            if dependency in index_of:
-                waiting[index] += 1
-                dependents.setdefault(index_of[dependency], []).append(index)
-    ready = [(todo.priority, index) for index, todo in enumerate(todos) if not waiting[index]]
+    by_id = {todo.id: todo for todo in items}
+    rank = {todo.id: (todo.priority, index) for index, todo in enumerate(by_id.values())}
+    waiting = {todo.id: {each for each in todo.dependencies if each in by_id} for todo in by_id.values()}
+    dependents: dict[str, list[str]] = {}
+    for name, before in waiting.items():
+        for each in before:
+            dependents.setdefault(each, []).append(name)
+    ready = [(rank[name], name) for name, before in waiting.items() if not before]
     heapify(ready)
     order: list[Todo] = []
     while ready:
-        _, index = heappop(ready)
-        order.append(todos[index])
-        for dependent in dependents.get(index, ()):
-            waiting[dependent] -= 1
-            if not waiting[dependent]:
-                heappush(ready, (todos[dependent].priority, dependent))
-    if len(order) < len(todos):
-        raise circle_among(todos)
+        _, done = heappop(ready)
+        order.append(by_id[done])
+        for name in dependents.get(done, ()):
+            waiting[name].discard(done)
+            if not waiting[name]:
+                heappush(ready, (rank[name], name))
+    if len(order) < len(by_id):
+        raise circle_among(by_id.values())
     return tuple(order)
 
 
@@ -75,28 +69,18 @@ def find_cycle(items: Iterable[Todo]) -> tuple[str, ...]:
     return ()
 
 
-def blockers(
-    todo_id: str, failed: Collection[str], items: Iterable[Todo] | Mapping[str, Todo]
-) -> tuple[str, ...]:
+def blockers(todo_id: str, failed: Collection[str], by_id: Mapping[str, Todo]) -> tuple[str, ...]:
     """Return the failed todos that a todo depends on, directly or not, the nearest first.
 
-    What lies behind a failed todo is not searched: that todo is the one to mend first. Pass a mapping by
-    id to ask of many todos.
+    What lies behind a failed todo is not searched: that todo is the one to mend first.
     """
-    by_id = cast("Mapping[str, Todo]", items) if isinstance(items, Mapping) else {t.id: t for t in items}
     found: list[str] = []
-    seen = {todo_id}
-    pending = deque([todo_id])
-    while pending:
-        todo = by_id.get(pending.popleft())
-        for dependency in todo.dependencies if todo is not None else ():
-            if dependency in seen:
-                continue
-            seen.add(dependency)
-            if dependency in failed:
-                found.append(dependency)
-            else:
-                pending.append(dependency)
+    seen, pending = {todo_id}, [todo_id]
+    for name in pending:
+        for each in by_id[name].dependencies if name in by_id else ():
+            if each not in seen:
+                seen.add(each)
+                (found if each in failed else pending).append(each)
     return tuple(found)
 
 
@@ -111,8 +95,7 @@ class Apart(NamedTuple):
     files: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class Placed(NamedTuple):
     """One todo of a wave, and why it does not stand in the wave before."""
 
     todo: Todo
@@ -132,39 +115,26 @@ def waves(todos: Iterable[Todo]) -> tuple[tuple[str, ...], ...]:
     todos depend on each other in a circle.
     """
     by_id = {todo.id: todo for todo in todos}
+    rank = {todo.id: (todo.priority, place) for place, todo in enumerate(by_id.values())}
+    files = {todo.id: claimed_files(todo) for todo in by_id.values()}
+    found: list[list[str]] = []
     wave_of: dict[str, int] = {}
-    held: dict[str, dict[Grant, set[int]]] = {}
-    """By the prefix of a grant, the waves in which somebody has it."""
-    for todo in _by_level(by_id):
-        grants = grants_of(claimed_files(todo))
-        taken: set[int] = set()
-        for grant in grants:
-            prefix = grant.prefix
-            # Written out, for this is done for every pair: 18 million times for 2,000 todos of three files.
-            near = [held[each] for each in held if each.startswith(prefix) or prefix.startswith(each)]
-            taken.update(
-                *(those for each in near for other, those in each.items() if grant.overlaps(other))
-            )
-        first = 1 + max((wave_of[each] for each in todo.dependencies if each in wave_of), default=-1)
-        wave = wave_of[todo.id] = next(number for number in count(first) if number not in taken)
-        for grant in grants:
-            held.setdefault(grant.prefix, {}).setdefault(grant, set()).add(wave)
-    found: list[list[str]] = [[] for _ in range(1 + max(wave_of.values(), default=-1))]
-    for todo in sorted(by_id.values(), key=lambda each: each.priority):
-        found[wave_of[todo.id]].append(todo.id)
-    return tuple(map(tuple, found))
-
-
-def _by_level(by_id: Mapping[str, Todo]) -> Iterator[Todo]:
-    """Yield every todo after those that it depends on, level by level, each level by priority."""
     pending = dict(by_id)
     while pending:
-        level = [todo for todo in pending.values() if pending.keys().isdisjoint(todo.dependencies)]
+        level = [name for name, todo in pending.items() if pending.keys().isdisjoint(todo.dependencies)]
         if not level:
             raise circle_among(by_id.values())
-        yield from sorted(level, key=lambda todo: todo.priority)
-        for todo in level:
-            del pending[todo.id]
+        for name in sorted(level, key=rank.__getitem__):
+            before = pending.pop(name).dependencies
+            wave = 1 + max((wave_of[each] for each in before if each in wave_of), default=-1)
+            while wave < len(found) and any(
+                claims_overlap(files[name], files[each]) for each in found[wave]
+            ):
+                wave += 1
+            found += [[]] if wave == len(found) else []
+            found[wave].append(name)
+            wave_of[name] = wave
+    return tuple(tuple(sorted(wave, key=rank.__getitem__)) for wave in found)
 
 
 def placed_in_waves(todos: Iterable[Todo]) -> tuple[tuple[Placed, ...], ...]:

@@ -13,8 +13,6 @@ from planner.policy.allowed_files import claimed_files
 from planner.policy.criteria import commands_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from planner.model.plan import Budget, Policy, Todo, ToolSpec
 
 
@@ -31,47 +29,28 @@ class Spent(NamedTuple):
         return Spent(self.tokens + tokens, self.cycles + cycles, self.new_files + new_files)
 
 
-class BudgetLine(NamedTuple):
-    """One budget that the plan sets, and what is spent of it."""
-
-    name: str
-    limit: float
-    spent: float
-
-    def __str__(self) -> str:
-        return f"{self.name}: {_number(self.spent)} spent, {_number(self.limit)} allowed"
-
-
-def exceeded(
-    budget: Budget, spent: Spent, wall_seconds: float, *, or_used_up: bool = False
-) -> BudgetLine | None:
+def exceeded(budget: Budget, spent: Spent, wall_seconds: float, *, or_used_up: bool = False) -> str | None:
     """Return the first budget of which more is spent than is allowed. To spend exactly all is allowed.
 
     ``or_used_up`` asks for one that leaves nothing for another turn of work. A turn need not make a new
     file, so of new files nothing is lacking until one too many is made.
     """
-    for line in _lines(budget, spent, wall_seconds):
-        used_up = or_used_up and line.spent == line.limit and line.name != "new_files"
-        if line.spent > line.limit or used_up:
-            return line
+    for name, (limit, used) in _lines(budget, spent, wall_seconds).items():
+        if used > limit or (or_used_up and used == limit and name != "new_files"):
+            return f"{name}: {_number(used)} spent, {_number(limit)} allowed"
     return None
 
 
 def left(budget: Budget, spent: Spent, wall_seconds: float) -> dict[str, tuple[float, float]]:
     """Return what is left of each budget of the plan, never less than nothing, and how much it was."""
     found = _lines(budget, spent, wall_seconds)
-    return {each.name: (max(each.limit - each.spent, 0), each.limit) for each in found}
+    return {name: (max(limit - used, 0), limit) for name, (limit, used) in found.items()}
 
 
-def _lines(budget: Budget, spent: Spent, wall_seconds: float) -> Iterator[BudgetLine]:
-    for name, limit, used in (
-        ("tokens", budget.tokens, spent.tokens),
-        ("cycles", budget.cycles, spent.cycles),
-        ("wall_seconds", budget.wall_seconds, wall_seconds),
-        ("new_files", budget.new_files, spent.new_files),
-    ):
-        if limit is not None:
-            yield BudgetLine(name, limit, used)
+def _lines(budget: Budget, spent: Spent, wall_seconds: float) -> dict[str, tuple[float, float]]:
+    used = {**spent._asdict(), "wall_seconds": wall_seconds}
+    names = ("tokens", "cycles", "wall_seconds", "new_files")
+    return {name: (limit, used[name]) for name in names if (limit := getattr(budget, name)) is not None}
 
 
 def _number(value: float) -> str:
@@ -134,17 +113,11 @@ def asks_a_person(todo: Todo) -> bool:
     return CARE[todo.risk_level or RiskLevel.LOW].asks
 
 
-_ALLOWANCES = ("auto_fix_mode", "auto_approve_branches")
-"""Granted where both policies grant it."""
-
-_LIMITS = (
-    "max_branch_depth",
-    "max_debug_attempts",
-    "branch_timeout_seconds",
-    "max_concurrent_branches",
-    "notify_after_n_failures",
+_STRICTEST = (
+    *("auto_fix_mode", "auto_approve_branches", "max_branch_depth", "max_debug_attempts"),
+    *("branch_timeout_seconds", "max_concurrent_branches", "notify_after_n_failures"),
 )
-"""The lower counts."""
+"""Of two limits the lower counts; an allowance is granted where both policies grant it."""
 
 
 def inherited(policy: Policy, above: Policy) -> Policy:
@@ -155,10 +128,9 @@ def inherited(policy: Policy, above: Policy) -> Policy:
     """
     said = policy.model_fields_set
     changes: dict[str, Any] = {}
-    for name in (*_ALLOWANCES, *_LIMITS):
+    for name in _STRICTEST:
         own, theirs = getattr(policy, name), getattr(above, name)
-        strict = min(own, theirs)  # of two allowances, too: false is less than true
-        changes[name] = strict if name in said else theirs
+        changes[name] = min(own, theirs) if name in said else theirs  # false is less than true
     if "require_planner_approval" not in said or above.require_planner_approval is True:
         changes["require_planner_approval"] = above.require_planner_approval
     retry, attempts = policy.flaky_retry, above.flaky_retry.attempts

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from datetime import date, timedelta
+from datetime import date
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,6 @@ from planner.model.edits import (
     QuarantineTest,
     RaiseLimit,
     RetargetCheck,
-    SplitTodo,
 )
 from planner.model.plan import (
     MAX_SECONDS,
@@ -64,9 +63,6 @@ REVISION_RULES: Mapping[str, str] = load_table("rules", "planner.revise")
 """Every rule of a revision with what it does, in the order of the strategies."""
 
 QUARANTINE_DAYS = 14
-SPLIT_AT = 6
-"""A todo with so many commands is split rather than given more time."""
-
 _MOST_QUARANTINED = 10
 _LONGEST_NODEID = 1_000
 _LONGEST_STEM = 180
@@ -107,11 +103,6 @@ _ABSENT = ("missing", "no_match")
 _MISSING_TEST = ("missing_file", "missing_id")
 _NOT_PROVING = ("all-skipped", "only-expected-failures")
 """Rules of a diagnosis that say: the tests are there, and none of them proves anything."""
-
-_SHARED_BY_PARTS = (
-    *("intent", "status", "agent_role", "allowed_files", "risk_level", "failure_routing"),
-    *("dependencies", "max_retries", "timeout_seconds", "priority"),
-)
 
 
 def revise(situation: Situation) -> tuple[Edit, ...]:
@@ -170,17 +161,13 @@ def _after_unmet_metric(situation: Situation) -> Iterator[Edit]:
 
 def _after_flaky_test(situation: Situation) -> Iterator[Edit]:
     yield from _isolate(situation, "flaky-isolates", "what gives both answers is run again, alone")
-    try:
-        today = date.fromisoformat(situation.at[:10])
-        expires = (today + timedelta(days=QUARANTINE_DAYS)).isoformat()
-    except (ValueError, OverflowError):
-        return
+    today = date.fromisoformat(situation.at[:10])
+    expires = date.fromordinal(min(today.toordinal() + QUARANTINE_DAYS, date.max.toordinal()))
     known = {each.nodeid: each.expires for each in situation.plan.metadata.flaky_retry.quarantine}
     ticket = situation.branch.id if situation.branch else situation.todo.id
     for nodeid in situation.failing_tests[:_MOST_QUARANTINED]:
-        until = known.get(nodeid)
-        is_lawful = 0 < len(nodeid) <= _LONGEST_NODEID and nodeid.isprintable()
-        if not is_lawful or (until and until >= today.isoformat()):
+        until = known.get(nodeid, "")
+        if not nodeid.isprintable() or until >= today.isoformat():
             continue
         before = f"; an earlier quarantine ended on {until}" if until else ""
         yield QuarantineTest(
@@ -188,10 +175,10 @@ def _after_flaky_test(situation: Situation) -> Iterator[Edit]:
             because=f"{quoted(nodeid)} gave both answers, and {ticket} is there to repair it{before}",
             requires_approval=True,
             todo_id=situation.todo.id,
-            nodeid=nodeid,
+            nodeid=nodeid[:_LONGEST_NODEID],
             owner=role_for(situation.failure, situation.todo).value,
             ticket=ticket,
-            expires=expires,
+            expires=expires.isoformat(),
         )
 
 
@@ -199,10 +186,6 @@ def _after_timeout(situation: Situation) -> Iterator[Edit]:
     yield from _isolate(situation, "timeout-isolates", "what passed its limit is run without company")
     confirmations = [run for each in situation.observations for run in each.confirmations if run.passed]
     if not confirmations and _hangs(situation):
-        return
-    split = tuple(_split(situation))
-    if split:
-        yield from split
         return
     ended = "; whether it would ever have ended is not known"
     if confirmations:
@@ -241,38 +224,6 @@ def _hangs(situation: Situation) -> bool:
         if last and last.side is Side.STDLIB and module.partition(".")[0] in _WAITING:
             return True
     return False
-
-
-def _split(situation: Situation) -> Iterator[SplitTodo]:
-    """Leave the slow commands to the todo, and make the others a part of their own."""
-    todo, criteria = situation.todo, situation.todo.acceptance_criteria
-    tests = criteria.tests
-    slow = [spec for index, spec in enumerate(tests) if f"tests[{index}]" in situation.check_ids]
-    others = tuple(spec for spec in tests if spec not in slow)
-    name = f"{todo.id[:_LONGEST_STEM]}_part_01"
-    # A metric needs the tests that record it in its own todo, and which those are is not known.
-    if len(tests) < SPLIT_AT or todo.has_sub_plan or criteria.metrics:
-        return
-    if not slow or not others or not situation.is_free(name):
-        return
-    shared = {each: getattr(todo, each) for each in _SHARED_BY_PARTS if each in todo.model_fields_set}
-    first = Todo(
-        id=name,
-        title=f"{todo.title[:9_900]} (part 1 of 2)",
-        acceptance_criteria=AcceptanceCriteria(tests=others),
-        **shared,
-    )
-    rest = {
-        "acceptance_criteria": criteria.model_copy(update={"tests": tuple(slow)}),
-        "dependencies": (*todo.dependencies, name),
-    }
-    yield SplitTodo(
-        rule="timeout-splits-todo",
-        because=f"{len(tests)} commands in one todo, and {listed(situation.check_ids)} passed its limit",
-        requires_approval=True,
-        todo_id=todo.id,
-        parts=(first, todo.model_copy(update=rest)),
-    )
 
 
 # -- tests that are not there --------------------------------------------------------------------------
@@ -406,16 +357,20 @@ def _after_lint_error(situation: Situation) -> Iterator[Edit]:
     if fix is not None:
         hint = f"Run this, then look at what it changed:\n{fix}"
     old = situation.todo.allowed_files
+    because = (
+        f"{linter} complains{f' of {listed(files)}' if files else ''}, and what can be fixed by itself"
+    )
+    task = ControllerTaskSpec(
+        type="AUTO_FIX" if fix else "FIX",
+        hint=hint + (f"\nIt complains of: {listed(said, at_most=10)}." if said else ""),
+        target_file=files[0] if files else None,
+    )
     yield from _add_step(
         situation,
-        rule="lint-fixed-first",
-        because=f"{linter} complains{f' of {listed(files)}' if files else ''}, and what can be fixed by "
-        "itself needs no branch",
-        title=f"Fix what {linter} can fix by itself",
-        task="AUTO_FIX" if fix else "FIX",
-        hint=hint + (f"\nIt complains of: {listed(said, at_most=10)}." if said else ""),
-        role=role_for(situation.failure, situation.todo),
-        target_file=files[0] if files else None,
+        "lint-fixed-first",
+        f"{because} needs no branch",
+        f"Fix what {linter} can fix by itself",
+        task,
         allowed_files=narrowed(old, files, folders=False) or old or (),
     )
     yield from _narrow(situation, files, "lint-narrows-files", "the linter complains of")
@@ -463,18 +418,9 @@ def _after_import_error(situation: Situation) -> Iterator[Edit]:
             title = f"Provide {what}"
             hint = f"Let {path} provide {what}, or import it by the name that it has."
             files = (path,)
-    yield from _add_step(
-        situation,
-        rule="import-resolved-first",
-        because=because,
-        title=title,
-        task="RESOLVE_DEPENDENCY",
-        hint=hint,
-        role=role_for(situation.failure, situation.todo),
-        target_file=path,
-        artifacts=(path,) if path and is_new else (),
-        allowed_files=files,
-    )
+    task = ControllerTaskSpec(type="RESOLVE_DEPENDENCY", hint=hint, target_file=path)
+    rule = "import-resolved-first"
+    yield from _add_step(situation, rule, because, title, task, allowed_files=files, is_new=is_new)
 
 
 def _importing_file(situation: Situation) -> str | None:
@@ -520,28 +466,30 @@ def _after_spec_mismatch(situation: Situation) -> Iterator[Edit]:
     exists = situation.tree.exists(path)
     if exists is None:
         exists = fact is not None and fact.problem != "unreadable"
+    verb = "Reconcile" if exists or todo.contract_path else "Write"
+    hint = f"{verb} {path} so that it says what the tests and the callers rely on: {what}. The code is "
+    task = ControllerTaskSpec(
+        type="CONTRACT", hint=f"{hint}brought in line with it afterwards.", target_file=path
+    )
     yield from _add_step(
         situation,
-        rule="contract-settled-first",
-        because=f"code and callers differ in what was agreed: {what}",
-        title=f"Settle the contract of {todo.title}",
-        task="CONTRACT",
-        hint=f"{'Reconcile' if exists or todo.contract_path else 'Write'} {path} so that it says what the "
-        f"tests and the callers rely on: {what}. The code is brought in line with it afterwards.",
+        "contract-settled-first",
+        f"code and callers differ in what was agreed: {what}",
+        f"Settle the contract of {todo.title}",
+        task,
         role=Role.ARCHITECT,
-        target_file=path,
-        artifacts=() if exists else (path,),
         allowed_files=(path,),
+        is_new=not exists,
     )
-    if situation.branch is None or todo.contract_path is not None or wants_convention(todo):
-        return
-    yield AddContract(
-        rule="contract-binds-todo",
-        because=f"no contract of {todo.id} says what was promised, so nothing kept the two sides together",
-        requires_approval=True,
-        todo_id=todo.id,
-        contract_path=path,
-    )
+    if situation.branch is not None and todo.contract_path is None and not wants_convention(todo):
+        because = f"no contract of {todo.id} says what was promised, so nothing kept the two sides together"
+        yield AddContract(
+            rule="contract-binds-todo",
+            because=because,
+            requires_approval=True,
+            todo_id=todo.id,
+            contract_path=path,
+        )
 
 
 def _after_missing_artifact(situation: Situation) -> Iterator[Edit]:
@@ -698,44 +646,38 @@ def _file_pattern(path: str) -> str | None:
 
 def _add_step(
     situation: Situation,
-    *,
     rule: str,
     because: str,
     title: str,
-    task: str,
-    hint: str,
-    role: Role,
-    target_file: str | None = None,
-    artifacts: Iterable[str] = (),
+    task: ControllerTaskSpec,
+    *,
+    role: Role | None = None,
     allowed_files: tuple[str, ...] = (),
+    is_new: bool = False,
 ) -> Iterator[AddTodoBefore]:
     """Put a temporary todo before the branch; do nothing where no branch is made.
 
-    A step with ``artifacts`` is proved by them; one without is done when its role says so. Where it has to
+    A step whose file ``is_new`` is proved by it; any other is done when its role says so. Where it has to
     change what the todo may not, a person agrees first.
     """
-    branch, old = situation.branch, situation.todo.allowed_files
+    branch, old, path = situation.branch, situation.todo.allowed_files, task.target_file
     if branch is None:
         return
     fields: dict[str, Any] = {"allowed_files": allowed_files} if allowed_files else {}
-    if artifacts:
-        expected = tuple(ArtifactSpec(path=path) for path in artifacts)
-        fields["acceptance_criteria"] = AcceptanceCriteria(expected_artifacts=expected)
+    if is_new and path:
+        fields["acceptance_criteria"] = AcceptanceCriteria(expected_artifacts=(ArtifactSpec(path=path),))
     else:
         fields["requires_testing"] = False
     if branch.dependencies:
         fields["dependencies"] = branch.dependencies
-    spec: dict[str, Any] = {"type": task, "hint": hint}
-    if target_file is not None:
-        spec["target_file"] = target_file
     prefix = f"{situation.todo.id[:_LONGEST_STEM]}_step_"
     names = (f"{prefix}{number:02d}" for number in count(1))
     step = Todo(
         id=next(name for name in names if situation.is_free(name)),
         title=quoted(title),
         intent=because,
-        agent_role=role,
-        controller_task_spec=ControllerTaskSpec(**spec),
+        agent_role=role or role_for(situation.failure, situation.todo),
+        controller_task_spec=ControllerTaskSpec(**{name: held for name, held in task if held is not None}),
         priority=situation.todo.priority,
         is_temporary=True,
         **fields,

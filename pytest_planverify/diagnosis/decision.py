@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.outcome import Diagnosis, Location, RunnerUp
-from planner.model.taxonomy import Category, Owner, Role
-from planner.model.verdicts import EvidenceKind, Side
+from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import EvidenceKind
+from planner.policy.branches import agent_at
 from pytest_planverify.diagnosis.case import Case
 from pytest_planverify.diagnosis.confidence import calibrated
 from pytest_planverify.diagnosis.location import candidates_of, location_of
@@ -127,6 +128,7 @@ def _diagnosis(judged: Judged) -> Diagnosis:
     confidence = round(calibrated(rule.id, judged.raw), 3)
     because = rule.because
     candidates = candidates_of(case.evidence, hit.frame)
+    location = _location(judged, candidates)
     if judged.is_of_changed_tests:
         because += " Of all code only tests were changed."
     if judged.broken:
@@ -140,18 +142,11 @@ def _diagnosis(judged: Judged) -> Diagnosis:
         because=because,
         signature=signature_of(case, judged.category),
         runner_up=_runner_up(judged, confidence),
-        location=_location(judged, candidates),
+        location=location,
         candidates=candidates,
-        target_agent=_agent(judged),
+        target_agent=agent_at(judged.category, location),
         suggestion=_clipped(hit.suggestion),
     )
-
-
-def _agent(judged: Judged) -> Role | None:
-    """Return who repairs where the category's default may not touch the file at fault."""
-    frame = judged.hit.frame
-    loops = frame is not None and frame.side is Side.PRODUCT
-    return Role.CODER if loops and judged.category is Category.TEST_TIMEOUT else None
 
 
 def _runner_up(judged: Judged, confidence: float) -> RunnerUp | None:

@@ -404,10 +404,10 @@ class Loop:
         path = self.settings.folder / REQUESTS
         questions = [
             {
-                "id": each.id,
+                "id": each.question_id,
                 "todo_id": each.todo_id,
                 "kind": each.kind.value,
-                "question": each.text,
+                "question": each.question,
                 "options": list(each.options),
                 "digest": each.digest,
             }

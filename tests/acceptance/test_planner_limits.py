@@ -63,14 +63,21 @@ LIVES: dict[str, tuple[list[dict[str, Any]], list[str], str, str, int | None]] =
         None,
     ),
     "lifetime-over": (
-        [branch("lifetime-over", max_lifetime_seconds=599, **{"x-planner": MADE})],
+        [branch("lifetime-over", max_lifetime_seconds=599, **{"x-planner": {**MADE, "attempts": 1}})],
         [],
         "ask_human",
         "branch-lifetime",
         None,
     ),
     "lifetime-not-over": (
-        [branch("lifetime-not-over", max_lifetime_seconds=601, **{"x-planner": MADE})],
+        [branch("lifetime-not-over", max_lifetime_seconds=601, **{"x-planner": {**MADE, "attempts": 1}})],
+        [],
+        "implement",
+        "branch-has-attempts-left",
+        3,
+    ),
+    "nobody-has-worked": (
+        [branch("nobody-has-worked", max_lifetime_seconds=1, **{"x-planner": MADE})],
         [],
         "implement",
         "branch-has-attempts-left",

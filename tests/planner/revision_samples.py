@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from planner.model.edits import AddBranch, Edit
@@ -12,7 +13,7 @@ from planner.model.plan import Plan, Policy, Todo
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Side, TestOutcome, Verdict
 from planner.policy.branches import branch_todo
-from planner.revise.editing import apply_edits
+from planner.revise.draft import PlanDraft
 from planner.revise.situation import Situation
 from planner.revise.strategies import revise
 
@@ -100,8 +101,7 @@ def situation(
         branch_id=f"{item.id}_branch_01",
         failure=failed,
         role=Role.CODER,
-        depth=1,
-        via=None,
+        after=None,
         opened_at=AT,
     )
     return Situation(
@@ -134,6 +134,13 @@ def added(case: Situation) -> list[Edit]:
         AddBranch(rule="failed-todo-gets-a-branch", because="it failed", todo=case.branch),
         *revise(case),
     ]
+
+
+def apply_edits(given: Plan, edits: Iterable[Edit]) -> Plan:
+    """The plan after the edits. Raises ``EditConflictError``."""
+    draft = PlanDraft(given)
+    draft.apply(edits)
+    return draft.plan()
 
 
 def revised(case: Situation) -> Plan:

@@ -14,7 +14,7 @@ from repair_samples import CART_FRAME, TEST_FRAME, TEST_ID, evidence, failure, o
 from planner.brief import write_brief
 from planner.brief.advice import ADVICE, next_action
 from planner.brief.instructions import EditScope
-from planner.brief.page import DATA_NOTICE
+from planner.brief.page import DATA_NOTICE, deciding_failure
 from planner.model.evidence import (
     ArtifactFact,
     BudgetFact,
@@ -75,8 +75,15 @@ EXCERPT = SourceExcerpt(
 
 
 def brief(seen: Outcome | None = None, *facts: Evidence, plan: Plan = SHOP, **rest: Any) -> str:
-    given: dict[str, Any] = {"rerun": RERUN, "branch_id": "t1_branch_01", "max_tokens": 2_000} | rest
-    todo = given.pop("todo", plan.todo("t1"))
+    given: dict[str, Any] = {"rerun": RERUN, "max_tokens": 2_000} | rest
+    todo, seen = given.pop("todo", plan.todo("t1")), seen or outcome()
+    failed = deciding_failure(seen)
+    changes = {
+        "id": given.pop("branch_id", "t1_branch_01"),
+        "agent_role": given.pop("role", failed.target_agent or failed.category.facts.default_role),
+        "allowed_files": given.pop("allowed_files", todo.allowed_files),
+    }
+    worker = todo.model_copy(update=changes)
     present = given.pop("present", ())
     context = FailureContext(
         todo_id="t1",
@@ -85,7 +92,7 @@ def brief(seen: Outcome | None = None, *facts: Evidence, plan: Plan = SHOP, **re
         present=present,
         report_path="diagnostics/t1_failure_report.json",
     )
-    return write_brief(plan, todo, seen or outcome(), given.pop("context", context), **given)
+    return write_brief(plan, todo, seen, given.pop("context", context), worker=worker, **given)
 
 
 def line(page: str, name: str) -> str:
@@ -588,7 +595,6 @@ def hostile_brief(text: str, max_tokens: int = 2_000) -> str:
         seen,
         plan=plan,
         context=context,
-        protected=(text,),
         rerun=text,
         branch_id=words,
         max_tokens=max_tokens,

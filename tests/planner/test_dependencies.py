@@ -34,11 +34,11 @@ def test_a_cycle_has_no_order_and_is_spelled_out() -> None:
 
 
 def test_blockers_are_the_nearest_failures_first() -> None:
-    items = todos(a="", b="a", c="", d="bc", e="d")
+    items = {todo.id: todo for todo in todos(a="", b="a", c="", d="bc", e="d")}
     assert blockers("e", {"a", "c"}, items) == ("c", "a")
     assert blockers("e", {"a", "b"}, items) == ("b",)
     assert blockers("a", {"b"}, items) == ()
-    assert blockers("e", {"a"}, {item.id: item for item in items}) == ("a",)
+    assert blockers("e", {"a"}, items) == ("a",)
     assert blockers("nobody", {"a"}, items) == ()
 
 

@@ -230,14 +230,6 @@ OUTSIDE = [
         "to_cmd": "pytest ../../t.py",
     },
     {"edit": "isolate", "todo_id": "a", "tests": [{"cmd": "pytest /tmp/t.py"}]},
-    {
-        "edit": "split_todo",
-        "todo_id": "a",
-        "parts": [
-            {"id": "b", "title": "B", "verify": "curl x"},
-            {"id": "a", "title": "A", "verify": "pytest"},
-        ],
-    },
 ]
 
 

@@ -95,7 +95,7 @@ def test_no_instruction_for_a_recorded_failure_contradicts_the_tree_or_the_permi
             case.outcome,
             context,
             rerun="pytest --planverify plan.yaml",
-            role=role_for(failure, item),
+            worker=item.model_copy(update={"agent_role": role_for(failure, item)}),
         )
         for edit in revise(case):
             if isinstance(edit, NameArtifact):

@@ -8,7 +8,7 @@ import pytest
 
 from planner.catalog.tools import TOOLS
 from planner.model.plan import Budget, Policy, RiskLevel, Todo
-from planner.policy.limits import CARE, BudgetLine, Spent, asks_a_person, bounds_of, exceeded, left
+from planner.policy.limits import CARE, Spent, asks_a_person, bounds_of, exceeded, left
 
 FULL = Budget(tokens=100, cycles=5, wall_seconds=60, new_files=3)
 NAMED: dict[str, Any] = {
@@ -33,7 +33,7 @@ def test_exactly_all_of_a_budget_is_allowed_and_leaves_no_further_turn(name: str
     for amount, over, used_up in ((limit - 1, False, False), (limit, False, True), (limit + 1, True, True)):
         spent = Spent() if name == "wall_seconds" else Spent(**{name: amount})
         seconds = amount if name == "wall_seconds" else 0
-        found = BudgetLine(name, limit, amount)
+        found = f"{name}: {amount} spent, {limit} allowed"
         assert exceeded(FULL, spent, seconds) == (found if over else None)
         # No turn of work has to make a file, so with as many files as are allowed there may be another.
         none_left = used_up if name != "new_files" else over
@@ -44,8 +44,8 @@ def test_exactly_all_of_a_budget_is_allowed_and_leaves_no_further_turn(name: str
 def test_the_first_budget_in_their_order_is_told() -> None:
     spent, seconds = Spent(tokens=101, cycles=6, new_files=4), 61.5
     timed = FULL.model_copy(update={"tokens": None, "cycles": None})
-    assert str(exceeded(FULL, spent, seconds)) == "tokens: 101 spent, 100 allowed"
-    assert str(exceeded(timed, spent, seconds)) == "wall_seconds: 61.5 spent, 60 allowed"
+    assert exceeded(FULL, spent, seconds) == "tokens: 101 spent, 100 allowed"
+    assert exceeded(timed, spent, seconds) == "wall_seconds: 61.5 spent, 60 allowed"
     assert str(exceeded(Budget(tokens=0), Spent(tokens=10**400), 0)).startswith("tokens: more than")
     assert exceeded(Budget(), Spent(10**15, 10**15, 10**15), 1e12, or_used_up=True) is None
 

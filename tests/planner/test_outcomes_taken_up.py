@@ -120,6 +120,30 @@ def test_a_branch_fails_when_its_todo_is_still_red_after_max_debug_attempts():
     assert people.asked == [("ask_human", "t1")]
 
 
+def test_a_branch_that_nobody_has_worked_on_outlives_no_limit():
+    todos = [todo(f"t{at}") for at in range(4)]
+    people = People(*todos, branch_timeout_seconds=600).run(*(red(each.id) for each in todos))
+    asked = people.asked
+    people.now += timedelta(days=1)
+
+    people._tell(RunResumed(at=people.now))
+
+    assert asked == [("implement", f"{each.id}_branch_01") for each in todos]
+    assert people.asked == asked
+
+
+def test_the_lifetime_of_a_branch_counts_from_its_first_attempt_on():
+    people = People(todo("t1"), branch_timeout_seconds=600).run(red("t1"))
+    people.now += timedelta(days=1)
+
+    assert people.run(red("t1", signature="b" * 12)).asked == [("implement", "t1_branch_01")]
+    people.now += timedelta(seconds=600)
+
+    assert people.run(red("t1", signature="c" * 12)).asked == [("ask_human", "t1")]
+    (question,) = people.state.questions.values()
+    assert question.rule == "branch-lifetime"
+
+
 def test_a_todo_that_passes_ends_its_branch():
     people = People(todo("t1"), todo("t2")).run(red("t1")).run(green("t1"))
 

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from revision_samples import apply_edits
 
 from planner.errors import PlannerError
 from planner.model.edits import AddDependency
@@ -16,7 +17,6 @@ from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.tree import load_tree
 from planner.planfile.versions import MOST_VERSIONS, undo_plan, write_beside, write_in_place
-from planner.revise.editing import apply_edits
 
 PLAN = """\
 todo_list_id: shop  # mine

@@ -14,6 +14,7 @@ from revision_samples import (
     EvidenceKind,
     Side,
     added,
+    apply_edits,
     check,
     commands,
     edits_of,
@@ -38,7 +39,6 @@ from planner.model.edits import (
     QuarantineTest,
     RaiseLimit,
     RetargetCheck,
-    SplitTodo,
 )
 from planner.model.evidence import ArtifactFact, CommandFact, Confirmation, ContractFact, Finding, Selector
 from planner.model.outcome import Outcome
@@ -49,7 +49,6 @@ from planner.planfile.checks import judge_plan
 from planner.planfile.confinement import Confinement
 from planner.policy.criteria import criteria_of
 from planner.revise.commands import fixing_command, narrowed_command
-from planner.revise.editing import apply_edits
 from planner.revise.situation import Situation, below_root
 from planner.revise.strategies import STRATEGIES, narrowed, near_selection, revise
 
@@ -544,24 +543,6 @@ def test_a_hang_gets_no_more_time() -> None:
     assert len(edits_of(slow(seen(exceptions=(busy, raised("X")))), RaiseLimit)) == 1
 
 
-def many(**fields: Any) -> Todo:
-    tests = [{"cmd": f"pytest tests/test_{n}.py"} for n in range(6)]
-    return todo("t2", criteria={"tests": tests, **fields.pop("criteria", {})}, **fields)
-
-
-def test_a_split_keeps_metrics_parents_and_names_whole() -> None:
-    failed = failure(Category.TEST_TIMEOUT)
-    metric = {"metrics": [{"name": "m", "operator": ">=", "value": 1}]}
-    assert edits_of(situation(failed, many(criteria=metric)), SplitTodo) == []
-    assert edits_of(situation(failed, many(sub_plan="x.yaml")), SplitTodo) == []
-    assert edits_of(situation(failed, many(), others=(todo("t2_part_01", FILE),)), SplitTodo) == []
-    assert edits_of(situation(failed, many(), taken=frozenset({"t2_part_01"})), SplitTodo) == []
-    case = situation(failed, many(max_retries=5, contract_path="c.json"))
-    first, rest = only(case, SplitTodo).parts
-    assert (first.max_retries, first.contract_path, rest.contract_path) == (5, None, "c.json")
-    assert revised(case).todo("t2").dependencies == ("t2_part_01",)
-
-
 def flaky(**fields: Any) -> Situation:
     return situation(
         failure(Category.FLAKY_TEST, RSI), todo("t2", FILE), check("tests[0]", FILE, RSI), **fields
@@ -582,11 +563,6 @@ def test_a_secret_is_not_quoted() -> None:
     head = "TypeError: token ghp_abcdefghijklmnopqrstuvwxyz0123456789 refused"
     case = situation(failure(Category.SPEC_MISMATCH, stack_trace_head=head), todo("t2", FILE))
     assert "ghp_abc" not in only(case, AddTodoBefore).model_dump_json()
-
-
-@pytest.mark.parametrize("at", ["", "soon", "9999-12-31T00:00:00Z"])
-def test_without_a_date_nothing_is_borne(at: str) -> None:
-    assert edits_of(replace(flaky(), at=at), QuarantineTest) == []
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,6 @@ from planner.model.edits import (
     QuarantineTest,
     RaiseLimit,
     RetargetCheck,
-    SplitTodo,
 )
 from planner.model.evidence import (
     ArtifactFact,
@@ -179,18 +178,6 @@ def test_a_timeout_isolates_and_raises_the_limit_with_approval() -> None:
     assert (edit.todo_id, edit.check_id, edit.from_seconds, edit.to_seconds) == ("t2", "tests[0]", 20, 40)
     assert edit.requires_approval
     assert "not known" in edit.because
-
-
-def test_a_timeout_in_a_todo_with_many_commands_splits_it_with_approval() -> None:
-    cmds = [f"pytest tests/test_{number}.py" for number in range(6)]
-    case = situation(failure(Category.TEST_TIMEOUT, check_id="tests[4]"), todo("t2", *cmds))
-    edit = only(case, SplitTodo)
-    assert edit.requires_approval
-    first, rest = edit.parts
-    assert (first.id, rest.id) == ("t2_part_01", "t2")
-    assert commands(rest) == [cmds[4]]
-    assert commands(first) == cmds[:4] + cmds[5:]
-    assert edits_of(case, RaiseLimit) == []
 
 
 def test_a_crash_isolates_the_crashing_test() -> None:

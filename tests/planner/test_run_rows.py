@@ -181,7 +181,7 @@ def test_memory_learns_nothing_from_what_nobody_has_verified_or_worked_on(projec
     run.tell("run_started")
     run.worked("notes")
     (question,) = run.state.questions.values()
-    run.tell("approval_given", approval_id=question.id, decision="reject", digest=question.digest)
+    run.tell("approval_given", approval_id=question.question_id, decision="reject", digest=question.digest)
 
     assert [each.life for each in run.state.todos.values()].count(TodoLife.DONE) == 1
     assert not [each for each in run.state.todos.values() if not each.life.is_final]

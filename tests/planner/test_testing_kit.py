@@ -116,6 +116,7 @@ def test_a_branch_that_passes_while_its_parent_is_red_leads_to_a_deeper_one_and_
 
 def test_a_branch_that_outlives_its_time_goes_to_a_person():
     workflow = failed_workflow(branch_timeout_seconds=300)
+    assert workflow.inject_failure(BRANCH, "first") is not None
     workflow.wait(301)
 
     assert workflow.inject_failure(BRANCH, "still") is None

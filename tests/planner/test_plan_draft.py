@@ -1,4 +1,4 @@
-"""Edits apply to a plan and are taken back; what does not fit is refused and changes nothing."""
+"""Edits apply to a plan; what does not fit is refused and changes nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from revision_samples import commands, plan, todo
+from revision_samples import apply_edits, commands, plan, todo
 
 from planner.errors import EditConflictError
 from planner.model.edits import (
@@ -24,12 +24,11 @@ from planner.model.edits import (
     QuarantineTest,
     RaiseLimit,
     RetargetCheck,
-    SplitTodo,
 )
 from planner.model.plan import CommandSpec, Plan, Todo
 from planner.planfile.dump import render
 from planner.policy.dependencies import find_cycle
-from planner.revise.editing import Editing, apply_edits
+from planner.revise.draft import PlanDraft
 
 WHY: dict[str, Any] = {"rule": "r", "because": "b"}
 CMD = "pytest tests/test_a.py -q"
@@ -57,14 +56,7 @@ def ids(given: Plan) -> list[str]:
 
 
 def after(*edits: Edit, of: Plan | None = None) -> Plan:
-    """The plan after the edits, having seen that undo gives it back, to the last key."""
-    given = of or sample()
-    editing = Editing(given)
-    editing.apply(edits)
-    result = editing.plan()
-    editing.undo()
-    assert editing.plan() is given
-    return result
+    return apply_edits(of or sample(), edits)
 
 
 def refused(*edits: Edit, of: Plan | None = None) -> EditConflictError:
@@ -86,7 +78,7 @@ def test_a_branch_stands_behind_its_parent_and_the_parents_other_branches() -> N
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (add_branch("t1"), "the id is taken"),
+        (add_branch("t1"), "the id 't1' is taken"),
         (add_branch(parent="nobody"), "'nobody' is no todo"),
         (AddBranch(**WHY, todo=todo("x", CMD)), "no todo of the plan"),
         (add_branch(dependencies=["nobody"]), "'nobody', which is no todo"),
@@ -115,12 +107,12 @@ def test_a_step_stands_before_the_todo_that_waits_for_it() -> None:
     [
         (AddTodoBefore(**WHY, todo_id="t2", todo=todo("s", CMD, dependencies=["t3"])), "circle"),
         (AddTodoBefore(**WHY, todo_id="t2", todo=todo("s", CMD, dependencies=["t2"])), "circle"),
-        (AddTodoBefore(**WHY, todo_id="t2", todo=todo("t3", CMD)), "the id is taken"),
+        (AddTodoBefore(**WHY, todo_id="t2", todo=todo("t3", CMD)), "the id 't3' is taken"),
         (AddTodoBefore(**WHY, todo_id="t9", todo=todo("s", CMD)), "no such todo"),
         (AddDependency(**WHY, todo_id="t1", on="t3"), "circle"),
         (AddDependency(**WHY, todo_id="t1", on="t1"), "circle"),
         (AddDependency(**WHY, todo_id="t3", on="t2"), "already"),
-        (AddDependency(**WHY, todo_id="t3", on="t9"), "no such todo"),
+        (AddDependency(**WHY, todo_id="t3", on="t9"), "no todo 't9'"),
     ],
 )
 def test_an_order_that_cannot_be_kept_is_refused(edit: Edit, said: str) -> None:
@@ -267,59 +259,12 @@ def test_a_command_is_retargeted_wherever_it_stands(fields: dict[str, Any], wher
     assert "cannot be run" in refused(retarget(where, old, "nonsense b.py"), of=given).problem
 
 
-def split(*parts: Todo, name: str = "t2") -> SplitTodo:
-    return SplitTodo(**WHY, todo_id=name, parts=parts)
-
-
-def test_a_split_todo_waits_for_its_parts_and_keeps_its_name() -> None:
-    given = plan(todo("t1", CMD), todo("t2", "pytest a.py", "pytest b.py", dependencies=["t1"]))
-    parts = todo("t2_part_01", "pytest a.py", dependencies=["t1"]), todo("t2", "pytest b.py")
-    result = after(split(*parts), of=given)
-    assert ids(result) == ["t1", "t2_part_01", "t2"]
-    assert result.todo("t2").dependencies == ("t1", "t2_part_01")
-
-
-@pytest.mark.parametrize(
-    ("parts", "said"),
-    [
-        ((todo("x", CMD), todo("y", CMD)), "the last part is called 'y'"),
-        ((todo("x", "pytest x.py"), todo("t2", "pytest y.py")), "no part keeps tests[0]"),
-        ((todo("t1", CMD), todo("t2", CMD)), "the id is taken"),
-        ((todo("x", CMD, dependencies=["t3"]), todo("t2", CMD)), "circle"),
-        ((todo("x", CMD), todo("t2", CMD, dependencies=["t3"])), "circle"),
-        ((todo("x", CMD), todo("t2", CMD, dependencies=["t9"])), "'t9', which is no todo"),
-    ],
-)
-def test_a_split_that_loses_or_breaks_something_is_refused(parts: tuple[Todo, ...], said: str) -> None:
-    assert said in refused(split(*parts)).problem
-
-
-def test_a_split_loses_no_criterion_of_any_kind() -> None:
-    rich = plan(todo("t1", CMD), FULL.model_copy(update={"parent_id": None}))
-    bare = todo("b", "python -m pytest")
-    for field, said in (
-        ("acceptance_criteria", "tests[0]"),
-        ("contract_path", "contract_path"),
-        ("verify", "verify[0]"),
-    ):
-        rest = rich.items[1].model_copy(update={field: getattr(bare, field)})
-        assert said in refused(split(todo("x", "pytest z.py"), rest, name="b"), of=rich).problem
-    wanted = rich.items[1].acceptance_criteria
-    less = rich.items[1].model_copy(
-        update={"acceptance_criteria": wanted.model_copy(update={"metrics": ()})}
-    )
-    assert "metrics[0]" in refused(split(todo("x", "pytest z.py"), less, name="b"), of=rich).problem
-    by_convention = plan(todo("t1"))
-    parts = todo("x", "pytest z.py"), todo("t1", "pytest z.py")
-    assert "convention" in refused(split(*parts, name="t1"), of=by_convention).problem
-
-
 def quarantine(until: str, test: str = "a.py::x") -> QuarantineTest:
     return QuarantineTest(**WHY, todo_id="t1", nodeid=test, owner="o", ticket="k", expires=until)
 
 
 @pytest.mark.parametrize("metadata", [None, {}, {"flaky_retry": {"attempts": 3}, "auto_fix_mode": True}])
-def test_a_quarantine_is_written_into_the_policy_and_taken_back(metadata: dict[str, Any] | None) -> None:
+def test_a_quarantine_is_written_into_the_policy(metadata: dict[str, Any] | None) -> None:
     given = sample() if metadata is None else sample(metadata=metadata)
     result = after(
         quarantine("2026-01-01"), quarantine("2026-02-01"), quarantine("2026-01-01", "b.py"), of=given
@@ -335,11 +280,10 @@ def test_a_quarantine_is_written_into_the_policy_and_taken_back(metadata: dict[s
 
 
 def test_nothing_is_applied_when_one_edit_does_not_fit() -> None:
-    editing = Editing(sample())
+    draft = PlanDraft(sample())
     with pytest.raises(EditConflictError):
-        editing.apply([add_branch(), quarantine("2026-01-01"), add_branch()])
-    assert editing.plan() == sample()
-    assert render(editing.plan(), format="yaml") == render(sample(), format="yaml")
+        draft.apply([add_branch(), quarantine("2026-01-01"), add_branch()])
+    assert draft.plan() == sample()
 
 
 def test_a_plan_with_one_id_twice_is_refused() -> None:
@@ -375,7 +319,6 @@ edits = st.one_of(
     st.builds(lambda a: AddContract(**WHY, todo_id=a, contract_path="c.json"), names),
     st.builds(lambda a, b: raise_limit(b, b * 2, name=a), names, st.sampled_from([300, 600])),
     st.builds(lambda a, b, c: retarget("tests[0]", b, c, name=a), names, cmds, cmds),
-    st.builds(lambda a, b: split(a, b, name=b.id), new_todos, new_todos),
     st.builds(quarantine, st.sampled_from(["2026-01-01", "2026-02-01", "2026-02-31"])),
 )
 
@@ -386,20 +329,17 @@ def test_edits_leave_a_sound_plan_one_by_one_and_together(
     batch: list[Edit], metadata: dict[str, Any] | None
 ) -> None:
     start = sample() if metadata is None else sample(metadata=metadata)
-    editing, fitting = Editing(start), list[Edit]()
+    draft, fitting = PlanDraft(start), list[Edit]()
     for edit in batch:
         try:
-            editing.apply([edit])
+            draft.apply([edit])
         except EditConflictError:
             continue
         fitting.append(edit)
-    end = editing.plan()
+    end = draft.plan()
     assert not fitting or apply_edits(start, fitting) == end
     found = ids(end)
     assert len(set(found)) == len(found)
     assert {name for item in end.items for name in item.dependencies} <= set(found)
     assert find_cycle(end.items) == ()
     assert Plan.model_validate(end.model_dump(by_alias=True)) == end
-    for _ in fitting:
-        editing.undo()
-    assert editing.plan() is start
