@@ -95,7 +95,11 @@ def answer(
             option = short.get(said.lower(), question.options[0])
             because = None if said.lower() in short else said
         now, by = datetime.now(UTC), voice.name
-        run.tell(QuestionAnswered(at=now, question_id=question.question_id, answer=option, by=by, because=because))
+        run.tell(
+            QuestionAnswered(
+                at=now, question_id=question.question_id, answer=option, by=by, because=because
+            )
+        )
         told.append(f"{question.todo_id or question.question_id}: {option} ({by})")
     if not told:
         open_ = sorted({each.todo_id or each.question_id for each in state.questions.values()})
