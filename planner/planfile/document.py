@@ -11,9 +11,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
-import os
 import re
-import stat
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 import yaml
 
 from planner.errors import PlanFileError
+from planner.planfile.project_files import open_regular
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
@@ -142,23 +141,15 @@ class Source:
 def read_source(path: Path) -> Source:
     """Read a plan file. Raises :class:`Refused` for whatever is not a UTF-8 text of bearable size."""
     try:
-        # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-        try:
-            mode = os.fstat(handle).st_mode
-            if stat.S_ISDIR(mode):
-                raise Refused("this is a directory; name the plan file in it")
-            if not stat.S_ISREG(mode):
-                raise Refused("this is a pipe, a socket or a device; a plan is a regular file")
-            with open(handle, "rb", closefd=False) as file:
-                return decode(file.read(MAX_BYTES + 1))
-        finally:
-            os.close(handle)
+        with open_regular(path) as file:
+            return decode(file.read(MAX_BYTES + 1))
+    except IsADirectoryError:
+        raise Refused("this is a directory; name the plan file in it") from None
     except FileNotFoundError:
         raise Refused("there is no such file; check the path") from None
     except (OSError, ValueError) as error:
         cause = error.strerror if isinstance(error, OSError) else str(error)
-        raise Refused(f"the file cannot be read ({cause}); check its path and its permissions") from None
+        raise Refused(f"the file cannot be read: {cause}; check its path and its permissions") from None
 
 
 def decode(data: bytes) -> Source:

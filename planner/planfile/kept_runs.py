@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from planner.model.verdicts import TodoState
 from planner.planfile.plan_folder import HOME
-from planner.planfile.project_files import GONE, digest_of, is_code, walk
+from planner.planfile.project_files import GONE, digest_of, is_code, open_regular, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -227,11 +226,8 @@ def _parent_records(path: Path, kinds: Sequence[str]) -> Iterator[Record]:
     """Yield those of the supervising process's records that are of these kinds, in their order."""
     heads = tuple(f'{{"record": "{kind}", "session": "parent", '.encode() for kind in kinds)
     try:
-        # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
-        with open(os.open(path, flags), "rb") as stream:
-            facts = os.fstat(stream.fileno())
-            if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST_JOURNAL:
+        with open_regular(path, follow=False) as stream:
+            if os.fstat(stream.fileno()).st_size > LARGEST_JOURNAL:
                 return
             for line in stream:
                 if line.startswith(heads) and line.endswith(b"\n"):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from planner.errors import ForeignOutcomesError, NoOutcomesError, OutcomeFileError, StaleOutcomesError
 from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
 from planner.planfile.kept_runs import ChangedFiles, UnfinishedRun, changed_files, unfinished_run
-from planner.planfile.outcome_file import read_any_outcomes
 from planner.planfile.plan_folder import PlanFolder
+from planner.planfile.record_files import read_any_outcomes
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:

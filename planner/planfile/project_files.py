@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+    from typing import BinaryIO
 
 CACHES = frozenset(
     {".git", ".hg", ".svn", ".planverify", "__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache"}
@@ -70,6 +72,19 @@ def is_code(name: str) -> bool:
     """Tell by its name whether a file is code or configuration."""
     last = name.rpartition("/")[2]
     return last in _CODE_NAMES or os.path.splitext(last)[1].lower() in _CODE_SUFFIXES
+
+
+def open_regular(path: Path | str, *, follow: bool = True) -> BinaryIO:
+    """Open a regular file for reading. Raises ``OSError``; a pipe or device of that name blocks nothing."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+    handle = os.open(path, flags | (0 if follow else getattr(os, "O_NOFOLLOW", 0)))
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return open(handle, "rb")
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a directory")
+    raise OSError(errno.EINVAL, "it is a pipe, a socket or a device")
 
 
 def digest_of(path: Path, *, follow: bool = False) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.baseline import Remake
 from planner.model.plan import TodoStatus
-from planner.planfile.baseline_file import baseline_bytes
+from planner.planfile.record_files import baseline_bytes
 from pytest_planverify.baseline.recording import now, user
 
 if TYPE_CHECKING:
