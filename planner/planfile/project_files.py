@@ -20,6 +20,8 @@ CACHES = frozenset(
 )
 """Folders that hold nothing of a project's own."""
 
+_BUILT = frozenset(("venv", "build", "dist"))
+
 OWN_REPORTS = "diagnostics"
 """Where failure reports are written, below the root."""
 
@@ -37,26 +39,40 @@ _CODE_SUFFIXES = frozenset(
 _CODE_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile", "Dockerfile", ".env", ".coveragerc"})
 
 
-def walk(root: Path, is_left_out: Callable[[str], bool] | None = None) -> Iterator[str]:
+def walk(root: Path | str, is_left_out: Callable[[str], bool] | None = None) -> Iterator[str]:
     """Yield every file below a folder but those of caches, virtual environments and our own records.
 
-    ``is_left_out`` says which those are, of files and, by paths that end with a slash, of folders.
+    The shallow ones come first, by name; links are not followed. ``is_left_out`` says which others are left
+    out, of files and, by paths that end with a slash, of folders.
     """
     is_left_out = is_left_out or is_cache_or_report
-    pending = [""]
-    while pending:
-        below = pending.pop()
-        try:
-            with os.scandir(os.path.join(root, below)) as entries:
-                for entry in entries:
-                    path = f"{below}{entry.name}"
-                    if entry.is_dir(follow_symlinks=False):
-                        if not is_left_out(f"{path}/") and not _is_venv(entry.path):
-                            pending.append(f"{path}/")
-                    elif not is_left_out(path):
-                        yield path
-        except OSError:
-            continue
+    level = [""]
+    while level:
+        deeper: list[str] = []
+        for below in level:
+            try:
+                with os.scandir(os.path.join(root, below)) as found:
+                    entries = sorted(found, key=lambda entry: entry.name)
+            except OSError:
+                continue
+            for entry in entries:
+                path = f"{below}{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    if not is_left_out(f"{path}/") and not _is_venv(entry.path):
+                        deeper.append(f"{path}/")
+                elif not is_left_out(path):
+                    yield path
+        level = deeper
+
+
+def source_files(root: Path | str) -> Iterator[str]:
+    """Yield the Python files below a folder as :func:`walk` does, but none that is hidden or built."""
+
+    def is_left_out(path: str) -> bool:
+        name = path.removesuffix("/").rpartition("/")[2]
+        return is_cache_or_report(path) or (path.endswith("/") and (name.startswith(".") or name in _BUILT))
+
+    return (path for path in walk(root, is_left_out) if path.endswith(".py"))
 
 
 def is_cache_or_report(path: str) -> bool:

@@ -112,7 +112,8 @@ def _context(
     present = [path for path in wanted if files.read(path) is not None]
     absent = [path for path in wanted if path not in present]
     modules = dict.fromkeys(path for fact in own for path in module_paths(fact))
-    near = {path: found for path in modules if path in absent and (found := files.near(path)) is not None}
+    guesses = {path: found for path in modules if path in absent and (found := files.near(path))}
+    near = {path: found for path, found in guesses.items() if files.read(found) is not None}
     return FailureContext(
         todo_id=outcome.todo_id,
         evidence=evidence,

@@ -121,14 +121,15 @@ def _arranged(node: Node, new: Any, model: type[Value] | None) -> Any:
     if not isinstance(node.value, dict) or not isinstance(new, dict):
         return new
     fields = fields_by_key(model) if model is not None else {}
-    keys = {fields[key].name if key in fields else key: key for key in cast("dict[str, Any]", new)}
+    values = cast("dict[str, Any]", new)
+    keys = {fields[key].name if key in fields else key: key for key in values}
     found: dict[str, Any] = {}
     for spelled, (_, held) in node.value.items():
         field = fields.get(spelled)
         key = keys.pop(field.name if field else spelled, None)
         if key is not None:
-            found[spelled] = _arranged(held, new[key], model_in(field.types) if field else None)
-    return {**found, **{key: new[key] for key in keys.values()}}
+            found[spelled] = _arranged(held, values[key], model_in(field.types) if field else None)
+    return {**found, **{key: values[key] for key in keys.values()}}
 
 
 # -- JSON ----------------------------------------------------------------------------------------------
