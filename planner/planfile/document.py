@@ -21,7 +21,7 @@ import yaml
 
 from planner.errors import PlanFileError
 from planner.planfile.project_files import open_regular
-from planner.text.sanitizing import clean
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -101,17 +101,13 @@ class ManyFaultsError(PlanFileError):
 
 def plan_file_error(name: str, faults: Iterable[Fault]) -> PlanFileError:
     """Return the error that shows these faults, in the order of their positions, of the file ``name``."""
-    name = _one_line(name, MAX_LINE)
+    name = one_line(name, limit=MAX_LINE)
     lines: list[str] = []
     for fault in sorted(set(faults), key=lambda each: (each.line or 0, each.column or 0, each.path)):
         position = "" if fault.line is None else f":{fault.line}:{fault.column}"
-        path = f" {_one_line(fault.path, 120)}" if fault.path else ""
-        lines.append(f"{name}{position}{path}: {_one_line(fault.problem, MAX_LINE)}")
+        path = f" {one_line(fault.path, limit=120)}" if fault.path else ""
+        lines.append(f"{name}{position}{path}: {one_line(fault.problem, limit=MAX_LINE)}")
     return (ManyFaultsError if len(lines) > SCREEN else PlanFileError)(name, tuple(lines))
-
-
-def _one_line(text: str, limit: int) -> str:
-    return " ".join(clean(text, limit=limit).split())
 
 
 # -- the bytes -----------------------------------------------------------------------------------------

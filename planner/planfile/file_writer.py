@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from planner.errors import FileWriteError
-from planner.text.sanitizing import clean
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -293,5 +293,4 @@ def _named_errors(path: Path) -> Generator[None]:
             said = error.strerror if isinstance(error, OSError) else str(error)
             cause = f"{said}; name another file"
         shown = "standard output" if path == STANDARD_OUTPUT else str(path)
-        line = " ".join(clean(f"{shown}: cannot be written: {cause}", limit=600).split())
-        raise FileWriteError(line) from error
+        raise FileWriteError(one_line(f"{shown}: cannot be written: {cause}", limit=600)) from error

@@ -15,7 +15,7 @@ from planner.model.qualification import Qualification
 from planner.planfile.file_writer import write_file
 from planner.planfile.plan_folder import HOME, make_home
 from planner.planfile.project_files import open_regular
-from planner.text.sanitizing import clean, without_surrogates
+from planner.text.sanitizing import one_line, without_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ class _Kind(NamedTuple):
 
     def fault(self, shown: object, problem: str) -> PlannerError:
         line = f"{shown}: the {self.name} cannot be used: {problem}"
-        return self.error(" ".join(clean(line, limit=_MAX_LINE).split()))
+        return self.error(one_line(line, limit=_MAX_LINE))
 
 
 _OUTCOMES = _Kind("outcome file", OutcomeFileError, "delete it and run again")

@@ -10,7 +10,7 @@ from planner.model.findings import PlanFinding
 from planner.planfile.loader import collector_paused, load_with_document, shown_path
 from planner.planfile.project_facts import ProjectFiles
 from planner.planfile.tree import load_tree
-from planner.text.sanitizing import clean
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,7 +86,7 @@ def _validate(
         qualification=qualification,
         qualified_prefix=prefix,
     )
-    name = _line(shown if shown is not None else shown_path(path), _MAX_PLACE)
+    name = one_line(shown if shown is not None else shown_path(path), limit=_MAX_PLACE)
     with collector_paused():
         findings = [_place(found, document, name) for found in check(facts)]
         findings.sort(key=lambda finding: (finding.line or 0, finding.column or 0))
@@ -103,16 +103,9 @@ def _place(found: Finding, document: Document, name: str) -> PlanFinding:
         path=name,
         line=line,
         column=column,
-        place=_line(place.path, _MAX_PLACE),
+        place=one_line(place.path, limit=_MAX_PLACE),
         todo_id=found.todo_id,
-        message=_line(found.message, MAX_TEXT),
+        message=one_line(found.message, limit=MAX_TEXT),
         why=rule.why,
-        fix=_line(found.fix or rule.fix, MAX_TEXT),
+        fix=one_line(found.fix or rule.fix, limit=MAX_TEXT),
     )
-
-
-def _line(text: str, limit: int) -> str:
-    """Return one line that is safe to show."""
-    if text.isascii() and text.isprintable() and len(text) <= limit:
-        return text
-    return " ".join(clean(text, limit=limit).split())

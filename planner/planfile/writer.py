@@ -26,7 +26,7 @@ from planner.planfile.document import Node, Refused, Source, compose, read_sourc
 from planner.planfile.dump import Indentation, plain, yaml_block, yaml_flow, yaml_scalar
 from planner.planfile.loader import LoadedPlan, collector_paused, dump_plan, load_plan_text, shown_path
 from planner.planfile.values import fields_by_key, model_in
-from planner.text.sanitizing import clean
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from planner.model.base import Value
@@ -463,4 +463,4 @@ def _rooted(plan: Plan, root: Path, target: Path, boundary: Path) -> Plan:
 
 
 def _error(path: Path, problem: str) -> PlannerError:
-    return PlannerError(" ".join(clean(f"{shown_path(path)}: {problem}", limit=_LONGEST_MESSAGE).split()))
+    return PlannerError(one_line(f"{shown_path(path)}: {problem}", limit=_LONGEST_MESSAGE))
