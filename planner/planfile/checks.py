@@ -152,10 +152,7 @@ def _paths(todo: Todo, criteria: Iterable[Criterion], confinement: Confinement) 
     ]
     globs: list[tuple[Loc, str]] = [
         *((("acceptance_criteria", "expected_artifacts", at, "path"), each.path) for at, each in artifacts),
-        *(
-            (("allowed_files", at), each.removeprefix("!"))
-            for at, each in enumerate(todo.allowed_files or ())
-        ),
+        *((("allowed_files", at), glob.removeprefix("!")) for at, glob in enumerate(allowed)),
     ]
     found = [(place, confinement.fault(path)) for place, path in paths if path is not None]
     found += [(place, confinement.glob_fault(pattern)) for place, pattern in globs]

@@ -40,6 +40,8 @@ _COLON = re.compile(r"\s*:")
 _BLANK_LINES = re.compile(r"(?:\n[ \t]*)*(?=\n)")
 _SPREAD_LIST = re.compile(r'\[\n((?:[^\[\]{}"]|"(?:[^"\\]|\\.)*")*)\n\s*\]')
 _LONG_LINE = 100
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'', re.DOTALL)
+_COMMENT = re.compile(r"\s#")
 
 
 class _CannotEdit(Exception):
@@ -145,13 +147,11 @@ def _is_json(text: str) -> bool:
 def _json_text(text: str, new: Any) -> str:
     """Return the plan in the order of a JSON text, as that is indented."""
     step = re.match(r"\{\s*\n(\s*)", text)
-    colon = re.search(r'"(\s*:\s*)', text)
-    comma = re.search(r'",( *)"', text)
-    is_tight = step is not None or (comma is not None and not comma[1])
+    comma = "," if step or not re.search('", +"', text) else ", "
     said = json.dumps(
         _arranged(compose(Source(text), is_json=True).root, new, Plan),
         indent=step[1] if step else None,
-        separators=("," if is_tight else ", ", colon[1] if colon else ": "),
+        separators=(comma, ": " if '": ' in text else ":"),
         ensure_ascii=text.isascii() and "\\u" in text,
     )
     if re.search(r"\[[^\[\]{}\n]+\]", text):  # lists of scalars stand in one line
@@ -332,7 +332,7 @@ class _Editor:
                 self._edits.append((node.at, node.end, gap + flow))
             else:
                 self._edits.append((member.head, member.end, " " + flow))
-            self.has_lost_comments |= "#" in text[node.at : node.end] and "\n" in text[node.at : node.end]
+            self.has_lost_comments |= _COMMENT.search(_QUOTED.sub("", text[node.at : node.end])) is not None
         else:
             is_item = text[member.head - 1] == "-"
             said = yaml_block(new, place.column, self._indentation, is_item=is_item)
