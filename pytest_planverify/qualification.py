@@ -24,6 +24,7 @@ from planner.text.glob_patterns import allowed
 from pytest_planverify.baseline.recording import now
 from pytest_planverify.baseline.verifying import verify_apart
 from pytest_planverify.repository import Repository
+from pytest_planverify.session.confirm import test_depends_on_chance
 from pytest_planverify.worktrees import copy_as_is, counterpart, environment_for
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 RUNS = 3
 """How often each check is run on the tree as it is."""
+
+RUNS_OF_CHANCE = 10
+"""A check whose tests ask for chance is run up to so many times, until it has given both answers."""
 
 MOST_RUNS = 100
 _CONTROL_SECONDS = 600.0
@@ -106,6 +110,12 @@ def qualify(
     if subjects:
         for number in range(1, runs + 1):
             say(f"verifying the tree as it is, {number} of {runs}")
+            documents.as_is.append(verify_apart(flat.loaded.path, directory=directory).document)
+        for number in range(runs + 1, RUNS_OF_CHANCE + 1):
+            # Few runs with one answer say little of a test that throws a coin.
+            if runs < 2 or not _undecided_by_chance(subjects, documents.as_is, flat):
+                break
+            say(f"verifying again, because chance is in a test, {number} of {RUNS_OF_CHANCE}")
             documents.as_is.append(verify_apart(flat.loaded.path, directory=directory).document)
         for control in dict.fromkeys(each.control for each in subjects if each.control is not None):
             say(f"verifying a copy that is broken by {_named(control)}")
@@ -219,6 +229,22 @@ def _qualified(subject: _Subject, documents: _Documents, flat: FlatPlan) -> Qual
         ),
         control=None if control is None else _named(control),
     )
+
+
+def _undecided_by_chance(
+    subjects: Sequence[_Subject], documents: Sequence[OutcomeDocument], flat: FlatPlan
+) -> bool:
+    """Return whether a check that always gave one answer has a test whose code asks for chance."""
+    for subject in subjects:
+        outcomes = [document.outcome(subject.todo.id) for document in documents]
+        checks = [check for each in outcomes for check in each.checks if check.id == subject.criterion.id]
+        root = flat.owner(subject.todo.id).root
+        tests = {test.nodeid for check in checks for test in check.tests}
+        if len({check.verdict for check in checks}) == 1 and any(
+            test_depends_on_chance(nodeid, root) for nodeid in tests
+        ):
+            return True
+    return False
 
 
 def _answer(document: OutcomeDocument, subject: _Subject) -> Answer:

@@ -29,10 +29,20 @@ _TESTS_AT_ISSUE = frozenset((Category.FLAKY_TEST, Category.TEST_NOT_FOUND))
 _OWN_FOLDERS = (".planverify/", "diagnostics/", "/", "../")
 _ABSENT = ("missing", "no_match")
 _PATH = r"`?(?P<path>[\w.@-]*(?:/[\w.@-]+)*\.[A-Za-z]\w{0,9})`?"
-_MAKES = re.compile(rf"\b(?:write|make|create|add)\s+(?:the (?:file|module)\s+)?{_PATH}", re.IGNORECASE)
-_CHANGES = re.compile(
-    rf"\b(?:edit|change|correct|fix|repair)\s+(?:the (?:file|module)\s+)?{_PATH}", re.IGNORECASE
+_MAKES = re.compile(
+    rf"(?<!may )(?<!not )\b(?:write|make|create|add)\s+(?:the (?:file|module)\s+)?{_PATH}", re.IGNORECASE
 )
+_CHANGES = re.compile(
+    rf"(?<!may )(?<!not )\b(?:edit|change|correct|fix|repair)\s+(?:the (?:file|module)\s+)?{_PATH}",
+    re.IGNORECASE,
+)
+_TELLS_TO = re.compile(
+    r"(?:^|[.:;,] (?:or |and |then )?)(?:add|allow|ask|change|check|choose|close|correct|declare|drop|find|"
+    r"give|grant|import|install|keep|let|look|make|mend|move|name|pass|pin|put|read|register|rename|report|run|see|"
+    r"set|settle|start|take|use|wait|widen|wrap|write)\b",
+    re.IGNORECASE,
+)
+"""A clause of a diagnosis that tells somebody to do something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +124,11 @@ def read_instruction(text: str) -> Instruction:
     """Return a sentence that somebody else wrote with the files that it tells to make or to edit."""
     made = tuple(found["path"] for found in _MAKES.finditer(text))
     return Instruction(text, made, tuple(found["path"] for found in _CHANGES.finditer(text)))
+
+
+def asks_for_work(text: str) -> bool:
+    """Return whether a sentence tells somebody to do something, and does not only state what was seen."""
+    return _TELLS_TO.search(text) is not None
 
 
 def first_right(instructions: Iterable[Instruction], scope: EditScope, tree: Tree) -> str:

@@ -72,21 +72,23 @@ def load_failure_context(
     report = _read_report(report_files, outcome, loaded.plan.todo_list_id, run_id)
     evidence = report.evidence if report else ()
     excerpts = report.excerpts if report else read_excerpts(files, failure, evidence)
+    return look_up(files, outcome.todo_id, failure, evidence).model_copy(
+        update={"excerpts": excerpts, "report_path": _report_path(outcome.todo_id) if report else None}
+    )
+
+
+def look_up(
+    files: RootedFiles, todo_id: str, failure: Failure, evidence: tuple[Evidence, ...]
+) -> FailureContext:
+    """Return which of the files that a failure speaks of exist."""
     own = evidence_of(failure, evidence)
     wanted = files_to_look_up(failure, own)
-    present = [path for path in wanted if files.read(path) is not None]
-    absent = [path for path in wanted if path not in present]
+    present = tuple(path for path in wanted if files.read(path) is not None)
+    absent = tuple(path for path in wanted if path not in present)
     modules = dict.fromkeys(path for fact in own for path in module_paths(fact))
     guesses = {path: found for path in modules if path in absent and (found := files.near(path))}
-    return FailureContext(
-        todo_id=outcome.todo_id,
-        evidence=evidence,
-        excerpts=excerpts,
-        present=tuple(present),
-        absent=tuple(absent),
-        near={path: found for path, found in guesses.items() if files.read(found) is not None},
-        report_path=_report_path(outcome.todo_id) if report else None,
-    )
+    near = {path: found for path, found in guesses.items() if files.read(found) is not None}
+    return FailureContext(todo_id=todo_id, evidence=evidence, present=present, absent=absent, near=near)
 
 
 def read_excerpts(

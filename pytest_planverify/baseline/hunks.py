@@ -12,6 +12,8 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.evidence import Hunk
+from planner.text.redaction import redact
+from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -119,7 +121,7 @@ def hunks_of(path: str, diff: Sequence[str], now: str, side: Side | None) -> Ite
             removed=piece.removed,
             function=piece.function,
             side=side,
-            text="\n".join(text),
+            text=redact(clean("\n".join(text))),
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.brief.instructions import asks_for_work
 from planner.model.verdicts import Isolation, Verdict
 from planner.policy.outcomes import consequences, is_worth_telling
 from planner.policy.outcomes import place as place_of_cause
@@ -104,7 +105,7 @@ class Details:
                 self._write_place(failure.location)
             self._write_changes(failure.candidates)
             if failure.suggestion:
-                self._label("fix", failure.suggestion)
+                self._label("fix" if asks_for_work(failure.suggestion) else "found", failure.suggestion)
         if failure.target_agent:
             self._label("who", failure.target_agent, Style.STRONG)
 

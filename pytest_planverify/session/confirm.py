@@ -112,6 +112,19 @@ def depends_on_chance(evidence: Iterable[Evidence], root: Path) -> bool:
     return any(_asks_for_chance(root / path, line) for path, line in places)
 
 
+def test_depends_on_chance(nodeid: str, root: Path) -> bool:
+    """Return whether the code of a test itself asks for chance, a clock or sets."""
+    file, _, rest = nodeid.partition("::")
+    name = rest.rpartition("::")[2].partition("[")[0]
+    tree = _parsed(root / file)
+    return tree is not None and any(
+        _is_chance(node)
+        for function in ast.walk(tree)
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and function.name == name
+        for node in ast.walk(function)
+    )
+
+
 def _places_of(evidence: Evidence) -> Iterator[tuple[str, int]]:
     frames = [frame for error in evidence.exceptions for frame in error.frames]
     for frame in (*frames, *evidence.subjects):
@@ -120,12 +133,9 @@ def _places_of(evidence: Evidence) -> Iterator[tuple[str, int]]:
 
 
 def _asks_for_chance(path: Path, line: int) -> bool:
-    try:
-        if path.stat().st_size > _LARGEST:
-            return True
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    tree = _parsed(path)
+    if tree is None:
+        return path.is_file() and path.stat().st_size > _LARGEST
     around = [
         node
         for node in ast.walk(tree)
@@ -134,6 +144,13 @@ def _asks_for_chance(path: Path, line: int) -> bool:
     ]
     innermost = max(around, key=lambda node: node.lineno, default=tree)
     return any(_is_chance(node) for node in ast.walk(innermost))
+
+
+def _parsed(path: Path) -> ast.Module | None:
+    try:
+        return ast.parse(path.read_bytes()) if path.stat().st_size <= _LARGEST else None
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 @cache

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline.comparing import Comparison
     from pytest_planverify.options import Scope
     from pytest_planverify.session.opinions import Opinions
+    from pytest_planverify.session.plans import PreparedPlan
     from pytest_planverify.session.run import PlanRun
 
 TOP_TESTS = 10
@@ -420,7 +421,8 @@ def find_outcomes(
             recording=recording,
             baseline=each.plan.baseline,
         )
-        for outcome, evidence in assembler.outcomes():
+        for made, evidence in assembler.outcomes():
+            outcome = _with_right_suggestions(made, evidence, each.plan)
             found.outcomes.append(outcome)
             for piece in evidence:
                 if piece.longrepr:
@@ -434,6 +436,39 @@ def find_outcomes(
     found.causes = root_causes(diagnosed, found.todos)
     write_reports(failed, run_id, found.causes)
     return found
+
+
+def _with_right_suggestions(
+    outcome: Outcome, evidence: tuple[Evidence, ...], plan: PreparedPlan
+) -> Outcome:
+    """Return an outcome without suggestions that the tree, or what the todo permits, contradicts."""
+    if not outcome.failures:
+        return outcome
+    from planner.brief.instructions import read_instruction, right_suggestion  # a green run never asks
+    from planner.planfile.rooted_files import RootedFiles
+    from planner.planfile.source_excerpts import look_up
+
+    todo = next((each for each in plan.todos if each.id == outcome.todo_id), None)
+    if todo is None:
+        return outcome
+    files = RootedFiles(plan.flat.owner(outcome.todo_id).root)
+    protected = plan.flat.loaded.plan.metadata.protected_files
+
+    def checked(failure: Failure) -> Failure:
+        told = read_instruction(failure.suggestion or "")
+        if not (told.makes or told.changes):
+            return failure
+        context = look_up(files, outcome.todo_id, failure, evidence)
+        if right_suggestion(failure, todo, context, protected) is not None:
+            return failure
+        return failure.model_copy(update={"suggestion": None})
+
+    deciding = outcome.failure_evidence
+    changes = {
+        "failures": tuple(map(checked, outcome.failures)),
+        "failure_evidence": None if deciding is None else checked(deciding),
+    }
+    return outcome.model_copy(update=changes)
 
 
 def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | None:

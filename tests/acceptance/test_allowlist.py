@@ -147,3 +147,24 @@ def test_with_a_baseline_what_was_committed_since_counts_and_what_was_dirty_befo
     grown = example.verify()
     assert grown.exit_code == 12, str(grown)
     assert grown.verdicts["a"] == {"tests[0]": "not_run", "budget": "failed"}
+
+
+@pytest.mark.parametrize(("may_write", "is_told"), [("shop/**", True), ("shop/prices.py", False)])
+def test_nobody_is_told_to_write_a_file_that_is_none_of_the_todos(
+    tmp_path: Path, may_write: str, is_told: bool
+):
+    example = Example(
+        tmp_path,
+        {
+            "conftest.py": "",
+            "shop/__init__.py": "from .totals import total\n",
+            "shop/prices.py": "",
+            "tests/test_shop.py": "import shop\ndef test_total(): assert shop.total([1]) == 1\n",
+        },
+    )
+    example.plan(todo("a", "pytest tests/test_shop.py", allowed_files=[may_write]))
+
+    run = example.verify()
+
+    assert run.outcomes["a"]["failure_evidence"]["category"] == "ARTIFACT_MISSING"
+    assert ("write shop/totals.py" in " ".join(run.output.split())) is is_told, run.output

@@ -15,6 +15,7 @@ from planner.brief.instructions import (
     EditScope,
     Instruction,
     Tree,
+    asks_for_work,
     objection,
     read_instruction,
     right_suggestion,
@@ -143,6 +144,7 @@ def test_the_files_of_a_foreign_sentence_are_read_from_its_verbs() -> None:
     told = read_instruction("slugify.slugifi is missing: write `slugify/slugifi.py`, then fix setup.cfg.")
     assert (told.makes, told.changes) == (("slugify/slugifi.py",), ("setup.cfg",))
     assert read_instruction("total (shop/cart.py:4) gave 0 where 3 is expected.")[1:] == ((), ())
+    assert read_instruction("No todo may change shop/cart.py; do not edit shop/tax.py.")[1:] == ((), ())
 
 
 def test_a_misspelt_module_is_told_with_the_existing_name_and_not_to_be_written(tmp_path: Path) -> None:
@@ -198,3 +200,17 @@ def test_what_a_diagnosis_suggests_is_shown_only_where_it_is_right() -> None:
     assert right_suggestion(said, free, there) is None
     assert right_suggestion(said, todo("t1", "pytest tests", allowed_files=["src/**"]), None) is None
     assert right_suggestion(said, free, None, protected=("lib/**",)) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "asks"),
+    [
+        ("total (shop/cart.py:4) gave 0 where test_total expects 3.", False),
+        ("shop/cart.py:4 is not Python: SyntaxError: expected ':'.", False),
+        ("bandit is not installed here: install it, or correct PATH.", True),
+        ("test_rate gave both answers. Look for time, randomness or threads in it.", True),
+        ("Give the function a value.", True),
+    ],
+)
+def test_what_only_states_a_fact_is_told_apart_from_what_asks_for_work(said: str, asks: bool):
+    assert asks_for_work(said) is asks

@@ -99,6 +99,17 @@ def test_a_file_that_does_not_parse_has_hunks_without_functions():
     assert (hunk.function, hunk.line) == (None, 4)
 
 
+def test_a_secret_in_a_changed_line_is_not_kept():
+    token = "ghp_" + "a1B2" * 9
+    now = BEFORE.replace('RATES = {"a": 1}', f'TOKEN = "{token}"\x1b[2J')
+
+    (hunk,) = hunks_of("shop.py", compare(BEFORE, now), now, Side.PRODUCT)
+
+    assert "+TOKEN" in hunk.text
+    assert token not in hunk.text
+    assert "\x1b" not in hunk.text
+
+
 def test_a_decorator_is_a_line_of_its_function():
     assert function_at(spans_of(BEFORE), 14) == "Cart.size"
 
