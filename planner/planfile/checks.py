@@ -111,7 +111,7 @@ def _statements(todo: Todo, tools: tuple[ToolSpec, ...]) -> Iterator[Found]:
                 parse_command(control.cmd, tools)
             except CommandSyntaxError as error:
                 yield (*where, "cmd"), f"{error.problem}; {error.remedy}"
-    if todo.is_parent and not todo.has_sub_plan:
+    if todo.is_parent and todo.sub_plan is None and todo.sub_project_id is None:
         yield (
             ("is_parent",),
             "a parent has its todos in another plan, and none is named; add sub_plan: path/to/plan.yaml or "
