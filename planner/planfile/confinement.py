@@ -16,11 +16,11 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Confinement:
-    """Judge relative paths against one root. Each is resolved once."""
+    """Judge relative paths against one root. Folders are resolved once each."""
 
     def __init__(self, root: Path) -> None:
         self._root = os.path.realpath(root)
-        self._inside: dict[str, bool] = {}
+        self._inside: dict[str, bool] = {"": True}
 
     def fault(self, path: str) -> str | None:
         """Return why a path is refused, or ``None``. A path that does not exist yet may be fine."""
@@ -34,9 +34,7 @@ class Confinement:
                 f"'{path}' has a character that this locale cannot encode ({sys.getfilesystemencoding()}); "
                 "run with LC_ALL=C.UTF-8 or PYTHONUTF8=1"
             )
-        if path not in self._inside:
-            self._inside[path] = is_below(os.path.realpath(f"{self._root}/{path}"), self._root)
-        if not self._inside[path]:
+        if not self._holds(path):
             return f"'{path}' leaves the plan's root through a symbolic link; name a file under the root"
         return None
 
@@ -50,6 +48,22 @@ class Confinement:
         fixed = _WILDCARD.split(pattern, maxsplit=1)[0]
         folder = fixed if fixed == pattern else fixed.rpartition("/")[0]
         return self.fault(folder) if folder else None
+
+    def _holds(self, path: str) -> bool:
+        folder, _, _ = path.rpartition("/")
+        if ".." in path:
+            return self._resolves_inside(path)
+        known = self._inside.get(folder)
+        if known is None:
+            known = self._inside[folder] = self._resolves_inside(folder)
+        # The folder is known; only the last part of the path can still be a link that leads away.
+        if known and os.path.islink(f"{self._root}/{path}"):
+            return self._resolves_inside(path)
+        return known
+
+    def _resolves_inside(self, path: str) -> bool:
+        real = os.path.realpath(f"{self._root}/{path}")
+        return is_below(real, self._root)
 
 
 def is_below(path: str, folder: str) -> bool:

@@ -27,7 +27,7 @@ _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 
 
 class Conventions:
-    """Finds tests under one root. The file system is looked at only when a todo asks."""
+    """Find tests under one root. The file system is looked at only when a todo asks."""
 
     def __init__(self, root: Path, todos: Mapping[str, Todo]) -> None:
         self._root = root

@@ -285,7 +285,7 @@ class _Open:
 
 
 class _Composer:
-    """Puts nodes together within the bounds, in the order of the text."""
+    """Put nodes together within the bounds, in the order of the text."""
 
     def __init__(self, source: Source) -> None:
         self.document = Document(source)

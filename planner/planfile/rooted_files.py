@@ -39,7 +39,7 @@ class ReadFile:
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """As Python counts them: form feeds do not end one."""
+        """Return the lines as Python counts them: form feeds do not end one."""
         return tuple(self.text.removesuffix("\n").split("\n"))
 
     @property
