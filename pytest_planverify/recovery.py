@@ -172,7 +172,7 @@ def _baselines(flat: FlatPlan) -> Iterator[KeptBaseline]:
     """The plan's own baseline, and those of revisions."""
     from planner.planfile.record_files import read_baseline
     from pytest_planverify.baseline import load_baseline
-    from pytest_planverify.baseline.keeping import KeptBaseline
+    from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.repository import Repository
 
     root = flat.loaded.root

@@ -13,7 +13,7 @@ from planner.planfile.plan_folder import PLANS, PlanFolder
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_planverify.baseline.keeping import BaselineFiles, KeptBaseline
+    from pytest_planverify.baseline.kept_baseline import BaselineFiles, KeptBaseline
 
 __all__ = ["BaselineFiles", "KeptBaseline", "load_baseline"]
 
@@ -32,7 +32,7 @@ def load_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
     there = there or any((root / PLANS).glob("*/baseline.json"))  # of which it may be a sub-plan
     if not there and not any(may_keep(root, names) for names in _REFS):
         return None
-    from pytest_planverify.baseline.keeping import find_baseline
+    from pytest_planverify.baseline.kept_baseline import find_baseline
 
     return find_baseline(root, plan_id)
 
@@ -40,7 +40,7 @@ def load_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
 def __getattr__(name: str) -> Any:
     # A run without a baseline, as most are, imports nothing more of this package.
     if name in __all__:
-        from pytest_planverify.baseline import keeping
+        from pytest_planverify.baseline import kept_baseline
 
-        return getattr(keeping, name)
+        return getattr(kept_baseline, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

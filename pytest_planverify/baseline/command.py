@@ -104,10 +104,9 @@ def record(
 def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -> int:
     from planner.errors import BaselineError
     from pytest_planverify.baseline import load_baseline
-    from pytest_planverify.baseline.keeping import keep_baseline
-    from pytest_planverify.baseline.recording import look, make_baseline
-    from pytest_planverify.baseline.remaking import claimed_todos, remade
-    from pytest_planverify.baseline.verifying import verify_often
+    from pytest_planverify.baseline.kept_baseline import claimed_todos, keep_baseline, remade
+    from pytest_planverify.baseline.record import look, make_baseline
+    from pytest_planverify.baseline.verification import verify_often
 
     root, plan_id = flat.loaded.root, flat.loaded.plan.todo_list_id
     earlier = None
@@ -242,7 +241,7 @@ def accept(
     Accepted are the files that judge and differ from the baseline, just as they are now; the next change
     of one of them needs to be accepted again.
     """
-    from pytest_planverify.baseline.accepting import accept_changes
+    from pytest_planverify.baseline.acceptance import accept_changes
 
     if not (reason and reason.strip()):
         raise UsageMistake("accept: say why with --reason TEXT; it is kept in the baseline")

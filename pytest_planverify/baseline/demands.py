@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from planner.model.baseline import BaselineTest
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline.keeping import KeptBaseline
+    from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.checks.result import CheckRun, Judgement
 
 NO_BASELINE = (

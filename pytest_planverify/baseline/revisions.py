@@ -14,13 +14,13 @@ from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import baseline_bytes, read_baseline
 from planner.planfile.tree import load_tree
-from pytest_planverify.baseline.keeping import (
+from pytest_planverify.baseline.kept_baseline import (
     REVISION_REFS,
     KeptBaseline,
     keep_contents,
 )
-from pytest_planverify.baseline.recording import look, make_baseline
-from pytest_planverify.baseline.verifying import verify_often
+from pytest_planverify.baseline.record import look, make_baseline
+from pytest_planverify.baseline.verification import verify_often
 from pytest_planverify.repository import GitFailed, Repository
 from pytest_planverify.worktrees import checkout, counterpart, environment_for
 

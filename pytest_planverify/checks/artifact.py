@@ -14,14 +14,14 @@ from planner.model.evidence import ArtifactFact, Evidence
 from planner.model.plan import ArtifactSpec
 from planner.model.verdicts import EvidenceKind, Verdict
 from planner.text.sanitizing import clean
-from pytest_planverify.checks.result import CheckResult
-from pytest_planverify.checks.rooted import (
+from pytest_planverify.checks.paths import (
     OutsideRoot,
     file_sha256,
     is_regular_file,
     names_like,
     resolve_under,
 )
+from pytest_planverify.checks.result import CheckResult
 
 MAX_MATCHES = 10_000
 """A glob that matches more files than this is refused."""

@@ -9,7 +9,7 @@ from planner.model.evidence import ArtifactFact, Evidence
 from planner.model.outcome import FixtureUse
 from planner.model.verdicts import EvidenceKind
 from planner.text.sanitizing import clean
-from pytest_planverify.checks.rooted import (
+from pytest_planverify.checks.paths import (
     OutsideRoot,
     file_sha256,
     is_regular_file,

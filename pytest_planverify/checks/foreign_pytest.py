@@ -26,7 +26,7 @@ from planner.model.evidence import (
 from planner.model.outcome import TestResult
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, Verdict, Witness
 from pytest_planverify.checks.result import Judgement
-from pytest_planverify.diagnosis.printed import read_traceback
+from pytest_planverify.diagnosis.printed_errors import read_traceback
 from pytest_planverify.processes import ProcessResult, run_process
 
 if TYPE_CHECKING:

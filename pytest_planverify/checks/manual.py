@@ -11,8 +11,8 @@ from planner.model.answers import Answer, Answers
 from planner.model.evidence import Evidence
 from planner.model.verdicts import EvidenceKind, Verdict
 from planner.text.sanitizing import clean
+from pytest_planverify.checks.paths import OutsideRoot, is_regular_file, resolve_under
 from pytest_planverify.checks.result import CheckResult
-from pytest_planverify.checks.rooted import OutsideRoot, is_regular_file, resolve_under
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_planverify.diagnosis.deciding import diagnose
+from pytest_planverify.diagnosis.decision import diagnose
 from pytest_planverify.diagnosis.rule import Hit, Rule
 from pytest_planverify.diagnosis.rules import RULES
 from pytest_planverify.diagnosis.signatures import signature

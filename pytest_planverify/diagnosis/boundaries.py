@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from planner.model.verdicts import Side
 from planner.text.python_messages import callee_of
-from pytest_planverify.diagnosis.reading import last_frame_of
+from pytest_planverify.diagnosis.case import last_frame_of
 from pytest_planverify.diagnosis.wording import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from planner.model.evidence import ChangedFile, Evidence, Frame
-    from pytest_planverify.diagnosis.reading import Case
+    from pytest_planverify.diagnosis.case import Case
     from pytest_planverify.diagnosis.rule import Hit, Reader
 
 _SINCE = {"baseline": "the baseline", "commit": "the last commit"}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import Phase, Side
 from planner.text.python_messages import callee_of
-from pytest_planverify.diagnosis.reading import Case, is_a, raises_by_hand
+from pytest_planverify.diagnosis.case import Case, is_a, raises_by_hand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

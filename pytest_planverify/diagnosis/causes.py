@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from planner.model.outcome import Cause, CauseTodo
 from planner.model.taxonomy import Category, Family, Repeatability
 from planner.model.verdicts import EvidenceKind, Phase, Side
+from pytest_planverify.diagnosis.case import is_a
 from pytest_planverify.diagnosis.cause_marks import ASSERTIONS, Mark, focus, marks_of
-from pytest_planverify.diagnosis.reading import is_a
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

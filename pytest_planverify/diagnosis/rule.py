@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_planverify.diagnosis.reading import Case
+from pytest_planverify.diagnosis.case import Case
 
 if TYPE_CHECKING:
     from planner.model.evidence import Frame

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from planner.model.base import Signature
-from pytest_planverify.diagnosis.reading import Case
+from pytest_planverify.diagnosis.case import Case
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

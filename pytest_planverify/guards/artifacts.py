@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from planner.model.baseline import SessionInventory
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.guards.witnessed import CheckSeen
+    from pytest_planverify.guards.session_signals import CheckSeen
 
 _Stamp = tuple[int, int, int]
 _RAN = (Verdict.PASSED, Verdict.FAILED, Verdict.FLAKY)

@@ -27,7 +27,7 @@ from planner.planfile.rooted_files import RootedFiles
 from planner.planfile.source_excerpts import read_excerpts
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
-from pytest_planverify.checks.rooted import is_regular_file
+from pytest_planverify.checks.paths import is_regular_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

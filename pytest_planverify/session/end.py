@@ -16,7 +16,7 @@ from planner.model.verdicts import Verdict
 from planner.planfile.file_writer import STANDARD_OUTPUT
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import write_outcomes
-from pytest_planverify.guards.guarding import hygiene_of
+from pytest_planverify.guards.plan_guards import hygiene_of
 from pytest_planverify.session.exit_status import ExitStatus
 from pytest_planverify.session.opinions import Opinions
 from pytest_planverify.session.outcomes import find_outcomes, summary_of

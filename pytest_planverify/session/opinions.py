@@ -123,7 +123,7 @@ def _of_rules(evidence: Evidence, corrections: Corrections) -> Diagnosis:
     from pytest_planverify.diagnosis import diagnose  # a green run does not pay for the rules
 
     diagnosis = diagnose(evidence)
-    from pytest_planverify.diagnosis.learning import learned, may_learn
+    from pytest_planverify.diagnosis.corrections import learned, may_learn
 
     if not may_learn(diagnosis):
         return diagnosis

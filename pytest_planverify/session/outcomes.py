@@ -22,7 +22,7 @@ from planner.model.verdicts import CheckKind, Side, Since, TodoState, Verdict
 from planner.planfile.tree import SEPARATOR
 from planner.policy.branches import agent_at, route
 from planner.policy.outcomes import CHECK_ID, parent_verdicts, sub_plan_reason, sub_plan_verdict, verdict_of
-from pytest_planverify.checks.promised import with_promise
+from pytest_planverify.checks.promises import with_promise
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.session.check_runs import PlanResult, blocked_reason, recorded_values
 from pytest_planverify.session.exit_status import ExitStatus, counting, exit_status
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.baseline.changes import Changes
-    from pytest_planverify.baseline.comparing import Comparison
+    from pytest_planverify.baseline.comparison import Comparison
     from pytest_planverify.options import Scope
     from pytest_planverify.session.opinions import Opinions
     from pytest_planverify.session.plans import PreparedPlan
@@ -78,7 +78,7 @@ class Assembler:
         """Every failure that was looked at, with the id of its todo."""
         self._comparison: Comparison | None = None
         if baseline is not None:
-            from pytest_planverify.baseline.comparing import Comparison
+            from pytest_planverify.baseline.comparison import Comparison
 
             self._comparison = Comparison(result.flat, baseline)
 
@@ -228,7 +228,7 @@ class Assembler:
     def _failure(
         self, todo: Todo, diagnosis: Diagnosis, evidence: Evidence, tests: Sequence[str]
     ) -> Failure:
-        from pytest_planverify.diagnosis.learning import features
+        from pytest_planverify.diagnosis.corrections import features
 
         return Failure(
             category=diagnosis.category,
@@ -302,7 +302,7 @@ def summary_of(outcomes: Iterable[Outcome], *, compared: Collection[str] = ()) -
     entries = list(outcomes)
     since: dict[Since, int] = {}
     if compared:
-        from pytest_planverify.baseline.comparing import count_since
+        from pytest_planverify.baseline.comparison import count_since
 
         since = count_since(entry for entry in entries if entry.plan in compared)
     return Summary(

@@ -12,7 +12,7 @@ from planner.model.plan import Budget
 from planner.planfile.project_files import OWN_REPORTS
 from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.guards.budget import BudgetWatch
-from pytest_planverify.guards.guarding import Guards
+from pytest_planverify.guards.plan_guards import Guards
 from pytest_planverify.session.last_verdicts import LastVerdicts, Present, verdicts_to_keep
 from pytest_planverify.session.plans import PreparedPlan, reference_of, todos_in_scope
 from pytest_planverify.session.run import PlanRun

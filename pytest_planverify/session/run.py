@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from planner.policy.criteria import Criterion
     from pytest_planverify.checks.result import Judgement
     from pytest_planverify.guards import Violation
-    from pytest_planverify.guards.guarding import Guards
+    from pytest_planverify.guards.plan_guards import Guards
     from pytest_planverify.session.evaluation import Evaluator
     from pytest_planverify.session.plans import PreparedPlan, RunFacts
     from pytest_planverify.session.records import WorkerRecord

@@ -19,7 +19,7 @@ from planner.model.taxonomy import BranchReason, Category, Owner, Repeatability,
 from planner.model.verdicts import CheckKind, PlanState, Since, TodoState, Verdict
 from planner.revise.strategies import REVISION_RULES
 from pytest_planverify.diagnosis import RULES
-from pytest_planverify.diagnosis.learning import RULE as LEARNED
+from pytest_planverify.diagnosis.corrections import RULE as LEARNED
 from pytest_planverify.session.exit_status import ExitStatus
 from tools.corpus import catalogue
 

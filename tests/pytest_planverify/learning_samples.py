@@ -10,7 +10,7 @@ from planner.model.past import Correction
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis import diagnose
-from pytest_planverify.diagnosis.learning import features
+from pytest_planverify.diagnosis.corrections import features
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 

@@ -11,7 +11,7 @@ from planner.model.evidence import Evidence, ExceptionFact, Frame
 from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.checks import actual
 from pytest_planverify.checks.actual import actual_signature
-from pytest_planverify.checks.promised import with_promise
+from pytest_planverify.checks.promises import with_promise
 
 if TYPE_CHECKING:
     from pathlib import Path

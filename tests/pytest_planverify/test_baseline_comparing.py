@@ -13,7 +13,7 @@ from planner.model.outcome import Check, Outcome, TestResult
 from planner.model.verdicts import CheckKind, EvidenceKind, Since, TestOutcome, Verdict
 from planner.planfile.tree import load_tree
 from pytest_planverify.baseline import KeptBaseline
-from pytest_planverify.baseline.comparing import Comparison, count_since
+from pytest_planverify.baseline.comparison import Comparison, count_since
 
 CHECKS = {
     "tests[0]": {"verdict": "failed", "signatures": ["old"]},

@@ -25,7 +25,7 @@ from planner.model.verdicts import TestOutcome, TodoState, Verdict
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import baseline_bytes, parse_baseline, read_baseline
 from pytest_planverify.baseline import KeptBaseline, load_baseline
-from pytest_planverify.baseline.keeping import keep_baseline
+from pytest_planverify.baseline.kept_baseline import keep_baseline
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=20)
 digests = st.binary(max_size=4).map(lambda data: hashlib.sha256(data).hexdigest())

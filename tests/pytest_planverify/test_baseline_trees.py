@@ -14,9 +14,9 @@ from planner.errors import BaselineError
 from planner.model.baseline import JudgeKind
 from planner.planfile.tree import load_tree
 from pytest_planverify import work_tree, worktrees
-from pytest_planverify.baseline import recording
+from pytest_planverify.baseline import record
 from pytest_planverify.baseline.kinds import judges_of
-from pytest_planverify.baseline.recording import look, object_id
+from pytest_planverify.baseline.record import look, object_id
 from pytest_planverify.repository import Repository
 from pytest_planverify.snapshots import HeldFiles
 from pytest_planverify.work_tree import WorkTree
@@ -138,8 +138,8 @@ def test_a_changed_or_missing_file_makes_the_tree_dirty(repository: Path) -> Non
 def test_of_large_files_that_no_commit_holds_only_the_digest_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "LARGEST_COPY", 10)
-    monkeypatch.setattr(recording, "MOST_COPIED", 12)
+    monkeypatch.setattr(record, "LARGEST_COPY", 10)
+    monkeypatch.setattr(record, "MOST_COPIED", 12)
     for name, size in (("a", 11), ("b", 8), ("c", 8), ("d", 4)):
         (tmp_path / name).write_text("x" * size)
     found = look(tmp_path).files

@@ -29,7 +29,7 @@ from planner.model.evidence import (
 )
 from planner.model.outcome import Diagnosis
 from planner.model.taxonomy import Category, Owner
-from pytest_planverify.diagnosis import RULES, Hit, Rule, deciding, diagnose
+from pytest_planverify.diagnosis import RULES, Hit, Rule, decision, diagnose
 
 TEXTS = st.sampled_from(
     [
@@ -108,7 +108,7 @@ def test_a_rule_that_breaks_is_named_and_passed_over(monkeypatch: pytest.MonkeyP
         raise KeyError("x")
 
     broken = Rule("broken", Category.TEST_CRASH, 0.9, breaks, "It breaks.")
-    monkeypatch.setattr(deciding, "rules_for", lambda case: iter([(broken, case)]))
+    monkeypatch.setattr(decision, "rules_for", lambda case: iter([(broken, case)]))
     diagnosis = diagnose(Evidence(kind="session", headline="odd"))
     assert (diagnosis.category, diagnosis.owner) == (Category.UNKNOWN, Owner.UNKNOWN)
     assert "broken (KeyError)" in diagnosis.because

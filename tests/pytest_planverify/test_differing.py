@@ -12,8 +12,8 @@ import pytest
 from planner.model.baseline import Baseline
 from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.baseline import KeptBaseline
-from pytest_planverify.baseline.keeping import keep_baseline
-from pytest_planverify.guards.differing import Differing, since
+from pytest_planverify.baseline.kept_baseline import keep_baseline
+from pytest_planverify.guards.differences import Differing, since
 
 
 def git(folder: Path, *words: str) -> str:

@@ -12,7 +12,7 @@ from planner.model.evidence import Confirmation, ExceptionFact, Frame
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis import RULES, diagnose
-from pytest_planverify.diagnosis.learning import (
+from pytest_planverify.diagnosis.corrections import (
     HARD,
     RULE,
     SURE,

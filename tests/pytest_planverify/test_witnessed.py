@@ -28,13 +28,13 @@ from planner.model.outcome import Check, TestResult
 from planner.model.verdicts import CheckKind, Hardness, TestOutcome, Verdict
 from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.baseline.inventory import inventory_of
-from pytest_planverify.baseline.keeping import KeptBaseline
+from pytest_planverify.baseline.kept_baseline import KeptBaseline
 from pytest_planverify.guards import environment
 from pytest_planverify.guards.artifacts import Artifacts
 from pytest_planverify.guards.environment import is_from_index, runs_code
 from pytest_planverify.guards.hygiene import Grants
 from pytest_planverify.guards.own_files import OwnFiles
-from pytest_planverify.guards.witnessed import Shown, signals, without_known
+from pytest_planverify.guards.session_signals import Shown, signals, without_known
 
 CMD = "pytest tests"
 PLAN = {

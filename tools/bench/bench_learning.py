@@ -19,7 +19,7 @@ from table import Row
 
 from planner.model.evidence import Evidence
 from planner.model.outcome import Diagnosis
-from pytest_planverify.diagnosis.learning import may_learn
+from pytest_planverify.diagnosis.corrections import may_learn
 from tools.corpus.case import RECORDED, Case, Part, read_cases
 
 CORPUS = RECORDED

@@ -29,6 +29,7 @@ import venv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple, cast
 
 RELEASES = (
     "toolz:0.11.2:0.12.0",
@@ -50,6 +51,11 @@ RELEASES = (
     "parse:1.20.0:1.20.2",
 )
 SETTINGS = ("edit", "release", "committed")
+TITLES = {
+    "edit": "The faulty function is the only uncommitted edit",
+    "release": "It is among the changes of a whole release",
+    "committed": "No change can be seen",
+}
 METHODS = ("planverify", "traceback", "ochiai", "ochiai, changed")
 LIMIT_SECONDS = 180
 MOST_TESTS = 20
@@ -393,17 +399,58 @@ def measure(package: Package, most: int, collect_only: bool = False) -> list[dic
     return records
 
 
-def table(records: Sequence[Mapping[str, object]]) -> str:
-    lines = [f"{'setting':10} {'method':18} {'bugs':>5} {'first':>6} {'three':>6} {'five':>6}"]
+class Row(NamedTuple):
+    """How often one method has the place among its first ones, in one setting."""
+
+    setting: str
+    method: str
+    bugs: int
+    shares: tuple[float, ...]
+    """Among the first, the first three and the first five."""
+
+
+def rows(records: Sequence[Mapping[str, object]]) -> Iterator[Row]:
     for setting in SETTINGS:
         of = [each for each in records if each["setting"] == setting]
         for method in METHODS:
             if of and not (method == "ochiai, changed" and setting == "committed"):
-                shares = [sum((each[method] or 99) <= most for each in of) / len(of) for most in (1, 3, 5)]  # type: ignore[operator]
-                lines.append(
-                    f"{setting:10} {method:18} {len(of):5} " + " ".join(f"{s:6.2f}" for s in shares)
-                )
+                ranks = [cast("int | None", each[method]) or 99 for each in of]
+                shares = (sum(rank <= most for rank in ranks) / len(of) for most in (1, 3, 5))
+                yield Row(setting, method, len(of), tuple(shares))
+
+
+def table(records: Sequence[Mapping[str, object]]) -> str:
+    lines = [f"{'setting':10} {'method':18} {'bugs':>5} {'first':>6} {'three':>6} {'five':>6}"]
+    for row in rows(records):
+        shares = " ".join(f"{share:6.2f}" for share in row.shares)
+        lines.append(f"{row.setting:10} {row.method:18} {row.bugs:5} {shares}")
     return "\n".join(lines)
+
+
+def plot(records: Sequence[Mapping[str, object]]) -> str:
+    """Return the table as a bar chart in SVG: dark the first place, paler the first three and five."""
+    found = list(rows(records))
+    lines: list[str] = []
+    y = 26
+    last = ""
+    for row in found:
+        if row.setting != last:
+            last, y = row.setting, y + 14
+            lines.append(f'<text x="8" y="{y + 11}" class="h">{TITLES[last]} ({row.bugs} bugs)</text>')
+            y += 18
+        name = "pytest-planverify" if row.method == "planverify" else row.method
+        lines.append(f'<text x="20" y="{y + 11}">{name}</text>')
+        color = "#1f6feb" if row.method == "planverify" else "#6e7781"
+        for share, opacity in zip(reversed(row.shares), (0.25, 0.45, 1.0), strict=True):
+            bar = f'<rect x="150" y="{y}" width="{share * 400:.0f}" height="13" fill="{color}"'
+            lines.append(f'{bar} fill-opacity="{opacity}"/>')
+        shares = " / ".join(f"{share:.2f}" for share in row.shares)
+        lines.append(f'<text x="560" y="{y + 11}">{shares}</text>')
+        y += 18
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 680 {y + 10}" role="img">'
+    style = "text{font:12px sans-serif;fill:#57606a}.h{font-weight:bold}"
+    title = '<text x="8" y="20" class="h">The function at fault is named first / within 3 / within 5</text>'
+    return "\n".join((head, f"<style>{style}</style>", title, *lines, "</svg>")) + "\n"
 
 
 def main() -> int:
@@ -417,6 +464,7 @@ def main() -> int:
         "--collect", action="store_true", help="only find the bugs, and keep them in the folder"
     )
     parser.add_argument("--json", type=Path, help="write every bug's ranks there")
+    parser.add_argument("--plot", type=Path, help="write the table as a bar chart there, an SVG file")
     options = parser.parse_args()
     records: list[dict[str, object]] = []
     for release in options.releases:
@@ -430,6 +478,8 @@ def main() -> int:
         if options.json:
             options.json.write_text(json.dumps(records, indent=1) + "\n")
     print(table(records))
+    if options.plot:
+        options.plot.write_text(plot(records))
     return 0
 
 

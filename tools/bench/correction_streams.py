@@ -14,8 +14,8 @@ from planner.model.past import Correction
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import Side
 from pytest_planverify.diagnosis import RULES, diagnose
-from pytest_planverify.diagnosis.deciding import diagnose_by
-from pytest_planverify.diagnosis.learning import HARD, features, learned
+from pytest_planverify.diagnosis.corrections import HARD, features, learned
+from pytest_planverify.diagnosis.decision import diagnose_by
 from tools.corpus.case import Case, Label
 
 BEGIN = datetime(2026, 10, 1, 9, tzinfo=UTC)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from pytest_planverify.diagnosis.confidence import FILE, log_odds, shifted
-from pytest_planverify.diagnosis.deciding import diagnose, judge
+from pytest_planverify.diagnosis.decision import diagnose, judge
 from pytest_planverify.diagnosis.rules import RULES
 from tools.corpus.case import CorpusError, Part, digest_of, read_cases
 from tools.corpus.scoring import labelled

@@ -24,7 +24,7 @@ from pytest_planverify.diagnosis.rules.commands import (
     TOOL_USE_RULES,
 )
 from pytest_planverify.diagnosis.rules.criteria import CHECK_RULES, GUARD_RULES, SELECTION_RULES
-from pytest_planverify.diagnosis.rules.loading import IMPORTED_NAME_RULES, LOADING_RULES
+from pytest_planverify.diagnosis.rules.imports import IMPORTED_NAME_RULES, LOADING_RULES
 from pytest_planverify.diagnosis.rules.machine import MACHINE_RULES
 from pytest_planverify.diagnosis.rules.processes import (
     EARLY_END_RULES,
@@ -39,7 +39,7 @@ from pytest_planverify.diagnosis.wording import quote
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pytest_planverify.diagnosis.reading import Case
+    from pytest_planverify.diagnosis.case import Case
 
 DEEPER = 0.9
 """How much is left of a rule's confidence when it speaks of a cause, a context or a member of a group."""

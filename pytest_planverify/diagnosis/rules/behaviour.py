@@ -16,7 +16,7 @@ from pytest_planverify.diagnosis.boundaries import (
     signatures_told,
     telling_changes,
 )
-from pytest_planverify.diagnosis.reading import Case, raises_by_hand
+from pytest_planverify.diagnosis.case import Case, raises_by_hand
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
 from pytest_planverify.diagnosis.wording import (
     comparison,

@@ -15,6 +15,7 @@ from planner.model.evidence import CommandFact, Finding
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind
+from pytest_planverify.diagnosis.case import Case, within_project
 from pytest_planverify.diagnosis.printed_scripts import (
     ScriptError,
     read_absent_header,
@@ -25,7 +26,6 @@ from pytest_planverify.diagnosis.printed_scripts import (
     read_missing_tool,
     read_script_error,
 )
-from pytest_planverify.diagnosis.reading import Case, within_project
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
 from pytest_planverify.diagnosis.wording import quote, said
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from planner.model.evidence import ArtifactFact, ContractFact, MetricFact, Selector
-    from pytest_planverify.diagnosis.reading import Case
+    from pytest_planverify.diagnosis.case import Case
 
 _SHOWN = 5
 _BUDGETS = {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import Phase, Side
+from pytest_planverify.diagnosis.case import PROJECT_SIDES, Case, is_relative, raises_by_hand, top_level
 from pytest_planverify.diagnosis.known import (
     EXHAUSTED,
     FORBIDDEN,
@@ -25,9 +26,8 @@ from pytest_planverify.diagnosis.known import (
     SERVICE_ERRORS,
     UNREACHABLE,
 )
-from pytest_planverify.diagnosis.reading import PROJECT_SIDES, Case, is_relative, raises_by_hand, top_level
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
-from pytest_planverify.diagnosis.rules.loading import is_native_library
+from pytest_planverify.diagnosis.rules.imports import is_native_library
 from pytest_planverify.diagnosis.wording import alike, place, quote, said
 
 if TYPE_CHECKING:

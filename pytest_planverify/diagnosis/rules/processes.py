@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner, Repeatability
 from planner.model.verdicts import EvidenceKind, Side
+from pytest_planverify.diagnosis.case import Case, last_frame_of, raises_by_hand, top_level
 from pytest_planverify.diagnosis.known import CRASH_SIGNALS, PLUGIN_OF_OPTION
-from pytest_planverify.diagnosis.reading import Case, last_frame_of, raises_by_hand, top_level
 from pytest_planverify.diagnosis.rule import Hit, Rule
 from pytest_planverify.diagnosis.wording import place, quote, said
 

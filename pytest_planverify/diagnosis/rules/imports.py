@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import Side
-from pytest_planverify.diagnosis.reading import PROJECT_SIDES, Case, is_relative, raises_by_hand, top_level
+from pytest_planverify.diagnosis.case import PROJECT_SIDES, Case, is_relative, raises_by_hand, top_level
 from pytest_planverify.diagnosis.rule import Hit, Rule
 from pytest_planverify.diagnosis.wording import alike, place, quote, said
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.guards import Violation
     from pytest_planverify.guards.allowlist import Author, Ground
-    from pytest_planverify.guards.hygiene.watching import HygieneWatch
+    from pytest_planverify.guards.hygiene.watch import HygieneWatch
     from pytest_planverify.guards.own_files import OwnFiles
-    from pytest_planverify.guards.witnessed import RunResult
+    from pytest_planverify.guards.session_signals import RunResult
     from pytest_planverify.work_tree import WorkTree
 
 
@@ -104,7 +104,7 @@ class Guards:
         root = self._flat.loaded.root
         self._own = OwnFiles(root, (part.path for part in self._flat.parts))
         if self._kept is not None:
-            from pytest_planverify.guards.hygiene.watching import HygieneWatch
+            from pytest_planverify.guards.hygiene.watch import HygieneWatch
             from pytest_planverify.work_tree import WorkTree
 
             self._tree = WorkTree(root)
@@ -174,7 +174,7 @@ class Guards:
 
     def _shown(self, result: RunResult, narrowed: bool) -> Iterator[HygieneSignal]:
         from pytest_planverify.baseline.inventory import inventory_of
-        from pytest_planverify.guards.witnessed import Shown, signals, without_known
+        from pytest_planverify.guards.session_signals import Shown, signals, without_known
 
         assert self._hygiene is not None
         assert self._kept is not None
@@ -194,7 +194,7 @@ class Guards:
     # -- the allowlist ---------------------------------------------------------------------------
 
     def _look_at(self, root: Path, changed: Changed, *, limited: bool) -> None:
-        from pytest_planverify.guards.differing import since
+        from pytest_planverify.guards.differences import since
 
         differing = since(root, self._flat, self._kept, self._commit)
         if differing is not None:

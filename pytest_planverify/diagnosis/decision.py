@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from planner.model.outcome import Diagnosis, Location, RunnerUp
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import EvidenceKind, Side
+from pytest_planverify.diagnosis.case import Case
 from pytest_planverify.diagnosis.confidence import calibrated
 from pytest_planverify.diagnosis.location import candidates_of, location_of
-from pytest_planverify.diagnosis.reading import Case
 from pytest_planverify.diagnosis.rule import PRINTED, Hit, Rule
 from pytest_planverify.diagnosis.rules import DEEPER, UNKNOWN_RULE, rules_for
 from pytest_planverify.diagnosis.signatures import signature_of

@@ -11,7 +11,7 @@ from planner.catalog.test_paths import is_test_module, is_test_path
 from planner.model.evidence import Evidence, ExceptionFact, Frame, ProcessEnd
 from planner.model.taxonomy import Repeatability
 from planner.model.verdicts import EvidenceKind, Side
-from pytest_planverify.diagnosis.printed import read_stack, read_traceback
+from pytest_planverify.diagnosis.printed_errors import read_stack, read_traceback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -9,10 +9,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from planner.errors import BaselineError
+from planner.model.baseline import Remake
+from planner.model.plan import TodoStatus
 from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import HOME, PLANS, PlanFolder, file_name, make_home
 from planner.planfile.record_files import baseline_bytes, parse_baseline, read_baseline
 from pytest_planverify.baseline.kinds import Judges
+from pytest_planverify.baseline.record import now, user
 from pytest_planverify.repository import GitFailed, Repository, may_keep
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.model.baseline import Baseline, BaselineTest, JudgeKind
+    from planner.planfile.tree import FlatPlan
 
 OBJECTS = "baseline/objects"
 """The folder of contents that no commit holds, each under its sha256."""
@@ -281,3 +285,19 @@ def _ref(repository: Repository, plan_id: str) -> str:
     names = _OF_LINKED if repository.linked else REFS
     place = hashlib.sha256(os.fsencode(repository.prefix)).hexdigest()[:8]
     return f"{names}/{file_name(plan_id)}" + (f"@{place}" if repository.prefix else "")
+
+
+def remade(document: Baseline, earlier: KeptBaseline | None, reason: str) -> Baseline:
+    """The new baseline with the reason why it was made, and with those of the times before."""
+    replaced = None
+    history = ()
+    if earlier is not None:
+        replaced = "sha256:" + hashlib.sha256(baseline_bytes(earlier.document)).hexdigest()
+        history = earlier.document.remade
+    entry = Remake(reason=reason.strip(), at=now(), by=user(), replaced=replaced)
+    return document.model_copy(update={"remade": (*history, entry)})
+
+
+def claimed_todos(flat: FlatPlan) -> tuple[str, ...]:
+    """The todos that are said to be done."""
+    return tuple(todo.id for todo in flat.loaded.plan.items if todo.status is TodoStatus.CLAIMED)

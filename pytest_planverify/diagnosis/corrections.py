@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from planner.model.outcome import Diagnosis, RunnerUp
 from planner.model.taxonomy import Category
 from planner.model.verdicts import EvidenceKind
-from pytest_planverify.diagnosis.reading import PROJECT_SIDES, Case, is_a
+from pytest_planverify.diagnosis.case import PROJECT_SIDES, Case, is_a
 from pytest_planverify.diagnosis.rules.criteria import CHECK_RULES, GUARD_RULES, SELECTION_RULES
 from pytest_planverify.diagnosis.rules.processes import PROCESS_RULES, REPETITION_RULES, TIMEOUT_RULES
 from pytest_planverify.diagnosis.signatures import mask

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planner.model.evidence import Evidence
     from planner.model.outcome import Check, Outcome
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline.keeping import KeptBaseline
+    from pytest_planverify.baseline.kept_baseline import KeptBaseline
 
 _MADE_BY_THE_WORK = frozenset({"hygiene", "allowlist"})
 """Guards that compare with the baseline themselves: what they find is new."""

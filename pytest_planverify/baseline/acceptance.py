@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from planner.errors import BaselineError
 from planner.model.baseline import Acceptance, JudgeKind
 from pytest_planverify.baseline import load_baseline
-from pytest_planverify.baseline.keeping import replace_document
+from pytest_planverify.baseline.kept_baseline import replace_document
 from pytest_planverify.baseline.kinds import judges_of
-from pytest_planverify.baseline.recording import now, user
+from pytest_planverify.baseline.record import now, user
 from pytest_planverify.work_tree import WorkTree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline.keeping import KeptBaseline
+    from pytest_planverify.baseline.kept_baseline import KeptBaseline
 
 
 def accept_changes(
