@@ -13,9 +13,7 @@
     ├── BaselineError      the baseline cannot be made, read or trusted
     ├── QualificationError the qualification cannot be read
     ├── OutcomeFileError   the outcome file cannot be read
-    │   ├── NoOutcomesError       nothing was verified yet
-    │   ├── ForeignOutcomesError  they are of another plan
-    │   └── StaleOutcomesError    the plan has changed since
+    │   └── ForeignOutcomesError  they are of another plan
     ├── RefusedEvent       the engine cannot take an event in; nothing has changed
     │   └── IllegalTransition     a todo, or the plan, cannot get from its state to another
     └── LogError           the log of a run cannot be read, continued or trusted
@@ -68,16 +66,8 @@ class OutcomeFileError(PlannerError):
     """The outcome file cannot be read."""
 
 
-class NoOutcomesError(OutcomeFileError):
-    """There are no outcomes of the plan yet."""
-
-
 class ForeignOutcomesError(OutcomeFileError):
     """The outcomes are of another plan."""
-
-
-class StaleOutcomesError(OutcomeFileError):
-    """The outcomes are of another version of the plan."""
 
 
 class EditConflictError(PlannerError):

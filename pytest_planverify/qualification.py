@@ -18,7 +18,7 @@ from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, Verdict
 from planner.planfile.plan_folder import PlanFolder, make_home
 from planner.planfile.project_files import walk
-from planner.planfile.qualification_file import write_qualification
+from planner.planfile.record_files import write_qualification
 from planner.policy.criteria import STAY_GREEN
 from planner.text.glob_patterns import allowed
 from pytest_planverify.baseline.record import now

@@ -19,8 +19,8 @@ from planner.errors import PlannerError
 from planner.model.outcome import OutcomeDocument, RunInfo
 from planner.planfile.discovery import plan_boundary
 from planner.planfile.file_writer import STANDARD_OUTPUT, screen_apart
-from planner.planfile.outcome_file import write_outcomes
 from planner.planfile.plan_folder import PlanFolder
+from planner.planfile.record_files import write_outcomes
 from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.session.check_runs import PlanResult, failed_todos, masked, unreached
 from pytest_planverify.session.exit_status import ExitStatus
@@ -170,7 +170,7 @@ def _compared_with(run: PastRun, flat: FlatPlan) -> KeptBaseline | None:
 
 def _baselines(flat: FlatPlan) -> Iterator[KeptBaseline]:
     """The plan's own baseline, and those of revisions."""
-    from planner.planfile.baseline_file import read_baseline
+    from planner.planfile.record_files import read_baseline
     from pytest_planverify.baseline import load_baseline
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.repository import Repository

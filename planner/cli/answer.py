@@ -111,7 +111,7 @@ def answer(
 def _answer_checks(run: PlanRun, todo_id: str, said: str, voice: _Voice, check: str | None) -> list[str]:
     """Keep answers to the manual criteria of a todo where the verification reads them."""
     from planner.model.answers import Answer
-    from planner.planfile.answers_file import add_answers
+    from planner.planfile.record_files import add_answers
 
     specs = run.state.records[todo_id].todo.acceptance_criteria.manual
     wanted = {f"manual[{at}]": spec.question for at, spec in enumerate(specs)}

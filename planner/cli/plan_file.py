@@ -53,7 +53,7 @@ def validate(
     """
     from datetime import date
 
-    from planner.planfile.qualification_file import read_qualification
+    from planner.planfile.record_files import read_qualification
     from planner.planfile.validation import validate_plan_tree
 
     qualified = None if qualification is None else read_qualification(qualification)

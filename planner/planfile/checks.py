@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from difflib import get_close_matches
@@ -11,14 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from planner.catalog import RECIPES, fault_of_tool, parse_command
 from planner.errors import CommandSyntaxError
-from planner.model.plan import ID_PATTERN
 from planner.planfile.document import Loc
 from planner.policy.criteria import Criterion, command_criterion, commands_of, criteria_of, wants_convention
 from planner.policy.dependencies import find_cycle
 from planner.policy.limits import is_stricter_tool, tools_under
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from planner.model.plan import NegativeControl, Plan, Policy, Todo, ToolSpec
     from planner.planfile.confinement import Confinement
@@ -27,8 +24,6 @@ if TYPE_CHECKING:
 Found: TypeAlias = tuple[Loc, str]
 """A place and what is wrong there."""
 
-_ID = re.compile(ID_PATTERN)
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MAX_CYCLES = 10
 _MAX_GUESSES = 20
 
@@ -78,56 +73,57 @@ def _judge_todo(
     conventions: Conventions | None,
     judgement: Judgement,
 ) -> tuple[Criterion, ...]:
-    criteria: tuple[Criterion, ...] = ()
-    faults, tools = judgement.faults, judgement.tools
+    tools, faults = judgement.tools, judgement.faults
     try:
         conventional = conventions.command(todo) if conventions and wants_convention(todo) else None
         criteria = criteria_of(todo, conventional, tools)
     except CommandSyntaxError:
-        criteria = tuple(_runnable(todo, tools))
-        faults.extend(_commands(todo, loc, tools))
-    faults.extend(_emptiness(todo, loc))
-    faults.extend(_controls(todo, loc, tools))
-    faults.extend(_parentage(todo, loc))
-    faults.extend(_sizes(todo, loc))
+        found: list[Criterion] = []
+        for where, spec in commands_of(todo):
+            try:
+                found.append(command_criterion(where, spec, tools))
+            except CommandSyntaxError as error:
+                remedy = error.remedy
+                if where == "verify" and " " not in spec.cmd.strip():
+                    remedy += f"; verify may also name a recipe: {', '.join(RECIPES)}"
+                faults.append(((*loc, *_place_of(where)), f"{error.problem}; {remedy}"))
+        criteria = tuple(found)
+    faults.extend(((*loc, *place), problem) for place, problem in _statements(todo, tools))
     if confinement is not None:
-        faults.extend(_paths(todo, loc, criteria, confinement))
+        found_paths = _paths(todo, criteria, confinement)
+        faults.extend(((*loc, *place), problem) for place, problem in found_paths)
     return criteria
 
 
-def _commands(todo: Todo, loc: Loc, tools: tuple[ToolSpec, ...]) -> Iterator[Found]:
-    """Every command that cannot be run. Asked only when one of them cannot."""
-    for where, spec in commands_of(todo):
-        if not spec.cmd:
-            continue
-        try:
-            parse_command(spec.cmd, tools)
-        except CommandSyntaxError as error:
-            remedy = error.remedy
-            if where == "verify" and " " not in spec.cmd.strip():
-                remedy += f"; verify may also name a recipe: {', '.join(RECIPES)}"
-            yield (*loc, *_place_of(where)), f"{error.problem}; {remedy}"
-
-
-def _runnable(todo: Todo, tools: tuple[ToolSpec, ...]) -> Iterator[Criterion]:
-    for where, spec in commands_of(todo):
-        with suppress(CommandSyntaxError):
-            yield command_criterion(where, spec, tools)
-
-
-def _controls(todo: Todo, loc: Loc, tools: tuple[ToolSpec, ...]) -> Iterator[Found]:
-    """A negative control is one of two things, and a command of it is one that can be run."""
+def _statements(todo: Todo, tools: tuple[ToolSpec, ...]) -> Iterator[Found]:
+    """Yield what a todo says that cannot be meant, whatever the plan and the folder hold."""
+    if "acceptance_criteria" in todo.model_fields_set and wants_convention(todo):
+        yield (
+            ("acceptance_criteria",),
+            "the acceptance criteria are empty, so nothing would be proved; add a test, "
+            "or leave the key out to have the tests found by convention",
+        )
     for where, control in _negative_controls(todo):
         if (control.patch is None) == (control.cmd is None):
-            yield (
-                (*loc, *where),
-                "a negative control is a patch or a command; give one of patch and cmd",
-            )
+            yield where, "a negative control is a patch or a command; give one of patch and cmd"
         if control.cmd is not None:
             try:
                 parse_command(control.cmd, tools)
             except CommandSyntaxError as error:
-                yield (*loc, *where, "cmd"), f"{error.problem}; {error.remedy}"
+                yield (*where, "cmd"), f"{error.problem}; {error.remedy}"
+    if todo.is_parent and todo.sub_plan is None and todo.sub_project_id is None:
+        yield (
+            ("is_parent",),
+            "a parent has its todos in another plan, and none is named; add sub_plan: path/to/plan.yaml or "
+            "a sub_project_id",
+        )
+    for index, artifact in enumerate(todo.acceptance_criteria.expected_artifacts):
+        if artifact.max_bytes is not None and artifact.min_bytes > artifact.max_bytes:
+            yield (
+                ("acceptance_criteria", "expected_artifacts", index, "max_bytes"),
+                f"max_bytes {artifact.max_bytes} is less than min_bytes {artifact.min_bytes}, "
+                "which nothing can be; exchange them",
+            )
 
 
 def _negative_controls(todo: Todo) -> Iterator[tuple[Loc, NegativeControl]]:
@@ -138,82 +134,40 @@ def _negative_controls(todo: Todo) -> Iterator[tuple[Loc, NegativeControl]]:
             yield ("acceptance_criteria", "tests", index, "negative_control"), spec.negative_control
 
 
-def _emptiness(todo: Todo, loc: Loc) -> Iterator[Found]:
-    if "acceptance_criteria" in todo.model_fields_set and wants_convention(todo):
-        yield (
-            (*loc, "acceptance_criteria"),
-            "the acceptance criteria are empty, so nothing would be proved; add a test, "
-            "or leave the key out to have the tests found by convention",
-        )
-
-
-def _parentage(todo: Todo, loc: Loc) -> Iterator[Found]:
-    if todo.is_parent and todo.sub_plan is None and todo.sub_project_id is None:
-        yield (
-            (*loc, "is_parent"),
-            "a parent has its todos in another plan, and none is named; add sub_plan: path/to/plan.yaml or "
-            "a sub_project_id",
-        )
-
-
-def _sizes(todo: Todo, loc: Loc) -> Iterator[Found]:
-    for index, artifact in enumerate(todo.acceptance_criteria.expected_artifacts):
-        if artifact.max_bytes is not None and artifact.min_bytes > artifact.max_bytes:
-            yield (
-                (*loc, "acceptance_criteria", "expected_artifacts", index, "max_bytes"),
-                f"max_bytes {artifact.max_bytes} is less than min_bytes {artifact.min_bytes}, "
-                "which nothing can be; exchange them",
-            )
-
-
-def _paths(
-    todo: Todo, loc: Loc, criteria: Iterable[Criterion], confinement: Confinement
-) -> Iterator[Found]:
-    for below, path in _named_paths(todo):
-        problem = confinement.fault(path)
-        if problem is not None:
-            yield (*loc, *below), problem
-    for index, artifact in enumerate(todo.acceptance_criteria.expected_artifacts):
-        problem = confinement.glob_fault(artifact.path)
-        if problem is not None:
-            yield (*loc, "acceptance_criteria", "expected_artifacts", index, "path"), problem
-    for index, pattern in enumerate(todo.allowed_files or ()):
-        problem = confinement.glob_fault(pattern.removeprefix("!"))
-        if problem is not None:
-            yield (*loc, "allowed_files", index), problem
+def _paths(todo: Todo, criteria: Iterable[Criterion], confinement: Confinement) -> Iterator[Found]:
+    """Yield the paths and globs of a todo, and those in its commands, that leave the root."""
+    allowed = todo.allowed_files or ()
+    artifacts = [*enumerate(todo.acceptance_criteria.expected_artifacts)]
+    tests = enumerate(todo.acceptance_criteria.tests)
+    task = todo.controller_task_spec
+    paths: list[tuple[Loc, str | None]] = [
+        *((("acceptance_criteria", "tests", at, "fixture"), each.fixture) for at, each in tests),
+        *(
+            (("acceptance_criteria", "expected_artifacts", at, "json_schema"), each.json_schema)
+            for at, each in artifacts
+        ),
+        *(((*where, "patch"), control.patch) for where, control in _negative_controls(todo)),
+        *(((name,), getattr(todo, name)) for name in ("contract_path", "sub_plan", "test_file")),
+        (("controller_task_spec", "target_file"), task.target_file if task is not None else None),
+    ]
+    globs: list[tuple[Loc, str]] = [
+        *((("acceptance_criteria", "expected_artifacts", at, "path"), each.path) for at, each in artifacts),
+        *((("allowed_files", at), glob.removeprefix("!")) for at, glob in enumerate(allowed)),
+    ]
+    found = [(place, confinement.fault(path)) for place, path in paths if path is not None]
+    found += [(place, confinement.glob_fault(pattern)) for place, pattern in globs]
+    yield from ((place, problem) for place, problem in found if problem is not None)
     for criterion in criteria:
         if criterion.command is None or criterion.command.pytest is None:
             continue
         for selection in criterion.command.pytest.selections:
             problem = confinement.fault(selection.partition("::")[0])
             if problem is not None and criterion.id != "test_file":
-                yield (*loc, *_place_of(criterion.id)), f"the command selects outside: {problem}"
+                yield _place_of(criterion.id), f"the command selects outside: {problem}"
         for option, path in criterion.command.pytest.option_paths:
             problem = confinement.fault(path)
             if problem is not None:
-                yield (*loc, *_place_of(criterion.id)), f"the command's {option} leads outside: {problem}"
-
-
-def _named_paths(todo: Todo) -> Iterator[tuple[Loc, str]]:
-    wanted = todo.acceptance_criteria
-    for index, spec in enumerate(wanted.tests):
-        if spec.fixture is not None:
-            yield ("acceptance_criteria", "tests", index, "fixture"), spec.fixture
-    for index, artifact in enumerate(wanted.expected_artifacts):
-        if artifact.json_schema is not None:
-            yield ("acceptance_criteria", "expected_artifacts", index, "json_schema"), artifact.json_schema
-    for where, control in _negative_controls(todo):
-        if control.patch is not None:
-            yield (*where, "patch"), control.patch
-    if todo.contract_path is not None:
-        yield ("contract_path",), todo.contract_path
-    if todo.sub_plan is not None:
-        yield ("sub_plan",), todo.sub_plan
-    if todo.test_file is not None:
-        yield ("test_file",), todo.test_file
-    task = todo.controller_task_spec
-    if task is not None and task.target_file is not None:
-        yield ("controller_task_spec", "target_file"), task.target_file
+                yield _place_of(criterion.id), f"the command's {option} leads outside: {problem}"
 
 
 def _place_of(criterion_id: str) -> Loc:
@@ -229,33 +183,23 @@ def _references(items: tuple[Todo, ...]) -> Iterator[Found]:
             problem = f"the id '{todo.id}' is taken by items[{first[todo.id]}]; give this todo another"
             yield ("items", index, "id"), problem
         first.setdefault(todo.id, index)
-    guess = _guesser(first)
+    guesses_left = _MAX_GUESSES
     for index, todo in enumerate(items):
         for position, dependency in enumerate(todo.dependencies):
             loc = ("items", index, "dependencies", position)
             if dependency and dependency == todo.id:
                 yield loc, f"'{dependency}' depends on itself; remove it"
-            elif dependency not in first and _ID.match(dependency):
-                yield loc, f"there is no todo '{dependency}'; {guess(dependency)}"
+            elif dependency not in first:
+                # Guessing takes long among many ids, so only the first are guessed.
+                near = get_close_matches(dependency, first, n=1) if guesses_left > 0 else []
+                guesses_left -= 1
+                remedy = f"did you mean '{near[0]}'?" if near else "name the id of a todo of this plan"
+                yield loc, f"there is no todo '{dependency}'; {remedy}"
     yield from _cycles(items, first)
 
 
-def _guesser(ids: Iterable[str]) -> Callable[[str], str]:
-    """Names the todo that was probably meant. Guessing costs time, so only the first are guessed."""
-    known = [each for each in ids if each]
-    left = _MAX_GUESSES
-
-    def guess(word: str) -> str:
-        nonlocal left
-        left -= 1
-        near = get_close_matches(word, known, n=1) if left >= 0 else []
-        return f"did you mean '{near[0]}'?" if near else "name the id of a todo of this plan"
-
-    return guess
-
-
 def _cycles(items: tuple[Todo, ...], index_of: dict[str, int]) -> Iterator[Found]:
-    """Some of the cycles: each is reported where it closes, then cut there to find the next."""
+    """Yield some of the cycles: each is reported where it closes, then cut there to find the next."""
     todos = {
         todo.id: todo if todo.id not in todo.dependencies else _without(todo, todo.id)
         for todo in reversed(items)
@@ -283,7 +227,9 @@ def _without(todo: Todo, dependency: str) -> Todo:
 
 def _policy(policy: Policy, confinement: Confinement | None) -> Iterator[Found]:
     for index, quarantine in enumerate(policy.flaky_retry.quarantine):
-        if _DATE.fullmatch(quarantine.expires) and not _is_date(quarantine.expires):
+        try:
+            date.fromisoformat(quarantine.expires)
+        except ValueError:
             loc = ("metadata", "flaky_retry", "quarantine", index, "expires")
             yield loc, f"'{quarantine.expires}' is no date of the calendar; write it as YYYY-MM-DD"
     for index, pattern in enumerate(policy.protected_files):
@@ -293,7 +239,7 @@ def _policy(policy: Policy, confinement: Confinement | None) -> Iterator[Found]:
 
 
 def _tools(tools: tuple[ToolSpec, ...], above: tuple[ToolSpec, ...] | None) -> Iterator[Found]:
-    """A tool has a name of its own, is nothing that is refused, and the plan above allows it."""
+    """Yield tools that are refused, share a name, or are not allowed by the plan above."""
     names: set[str] = set()
     for index, spec in enumerate(tools):
         loc = ("metadata", "tools", index)
@@ -309,11 +255,3 @@ def _tools(tools: tuple[ToolSpec, ...], above: tuple[ToolSpec, ...] | None) -> I
                 f"the plan above does not allow the tool '{spec.name}' with these words; "
                 "name it in metadata.tools of that plan too, or leave it out here",
             )
-
-
-def _is_date(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True

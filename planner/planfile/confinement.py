@@ -16,7 +16,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Confinement:
-    """Judges relative paths against one root. Folders are resolved once each."""
+    """Judge relative paths against one root. Folders are resolved once each."""
 
     def __init__(self, root: Path) -> None:
         self._root = os.path.realpath(root)

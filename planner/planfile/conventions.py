@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from planner.planfile.project_files import open_regular, source_files
 from planner.policy.criteria import pytest_command
 
 if TYPE_CHECKING:
@@ -17,27 +18,23 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
 
 MAX_FILES = 50_000
-"""How many files are looked at under the root."""
-
-MAX_FOLDERS_DEEP = 12
-"""How deep below the root files are looked for."""
+"""How many Python files are looked at under the root."""
 
 _MAX_MAKEFILE = 1024 * 1024
-_SKIPPED = frozenset(("venv", "node_modules", "__pycache__", "site-packages", "build", "dist"))
 _TEST_WORDS = frozenset(("test", "tests"))
 _TARGET = re.compile(r"^([A-Za-z0-9_.][^:=#\t\n]*):(?![=:]?=)", re.MULTILINE)
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 
 
 class Conventions:
-    """Finds tests under one root. The file system is looked at only when a todo asks."""
+    """Find tests under one root. The file system is looked at only when a todo asks."""
 
     def __init__(self, root: Path, todos: Mapping[str, Todo]) -> None:
         self._root = root
         self._todos = todos
 
     def command(self, todo: Todo) -> str:
-        """The test command of a todo without criteria.
+        """Return the test command of a todo without criteria.
 
         The first of: the test file of a dependency of the same stem (``buffer-impl`` after
         ``buffer-tests``); ``tests/test_{id}.py``; the target ``test-{id}`` of a Makefile; ``{id}_test.py``
@@ -82,26 +79,17 @@ class Conventions:
     def _files(self) -> dict[str, str]:
         """By folded name, the shallowest Python file of that name, relative to the root."""
         found: dict[str, str] = {}
-        seen = 0
-        for folder, names in _walk(self._root):
-            seen += 1 + len(names)
-            for name in names:
-                if name.endswith(".py"):
-                    found.setdefault(_folded(name), f"{folder}{name}")
-            if seen > MAX_FILES:
-                break
+        for path in islice(source_files(self._root), MAX_FILES):
+            found.setdefault(_folded(path.rpartition("/")[2]), path)
         return found
 
     @cached_property
     def _targets(self) -> dict[str, str]:
         """By folded id, the Makefile target ``test-{id}``."""
         for name in _MAKEFILES:
-            path = self._root / name
-            if not path.is_file():
-                continue
             try:
-                with path.open(encoding="utf-8", errors="replace") as file:
-                    text = file.read(_MAX_MAKEFILE)
+                with open_regular(self._root / name) as file:
+                    text = file.read(_MAX_MAKEFILE).decode("utf-8", "replace")
             except OSError:
                 continue
             words = [word for names in _TARGET.findall(text) for word in names.split()]
@@ -125,24 +113,3 @@ def _declared_test_files(todo: Todo) -> Iterator[str]:
             file = word.partition("::")[0]
             if file.endswith(".py") and not file.startswith("-"):
                 yield file
-
-
-def _walk(root: Path) -> Iterator[tuple[str, list[str]]]:
-    """Each folder under the root, the shallow ones first, with its files. Links are not followed."""
-    level = [""]
-    for _ in range(MAX_FOLDERS_DEEP):
-        deeper: list[str] = []
-        for folder in level:
-            files: list[str] = []
-            try:
-                with os.scandir(root / folder) as entries:
-                    for entry in sorted(entries, key=lambda entry: entry.name):
-                        if entry.is_dir(follow_symlinks=False):
-                            if not entry.name.startswith(".") and entry.name not in _SKIPPED:
-                                deeper.append(f"{folder}{entry.name}/")
-                        elif entry.is_file(follow_symlinks=False):
-                            files.append(entry.name)
-            except OSError:
-                continue
-            yield folder, files
-        level = deeper

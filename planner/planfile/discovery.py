@@ -1,4 +1,4 @@
-"""Which plan is meant: named with or without todos, named by pytest's ini file, or lying in the root.
+"""Find the plan that is meant: named, with or without todos, or in pytest's ini file, or in the root.
 
 The folder that pytest calls its rootdir is found by pytest's own rules, without pytest:
 https://docs.pytest.org/en/stable/reference/customize.html#finding-the-rootdir
@@ -51,7 +51,7 @@ class ProjectRoot:
 
     @property
     def plans(self) -> tuple[str, ...]:
-        """Those of the ini file's ``planverify_plan``, relative to its folder."""
+        """Return those of the ini file's ``planverify_plan``, relative to its folder."""
         return self.words(INI_KEY)
 
     def words(self, name: str) -> tuple[str, ...]:
@@ -101,14 +101,17 @@ def project_root(directory: Path, start: Path | None = None) -> ProjectRoot:
     start = start or directory
     first_pyproject: Path | None = None
     for folder in (start, *start.parents):
-        for name, read in _READERS.items():
+        for name in _INI_FILES:
             path = folder / name
-            text = _text(path)
+            try:
+                text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
+            except OSError:
+                text = None
             if text is None:
                 continue
             if name == "pyproject.toml" and first_pyproject is None:
                 first_pyproject = path
-            section = read(text)
+            section = _settings(name, text)
             if section is not None:
                 return ProjectRoot(folder=folder, ini=path, settings=section)
     if first_pyproject is not None:
@@ -120,40 +123,31 @@ def project_root(directory: Path, start: Path | None = None) -> ProjectRoot:
     return ProjectRoot(folder=start if common == common.parent else common)
 
 
-def _of_pytest_toml(text: str) -> Section:
-    return _table(text, "pytest") or {}
-
-
-def _of_pytest_ini(text: str) -> Section:
-    return _of_ini(text, "pytest") or {}
-
-
-def _of_pyproject(text: str) -> Section | None:
-    section = _table(text, "tool", "pytest")
-    if section is None:
-        return None
-    old = section.pop("ini_options", None)
-    return section or (cast("Section", old) if isinstance(old, dict) else None)
-
-
-def _of_tox_ini(text: str) -> Section | None:
-    return _of_ini(text, "pytest")
-
-
-def _of_setup_cfg(text: str) -> Section | None:
-    return _of_ini(text, "tool:pytest")
-
-
-_READERS = {
-    "pytest.toml": _of_pytest_toml,
-    ".pytest.toml": _of_pytest_toml,
-    "pytest.ini": _of_pytest_ini,
-    ".pytest.ini": _of_pytest_ini,
-    "pyproject.toml": _of_pyproject,
-    "tox.ini": _of_tox_ini,
-    "setup.cfg": _of_setup_cfg,
-}
+_INI_FILES = (
+    "pytest.toml",
+    ".pytest.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+)
 """In the order in which pytest looks for them in a folder. The first four count even where empty."""
+
+
+def _settings(name: str, text: str) -> Section | None:
+    """Return what an ini file says to pytest; ``None`` where it says nothing."""
+    if name == "pyproject.toml":
+        section = _table(text, "tool", "pytest")
+        return (
+            section
+            if section and section.keys() != {"ini_options"}
+            else _table(text, "tool", "pytest", "ini_options")
+        )
+    if name.endswith(".toml"):
+        return _table(text, "pytest") or {}
+    section = _of_ini(text, "tool:pytest" if name == "setup.cfg" else "pytest")
+    return section or {} if name in _INI_FILES[:4] else section
 
 
 def _of_ini(text: str, name: str) -> Section | None:
@@ -186,10 +180,3 @@ def _words(value: object) -> tuple[str, ...]:
         return tuple(shlex.split(value, comments=True))
     except ValueError:
         return tuple(value.split())
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
-    except OSError:
-        return None

@@ -11,9 +11,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
-import os
 import re
-import stat
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 import yaml
 
 from planner.errors import PlanFileError
-from planner.text.sanitizing import clean
+from planner.planfile.project_files import open_regular
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,17 +101,13 @@ class ManyFaultsError(PlanFileError):
 
 def plan_file_error(name: str, faults: Iterable[Fault]) -> PlanFileError:
     """Return the error that shows these faults, in the order of their positions, of the file ``name``."""
-    name = _one_line(name, MAX_LINE)
+    name = one_line(name, limit=MAX_LINE)
     lines: list[str] = []
     for fault in sorted(set(faults), key=lambda each: (each.line or 0, each.column or 0, each.path)):
         position = "" if fault.line is None else f":{fault.line}:{fault.column}"
-        path = f" {_one_line(fault.path, 120)}" if fault.path else ""
-        lines.append(f"{name}{position}{path}: {_one_line(fault.problem, MAX_LINE)}")
+        path = f" {one_line(fault.path, limit=120)}" if fault.path else ""
+        lines.append(f"{name}{position}{path}: {one_line(fault.problem, limit=MAX_LINE)}")
     return (ManyFaultsError if len(lines) > SCREEN else PlanFileError)(name, tuple(lines))
-
-
-def _one_line(text: str, limit: int) -> str:
-    return " ".join(clean(text, limit=limit).split())
 
 
 # -- the bytes -----------------------------------------------------------------------------------------
@@ -142,23 +137,15 @@ class Source:
 def read_source(path: Path) -> Source:
     """Read a plan file. Raises :class:`Refused` for whatever is not a UTF-8 text of bearable size."""
     try:
-        # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-        try:
-            mode = os.fstat(handle).st_mode
-            if stat.S_ISDIR(mode):
-                raise Refused("this is a directory; name the plan file in it")
-            if not stat.S_ISREG(mode):
-                raise Refused("this is a pipe, a socket or a device; a plan is a regular file")
-            with open(handle, "rb", closefd=False) as file:
-                return decode(file.read(MAX_BYTES + 1))
-        finally:
-            os.close(handle)
+        with open_regular(path) as file:
+            return decode(file.read(MAX_BYTES + 1))
+    except IsADirectoryError:
+        raise Refused("this is a directory; name the plan file in it") from None
     except FileNotFoundError:
         raise Refused("there is no such file; check the path") from None
     except (OSError, ValueError) as error:
         cause = error.strerror if isinstance(error, OSError) else str(error)
-        raise Refused(f"the file cannot be read ({cause}); check its path and its permissions") from None
+        raise Refused(f"the file cannot be read: {cause}; check its path and its permissions") from None
 
 
 def decode(data: bytes) -> Source:
@@ -298,7 +285,7 @@ class _Open:
 
 
 class _Composer:
-    """Puts nodes together within the bounds, in the order of the text."""
+    """Put nodes together within the bounds, in the order of the text."""
 
     def __init__(self, source: Source) -> None:
         self.document = Document(source)

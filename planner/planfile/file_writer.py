@@ -1,9 +1,9 @@
-"""The one writer of whole files: beside their place and renamed, so that no reader sees a part.
+"""Write whole files: beside their place and renamed, so that no reader sees a part.
 
 ``write_file`` is for a file that the user names: it follows symbolic links, streams to devices and pipes,
 and takes ``-`` for standard output. ``replace_file`` is for a record of this program, in whose place code
 under test may have put a link or a pipe: whatever stands there is replaced, and nothing is followed.
-``create_file`` replaces nothing.
+``create_file`` replaces nothing, and writes in the place itself.
 
 Each takes a text, written as UTF-8, or bytes, makes the folder where it is missing, and raises
 :class:`planner.errors.FileWriteError`. A new file has the permissions ``mode`` whatever the umask is, one
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from planner.errors import FileWriteError
-from planner.text.sanitizing import clean
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -74,12 +74,8 @@ def replace_file(
 def create_file(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
     """Write a file that is not there yet; one that appears meanwhile is not replaced either."""
     with _named_errors(path):
-        beside = _written_beside(path, content, mode, durable=True)
-        try:
-            _give_name(beside, path)
-        finally:
-            with suppress(OSError):
-                os.unlink(beside)
+        _make_folder(path.parent)
+        _write_new(path, content, mode, durable=True)
 
 
 def is_stream(path: Path) -> bool:
@@ -209,7 +205,10 @@ def _replace(place: Path, content: str | bytes, mode: int | None, *, durable: bo
         facts = place.lstat()
         if stat.S_ISREG(facts.st_mode):
             mode = facts.st_mode & _PERMISSIONS
-    beside = _written_beside(place, content, mode, durable=durable)
+    _make_folder(place.parent)
+    # Its name does not end like that of the file itself.
+    beside = place.with_name(f".{place.name[:_NAME_KEPT]}.{secrets.token_hex(8)}.tmp")
+    _write_new(beside, content, mode, durable=durable)
     try:
         os.replace(beside, place)
     except BaseException:
@@ -218,12 +217,9 @@ def _replace(place: Path, content: str | bytes, mode: int | None, *, durable: bo
         raise
 
 
-def _written_beside(place: Path, content: str | bytes, mode: int | None, *, durable: bool) -> Path:
-    """Write a new file in the folder of a place. Its name does not end like that of the file itself."""
-    _make_folder(place.parent)
-    beside = place.with_name(f".{place.name[:_NAME_KEPT]}.{secrets.token_hex(8)}.tmp")
+def _write_new(path: Path, content: str | bytes, mode: int | None, *, durable: bool) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    handle = os.open(beside, flags, 0o666 if mode is None else OWNER_ONLY)
+    handle = os.open(path, flags, 0o666 if mode is None else OWNER_ONLY)
     try:
         with open(handle, "wb") as file:
             file.write(_encoded(content))
@@ -231,12 +227,11 @@ def _written_beside(place: Path, content: str | bytes, mode: int | None, *, dura
             if durable:
                 os.fsync(handle)
         if mode is not None:
-            os.chmod(beside, mode)
+            os.chmod(path, mode)
     except BaseException:
         with suppress(OSError):
-            os.unlink(beside)
+            os.unlink(path)
         raise
-    return beside
 
 
 def _make_folder(folder: Path) -> None:
@@ -244,18 +239,6 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
         raise NotADirectoryError(errno.ENOTDIR, "a file stands where the folder belongs") from None
-
-
-def _give_name(beside: Path, target: Path) -> None:
-    try:
-        os.link(beside, target)
-    except FileExistsError:
-        raise
-    except OSError:
-        # Not every file system has hard links; there a file may be lost that appears at this very moment.
-        if os.path.lexists(target):
-            raise FileExistsError(errno.EEXIST, "there is such a file already") from None
-        os.rename(beside, target)
 
 
 def _encoded(content: str | bytes) -> bytes:
@@ -293,5 +276,4 @@ def _named_errors(path: Path) -> Generator[None]:
             said = error.strerror if isinstance(error, OSError) else str(error)
             cause = f"{said}; name another file"
         shown = "standard output" if path == STANDARD_OUTPUT else str(path)
-        line = " ".join(clean(f"{shown}: cannot be written: {cause}", limit=600).split())
-        raise FileWriteError(line) from error
+        raise FileWriteError(one_line(f"{shown}: cannot be written: {cause}", limit=600)) from error

@@ -1,26 +1,28 @@
-"""Finds the outcomes of a plan, and says whether they are of the plan and the files as they are now."""
+"""Find the outcomes of a plan, and say whether they are of the plan and the files as they are now."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.errors import ForeignOutcomesError, NoOutcomesError, OutcomeFileError, StaleOutcomesError
+from planner.errors import ForeignOutcomesError, OutcomeFileError
 from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
 from planner.planfile.kept_runs import ChangedFiles, UnfinishedRun, changed_files, unfinished_run
-from planner.planfile.outcome_file import read_any_outcomes
+from planner.planfile.loader import shown_path
 from planner.planfile.plan_folder import PlanFolder
-from planner.text.sanitizing import clean
+from planner.planfile.record_files import read_any_outcomes
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from planner.planfile.loader import LoadedPlan
 
 _DIGITS = 12
+_MAX_LINE = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,20 +42,6 @@ class FoundOutcomes:
     unfinished: UnfinishedRun | None = None
     """The newest run of the plan, where that was killed or interrupted, or is still going on."""
 
-    def current(self) -> OutcomeDocument:
-        """Return outcomes of the plan as it is now.
-
-        Raises :class:`planner.errors.NoOutcomesError` where there are none yet, and
-        :class:`planner.errors.StaleOutcomesError` where they are of another version of the plan.
-        """
-        if self.document is None:
-            raise NoOutcomesError(
-                f"{shown(self.path)}: there are no outcomes of the plan yet; run first: {self.verify}"
-            )
-        if self.plan_change is not None:
-            raise StaleOutcomesError(self.plan_change)
-        return self.document
-
 
 def find_outcomes(
     loaded: LoadedPlan, given: Path | None = None, subs: Mapping[str, LoadedPlan] | None = None
@@ -62,18 +50,17 @@ def find_outcomes(
 
     ``subs`` are the loaded sub-plans by the qualified id of their parent. A file may also hold one outcome
     by itself, as a controller reports it; it is taken to be of the plan as it is now.
-    Raises :class:`planner.errors.OutcomeFileError` for what cannot be read or does not fit the plan, and
-    its kinds :class:`planner.errors.ForeignOutcomesError` for outcomes of other plans, and
-    :class:`planner.errors.NoOutcomesError` where ``given`` is not there.
+    Raises :class:`planner.errors.OutcomeFileError` for what is not there, cannot be read or does not fit
+    the plan, and of its kind :class:`planner.errors.ForeignOutcomesError` for outcomes of other plans.
     """
     path = PlanFolder(loaded.root, loaded.plan.todo_list_id).outcomes if given is None else given
     verify = verify_command(loaded)
     if path.is_dir():
-        raise OutcomeFileError(f"{shown(path)}: is a folder; name the outcome file in it")
+        raise OutcomeFileError(f"{shown_path(path)}: is a folder; name the outcome file in it")
     unfinished = unfinished_run(loaded.root, loaded.plan.todo_list_id) if given is None else None
     if not path.exists():
         if given is not None:
-            raise NoOutcomesError(f"{shown(path)}: there is no such file; run first: {verify}")
+            raise OutcomeFileError(f"{shown_path(path)}: there is no such file; run first: {verify}")
         return FoundOutcomes(path=path, verify=verify, unfinished=unfinished)
     held = read_any_outcomes(path)
     document = _alone(held, loaded) if isinstance(held, Outcome) else held
@@ -81,20 +68,25 @@ def find_outcomes(
     if reference is None:
         names = ", ".join(f"'{ref.todo_list_id}' ({ref.path})" for ref in document.plans[:5]) or "no plan"
         raise ForeignOutcomesError(
-            _line(
-                f"{shown(path)}: the outcomes are of {names}, not of '{loaded.plan.todo_list_id}' "
-                f"({shown(loaded.path)}); name the right ones with --outcomes, or run: {verify}"
+            one_line(
+                f"{shown_path(path)}: the outcomes are of {names}, not of '{loaded.plan.todo_list_id}' "
+                f"({shown_path(loaded.path)}); name the right ones with --outcomes, or run: {verify}",
+                limit=_MAX_LINE,
             )
         )
     subs = subs or {}
     changed = next(_changes(loaded, subs, reference), None)
     plan_change = None
     if changed is None:
-        _refuse_misfits(document, loaded, subs, where=shown(path))
+        problem = next(_misfits(document, loaded, subs), None)
+        if problem is not None:
+            line = f"{shown_path(path)}: the outcome file cannot be used: {problem}"
+            raise OutcomeFileError(one_line(line, limit=_MAX_LINE))
     else:
-        plan_change = _line(
-            f"{shown(path)}: the outcomes are of another version of the plan: {changed}; "
-            f"verify it: {verify}"
+        plan_change = one_line(
+            f"{shown_path(path)}: the outcomes are of another version of the plan: {changed}; "
+            f"verify it: {verify}",
+            limit=_MAX_LINE,
         )
     files = None
     if document.run.run_id:
@@ -112,15 +104,7 @@ def find_outcomes(
 
 def verify_command(loaded: LoadedPlan) -> str:
     """Return the command that makes new outcomes of the plan, for someone in the current folder."""
-    return f"pytest --planverify {shlex.quote(shown(loaded.path))}"
-
-
-def shown(path: Path) -> str:
-    """Return the path as a person in the current folder would write it."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
+    return f"pytest --planverify {shlex.quote(shown_path(loaded.path))}"
 
 
 def short_digest(digest: str) -> str:
@@ -130,10 +114,12 @@ def short_digest(digest: str) -> str:
 
 
 def _alone(outcome: Outcome, loaded: LoadedPlan) -> OutcomeDocument:
-    """The document of one outcome by itself. Nobody knows when it was found: its times are empty."""
+    """Return the document of one outcome by itself. Nobody knows when it was found: its times are empty."""
     name = loaded.plan.todo_list_id
     return OutcomeDocument(
-        plans=(PlanRef(todo_list_id=outcome.plan or name, path=shown(loaded.path), digest=loaded.digest),),
+        plans=(
+            PlanRef(todo_list_id=outcome.plan or name, path=shown_path(loaded.path), digest=loaded.digest),
+        ),
         run=RunInfo(
             run_id="",
             started_at="",
@@ -150,51 +136,43 @@ def _alone(outcome: Outcome, loaded: LoadedPlan) -> OutcomeDocument:
 
 
 def _reference(loaded: LoadedPlan, document: OutcomeDocument) -> PlanRef | None:
-    """What the outcomes say of this plan: the entry of its very bytes, else that of its name."""
+    """Return what the outcomes say of this plan: the entry of its very bytes, else that of its name."""
     same = [ref for ref in document.plans if ref.todo_list_id == loaded.plan.todo_list_id]
     return next((ref for ref in same if ref.digest == loaded.digest), same[0] if same else None)
 
 
 def _changes(loaded: LoadedPlan, subs: Mapping[str, LoadedPlan], reference: PlanRef) -> Iterator[str]:
-    """Each file of the plan that is not as it was when it was verified."""
+    """Yield each file of the plan that is not as it was when it was verified."""
     files = [(reference.path, reference.digest, loaded)]
     files += [
         (sub.path, sub.digest, subs[sub.todo_id]) for sub in reference.sub_plans if sub.todo_id in subs
     ]
     for path, digest, now in files:
         if digest != now.digest:
-            is_now = f"{shown(now.path)} has {short_digest(now.digest)}"
+            is_now = f"{shown_path(now.path)} has {short_digest(now.digest)}"
             yield f"of {path} with {short_digest(digest)}, and {is_now}"
 
 
 def _only(document: OutcomeDocument, reference: PlanRef) -> OutcomeDocument:
-    """The part of the document that is about one of its plans."""
+    """Return the part of the document that is about one of its plans."""
     if len(document.plans) == 1:
         return document
     kept = tuple(entry for entry in document.outcomes if entry.plan in (None, reference.todo_list_id))
     return document.model_copy(update={"plans": (reference,), "outcomes": kept})
 
 
-def _refuse_misfits(
-    document: OutcomeDocument, loaded: LoadedPlan, subs: Mapping[str, LoadedPlan], *, where: str
-) -> None:
-    """Raise :class:`planner.errors.OutcomeFileError` for the first outcome that fits no todo of the plan.
-
-    What no todo answers for would be passed over, and a failure with it.
-    """
-    problem = next(_misfits(document, loaded, subs), None)
-    if problem is not None:
-        raise OutcomeFileError(_line(f"{where}: the outcome file cannot be used: {problem}"))
-
-
 def _misfits(
     document: OutcomeDocument, loaded: LoadedPlan, subs: Mapping[str, LoadedPlan]
 ) -> Iterator[str]:
+    """Yield what fits no todo of the plan: it would be passed over, and a failure with it."""
     name = loaded.plan.todo_list_id
     plans = {ref.todo_list_id for ref in document.plans}
-    known = {todo.id: todo.has_sub_plan for todo in loaded.plan.items}
+    known = {todo.id for todo in loaded.plan.items}
+    unloaded = {todo.id for todo in loaded.plan.items if todo.has_sub_plan}
     for within, sub in subs.items():
-        known.update((f"{within}/{todo.id}", todo.has_sub_plan) for todo in sub.plan.items)
+        known.update(f"{within}/{todo.id}" for todo in sub.plan.items)
+        unloaded.update(f"{within}/{todo.id}" for todo in sub.plan.items if todo.has_sub_plan)
+    below_unloaded = tuple(f"{each}/" for each in unloaded - subs.keys())
     seen: set[str] = set()
     for index, outcome in enumerate(document.outcomes):
         todo_id = outcome.todo_id
@@ -208,23 +186,7 @@ def _misfits(
         if todo_id in seen:
             yield f"outcomes[{index}] is the second of todo '{todo_id}'; leave one of them"
         seen.add(todo_id)
-        if todo_id not in known and not _is_below_what_is_not_loaded(todo_id, known, subs):
+        if todo_id not in known and not todo_id.startswith(below_unloaded):
             near = get_close_matches(todo_id, sorted(known), n=1)
             remedy = f"did you mean '{near[0]}'?" if near else "name the id of a todo of this plan"
             yield f"the plan '{name}' has no todo '{todo_id}'; {remedy}"
-
-
-def _is_below_what_is_not_loaded(
-    todo_id: str, known: Mapping[str, bool], subs: Mapping[str, LoadedPlan]
-) -> bool:
-    """Whether it may be of a sub-plan that could not be loaded: only its parent is known."""
-    within = todo_id.rpartition("/")[0]
-    while within:
-        if within in known:
-            return known[within] and within not in subs
-        within = within.rpartition("/")[0]
-    return False
-
-
-def _line(text: str) -> str:
-    return " ".join(clean(text, limit=600).split())

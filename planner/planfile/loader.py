@@ -1,4 +1,4 @@
-"""Loads a plan: nodes with positions -> values -> model -> checks.
+"""Load a plan: nodes with positions -> values -> model -> checks.
 
 :mod:`.document` composes the nodes of the file within bounds, :mod:`.values` has pydantic validate them,
 and :mod:`.checks` looks at what the values are to each other. Every step adds what it finds to the faults
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from planner.model.plan import Plan, Todo
-from planner.planfile.checks import Judgement, judge_plan, judge_todo
+from planner.model.plan import Plan
+from planner.planfile.checks import judge_plan
 from planner.planfile.confinement import Confinement, is_below, unusual_fault
 from planner.planfile.conventions import Conventions
 from planner.planfile.discovery import plan_boundary
@@ -84,22 +84,6 @@ def load_plan_text(text: str, path: Path, *, boundary: Path | None = None) -> Lo
         return _loaded(decode(text.encode("utf-8", "surrogatepass")), path, boundary)[0]
 
 
-def load_todo(path: Path) -> Todo:
-    """Load a branch todo or a step spec that stands alone in a file; its paths are relative to its folder.
-
-    Raises :class:`planner.errors.PlanFileError` with every fault of the file.
-    """
-    with _faults_of(path):
-        _, document = _read(path)
-        todo, sound = read_model(document, Todo)
-        folder = Path(os.path.realpath(path.parent))
-        _report(document, judge_todo(todo, Confinement(folder)))
-        faults = document.faults
-        if faults or not sound:
-            raise Refused("", tuple(faults))
-        return todo
-
-
 def plan_as_it_stands(content: bytes, name: str) -> Plan | None:
     """Load a plan from bytes, whether or not it may be run; ``None`` where they are no plan.
 
@@ -113,12 +97,12 @@ def plan_as_it_stands(content: bytes, name: str) -> Plan | None:
 
 
 def faults_at(path: Path, found: Iterable[tuple[Loc, str]]) -> PlanFileError:
-    """The error for faults of a plan file that show only when other files are looked at.
+    """Return the error for faults of a plan file that show only when other files are looked at.
 
     Each is a place by the names of the model, ``("items", 2, "sub_plan")``, and what is wrong there.
     """
     try:
-        _, document = _read(path)
+        document = _document_of(read_source(path), path)
     except Refused:  # the file has changed since it was loaded
         return plan_file_error(shown_path(path), [Fault(problem=problem) for _, problem in found])
     _report(document, found)
@@ -126,9 +110,9 @@ def faults_at(path: Path, found: Iterable[tuple[Loc, str]]) -> PlanFileError:
 
 
 def plan_id_of(path: Path) -> str | None:
-    """The ``todo_list_id`` of a file without loading it as a plan; ``None`` where it is none."""
+    """Return the ``todo_list_id`` of a file without loading it as a plan; ``None`` where it is none."""
     try:
-        _, document = _read(path)
+        document = _document_of(read_source(path), path)
     except Refused:
         return None
     place = document.find(("todo_list_id",))
@@ -136,14 +120,14 @@ def plan_id_of(path: Path) -> str | None:
 
 
 def dump_plan(plan: Plan, *, format: Literal["yaml", "json"]) -> str:
-    """A plan as the text of a file: what was set, without the defaults. Loading it gives an equal plan."""
+    """Return a plan as the text of a file that, loaded, gives an equal plan: what was set, no defaults."""
     from planner.planfile import dump
 
     return dump.render(plan, format=format)
 
 
 def shown_path(path: Path) -> str:
-    """The path as a person in this directory would write it."""
+    """Return the path as a person in this directory would write it."""
     try:
         return str(path.relative_to(Path.cwd())) if path.is_absolute() else str(path)
     except (ValueError, OSError):
@@ -152,15 +136,14 @@ def shown_path(path: Path) -> str:
 
 @contextmanager
 def collector_paused() -> Generator[None]:
-    """Loading makes many values and no garbage in circles: collecting it would take most of the time."""
-    if not gc.isenabled():
-        yield
-        return
+    """Collect no garbage: loading makes many values, and none in circles."""
+    is_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if is_on:
+            gc.enable()
 
 
 def _loaded(
@@ -170,7 +153,11 @@ def _loaded(
     plan, sound = read_model(document, Plan)
     folder = Path(os.path.realpath(path.parent))
     root = _root(plan, folder / path.name, boundary, document)
-    judgement = _judged(plan, root, tools_above)
+    if root is None:
+        judgement = judge_plan(plan, None, None, tools_above)
+    else:
+        conventions = Conventions(root, {todo.id: todo for todo in plan.items})
+        judgement = judge_plan(plan, Confinement(root), conventions, tools_above)
     _report(document, judgement.faults)
     faults = document.faults
     if faults or not sound or root is None:
@@ -184,11 +171,6 @@ def _loaded(
         tools=judgement.tools,
     )
     return loaded, document
-
-
-def _read(path: Path) -> tuple[Source, Document]:
-    source = read_source(path)
-    return source, _document_of(source, path)
 
 
 def _document_of(source: Source, path: Path) -> Document:
@@ -205,7 +187,7 @@ def _report(document: Document, found: Iterable[tuple[Loc, str]]) -> None:
 
 
 def _root(plan: Plan, path: Path, boundary: Path | None, document: Document) -> Path | None:
-    """The folder that the plan's paths start from, or ``None`` after reporting what is wrong with it."""
+    """Return the folder that the plan's paths start from; ``None`` after reporting a fault."""
     folder = path.parent
     problem = unusual_fault(plan.root, "the plan file's folder")
     if problem is None:
@@ -223,20 +205,10 @@ def _root(plan: Plan, path: Path, boundary: Path | None, document: Document) -> 
     return None
 
 
-def _judged(plan: Plan, root: Path | None, tools_above: tuple[ToolSpec, ...] | None) -> Judgement:
-    if root is None:
-        return judge_plan(plan, None, None, tools_above)
-    conventions = Conventions(root, {todo.id: todo for todo in plan.items})
-    return judge_plan(plan, Confinement(root), conventions, tools_above)
-
-
 @contextmanager
 def _faults_of(path: Path) -> Generator[None]:
-    """Turns a refusal into the error that the user sees."""
+    """Turn a refusal into the error that the user sees."""
     try:
         yield
     except Refused as refused:
-        error = plan_file_error(shown_path(path), refused.faults)
-    else:
-        return
-    raise error
+        raise plan_file_error(shown_path(path), refused.faults) from None

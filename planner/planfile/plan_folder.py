@@ -57,7 +57,7 @@ def make_home(root: Path) -> Path:
 
 
 def file_name(name: str) -> str:
-    """A name of files, folders and git references for any text; two texts never have the same one.
+    """Return a name of files, folders and git references for any text; two texts never share one.
 
     What stands for itself stays: ``shop-2.x``. Other bytes are written as ``%2F``. What is too long is cut;
     it and what has capital letters, which some file systems do not tell from small ones, end with ``+`` and

@@ -1,5 +1,4 @@
-"""The files of a project as the lint and the harness ask for them: bounded, read once, never executed, and
-never outside of the root."""
+"""What the lint and the drivers ask about a project: bounded, read once, never executed, never outside."""
 
 from __future__ import annotations
 
@@ -9,32 +8,22 @@ import os
 import stat
 import sys
 from contextlib import suppress
-from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 
 from planner.lint import Kind
 from planner.planfile.confinement import is_below
 from planner.planfile.discovery import ProjectRoot, project_root
+from planner.planfile.project_files import source_files
+from planner.planfile.rooted_files import RootedFiles
 
-MAX_BYTES = 512 * 1024
-"""The size of the largest file that is read."""
-
-MAX_TOTAL_BYTES = 8 * 1024 * 1024
-"""How much is read of all files together."""
-
-MAX_ENTRIES = 50_000
-"""How many entries of folders are looked at, of all folders together."""
-
-MAX_DEPTH = 12
-MAX_NEAR = 100
-"""After so many missing paths nothing more is guessed."""
+MAX_FILES = 10_000
+"""So many Python files of a folder are listed."""
 
 MAX_PARENTS = 3
 """So many folders above the root are tried for files that the root lacks."""
 
-_SKIPPED = frozenset(["venv", "node_modules", "__pycache__", "site-packages", "build", "dist"])
-_GONE = (errno.ENOENT, errno.ENOTDIR)
 _NAMED_CONFIGURATIONS = {
     "mypy": "mypy.ini .mypy.ini",
     "pyright": "pyrightconfig.json",
@@ -52,57 +41,31 @@ _SECTIONS = {
 """Tables below ``[tool]`` of ``pyproject.toml``, and sections of ``setup.cfg`` and ``tox.ini``."""
 
 
-class ProjectFiles:
+class ProjectFiles(RootedFiles):
     """The project below one root, as :class:`planner.lint.Project` has it."""
 
     def __init__(self, root: Path) -> None:
-        self._root = os.path.realpath(root)
-        self._kinds: dict[str, Kind] = {}
-        self._texts: dict[str, str | None] = {}
-        self._parents: dict[str, str | None] = {}
-        self._installed: dict[str, bool] = {}
-        self._bytes_left = MAX_TOTAL_BYTES
-        self._entries_left = MAX_ENTRIES
-        self._near_left = MAX_NEAR
-
-    def kind(self, path: str) -> Kind:
-        """Return what lies at a path."""
-        known = self._kinds.get(path)
-        if known is None:
-            known = self._kinds[path] = self._look(path)
-        return known
+        super().__init__(root)
+        self.kind = cache(self._kind)
+        self.files = cache(self._source_files)
+        self.parent_holding = cache(self._parent_holding)
+        self.is_installed = cache(self._is_installed)
 
     def text(self, path: str) -> str | None:
         """Return the text of a file, or ``None`` where it is none, or too large to be read."""
-        if path not in self._texts:
-            self._texts[path] = self._read(path) if self.kind(path) is Kind.FILE else None
-        return self._texts[path]
+        file = self.read(path) if self.kind(path) is Kind.FILE else None
+        if file is None or not file.is_whole or file.is_binary:
+            return None
+        try:
+            return file.data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            return None
 
-    def files(self, folder: str) -> tuple[tuple[str, ...], bool]:
+    def _source_files(self, folder: str) -> tuple[tuple[str, ...], bool]:
         """Return the Python files of a folder and below, and whether these are all. Follows no links."""
-        found: list[str] = []
-        level = ["" if folder == "." else folder]
-        for _ in range(MAX_DEPTH):
-            deeper: list[str] = []
-            for each in level:
-                try:
-                    with os.scandir(f"{self._root}/{each}") as entries:
-                        listing = sorted(
-                            (entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries
-                        )
-                except OSError:
-                    return tuple(found), False
-                self._entries_left -= len(listing)
-                if self._entries_left < 0:
-                    return tuple(found), False
-                for name, is_folder in listing:
-                    path = f"{each}/{name}".removeprefix("/")
-                    if is_folder and not name.startswith(".") and name not in _SKIPPED:
-                        deeper.append(path)
-                    elif not is_folder and name.endswith(".py"):
-                        found.append(path)
-            level = deeper
-        return tuple(found), not level
+        start = "" if folder == "." else f"{folder.rstrip('/')}/"
+        found = tuple(islice(source_files(f"{self._root}/{start}"), MAX_FILES + 1))
+        return tuple(f"{start}{path}" for path in found[:MAX_FILES]), len(found) <= MAX_FILES
 
     def pytest_setting(self, name: str) -> tuple[str, ...]:
         """Return the words of a setting of pytest in the root; none where it is not set."""
@@ -120,63 +83,32 @@ class ProjectFiles:
         except (OSError, ValueError, NotImplementedError):
             return False
 
-    def near(self, path: str) -> str | None:
-        """Return an existing path beside a missing one that looks like it."""
-        self._near_left -= 1
-        folder, _, name = path.rpartition("/")
-        if self._near_left < 0 or (folder and self.kind(folder) is not Kind.FOLDER):
-            return None
-        try:
-            names = sorted(os.listdir(f"{self._root}/{folder}"))[:5_000]
-        except OSError:
-            return None
-        found = get_close_matches(name, names, n=1, cutoff=0.75)
-        return f"{folder}/{found[0]}".removeprefix("/") if found else None
-
-    def parent_holding(self, path: str) -> str | None:
+    def _parent_holding(self, path: str) -> str | None:
         """Return the folder above the root, as ``..``, below which a path exists that the root lacks."""
-        if path not in self._parents:
-            above = [("../" * up).rstrip("/") for up in range(1, MAX_PARENTS + 1)]
-            missing = self.kind(path) is Kind.MISSING and path.partition("/")[0] not in ("", ".", "..")
-            there = (each for each in above if missing and os.path.isfile(f"{self._root}/{each}/{path}"))
-            self._parents[path] = next(there, None)
-        return self._parents[path]
+        if self.kind(path) is not Kind.MISSING or path.partition("/")[0] in ("", ".", ".."):
+            return None
+        above = ["/".join([".."] * up) for up in range(1, MAX_PARENTS + 1)]
+        return next((each for each in above if os.path.isfile(f"{self._root}/{each}/{path}")), None)
 
-    def is_installed(self, module: str) -> bool:
+    def _is_installed(self, module: str) -> bool:
         """Return whether a top-level module can be imported from outside of the root. Imports nothing."""
-        if module not in self._installed:
-            with suppress(ImportError, ValueError, AttributeError):
-                spec = importlib.machinery.PathFinder.find_spec(module)
-                places = [spec.origin or "", *(spec.submodule_search_locations or ())] if spec else []
-                outside = any(each and not is_below(os.path.realpath(each), self._root) for each in places)
-                self._installed[module] = outside or module in sys.stdlib_module_names
-        return self._installed.get(module, False)
+        with suppress(ImportError, ValueError, AttributeError):
+            spec = importlib.machinery.PathFinder.find_spec(module)
+            places = [spec.origin or "", *(spec.submodule_search_locations or ())] if spec else []
+            outside = any(each and not is_below(os.path.realpath(each), self._root) for each in places)
+            return outside or module in sys.stdlib_module_names
+        return False
 
-    def _look(self, path: str) -> Kind:
+    def _kind(self, path: str) -> Kind:
+        """Return what lies at a path."""
         try:
-            status = os.stat(f"{self._root}/{path}")
-        except OSError as error:
-            return Kind.MISSING if error.errno in _GONE else Kind.OUTSIDE
-        except ValueError:
-            return Kind.MISSING
+            mode = os.stat(f"{self._root}/{path}").st_mode
+        except (OSError, ValueError) as error:
+            is_gone = getattr(error, "errno", errno.ENOENT) in (errno.ENOENT, errno.ENOTDIR)
+            return Kind.MISSING if is_gone else Kind.OUTSIDE
         if not is_below(os.path.realpath(f"{self._root}/{path}"), self._root):
             return Kind.OUTSIDE
-        if stat.S_ISDIR(status.st_mode):
-            return Kind.FOLDER
-        return Kind.FILE if stat.S_ISREG(status.st_mode) else Kind.OUTSIDE
-
-    def _read(self, path: str) -> str | None:
-        try:
-            # Without O_NONBLOCK, opening what has become a pipe would wait for ever.
-            handle = os.open(f"{self._root}/{path}", os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-            with open(handle, "rb") as file:
-                data = file.read(MAX_BYTES + 1)
-            self._bytes_left -= len(data)
-            if len(data) > MAX_BYTES or self._bytes_left < 0 or b"\0" in data:
-                return None
-            return data.decode("utf-8-sig")
-        except (OSError, UnicodeDecodeError):
-            return None
+        return Kind.FOLDER if stat.S_ISDIR(mode) else Kind.FILE if stat.S_ISREG(mode) else Kind.OUTSIDE
 
 
 def configured_tools(root: Path) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Reads what a repair of a failed todo needs beyond its outcome: the failure report of the same run, and a
+"""Read what a repair of a failed todo needs beyond its outcome: the failure report of the same run, and a
 few lines of the source at the places that the failure names.
 
 Everything is read below the plan's root and within bounds; what cannot be read is left out.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from planner.brief.advice import fault_location
 from planner.brief.instructions import files_to_look_up, module_paths
@@ -28,11 +28,11 @@ from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from planner.model.evidence import Evidence
-    from planner.model.outcome import Failure, Outcome, OutcomeDocument
+    from planner.model.outcome import Failure, Outcome
     from planner.planfile.loader import LoadedPlan
 
 REPORT_PATH = "diagnostics/{todo_id}_failure_report.json"
@@ -57,33 +57,38 @@ _OWN = (Side.PRODUCT, Side.TEST)
 _ID = re.compile(ID_PATTERN)
 
 
-def load_failure_contexts(
-    loaded: LoadedPlan, document: OutcomeDocument, todo_ids: Iterable[str], *, reports: Path | None = None
-) -> dict[str, FailureContext]:
-    """Return what could be read about each of the todos that the outcomes know, by id.
+def load_failure_context(
+    loaded: LoadedPlan, outcome: Outcome, *, run_id: str | None = None, reports: Path | None = None
+) -> FailureContext:
+    """Return what could be read about the todo of an outcome.
 
+    Without the ``run_id`` of the outcome, a report is believed that tells of the same failure.
     ``reports`` is the folder below which the failure reports lie, the plan's root where none is given:
     those of a sub-plan's todos lie below the top plan's root.
     """
-    plan_id = loaded.plan.todo_list_id
-    outcomes = {each.todo_id: each for each in document.outcomes if each.plan in (None, plan_id)}
-    known = {todo.id for todo in loaded.plan.items}
     files = RootedFiles(loaded.root)
     report_files = files if reports is None else RootedFiles(reports)
-    return {
-        todo_id: _context(outcomes[todo_id], files, report_files, plan_id, document.run.run_id)
-        for todo_id in todo_ids
-        if todo_id in outcomes and todo_id in known
-    }
+    failure = deciding_failure(outcome)
+    report = _read_report(report_files, outcome, loaded.plan.todo_list_id, run_id)
+    evidence = report.evidence if report else ()
+    excerpts = report.excerpts if report else read_excerpts(files, failure, evidence)
+    return look_up(files, outcome.todo_id, failure, evidence).model_copy(
+        update={"excerpts": excerpts, "report_path": _report_path(outcome.todo_id) if report else None}
+    )
 
 
-def load_failure_context(
-    loaded: LoadedPlan, outcome: Outcome, *, reports: Path | None = None
+def look_up(
+    files: RootedFiles, todo_id: str, failure: Failure, evidence: tuple[Evidence, ...]
 ) -> FailureContext:
-    """Return the same of one outcome of a run that is not known: its report is of the same failure."""
-    files = RootedFiles(loaded.root)
-    report_files = files if reports is None else RootedFiles(reports)
-    return _context(outcome, files, report_files, loaded.plan.todo_list_id, None)
+    """Return which of the files that a failure speaks of exist."""
+    own = evidence_of(failure, evidence)
+    wanted = files_to_look_up(failure, own)
+    present = tuple(path for path in wanted if files.read(path) is not None)
+    absent = tuple(path for path in wanted if path not in present)
+    modules = dict.fromkeys(path for fact in own for path in module_paths(fact))
+    guesses = {path: found for path in modules if path in absent and (found := files.near(path))}
+    near = {path: found for path, found in guesses.items() if files.read(found) is not None}
+    return FailureContext(todo_id=todo_id, evidence=evidence, present=present, absent=absent, near=near)
 
 
 def read_excerpts(
@@ -98,39 +103,6 @@ def read_excerpts(
             if len(found) == MOST_EXCERPTS:
                 break
     return tuple(found)
-
-
-def _context(
-    outcome: Outcome, files: RootedFiles, report_files: RootedFiles, plan_id: str, run_id: str | None
-) -> FailureContext:
-    failure = deciding_failure(outcome)
-    report = _read_report(report_files, outcome, plan_id, run_id)
-    evidence = report.evidence if report else ()
-    excerpts = report.excerpts if report else read_excerpts(files, failure, evidence)
-    return FailureContext(
-        todo_id=outcome.todo_id,
-        evidence=evidence,
-        excerpts=excerpts,
-        **_looked_up(files, failure, evidence),
-        report_path=_report_path(outcome.todo_id) if report else None,
-    )
-
-
-def look_up(
-    files: RootedFiles, todo_id: str, failure: Failure, evidence: tuple[Evidence, ...]
-) -> FailureContext:
-    """Return which of the files that a failure speaks of exist."""
-    return FailureContext(todo_id=todo_id, evidence=evidence, **_looked_up(files, failure, evidence))
-
-
-def _looked_up(files: RootedFiles, failure: Failure, evidence: tuple[Evidence, ...]) -> dict[str, Any]:
-    own = evidence_of(failure, evidence)
-    wanted = files_to_look_up(failure, own)
-    present = tuple(path for path in wanted if files.read(path) is not None)
-    absent = tuple(path for path in wanted if path not in present)
-    modules = dict.fromkeys(path for fact in own for path in module_paths(fact))
-    near = {path: found for path in modules if path in absent and (found := files.near(path)) is not None}
-    return {"present": present, "absent": absent, "near": near}
 
 
 def _report_path(todo_id: str) -> str:
@@ -200,50 +172,30 @@ def _excerpt(files: RootedFiles, path: str, line: int) -> SourceExcerpt | None:
     lines = _redacted(file.text).removesuffix("\n").split("\n")
     if len(lines) != len(file.lines):
         return None
-    first = _first_line(file.text, line) if path.endswith(".py") and file.is_whole else None
-    most = FUNCTION_LINES
+    definitions = _definitions(file.text) if path.endswith(".py") and file.is_whole else ()
+    around = [each for each in definitions if each[0] <= line <= each[1]]
+    first, most = max(around)[2] if around else None, FUNCTION_LINES
     if first is None or line >= first + FUNCTION_LINES:
         first, most = max(line - EXCERPT_LINES + 4, 1), EXCERPT_LINES
     shown = lines[first - 1 : first - 1 + most]
     return SourceExcerpt(path=path, line=line, first_line=first, lines=tuple(map(_shown, shown)))
 
 
-def _first_line(text: str, line: int) -> int | None:
-    """Return the first line to show of the innermost function or class around a line of Python."""
-    around = [each for each in _definitions(text) if each.first <= line <= each.last]
-    return max(around, key=lambda each: each.first).shown_from if around else None
-
-
-class _Definition(NamedTuple):
-    """A function or class, by its lines."""
-
-    first: int
-    last: int
-    shown_from: int
-    """The definition, or what follows its docstring where that is long."""
-
-
 @lru_cache(maxsize=16)
-def _definitions(text: str) -> tuple[_Definition, ...]:
+def _definitions(text: str) -> tuple[tuple[int, int, int], ...]:
+    """Return each function and class: its first line, its last, and where to begin to show it."""
     try:
-        nodes = [
-            node
-            for node in ast.walk(ast.parse(text))
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        ]
+        tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
-    found: list[_Definition] = []
-    for node in nodes:
-        doc = node.body[0]
-        end = doc.end_lineno or doc.lineno
-        has_long_docstring = (
-            ast.get_docstring(node, clean=False) is not None
-            and end - doc.lineno >= _LONG_DOCSTRING
-            and len(node.body) > 1
-        )
-        shown_from = end + 1 if has_long_docstring else node.lineno
-        found.append(_Definition(node.lineno, node.end_lineno or node.lineno, shown_from))
+    found: list[tuple[int, int, int]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            doc, shown_from = node.body[0], node.lineno
+            end = doc.end_lineno or doc.lineno
+            if ast.get_docstring(node, clean=False) is not None and len(node.body) > 1:
+                shown_from = end + 1 if end - doc.lineno >= _LONG_DOCSTRING else node.lineno
+            found.append((node.lineno, node.end_lineno or node.lineno, shown_from))
     return tuple(found)
 
 

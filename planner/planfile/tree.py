@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING
 from planner.errors import PlanFileError, PlanTreeError
 from planner.model.plan import MAX_TODOS, Todo, TodoStatus
 from planner.planfile.confinement import is_below
-from planner.planfile.discovery import plan_boundary
-from planner.planfile.loader import LoadedPlan, faults_at, load_plan
-from planner.planfile.sub_plans import SubPlanFiles, Unfound
+from planner.planfile.discovery import PLAN_ENDINGS, plan_boundary
+from planner.planfile.loader import LoadedPlan, faults_at, load_plan, plan_id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
-    from planner.model.plan import ToolSpec
     from planner.planfile.document import Loc
     from planner.policy.criteria import Criterion
 
@@ -33,21 +31,15 @@ SEPARATOR = "/"
 """Between the ids of parents and todos; no id holds it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreeTodo:
-    """One todo of a tree."""
+FOLDERS = ("", "phases", "sub_plans", "plans")
+"""Where a sub-project is looked for, below the folder of the plan that names it."""
 
-    id: str
-    """Qualified: ``phase-2/buffer-impl``."""
-    todo: Todo
-    """As its own file has it."""
-    tree: PlanTree
-    """The plan that holds it."""
+MAX_FILES = 500
+"""So many files of those folders are opened to find an id."""
 
-    @property
-    def parent_id(self) -> str | None:
-        """The qualified id of the parent whose sub-plan holds it; ``None`` at the top."""
-        return self.tree.prefix.removesuffix(SEPARATOR) or None
+
+class Unfound(Exception):
+    """A parent's plan cannot be had: the message says why, and after a semicolon what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,26 +57,13 @@ class FlatPlan:
     """By the id of a parent, its sub-plan."""
 
     def owner(self, todo_id: str) -> LoadedPlan:
-        """The plan file that a todo stands in: its root is where the todo's paths start."""
+        """Return the plan file that a todo stands in: its root is where the todo's paths start."""
         return self.owners.get(todo_id, self.loaded)
 
     @property
     def parts(self) -> tuple[LoadedPlan, ...]:
-        """Every plan file once, the top plan first, as it was loaded."""
+        """Return every plan file once, the top plan first, as it was loaded."""
         return tuple({part.path: part for part in (self.loaded, *self.files.values())}.values())
-
-
-@dataclass(slots=True)
-class _Files:
-    """Limits and files that the plans of one tree share."""
-
-    loaded: dict[tuple[Path, tuple[ToolSpec, ...]], LoadedPlan] = field(
-        default_factory=dict["tuple[Path, tuple[ToolSpec, ...]]", LoadedPlan]
-    )
-    """By the place of the file and the tools of the plan above it."""
-    finder: SubPlanFiles = field(default_factory=SubPlanFiles)
-    todos: int = 0
-    """How many the sub-plans hold, a file as many times as it is named."""
 
 
 @dataclass(slots=True, eq=False)
@@ -98,15 +77,19 @@ class PlanTree:
     above: tuple[PlanTree, ...] = field(default=(), repr=False)
     """The plans that it is a sub-plan of, the top plan first."""
     _children: dict[str, PlanTree] = field(default_factory=dict[str, "PlanTree"], repr=False)
-    _files: _Files = field(default_factory=_Files, repr=False)
+    _todos: int = 0
+    """Of the top plan: how many todos the sub-plans hold, a file as many times as it is named."""
+    _ids: dict[Path, str | None] = field(default_factory=dict["Path", "str | None"], repr=False)
+    """Of the top plan: the ids of the files that were looked at."""
 
     @property
     def widest_boundary(self) -> Path:
-        """Where the root of a sub-plan of this top plan may lie: below its own root, or in the boundary."""
-        return _widest(self.loaded.root, self.boundary or plan_boundary(self.loaded.path))
+        """Return where the root of a sub-plan may lie: this top plan's, or the boundary around it."""
+        boundary = self.boundary or plan_boundary(self.loaded.path)
+        return boundary if is_below(str(self.loaded.root), os.path.realpath(boundary)) else self.loaded.root
 
     def child(self, todo_id: str) -> PlanTree:
-        """The sub-plan of one of this plan's parents.
+        """Return the sub-plan of one of this plan's parents.
 
         Raises ``KeyError`` for what is no parent here, and :class:`planner.errors.PlanFileError` with the
         faults of the sub-plan's file, or with that of the key that names it.
@@ -116,17 +99,22 @@ class PlanTree:
         for index, todo in enumerate(self.loaded.plan.items):
             if todo.id == todo_id and todo.has_sub_plan:
                 try:
-                    return self._child(todo)
+                    return self.child_of(todo)
                 except Unfound as unfound:
                     raise faults_at(self.loaded.path, [_place(index, todo, unfound)]) from None
         raise KeyError(todo_id)
 
     def child_of(self, parent: Todo) -> PlanTree:
-        """The sub-plan of a parent as it is now, which may name another than its file does.
+        """Return the sub-plan of a parent as it is now, which may name another than its file does.
 
-        Raises :class:`planner.errors.PlanFileError`, and :class:`.sub_plan_files.Unfound`.
+        Raises :class:`planner.errors.PlanFileError`, and :class:`Unfound`.
         """
-        return self._child(parent)
+        known = self._children.get(parent.id)
+        if known is None:
+            prefix, above = f"{self.prefix}{parent.id}{SEPARATOR}", (*self.above, self)
+            loaded = self._load(parent)
+            known = self._children[parent.id] = PlanTree(loaded, self.boundary, prefix, above)
+        return known
 
     def load_all(self, within: Collection[str] | None = None) -> PlanTree:
         """Load all sub-plans below, or only those that hold the todos ``within``, and return this plan.
@@ -140,29 +128,8 @@ class PlanTree:
             raise found[0] if len(found) == 1 else PlanTreeError(found)
         return self
 
-    def find(self, todo_id: str) -> TreeTodo:
-        """The todo of a qualified id; only the plans on the way are loaded.
-
-        Raises ``KeyError`` where there is none, and :class:`planner.errors.PlanFileError`.
-        """
-        *parents, last = todo_id.split(SEPARATOR)
-        tree = self
-        for parent in parents:
-            tree = tree.child(parent)
-        return TreeTodo(id=tree.prefix + last, todo=tree.loaded.plan.todo(last), tree=tree)
-
-    def walk(self, depth: int | None = None) -> Iterator[TreeTodo]:
-        """Every todo, those of a sub-plan after their parent, in the order of the files.
-
-        ``depth`` is how many levels of sub-plans are entered, all where it is ``None``.
-        """
-        for todo in self.loaded.plan.items:
-            yield TreeTodo(id=self.prefix + todo.id, todo=todo, tree=self)
-            if todo.has_sub_plan and depth != 0:
-                yield from self.child(todo.id).walk(None if depth is None else depth - 1)
-
     def sub_plans(self) -> dict[str, PlanTree]:
-        """The sub-plans loaded so far, by the qualified id of their parent, in the order of the files."""
+        """Return the sub-plans loaded so far, in order, by the qualified id of their parent."""
         found: dict[str, PlanTree] = {}
         for todo in self.loaded.plan.items:
             child = self._children.get(todo.id)
@@ -172,7 +139,7 @@ class PlanTree:
         return found
 
     def flat(self) -> FlatPlan:
-        """The plan and the sub-plans loaded so far as one plan; without any, the plan itself."""
+        """Return the plan and the sub-plans loaded so far as one plan; without any, the plan itself."""
         subs = self.sub_plans()
         if not subs:
             return FlatPlan(loaded=self.loaded)
@@ -180,16 +147,19 @@ class PlanTree:
         criteria: dict[str, tuple[Criterion, ...]] = {}
         owners: dict[str, LoadedPlan] = {}
         children: dict[str, list[str]] = {}
-        inherited: dict[str, Todo] = {}
-        for each in self._walk_loaded():
-            parent = each.parent_id
-            todo = _qualified(each, inherited.get(parent or ""))
-            inherited[each.id] = todo
-            items.append(todo)
-            criteria[each.id] = each.tree.loaded.criteria[each.todo.id]
-            if parent is not None:
-                owners[each.id] = each.tree.loaded
-                children.setdefault(parent, []).append(each.id)
+
+        def add(tree: PlanTree, parent: Todo | None) -> None:
+            for todo in tree.loaded.plan.items:
+                placed = todo if parent is None else _qualified(todo, tree.prefix, parent)
+                items.append(placed)
+                criteria[placed.id] = tree.loaded.criteria[todo.id]
+                if parent is not None:
+                    owners[placed.id] = tree.loaded
+                    children.setdefault(parent.id, []).append(placed.id)
+                if todo.id in tree._children:
+                    add(tree._children[todo.id], placed)
+
+        add(self, None)
         plan = self.loaded.plan.model_copy(update={"items": tuple(items)})
         return FlatPlan(
             loaded=replace(self.loaded, plan=plan, criteria=criteria),
@@ -197,20 +167,6 @@ class PlanTree:
             children={parent: tuple(below) for parent, below in children.items()},
             files={parent: tree.loaded for parent, tree in subs.items()},
         )
-
-    @property
-    def _top(self) -> PlanTree:
-        return self.above[0] if self.above else self
-
-    @property
-    def _chain(self) -> str:
-        return " -> ".join(tree.loaded.path.name for tree in (*self.above, self))
-
-    def _walk_loaded(self) -> Iterator[TreeTodo]:
-        for todo in self.loaded.plan.items:
-            yield TreeTodo(id=self.prefix + todo.id, todo=todo, tree=self)
-            if todo.id in self._children:
-                yield from self._children[todo.id]._walk_loaded()
 
     def _load_below(self, within: Collection[str] | None, errors: dict[str, PlanFileError]) -> None:
         unfound: list[tuple[Loc, str]] = []
@@ -220,7 +176,7 @@ class PlanTree:
             ):
                 continue
             try:
-                child = self._child(todo)
+                child = self.child_of(todo)
             except PlanFileError as error:
                 errors.setdefault(str(error), error)
             except Unfound as error:
@@ -231,47 +187,63 @@ class PlanTree:
             error = faults_at(self.loaded.path, unfound)
             errors.setdefault(str(error), error)
 
-    def _child(self, todo: Todo) -> PlanTree:
-        """The sub-plan of a parent of this plan. Raises :class:`Unfound` too."""
-        known = self._children.get(todo.id)
-        if known is None:
-            path = self._files.finder.find(todo, self.loaded)
-            self._refuse_endless(path)
-            loaded = self._load(path)
-            _refuse_other_id(todo, loaded)
-            known = self._children[todo.id] = PlanTree(
-                loaded,
-                self.boundary,
-                f"{self.prefix}{todo.id}{SEPARATOR}",
-                (*self.above, self),
-                _files=self._files,
-            )
-        return known
-
-    def _refuse_endless(self, path: Path) -> None:
-        chain = f"{self._chain} -> {path.name}"
-        if any(_is_same(path, tree.loaded.path) for tree in (*self.above, self)):
+    def _load(self, parent: Todo) -> LoadedPlan:
+        if parent.sub_plan is not None:
+            path = self.loaded.root / parent.sub_plan
+            if not path.exists():
+                where = f"'{parent.sub_plan}' below {self.loaded.root}"
+                raise Unfound(f"there is no file {where}; write it, or mend the path")
+        else:
+            assert parent.sub_project_id is not None  # a parent without either key is refused with its plan
+            path = self._find_by_id(parent.sub_project_id)
+        plans = (*self.above, self)
+        chain = " -> ".join([*(each.loaded.path.name for each in plans), path.name])
+        if os.path.realpath(path) in {os.path.realpath(each.loaded.path) for each in plans}:
             raise Unfound(f"the plan contains itself: {chain}; name another plan, or remove the key")
         if len(self.above) >= MAX_LEVELS:
             raise Unfound(
                 f"sub-plans go at most {MAX_LEVELS} levels deep, and this is one more: {chain}; move its "
                 "todos into the plan above"
             )
-
-    def _load(self, path: Path) -> LoadedPlan:
-        """The sub-plan; a file that several parents name is read once."""
-        top = self._top
-        place = (path.parent.resolve() / path.name, self.loaded.tools)
-        loaded = self._files.loaded.get(place)
-        if loaded is None:
-            loaded = load_plan(path, boundary=top.widest_boundary, tools_above=self.loaded.tools)
-            self._files.loaded[place] = loaded
-        self._files.todos += len(loaded.plan.items)
-        if self._files.todos + len(top.loaded.plan.items) > MAX_TODOS:
+        top = plans[0]
+        loaded = load_plan(path, boundary=top.widest_boundary, tools_above=self.loaded.tools)
+        top._todos += len(loaded.plan.items)
+        if top._todos + len(top.loaded.plan.items) > MAX_TODOS:
             raise Unfound(
                 f"with this sub-plan there are more than {MAX_TODOS:,} todos; make several plans of it"
             )
+        wanted, plan_id = parent.sub_project_id, loaded.plan.todo_list_id
+        if parent.sub_plan is not None and wanted not in (None, plan_id, path.stem):
+            raise Unfound(
+                f"'{parent.sub_plan}' is the plan '{plan_id}', but the sub_project_id beside it "
+                f"is '{wanted}'; remove one of the two keys"
+            )
         return loaded
+
+    def _find_by_id(self, plan_id: str) -> Path:
+        """Return the plan file of that name, or with that id. Raises :class:`Unfound`."""
+        folder, ids = self.loaded.path.parent, (*self.above, self)[0]._ids
+        files = [path for below in FOLDERS for path in _plan_files(folder / below)]
+        found = [path for path in files if path.stem == plan_id]
+        for path in files[:MAX_FILES] if not found else ():
+            if path not in ids:
+                ids[path] = plan_id_of(path)
+            if ids[path] == plan_id:
+                found.append(path)
+        if not found:
+            places = ", ".join(["its folder", *(f"{name}/" for name in FOLDERS if name)])
+            raise Unfound(
+                f"there is no plan '{plan_id}' in {folder}: neither {plan_id}.yaml, .yml or .json nor a "
+                f"plan of that todo_list_id in {places}; write it, or name its file with sub_plan"
+            )
+        shown = [path.relative_to(folder).as_posix() for path in found]
+        if len({os.path.realpath(path) for path in found}) > 1:
+            raise Unfound(
+                f"'{plan_id}' may be {' or '.join(shown[:3])} in {folder}; name the file with sub_plan"
+            )
+        if not is_below(os.path.realpath(found[0]), os.path.realpath(folder)):
+            raise Unfound(f"{shown[0]} leaves {folder} through a symbolic link; name a file inside it")
+        return found[0]
 
 
 def load_tree(path: Path, *, boundary: Path | None = None) -> PlanTree:
@@ -289,22 +261,26 @@ def load_flat(path: Path, *, boundary: Path | None = None) -> FlatPlan:
     return load_tree(path, boundary=boundary).load_all().flat()
 
 
-def _qualified(each: TreeTodo, parent: Todo | None) -> Todo:
-    """The todo under its qualified id, with what it has from the parent above it."""
-    if parent is None:
-        return each.todo
-    todo, prefix = each.todo, each.tree.prefix
+def _qualified(todo: Todo, prefix: str, parent: Todo) -> Todo:
+    """Return the todo under its qualified id, with what it has from the parent above it."""
     own = (prefix + name for name in todo.dependencies)
     claimed = TodoStatus.CLAIMED in (todo.status, parent.status)
     return todo.model_copy(
         update={
-            "id": each.id,
+            "id": prefix + todo.id,
             "dependencies": tuple(dict.fromkeys((*own, *parent.dependencies))),
             "status": TodoStatus.CLAIMED if claimed else TodoStatus.OPEN,
             "parent_id": None if todo.parent_id is None else prefix + todo.parent_id,
             "via": None if todo.via is None else prefix + todo.via,
         }
     )
+
+
+def _plan_files(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix in PLAN_ENDINGS and path.is_file())
+    except OSError:
+        return []
 
 
 def _place(index: int, todo: Todo, unfound: Unfound) -> tuple[Loc, str]:
@@ -314,33 +290,5 @@ def _place(index: int, todo: Todo, unfound: Unfound) -> tuple[Loc, str]:
 
 def _leads_to(parent_id: str, within: Collection[str]) -> bool:
     """Return whether one of the todos is the parent, below it, or above it."""
-    below = parent_id + SEPARATOR
-    return any(
-        each == parent_id or each.startswith(below) or parent_id.startswith(each + SEPARATOR)
-        for each in within
-    )
-
-
-def _refuse_other_id(todo: Todo, loaded: LoadedPlan) -> None:
-    """Where a todo names both a file and an id, they must be one plan's."""
-    wanted = todo.sub_project_id
-    if todo.sub_plan is None or wanted is None:
-        return
-    if wanted not in (loaded.plan.todo_list_id, loaded.path.stem):
-        raise Unfound(
-            f"'{todo.sub_plan}' is the plan '{loaded.plan.todo_list_id}', but the sub_project_id beside it "
-            f"is '{wanted}'; remove one of the two keys"
-        )
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    try:
-        return os.path.samefile(one, other)
-    except OSError:
-        return False
-
-
-def _widest(root: Path, boundary: Path) -> Path:
-    """The top plan's root or the boundary, whichever holds the other; the root where neither does."""
-    real = os.path.realpath(boundary)
-    return boundary if is_below(str(root), real) else root
+    own = parent_id + SEPARATOR
+    return any(own.startswith(each + SEPARATOR) or each.startswith(own) for each in within)

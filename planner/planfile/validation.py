@@ -10,7 +10,7 @@ from planner.model.findings import PlanFinding
 from planner.planfile.loader import collector_paused, load_with_document, shown_path
 from planner.planfile.project_facts import ProjectFiles
 from planner.planfile.tree import load_tree
-from planner.text.sanitizing import clean
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,14 +27,14 @@ _MAX_PLACE = 300
 
 
 def validate_plan(
-    path: Path, *, boundary: Path | None = None, shown: str | None = None, today: str | None = None
+    path: Path, *, boundary: Path | None = None, today: str | None = None
 ) -> tuple[PlanFinding, ...]:
     """Return what is wrong, doubtful or improvable about a plan, in the order of the file.
 
-    ``shown`` is how findings name the file. Dates of quarantines are judged only where ``today``
+    Dates of quarantines are judged only where ``today``
     (``YYYY-MM-DD``) is given. Raises :class:`planner.errors.PlanFileError` where the plan cannot be loaded.
     """
-    return _validate(path, boundary, shown, today)[1]
+    return _validate(path, boundary, today)[1]
 
 
 def validate_plan_tree(
@@ -50,7 +50,7 @@ def validate_plan_tree(
     :class:`planner.errors.PlannerError` where a file cannot be loaded or the qualification is of another
     plan.
     """
-    loaded, findings = _validate(path, boundary, None, today, qualification)
+    loaded, findings = _validate(path, boundary, today, qualification)
     if qualification is not None and qualification.plan != loaded.plan.todo_list_id:
         raise QualificationError(
             f"the qualification is of the plan '{qualification.plan}', and {shown_path(path)} is "
@@ -65,14 +65,13 @@ def validate_plan_tree(
     return findings + tuple(
         each
         for file, prefix in prefixes.items()
-        for each in _validate(file, top.widest_boundary, None, today, qualification, prefix)[1]
+        for each in _validate(file, top.widest_boundary, today, qualification, prefix)[1]
     )
 
 
 def _validate(
     path: Path,
     boundary: Path | None,
-    shown: str | None,
     today: str | None,
     qualification: Qualification | None = None,
     prefix: str = "",
@@ -86,7 +85,7 @@ def _validate(
         qualification=qualification,
         qualified_prefix=prefix,
     )
-    name = _line(shown if shown is not None else shown_path(path), _MAX_PLACE)
+    name = one_line(shown_path(path), limit=_MAX_PLACE)
     with collector_paused():
         findings = [_place(found, document, name) for found in check(facts)]
         findings.sort(key=lambda finding: (finding.line or 0, finding.column or 0))
@@ -103,16 +102,9 @@ def _place(found: Finding, document: Document, name: str) -> PlanFinding:
         path=name,
         line=line,
         column=column,
-        place=_line(place.path, _MAX_PLACE),
+        place=one_line(place.path, limit=_MAX_PLACE),
         todo_id=found.todo_id,
-        message=_line(found.message, MAX_TEXT),
+        message=one_line(found.message, limit=MAX_TEXT),
         why=rule.why,
-        fix=_line(found.fix or rule.fix, MAX_TEXT),
+        fix=one_line(found.fix or rule.fix, limit=MAX_TEXT),
     )
-
-
-def _line(text: str, limit: int) -> str:
-    """Return one line that is safe to show."""
-    if text.isascii() and text.isprintable() and len(text) <= limit:
-        return text
-    return " ".join(clean(text, limit=limit).split())

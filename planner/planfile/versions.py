@@ -1,4 +1,4 @@
-"""Writes revised plans beside the old ones or in their place, keeps the version before, and puts it back.
+"""Write revised plans beside the old ones or in their place, keep the version before, and put it back.
 
 A plan and those of its sub-plans that were revised with it are one version. What stood in their place is
 kept in ``.planverify/plans/{todo_list_id}/versions/{nnnn}/``: ``files.json`` names the files and the
@@ -23,7 +23,7 @@ from planner.planfile.plan_folder import HOME, PLANS, PlanFolder, make_home
 from planner.planfile.writer import format_of, rewrite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from planner.model.plan import Plan
     from planner.planfile.loader import LoadedPlan
@@ -78,8 +78,12 @@ def write_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> t
         write_file(target, text.text)
         return (NewPlan(path=target, within="", text=text.text, faithful=text.faithful),)
     texts = plans_beside(tree, plans, target)
+    parts = _parts(tree).values()
+    own, ids = {os.path.realpath(part.path) for part in parts}, {part.plan.todo_list_id for part in parts}
     for each in texts:
-        _refuse_other_files(tree, each.path)
+        if os.path.realpath(each.path) in own:
+            raise PlannerError(f"{shown_path(each.path)}: is a file of the plan itself; name another")
+        refuse_other_plan(each.path, ids)
     _write(tree, texts)
     return texts
 
@@ -163,17 +167,13 @@ def _parts(tree: PlanTree) -> dict[str, LoadedPlan]:
     return {"": tree.loaded, **{name: sub.loaded for name, sub in tree.sub_plans().items()}}
 
 
-def _load_sub_plans(tree: PlanTree, names: Iterable[str]) -> None:
-    """Load the sub-plans of parents, as far as files hold them."""
-    for within in names:
+def _changed(tree: PlanTree, revised: Mapping[str, Plan]) -> dict[str, Plan]:
+    """Return the plans that differ from those of the tree; the sub-plans are loaded for it."""
+    for within in revised:
         part = tree
         with suppress(KeyError, PlannerError):
             for parent in filter(None, within.split("/")):
                 part = part.child(parent)
-
-
-def _changed(tree: PlanTree, revised: Mapping[str, Plan]) -> dict[str, Plan]:
-    _load_sub_plans(tree, revised)
     parts = _parts(tree)
     return {name: plan for name, plan in revised.items() if name not in parts or plan != parts[name].plan}
 
@@ -204,14 +204,6 @@ def _pointing(plan: Plan, todo_id: str, path: Path, root: Path) -> Plan:
         for todo in plan.items
     )
     return plan.model_copy(update={"items": items})
-
-
-def _refuse_other_files(tree: PlanTree, path: Path) -> None:
-    """Refuse to replace what is no copy of this plan."""
-    parts = [part.path for part in _parts(tree).values()]
-    if os.path.realpath(path) in {os.path.realpath(part) for part in parts}:
-        raise PlannerError(f"{shown_path(path)}: is a file of the plan itself; name another")
-    refuse_other_plan(path, {part.plan.todo_list_id for part in _parts(tree).values()})
 
 
 def refuse_other_plan(path: Path, plan_ids: set[str]) -> None:

@@ -1,11 +1,11 @@
-"""Writes a revised plan as the user would have: their file, changed only where the plans differ.
+"""Write a revised plan as its author would have: their file, changed only where the plans differ.
 
-The nodes of the file tell where each value stands. The text around and between the values that change stays
-as it is: comments, order, quotes, brackets, indentation. An entry that goes takes along the comments
-directly above it, and a new one is indented as its neighbours are. What is laid out in an unusual way is
-written anew, and the new text is loaded before it is believed: where it does not hold the revised plan (an
-anchor that several todos share was changed for one of them), the whole plan is written anew, without
-comments.
+The nodes of a YAML file tell where each value stands. The text around and between the values that change
+stays as it is: comments, order, quotes, indentation. An entry that goes takes along the comments directly
+above it, and a new one is indented as its neighbours are; what stands in brackets is written anew. JSON,
+which has no comments, is written in the order and with the indentation of the file. The new text is loaded
+before it is believed: where it does not hold the revised plan (an anchor that several todos share was
+changed for one of them), the whole plan is written anew, without comments.
 """
 
 from __future__ import annotations
@@ -26,20 +26,22 @@ from planner.planfile.document import Node, Refused, Source, compose, read_sourc
 from planner.planfile.dump import Indentation, plain, yaml_block, yaml_flow, yaml_scalar
 from planner.planfile.loader import LoadedPlan, collector_paused, dump_plan, load_plan_text, shown_path
 from planner.planfile.values import fields_by_key, model_in
-from planner.text.sanitizing import clean
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from planner.model.base import Value
 
 _BYTE_ORDER_MARK = "\ufeff"
 _LONGEST_MESSAGE = 1_000
-_NAMES = ("id", "cmd", "path", "nodeid", "question", "name")
+_NAMES = ("id", "step_id", "cmd", "path", "nodeid", "question", "name")
 """The keys by which a person would tell one entry of a list from another."""
 
 _COLON = re.compile(r"\s*:")
 _BLANK_LINES = re.compile(r"(?:\n[ \t]*)*(?=\n)")
 _SPREAD_LIST = re.compile(r'\[\n((?:[^\[\]{}"]|"(?:[^"\\]|\\.)*")*)\n\s*\]')
 _LONG_LINE = 100
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'', re.DOTALL)
+_COMMENT = re.compile(r"\s#")
 
 
 class _CannotEdit(Exception):
@@ -52,7 +54,7 @@ class Rewritten:
 
     text: str
     faithful: bool
-    """Whether it is the user's text with changes; if not, the whole plan was written anew."""
+    """Whether it is the user's text with changes; if not, comments of theirs are lost."""
 
 
 def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path, boundary: Path | None = None) -> Rewritten:
@@ -72,10 +74,10 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path, boundary: Path |
 
     with collector_paused():
         old, new = plain(loaded.plan), plain(wanted)
-        text = _edited(loaded, old, new) if format == target_format else None
+        edited = _edited(loaded, old, new) if format == target_format else None
         try:
-            if text is not None and holds(text):
-                return Rewritten(text=text, faithful=True)
+            if edited is not None and holds(edited.text):
+                return edited
         except PlanFileError:
             pass  # either the edit or the plan is at fault; writing the plan anew tells which
         text = dump_plan(wanted, format=target_format)
@@ -89,7 +91,7 @@ def format_of(path: Path) -> Literal["yaml", "json"]:
     return "json" if path.suffix.lower() == ".json" else "yaml"
 
 
-def _edited(loaded: LoadedPlan, old: Any, new: Any) -> str | None:
+def _edited(loaded: LoadedPlan, old: Any, new: Any) -> Rewritten | None:
     """Return the old file's text with the new plan; ``None`` where it cannot be edited."""
     try:
         source = read_source(loaded.path)
@@ -98,12 +100,41 @@ def _edited(loaded: LoadedPlan, old: Any, new: Any) -> str | None:
     if source.digest != loaded.digest:
         raise _error(loaded.path, "the plan has changed since it was loaded; run the command again")
     newline = next((each for each in ("\r\n", "\n", "\r") if each in source.text), "\n")
-    text = source.text.replace(newline, "\n")
-    try:
-        text = _Editor(text, is_json=_is_json(text)).edited(old, new)
-    except _CannotEdit:
-        return None
-    return (_BYTE_ORDER_MARK if source.marked else "") + text.replace("\n", newline)
+    text, faithful = source.text.replace(newline, "\n"), True
+    if not _same(old, new):
+        try:
+            if _is_json(text):
+                text = _json_text(text, new)
+            else:
+                editor = _Editor(text)
+                text, faithful = editor.edited(old, new), not editor.has_lost_comments
+        except _CannotEdit:
+            return None
+    text = (_BYTE_ORDER_MARK if source.marked else "") + text.replace("\n", newline)
+    return Rewritten(text=text, faithful=faithful)
+
+
+def _arranged(node: Node, new: Any, model: type[Value] | None) -> Any:
+    """Return a new value in the order of the node that it replaces, and under the keys that this uses."""
+    if isinstance(node.value, list) and isinstance(new, list):
+        known = {_name(each): each for each in node.value}
+        items = [(known.get(_name(each)), each) for each in cast("list[Any]", new)]
+        return [each if held is None else _arranged(held, each, model) for held, each in items]
+    if not isinstance(node.value, dict) or not isinstance(new, dict):
+        return new
+    fields = fields_by_key(model) if model is not None else {}
+    values = cast("dict[str, Any]", new)
+    keys = {fields[key].name if key in fields else key: key for key in values}
+    found: dict[str, Any] = {}
+    for spelled, (_, held) in node.value.items():
+        field = fields.get(spelled)
+        key = keys.pop(field.name if field else spelled, None)
+        if key is not None:
+            found[spelled] = _arranged(held, values[key], model_in(field.types) if field else None)
+    return {**found, **{key: values[key] for key in keys.values()}}
+
+
+# -- JSON ----------------------------------------------------------------------------------------------
 
 
 def _is_json(text: str) -> bool:
@@ -113,11 +144,34 @@ def _is_json(text: str) -> bool:
         return False
 
 
+def _json_text(text: str, new: Any) -> str:
+    """Return the plan in the order of a JSON text, as that is indented."""
+    step = re.match(r"\{\s*\n(\s*)", text)
+    comma = "," if step or not re.search('", +"', text) else ", "
+    said = json.dumps(
+        _arranged(compose(Source(text), is_json=True).root, new, Plan),
+        indent=step[1] if step else None,
+        separators=(comma, ": " if '": ' in text else ":"),
+        ensure_ascii=text.isascii() and "\\u" in text,
+    )
+    if re.search(r"\[[^\[\]{}\n]+\]", text):  # lists of scalars stand in one line
+        said = _SPREAD_LIST.sub(_joined, said)
+    return said + text[text.rindex("}") + 1 :]
+
+
+def _joined(found: re.Match[str]) -> str:
+    line = "[" + ", ".join(each.strip().removesuffix(",") for each in found[1].split("\n")) + "]"
+    return line if len(line) < _LONG_LINE else found[0]
+
+
+# -- YAML ----------------------------------------------------------------------------------------------
+
+
 class _Member(NamedTuple):
-    """One item of a list or pair of a mapping."""
+    """One item of a list or pair of a mapping in block style."""
 
     start: int
-    """Where its dash, its key or its bracketed value begins."""
+    """Where its dash or its key begins."""
     head: int
     """Behind its dash or the colon of its key."""
     end: int
@@ -134,30 +188,23 @@ class _Place(NamedTuple):
     """Where a new first entry is put."""
     separator: str
     """What stands between two entries."""
-    is_flow: bool
     is_inline: bool
     """Whether the first entry stands in the line of what holds it."""
-
-    @property
-    def margin(self) -> str:
-        """Return what a new line of an entry begins with."""
-        return self.separator.rpartition("\n")[2] if "\n" in self.separator else ""
 
 
 class _Editor:
     """Collects the edits of a text."""
 
-    def __init__(self, text: str, *, is_json: bool) -> None:
+    def __init__(self, text: str) -> None:
         self._text = text
-        self._is_json = is_json
-        self._root = compose(Source(text), is_json=is_json).root
+        self._root = compose(Source(text), is_json=False).root
         self._edits: list[tuple[int, int, str]] = []
         self._indentation = self._measured()
+        self.has_lost_comments = False
 
     def edited(self, old: Any, new: Any) -> str:
         """Return the text that holds the new values. Raises ``_CannotEdit``."""
-        if not _same(old, new):
-            self._edit_inside(self._root, old, new, Plan, 0, len(self._text))
+        self._edit_inside(self._root, old, new, Plan, 0, len(self._text))
         pieces: list[str] = []
         at = 0
         for start, end, text in sorted(self._edits, key=lambda edit: edit[:2]):
@@ -178,13 +225,13 @@ class _Editor:
             self._edit_inside(member.value, old, new, model, member.head, member.end)
         except _CannotEdit:
             del self._edits[count:]
-            self._replace(member, new, place)
+            self._replace(member, new, model, place)
 
     def _edit_inside(
         self, node: Node, old: Any, new: Any, model: type[Value] | None, start: int, end: int
     ) -> None:
         """Change entries of a list or mapping that stands between two offsets."""
-        if node.is_alias or not node.parts or not new or type(old) is not type(new):
+        if node.is_alias or node.is_flow or not node.parts or not new or type(old) is not type(new):
             raise _CannotEdit
         place = self._place(node, start, end)
         if isinstance(old, dict):
@@ -209,7 +256,7 @@ class _Editor:
             for n in range(paired):
                 self._edit_member(place.members[i + n], old[i + n], new[j + n], model, place)
             for value in new[j + paired : j_end]:
-                self._insert(place, i + paired - 1, self._item(value, place), removed)
+                self._insert(place, i + paired - 1, self._item(value, place))
         self._remove(place, removed)
 
     def _edit_mapping(
@@ -240,18 +287,13 @@ class _Editor:
                 inner = model_in(fields[keys[each]].types) if keys[each] in fields else None
                 self._edit_member(place.members[last], before.get(each), value, inner, place)
             elif each not in before or not _same(before[each], value):
-                self._insert(place, last, self._pair(keys[each], value, place), removed)
+                self._insert(place, last, self._pair(keys[each], value, place))
         self._remove(place, removed)
 
     # -- edits ----------------------------------------------------------------------------------------
 
-    def _insert(self, place: _Place, behind: int, entry: str, removed: set[int]) -> None:
-        goes = behind >= 0 and behind + 1 in removed  # with all that stands before it
-        if place.is_flow and behind + 1 < len(place.members) and not goes:
-            # What is said beside the entry before it stays there.
-            at = place.members[behind + 1].start
-            self._edits.append((at, at, entry + place.separator))
-        elif behind >= 0:
+    def _insert(self, place: _Place, behind: int, entry: str) -> None:
+        if behind >= 0:
             at = place.members[behind].end
             self._edits.append((at, at, place.separator + entry))
         elif place.is_inline:
@@ -269,7 +311,7 @@ class _Editor:
             member = members[index]
             if index > first_kept:
                 self._edits.append((members[index - 1].end, member.end, ""))
-            elif place.is_flow or place.is_inline:
+            elif place.is_inline:
                 self._edits.append((member.start, members[index + 1].start, ""))
             else:
                 start = place.front if index == 0 else members[index - 1].end
@@ -277,22 +319,20 @@ class _Editor:
                 blank = _BLANK_LINES.match(self._text, member.end) if index + 1 == first_kept else None
                 self._edits.append((start, blank.end() if blank else member.end, ""))
 
-    def _replace(self, member: _Member, new: Any, place: _Place) -> None:
+    def _replace(self, member: _Member, new: Any, model: type[Value] | None, place: _Place) -> None:
         """Put a new value in the place of an entry's, in its brackets or quotes, before its comment."""
         node, text = member.value, self._text
         is_text = isinstance(node.value, str) and node.style not in ("|", ">") and not node.is_alias
         if isinstance(new, str) and is_text and node.style and new.isprintable():
-            said = yaml_scalar(new, node.style)
-            self._edits.append((node.at, node.end, self._flow(new, "") if self._is_json else said))
-        elif place.is_flow or node.is_flow or (not new and isinstance(new, (list, dict))):
-            line = text[text.rfind("\n", 0, node.at) + 1 : node.at]
-            margin = line[: len(line) - len(line.lstrip())]
-            gap = "" if self._is_json or text[node.at - 1] in " \n[{" else " "
-            flow = self._flow(new, margin)
+            self._edits.append((node.at, node.end, yaml_scalar(new, node.style)))
+        elif node.is_flow or (not new and isinstance(new, (list, dict))):
+            gap = "" if text[node.at - 1] in " \n" else " "
+            flow = yaml_flow(_arranged(node, new, model))
             if node.is_flow or isinstance(node.value, str):
                 self._edits.append((node.at, node.end, gap + flow))
             else:
                 self._edits.append((member.head, member.end, " " + flow))
+            self.has_lost_comments |= _COMMENT.search(_QUOTED.sub("", text[node.at : node.end])) is not None
         else:
             is_item = text[member.head - 1] == "-"
             said = yaml_block(new, place.column, self._indentation, is_item=is_item)
@@ -300,46 +340,14 @@ class _Editor:
             comment = text[node.end : member.end] if is_text else ""
             self._edits.append((member.head, member.end, first + comment + newline + rest))
 
-    # -- new entries ----------------------------------------------------------------------------------
-
     def _item(self, value: Any, place: _Place) -> str:
-        if place.is_flow:
-            return self._flow(value, place.margin)
-        member = place.members[0]
-        width = (
-            member.value.at - member.start if "\n" not in self._text[member.start : member.value.at] else 2
-        )
-        indentation = self._indentation._replace(dash=width)
+        first = place.members[0]
+        said = self._text[first.start : first.value.at]
+        indentation = self._indentation._replace(dash=2 if "\n" in said else len(said))
         return f"-{yaml_block(value, place.column, indentation, is_item=True)}"
 
     def _pair(self, key: str, value: Any, place: _Place) -> str:
-        if not place.is_flow:
-            return f"{yaml_scalar(key)}:{yaml_block(value, place.column, self._indentation)}"
-        if self._is_json:
-            return self._json({key: value})[1:-1].strip().replace("\n", "\n" + place.margin)
-        return f"{yaml_scalar(key, is_flow=True)}: {yaml_flow(value)}"
-
-    def _flow(self, value: Any, margin: str) -> str:
-        """Return a value in brackets; further lines of one in JSON begin with the margin."""
-        if not self._is_json:
-            return yaml_flow(value)
-        return self._json(value).replace("\n", "\n" + margin)
-
-    def _json(self, value: Any) -> str:
-        """Return a value as the JSON of the file is written."""
-        text = self._text
-        step = re.match(r"\{\s*\n(\s*)", text)
-        colon = re.search(r'"(\s*:\s*)', text)
-        comma = re.search(r'",( *)"', text)
-        is_tight = step is not None or (comma is not None and not comma[1])
-        said = json.dumps(
-            value,
-            indent=step[1] if step else None,
-            separators=("," if is_tight else ", ", colon[1] if colon else ": "),
-            ensure_ascii=text.isascii() and "\\u" in text,
-        )
-        # Where lists of scalars stand in one line, new ones do so, too.
-        return _SPREAD_LIST.sub(_joined, said) if re.search(r"\[[^\[\]{}\n]+\]", text) else said
+        return f"{yaml_scalar(key)}:{yaml_block(value, place.column, self._indentation)}"
 
     # -- where entries stand --------------------------------------------------------------------------
 
@@ -348,17 +356,6 @@ class _Editor:
         is_mapping = isinstance(node.value, dict)
         values = parts[1::2] if is_mapping else parts
         firsts = parts[::2] if is_mapping else parts
-        if node.is_flow:
-            members = [
-                _Member(one.at, two.at, max(one.end, two.end), two)
-                for one, two in zip(firsts, values, strict=True)
-            ]
-            front = members[0].start
-            opening = text[node.at + 1 : front]
-            between = [text[one.end : two.start] for one, two in pairwise(members)]
-            lines = f",{opening}" if "\n" in opening and not opening.strip() else ", "
-            separator = next((each for each in between if each.strip() == ","), lines)
-            return _Place(members, 0, front, separator, is_flow=True, is_inline=True)
         starts = [key.at for key in firsts] if is_mapping else self._dashes(node)
         column = self._column(starts[0])
         members: list[_Member] = []
@@ -375,7 +372,7 @@ class _Editor:
         if not is_mapping and len(members) > 1:
             gap = text[members[0].end : starts[1]].partition("#")[0].count("\n") - 1
         separator = "\n" * max(gap, 0) + "\n" + " " * column
-        return _Place(members, column, starts[0] if is_inline else newline, separator, False, is_inline)
+        return _Place(members, column, starts[0] if is_inline else newline, separator, is_inline)
 
     def _dashes(self, node: Node) -> list[int]:
         """Return where the dashes of a list in block style stand."""
@@ -428,17 +425,14 @@ class _Editor:
         return Indentation(step=step, offset=max((offsets[1:] or offsets or [0])[0], 0))
 
 
-def _joined(found: re.Match[str]) -> str:
-    """Put a list of scalars into one line, if it fits."""
-    line = "[" + ", ".join(each.strip().removesuffix(",") for each in found[1].split("\n")) + "]"
-    return line if len(line) < _LONG_LINE else found[0]
-
-
 def _name(value: Any) -> str:
     """Return what a person would tell an entry of a list by."""
+    if isinstance(value, Node):
+        held = value.value
+        value = {key: node.value for key, (_, node) in held.items()} if isinstance(held, dict) else held
     if isinstance(value, dict):
-        held = cast("dict[str, Any]", value)
-        return next((str(held[name]) for name in _NAMES if name in held), json.dumps(held, sort_keys=True))
+        entry = cast("dict[str, Any]", value)
+        return next((str(entry[name]) for name in _NAMES if name in entry), str(entry))
     return str(value)
 
 
@@ -469,4 +463,4 @@ def _rooted(plan: Plan, root: Path, target: Path, boundary: Path) -> Plan:
 
 
 def _error(path: Path, problem: str) -> PlannerError:
-    return PlannerError(" ".join(clean(f"{shown_path(path)}: {problem}", limit=_LONGEST_MESSAGE).split()))
+    return PlannerError(one_line(f"{shown_path(path)}: {problem}", limit=_LONGEST_MESSAGE))

@@ -23,7 +23,7 @@ from planner.model.taxonomy import Family
 from planner.model.verdicts import PlanState, TodoLife, TodoState
 from planner.planfile.dump import plain
 from planner.planfile.loader import collector_paused
-from planner.planfile.outcome_file import read_outcomes
+from planner.planfile.record_files import read_outcomes
 from planner.store.corrections import corrections_of
 from planner.store.recorded_run import run_of_log
 from planner.store.tables import (

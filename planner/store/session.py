@@ -28,8 +28,7 @@ from planner.model.past import PastRecords
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, Todo
 from planner.planfile.confinement import Confinement
 from planner.planfile.loader import collector_paused, shown_path
-from planner.planfile.sub_plans import Unfound
-from planner.planfile.tree import SEPARATOR, PlanTree, load_tree
+from planner.planfile.tree import SEPARATOR, PlanTree, Unfound, load_tree
 from planner.store.chain import log_error, one_line
 from planner.store.lines import without_secrets
 from planner.store.run_log import RunLog, Step, log_to_continue

@@ -30,6 +30,11 @@ def clean(text: str, *, limit: int | None = None) -> str:
     return f"{text[:head]}{cut}{text[len(text) - tail :]}"
 
 
+def one_line(text: object, *, limit: int) -> str:
+    """Return the text in one line that is safe to show."""
+    return " ".join(clean(str(text), limit=limit).split())
+
+
 def without_surrogates(text: str) -> str:
     """Return the text as UTF-8 can hold it.
 

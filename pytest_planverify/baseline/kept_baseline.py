@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from planner.errors import BaselineError
 from planner.model.baseline import Remake
 from planner.model.plan import TodoStatus
-from planner.planfile.baseline_file import baseline_bytes, parse_baseline, read_baseline
 from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import HOME, PLANS, PlanFolder, file_name, make_home
+from planner.planfile.record_files import baseline_bytes, parse_baseline, read_baseline
 from pytest_planverify.baseline.kinds import Judges
 from pytest_planverify.baseline.record import now, user
 from pytest_planverify.repository import GitFailed, Repository, may_keep

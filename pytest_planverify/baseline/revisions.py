@@ -10,9 +10,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from planner.errors import BaselineError, FileWriteError, PlannerError
-from planner.planfile.baseline_file import baseline_bytes, read_baseline
 from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import PlanFolder
+from planner.planfile.record_files import baseline_bytes, read_baseline
 from planner.planfile.tree import load_tree
 from pytest_planverify.baseline.kept_baseline import (
     REVISION_REFS,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.errors import BaselineError, OutcomeFileError
-from planner.planfile.outcome_file import read_outcomes
+from planner.planfile.record_files import read_outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -12,7 +12,7 @@ from planner.errors import OutcomeFileError
 from planner.model.outcome import Failure, Outcome, OutcomeDocument
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TodoState
-from planner.planfile.outcome_file import read_outcomes
+from planner.planfile.record_files import read_outcomes
 from planner.text.redaction import redact
 from pytest_planverify.harness.progress import one_line
 from pytest_planverify.processes import run_process

@@ -14,8 +14,8 @@ import pytest
 from planner.model.outcome import OutcomeDocument, RunInfo
 from planner.model.verdicts import Verdict
 from planner.planfile.file_writer import STANDARD_OUTPUT
-from planner.planfile.outcome_file import write_outcomes
 from planner.planfile.plan_folder import PlanFolder
+from planner.planfile.record_files import write_outcomes
 from pytest_planverify.guards.plan_guards import hygiene_of
 from pytest_planverify.session.exit_status import ExitStatus
 from pytest_planverify.session.opinions import Opinions

@@ -11,8 +11,8 @@ import time
 from typing import TYPE_CHECKING
 
 from planner.planfile.file_writer import replace_file
-from planner.planfile.outcome_file import outcomes_text
 from planner.planfile.plan_folder import HOME, LATEST, make_home
+from planner.planfile.record_files import outcomes_text
 
 if TYPE_CHECKING:
     from pathlib import Path

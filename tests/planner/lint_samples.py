@@ -38,7 +38,7 @@ def findings(
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
     path = folder / "plan.json"
     path.write_text(json.dumps({"todo_list_id": "p", **plan, "items": list(todos)}))
-    return validate_plan(path, boundary=folder, shown="plan.json", today=today)
+    return validate_plan(path, boundary=folder, today=today)
 
 
 def rules(*args: Any, **keys: Any) -> list[str]:

@@ -36,7 +36,7 @@ from planner.model.outcome import Candidate, Check, Failure, Location, Outcome, 
 from planner.model.plan import Plan, Policy, Todo
 from planner.model.taxonomy import Category, Owner, Repeatability, Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Hardness, Phase, Side, Since, Verdict
-from planner.planfile.source_excerpts import load_failure_contexts
+from planner.planfile.source_excerpts import load_failure_context
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -507,7 +507,7 @@ def test_a_command_is_never_cut() -> None:
 def test_a_real_project_gives_a_brief_within_the_default_budget(tmp_path: Path) -> None:
     plan = samples.project(tmp_path)
     seen = outcome()
-    context = load_failure_contexts(plan, samples.document(seen), ["t1"])["t1"]
+    context = load_failure_context(plan, seen)
     page = write_brief(plan.plan, plan.plan.todo("t1"), seen, context, rerun=RERUN)
     assert len(page) <= 3200
     assert ">  4 | def total(orders):" in page

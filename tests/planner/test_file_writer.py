@@ -223,32 +223,21 @@ def test_what_goes_wrong_while_writing_leaves_the_old_file_and_nothing_else(
     assert (tmp_path / "file").read_text() == "old"
 
 
-@pytest.mark.parametrize("has_links", [True, False])
-def test_a_file_that_appears_meanwhile_is_not_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_links: bool
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_new_file_is_written_whole_or_not_at_all_and_replaces_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    target, link = tmp_path / "new", os.link
-
-    def late(source: Path, to: Path) -> None:
-        target.write_text("mine")
-        if not has_links:
-            raise PermissionError(1, "Operation not permitted")
-        link(source, to)
-
-    monkeypatch.setattr(os, "link", late)
-    assert refusal(target, create_file).startswith("there is such a file already")
-    assert target.read_text() == "mine"
-    assert os.listdir(tmp_path) == ["new"]
-
-
-def test_without_hard_links_a_new_file_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(*_: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", unknown)
     create_file(tmp_path / "new", "x")
-    assert (tmp_path / "new").read_text() == "x"
+    assert refusal(tmp_path / "new", create_file).startswith("there is such a file already")
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises((FileWriteError, KeyboardInterrupt)):
+        create_file(tmp_path / "other", "x")
     assert os.listdir(tmp_path) == ["new"]
+    assert (tmp_path / "new").read_text() == "x"
 
 
 def refusal(path: Path, write=write_file) -> str:

@@ -65,8 +65,8 @@ def test_a_path_that_is_no_file_says_why(tmp_path: Path) -> None:
 
 def test_a_pipe_or_a_device_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
-    assert fault_of(tmp_path / "pipe.yaml").startswith(": this is a pipe, a socket or a device")
-    assert fault_of(Path("/dev/zero")).startswith(": this is a pipe, a socket or a device")
+    for path in (tmp_path / "pipe.yaml", Path("/dev/zero")):
+        assert "it is a pipe, a socket or a device" in fault_of(path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")

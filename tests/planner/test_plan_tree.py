@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import PlanFileError, PlannerError, PlanTreeError
-from planner.model.plan import Todo, TodoStatus
-from planner.planfile import sub_plans
+from planner.model.plan import TodoStatus
 from planner.planfile import tree as tree_module
 from planner.planfile.loader import load_plan
 from planner.planfile.tree import PlanTree, load_tree
@@ -60,17 +59,12 @@ def phases(tmp_path: Path) -> Path:
     )
 
 
-def test_todos_of_all_levels_are_walked_below_their_parents(phases: Path):
-    tree = load_tree(phases)
+def test_todos_of_all_levels_stand_below_their_parents(phases: Path):
+    flat = load_tree(phases).load_all().flat()
 
-    assert [each.id for each in tree.walk()] == [
+    assert [each.id for each in flat.loaded.plan.items] == [
         *("p1", "p1/text", "p1/lines"),
         *("p2", "p2/cursor", "p2/cursor/left", "p2/cursor/right", "p2/words"),
-    ]
-    assert [each.id for each in tree.walk(0)] == ["p1", "p2"]
-    assert [each.id for each in tree.walk(1)] == [
-        *("p1", "p1/text", "p1/lines"),
-        *("p2", "p2/cursor", "p2/words"),
     ]
 
 
@@ -87,23 +81,27 @@ def test_a_sub_plan_is_loaded_only_when_it_is_asked_for_and_once(
     tree = load_tree(phases)
     assert loaded == ["plan.yaml"]
 
-    found = tree.find("p2/cursor/left")
-    assert (found.id, found.todo.id, found.parent_id) == ("p2/cursor/left", "left", "p2/cursor")
+    assert tree.child("p2").child("cursor").loaded.plan.todo("left").title == "left"
     assert loaded == ["plan.yaml", "two.yaml", "cursor.yaml"]
     assert tree.child("p2") is tree.child("p2")
     tree.load_all().load_all()
     assert loaded == ["plan.yaml", "two.yaml", "cursor.yaml", "one.yaml"]
 
 
-def test_what_is_not_there_is_a_key_error(phases: Path):
-    tree = load_tree(phases)
+def test_only_the_sub_plans_that_hold_what_is_wanted_are_loaded(phases: Path):
+    for wanted, names in {
+        "p1": ["p1"],
+        "p2": ["p2", "p2/cursor"],
+        "p2/cursor/left": ["p2", "p2/cursor"],
+        "p2/words": ["p2"],
+    }.items():
+        assert list(load_tree(phases).load_all([wanted]).sub_plans()) == names
 
-    for name in ("p3", "p1/nothing", "p1/text/deeper", "", "p1/"):
+
+def test_what_is_no_parent_is_a_key_error(phases: Path):
+    for name in ("p3", "p1/text", ""):
         with pytest.raises(KeyError):
-            tree.find(name)
-    assert tree.find("p1").parent_id is None
-    with pytest.raises(KeyError):
-        tree.child("p1/text")
+            load_tree(phases).child(name)
 
 
 def test_laid_flat_the_ids_and_what_they_refer_to_are_qualified(tmp_path: Path):
@@ -217,7 +215,7 @@ def test_a_sub_project_outside_the_folder_is_refused(tmp_path: Path):
 
 
 def test_so_many_files_are_opened_for_an_id_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sub_plans, "MAX_FILES", 2)
+    monkeypatch.setattr(tree_module, "MAX_FILES", 2)
     for name in ("a", "b", "c"):
         write(tmp_path / f"phases/{name}.yaml", todo("a"), plan_id=f"id-{name}")
     path = write(
@@ -308,7 +306,7 @@ def test_three_levels_of_sub_plans_are_allowed_and_no_fourth(tmp_path: Path):
     assert "s3.yaml:3:" in said
     assert "at most 3 levels deep" in said
     assert "plan.yaml -> s1.yaml -> s2.yaml -> s3.yaml -> s4.yaml" in said
-    assert [each.id for each in below.walk()][-1] == "p/p/p/leaf"
+    assert below.flat().loaded.plan.items[-1].id == "p/p/p/leaf"
 
 
 def test_a_tree_of_too_many_todos_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -327,7 +325,7 @@ def test_a_file_and_an_id_beside_each_other_must_agree(tmp_path: Path):
     items = [parent(f"p{number}", "sub.yaml", sub_project_id=name) for number, name in enumerate(names)]
     tree = load_tree(write(tmp_path / "plan.yaml", *items))
 
-    assert tree.child("p0").loaded is tree.child("p1").loaded
+    assert tree.child("p0").loaded == tree.child("p1").loaded
     with pytest.raises(PlanFileError, match=r"items\[2\]\.sub_plan: 'sub.yaml' is the plan 'real', but"):
         tree.child("p2")
 
@@ -366,18 +364,6 @@ def test_a_file_that_changed_meanwhile_is_still_refused_in_words(tmp_path: Path)
 
     with pytest.raises(PlanFileError, match=r"there is no file 'none\.yaml'"):
         tree.child("p")
-
-
-def test_a_file_that_vanished_meanwhile_is_no_plan_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    write(tmp_path / "sub.yaml", todo("a"))
-    tree = load_tree(write(tmp_path / "plan.yaml", parent("p", "sub.yaml")))
-
-    def gone(*_: Any) -> bool:
-        raise OSError
-
-    monkeypatch.setattr(tree_module.os.path, "samefile", gone)
-
-    assert tree.child("p").loaded.plan.items == (Todo(id="a", title="a"),)
 
 
 @settings(max_examples=60, deadline=None)

@@ -11,7 +11,6 @@ from repair_samples import (
     PLAN_ID,
     RUN_ID,
     TEST_FRAME,
-    document,
     evidence,
     failure,
     outcome,
@@ -35,7 +34,6 @@ from planner.planfile.source_excerpts import (
     EXCERPT_LINES,
     MOST_EXCERPTS,
     load_failure_context,
-    load_failure_contexts,
     read_excerpts,
 )
 
@@ -61,7 +59,7 @@ def write_report(plan: LoadedPlan, written: FailureReport) -> None:
 
 
 def context(plan: LoadedPlan, seen: Outcome | None = None, run_id: str = RUN_ID) -> FailureContext:
-    return load_failure_contexts(plan, document(seen or outcome(), run_id=run_id), ["t1"])["t1"]
+    return load_failure_context(plan, seen or outcome(), run_id=run_id)
 
 
 def lines_shown(root: Path, deciding: Failure, *facts: Evidence) -> list[tuple[str, int, int]]:

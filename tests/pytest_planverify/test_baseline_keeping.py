@@ -22,8 +22,8 @@ from planner.model.baseline import (
     Remake,
 )
 from planner.model.verdicts import TestOutcome, TodoState, Verdict
-from planner.planfile.baseline_file import baseline_bytes, parse_baseline, read_baseline
 from planner.planfile.plan_folder import PlanFolder
+from planner.planfile.record_files import baseline_bytes, parse_baseline, read_baseline
 from pytest_planverify.baseline import KeptBaseline, load_baseline
 from pytest_planverify.baseline.kept_baseline import keep_baseline
 

@@ -16,10 +16,9 @@ from past_run_samples import PLAN, Killed
 
 from planner.model.baseline import Baseline
 from planner.model.verdicts import Since, TodoState, Verdict
-from planner.planfile.baseline_file import baseline_bytes
 from planner.planfile.file_writer import replace_file
-from planner.planfile.outcome_file import read_outcomes
 from planner.planfile.plan_folder import PlanFolder
+from planner.planfile.record_files import baseline_bytes, read_outcomes
 from planner.planfile.schemas import schema
 from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.journal import JournalWriter

@@ -21,7 +21,7 @@ MOST_HELP_TIMES = 1.5
 _LOAD = """\
 import sys
 from pathlib import Path
-from planner.planfile.outcome_file import read_outcomes
+from planner.planfile.record_files import read_outcomes
 from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import PlanFolder
 load_plan(Path(sys.argv[1])); read_outcomes(Path(sys.argv[2])); print("loaded")
@@ -64,8 +64,8 @@ def _row(name: str, seconds: dict[str, float], ours: str, theirs: str, at_most: 
 
 def _write(folder: Path) -> tuple[Path, Path]:
     from planner.planfile.loader import load_plan
-    from planner.planfile.outcome_file import write_outcomes
     from planner.planfile.plan_folder import PlanFolder
+    from planner.planfile.record_files import write_outcomes
     from planner.testing import sample_document, simulate_failure, simulate_success
 
     path = folder / "plan.yaml"

@@ -1,4 +1,4 @@
-"""The outcome file: read in full or refused in one line, written whole or not at all."""
+"""The records of runs: read in full or refused in one line, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.errors import OutcomeFileError
 from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TodoState, Verdict
-from planner.planfile.outcome_file import read_any_outcomes, read_outcomes, write_outcomes
+from planner.planfile.record_files import read_any_outcomes, read_outcomes, write_outcomes
 
 SEED = Path(__file__).parents[2] / "fixtures" / "seeds" / "controller_outcome.json"
 
@@ -71,8 +71,8 @@ def test_keys_of_a_newer_version_are_ignored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "the file is empty"),
-        ("{", "line 1, column 2 is no JSON"),
+        ("", "it is no JSON: Expecting value: line 1 column 1"),
+        ("{", "line 1 column 2"),
         ("[]", "the document is not as an outcome file has it"),
         ('{"schema_version": 1}', "plans is not as an outcome file has it: Field required (and 3 more)"),
         ("[" * 200_000, "nesting is too deep"),
@@ -98,5 +98,5 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_outcome_file_is_told_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(OutcomeFileError, match="there is no such file"):
+    with pytest.raises(OutcomeFileError, match="it cannot be read"):
         read_outcomes(tmp_path / "none.json")

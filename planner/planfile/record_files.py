@@ -1,0 +1,169 @@
+"""Read and write the JSON records of runs: outcomes, baselines, qualifications and answers."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+from pydantic import ValidationError
+
+from planner.errors import BaselineError, FileWriteError, OutcomeFileError, QualificationError
+from planner.model.answers import Answer, Answers
+from planner.model.baseline import Baseline
+from planner.model.outcome import Outcome, OutcomeDocument
+from planner.model.qualification import Qualification
+from planner.planfile.file_writer import write_file
+from planner.planfile.plan_folder import HOME, make_home
+from planner.planfile.project_files import open_regular
+from planner.text.sanitizing import one_line, without_surrogates
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from planner.errors import PlannerError
+    from planner.model.base import Value
+
+_Model = TypeVar("_Model", bound="Value")
+
+MAX_BYTES = 256 << 20
+ANSWERS = "answers.json"
+
+_OF_ONE = frozenset(("todo_id", "step_id"))
+"""Keys that only one outcome by itself has at its top."""
+
+_MAX_LINE = 400
+
+
+class _Kind(NamedTuple):
+    name: str
+    error: type[PlannerError]
+    remedy: str
+
+    def fault(self, shown: object, problem: str) -> PlannerError:
+        line = f"{shown}: the {self.name} cannot be used: {problem}"
+        return self.error(one_line(line, limit=_MAX_LINE))
+
+
+_OUTCOMES = _Kind("outcome file", OutcomeFileError, "delete it and run again")
+_BASELINE = _Kind("baseline", BaselineError, "make it anew: planverify baseline PLAN --force --reason TEXT")
+_QUALIFICATION = _Kind("qualification", QualificationError, "make it anew: planverify qualify PLAN")
+_ANSWERS = _Kind("answers file", FileWriteError, "correct or remove it")
+
+
+def read_outcomes(path: Path) -> OutcomeDocument:
+    """Return the outcomes of a run. Raises :class:`planner.errors.OutcomeFileError`, in one line."""
+    return _parse(_read(path, _OUTCOMES), path, OutcomeDocument, _OUTCOMES)
+
+
+def read_any_outcomes(path: Path) -> OutcomeDocument | Outcome:
+    """Return the outcomes of a run, or the one that stands alone in the file."""
+    held = _load_json(_read(path, _OUTCOMES), path, _OUTCOMES)
+    keys = cast("dict[str, Any]", held) if isinstance(held, dict) else {}
+    is_one = "outcomes" not in keys and not _OF_ONE.isdisjoint(keys)
+    return _validate(held, path, Outcome if is_one else OutcomeDocument, _OUTCOMES)
+
+
+def write_outcomes(document: OutcomeDocument, path: Path) -> None:
+    """Write the outcomes where the user wants them. Raises :class:`planner.errors.FileWriteError`."""
+    write_file(path, outcomes_text(document))
+
+
+def outcomes_text(document: OutcomeDocument) -> str:
+    """Return the text of an outcome file."""
+    try:
+        return document.model_dump_json(indent=2) + "\n"
+    except ValueError:  # bytes of a path that the locale cannot decode, or half of a surrogate pair
+        data = document.model_dump(mode="json")
+        return without_surrogates(json.dumps(data, indent=2, ensure_ascii=False)) + "\n"
+
+
+def read_baseline(path: Path) -> tuple[Baseline, bytes]:
+    """Return a baseline and its bytes. Raises :class:`planner.errors.BaselineError`, in one line."""
+    data = _read(path, _BASELINE)
+    return parse_baseline(data, str(path)), data
+
+
+def parse_baseline(data: bytes, shown: str) -> Baseline:
+    """Return the baseline that these bytes are. Raises :class:`planner.errors.BaselineError`."""
+    return _parse(data, shown, Baseline, _BASELINE)
+
+
+def baseline_bytes(document: Baseline) -> bytes:
+    """Return the bytes of the file of a baseline."""
+    held = {"schema_version": document.schema_version}
+    held |= document.model_dump(mode="json", exclude_defaults=True)
+    return (json.dumps(held, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+
+
+def read_qualification(path: Path) -> Qualification:
+    """Return a qualification. Raises :class:`planner.errors.QualificationError`, in one line."""
+    return _parse(_read(path, _QUALIFICATION), path, Qualification, _QUALIFICATION)
+
+
+def write_qualification(document: Qualification, path: Path) -> None:
+    """Write it where the user wants it. Raises :class:`planner.errors.FileWriteError`."""
+    text = json.dumps(document.model_dump(mode="json"), indent=1, ensure_ascii=False)
+    write_file(path, text + "\n", durable=True)
+
+
+def add_answers(root: Path, added: Sequence[Answer]) -> None:
+    """Add answers to the file below a plan's root; of several to one question the last counts.
+
+    Raises :class:`planner.errors.FileWriteError` where the file cannot be read or written.
+    """
+    path = root / HOME / ANSWERS
+    try:
+        make_home(root)
+    except OSError as error:
+        raise _ANSWERS.fault(path, f"{error.strerror}; make its folder writable") from None
+    known = _parse(_read(path, _ANSWERS), path, Answers, _ANSWERS).answers if path.exists() else ()
+    replaced = {(each.plan, each.todo_id, each.check_id) for each in added}
+    kept = [each for each in known if (each.plan, each.todo_id, each.check_id) not in replaced]
+    document = Answers(answers=(*kept, *added))
+    write_file(path, document.model_dump_json(indent=2, exclude_none=True) + "\n")
+
+
+def _read(path: Path, kind: _Kind) -> bytes:
+    try:
+        with open_regular(path) as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        problem = f"it cannot be read ({error.strerror}); check its path and its permissions"
+        raise kind.fault(path, problem) from None
+    if len(data) > MAX_BYTES:
+        raise kind.fault(path, f"it is larger than {MAX_BYTES >> 20} MiB; {kind.remedy}")
+    return data
+
+
+def _parse(data: bytes, shown: object, model: type[_Model], kind: _Kind) -> _Model:
+    return _validate(_load_json(data, shown, kind), shown, model, kind)
+
+
+def _load_json(data: bytes, shown: object, kind: _Kind) -> Any:
+    try:
+        return json.loads(data)
+    except (RecursionError, ValueError) as error:
+        said = "the nesting is too deep" if isinstance(error, RecursionError) else error
+        raise kind.fault(shown, f"it is no JSON: {said}; {kind.remedy}") from None
+
+
+def _validate(held: Any, shown: object, model: type[_Model], kind: _Kind) -> _Model:
+    info = model.model_fields.get("schema_version")
+    version = cast("dict[str, Any]", held).get("schema_version") if isinstance(held, dict) else None
+    if info is not None and isinstance(version, int) and version > info.default:
+        problem = (
+            f"schema_version {version} is newer than {info.default}, the newest that this version reads"
+        )
+        raise kind.fault(shown, f"{problem}; update pytest-planverify")
+    try:
+        return model.model_validate(held, by_alias=True, by_name=True)
+    except RecursionError:
+        raise kind.fault(shown, f"its nesting is too deep; {kind.remedy}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the document"
+        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        article = "an" if kind.name[0] in "ao" else "a"
+        problem = f"{where} is not as {article} {kind.name} has it: {first['msg']}{more}; {kind.remedy}"
+        raise kind.fault(shown, problem) from None
