@@ -332,7 +332,9 @@ class _Editor:
                 self._edits.append((node.at, node.end, gap + flow))
             else:
                 self._edits.append((member.head, member.end, " " + flow))
-            self.has_lost_comments |= _COMMENT.search(_QUOTED.sub("", text[node.at : node.end])) is not None
+            if node.is_flow and new:  # otherwise only comments about what is gone go
+                inside = _QUOTED.sub("", text[node.at : node.end])
+                self.has_lost_comments |= _COMMENT.search(inside) is not None
         else:
             is_item = text[member.head - 1] == "-"
             said = yaml_block(new, place.column, self._indentation, is_item=is_item)
