@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+import yaml
 from documented_commands import environment_of_a_reader, live_through
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -311,7 +312,7 @@ def test_the_plan_that_changed_under_a_run_is_not_taken_for_it(folder: Path) -> 
 
 def test_the_newest_plan_is_kept_in_a_file_with_its_comments(folder: Path) -> None:
     plan = folder / "plan.yaml"
-    plan.write_text("# mine\n" + plan.read_text())
+    plan.write_text("# mine\n" + yaml.safe_dump(json.loads(plan.read_text()), sort_keys=False))
     words = ("plan.yaml", "--log", "run.jsonl", "--plan-out", "newest.yaml")
     step = Step(folder, words)
     step.tell(event("run_started"))
