@@ -40,6 +40,8 @@ COMMANDS: dict[str, Entry] = {
     "history": Entry("planner.cli.history", "Earlier runs: branches, failures, what repaired what."),
     "schema": Entry("planner.cli.plan_file:schema", "The JSON Schema of a file that is read or written."),
     "contract": Entry("planner.cli.contract", "Make contract files from code."),
+    "gaps": Entry("planner.cli.iterate:gaps", "What is missing or red in a project, as a gap report."),
+    "iterate": Entry("planner.cli.iterate:iterate", "Plan the next iteration: the most critical gap."),
 }
 """Where an entry names only a module, its ``app`` is a group of commands."""
 

@@ -25,6 +25,7 @@ VOLATILE = (
     *CONFIDENCES,
     (re.compile(r"\b\d{8}T\d{6}[\w-]*"), "RUN"),
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"), "WHEN"),
+    (re.compile(r"iter-\d{4}-\d{8}-\d{6}"), "ITERATION"),
     (re.compile(r"sha256:[0-9a-f]{12}\b"), "DIGEST"),
     (re.compile(r"^={3,}|={3,}$", re.MULTILINE), ""),
 )

@@ -20,6 +20,8 @@ ELSEWHERE = {
     "step": "engine-protocol.md",
     "replay": "engine-protocol.md",
     "history": "store.md",
+    "gaps": "iterations.md",
+    "iterate": "iterations.md",
 }
 """Commands that have a page of their own."""
 

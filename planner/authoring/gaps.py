@@ -1,0 +1,191 @@
+"""A gap report from what a project has: outcomes, findings of ruff and pyright, an inbox, a roadmap."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from typing import TYPE_CHECKING, Any, cast
+
+from planner.authoring.iterations import Gap, GapReport, constraints_of
+from planner.authoring.markdown_list import read_list
+from planner.errors import PlannerError
+from planner.planfile.loader import shown_path
+from planner.planfile.project_files import open_regular
+from planner.text.sanitizing import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from planner.authoring.markdown_list import ListItem
+    from planner.model.outcome import Outcome, OutcomeDocument
+
+MOST_BYTES = 8 * 1024 * 1024
+"""Larger files are refused."""
+
+MOST_FILES = 50
+"""A gap names at most so many files."""
+
+MOST_TEXT = 300
+"""Characters of a description."""
+
+INBOX = "inbox"
+ROADMAP = "ROADMAP.md"
+
+
+def gaps_of_outcomes(document: OutcomeDocument) -> Iterator[Gap]:
+    """Yield a gap for each root cause of a run that was red: those of todos that did not succeed."""
+    seen: set[str] = set()
+    for outcome in document.outcomes:
+        failure = outcome.failure_evidence
+        if outcome.success or failure is None or (failure.signature or outcome.todo_id) in seen:
+            continue
+        seen.add(failure.signature or outcome.todo_id)
+        head = one_line(
+            failure.stack_trace_head or failure.because or failure.category.value, limit=MOST_TEXT
+        )
+        place = failure.location
+        where = [] if place is None else [f"{place.path}:{place.line}" if place.line else place.path]
+        yield Gap(
+            category="quality",
+            description=f"{outcome.todo_id} is red: {failure.category.value}",
+            evidence=(*where, head),
+            commands=tuple(_red_commands(outcome)),
+            tool="planverify",
+        )
+
+
+def gaps_of_ruff(path: Path) -> Iterator[Gap]:
+    """Yield the gap of a file that ``ruff check --output-format json`` wrote, if it has findings."""
+    held = _json(path, list, "the output of ruff check --output-format json")
+    files = _counted(_text(each, "filename") for each in cast("list[Any]", held))
+    if files:
+        yield _gap_of_tool("ruff", "ruff check is red", files)
+
+
+def gaps_of_pyright(path: Path) -> Iterator[Gap]:
+    """Yield the gap of a file that ``pyright --outputjson`` wrote, if it has errors."""
+    held = cast("dict[str, Any]", _json(path, dict, "the output of pyright --outputjson"))
+    found: Any = held.get("generalDiagnostics")
+    if not isinstance(found, list):
+        raise _refusal(path, "the output of pyright --outputjson")
+    errors = (each for each in cast("list[Any]", found) if _text(each, "severity") == "error")
+    files = _counted(_text(each, "file") for each in errors)
+    if files:
+        yield _gap_of_tool("pyright", "pyright is red", files)
+
+
+def gaps_of_inbox(folder: Path, root: Path) -> Iterator[Gap]:
+    """Yield a gap for each Markdown file of a folder: its first heading, or its first line."""
+    for path in sorted(folder.glob("*.md")):
+        text = _read(path).decode("utf-8", "replace")
+        lines = (line.strip().lstrip("#").strip() for line in text.splitlines())
+        title = next(filter(None, lines), "")
+        if title and path.name.casefold() != "readme.md":
+            yield Gap(
+                category="inbox",
+                description=one_line(title, limit=MOST_TEXT),
+                evidence=(_relative(path, root),),
+                constraints=tuple(one_line(each, limit=MOST_TEXT) for each in constraints_of(text)),
+                commands=tuple(each for item in read_list(text).items for each in item.commands),
+            )
+
+
+def gaps_of_roadmap(path: Path, root: Path) -> Iterator[Gap]:
+    """Yield a gap for each check box that is not checked, of those below one another the innermost."""
+
+    def innermost(items: Iterable[ListItem]) -> Iterator[ListItem]:
+        for item in items:
+            yield from innermost(item.children)
+            if not item.is_checked and all(each.is_checked for each in item.children):
+                yield item
+
+    for item in innermost(read_list(_read(path).decode("utf-8", "replace")).items):
+        yield Gap(
+            category="roadmap",
+            description=one_line(item.title, limit=MOST_TEXT),
+            evidence=(f"{_relative(path, root)}:{item.line}",),
+            commands=tuple(item.commands),
+        )
+
+
+def read_gap_report(path: Path) -> GapReport:
+    """Read a report that ``planner gaps`` or another program wrote. Raises :class:`PlannerError`."""
+    from pydantic import ValidationError
+
+    try:
+        return GapReport.model_validate(_json(path, dict, "a gap report"))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the report"
+        raise PlannerError(
+            f"{shown_path(path)}: {place}: {first['msg']}; write it as planner gaps -o FILE does"
+        ) from None
+
+
+def _red_commands(outcome: Outcome) -> Iterator[str]:
+    for check in outcome.checks:
+        if check.cmd is not None and check.counts_as.value in ("failed", "error"):
+            yield check.cmd
+
+
+def _gap_of_tool(tool: str, description: str, files: dict[str, int]) -> Gap:
+    here = os.getcwd()
+    named = [os.path.relpath(each, here) if os.path.isabs(each) else each for each in files]
+    named = sorted(named, key=lambda each: (-files.get(each, files.get(os.path.join(here, each), 0)), each))
+    command = {"ruff": "ruff check", "pyright": "pyright"}[tool]
+    return Gap(
+        category="quality",
+        description=description,
+        evidence=tuple(named[:MOST_FILES]),
+        commands=(f"{command} {shlex.join(named)}" if len(named) <= MOST_FILES else command,),
+        tool=tool,
+    )
+
+
+def _counted(files: Iterable[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for each in files:
+        if each:
+            found[each] = found.get(each, 0) + 1
+    return found
+
+
+def _text(value: Any, key: str) -> str:
+    found: Any = cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _json(path: Path, kind: type, what: str) -> object:
+    try:
+        held: object = json.loads(_read(path))
+    except (ValueError, RecursionError):
+        raise _refusal(path, what) from None
+    if not isinstance(held, kind):
+        raise _refusal(path, what)
+    return held
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with open_regular(path) as file:
+            data = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else str(error)
+        raise PlannerError(
+            f"{shown_path(path)}: it cannot be read ({said}); name a file that can"
+        ) from None
+    if len(data) > MOST_BYTES:
+        raise PlannerError(
+            f"{shown_path(path)}: it is larger than {MOST_BYTES // 2**20} MiB; name a smaller one"
+        )
+    return data
+
+
+def _refusal(path: Path, what: str) -> PlannerError:
+    return PlannerError(f"{shown_path(path)}: this is not {what}; write it to that file anew")
+
+
+def _relative(path: Path, root: Path) -> str:
+    return os.path.relpath(path, root).replace(os.sep, "/")

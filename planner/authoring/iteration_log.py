@@ -1,0 +1,185 @@
+"""Iterations of a project as plan files, and the log of what became of them.
+
+The log, ``.planverify/iterations.jsonl``, has a line for each iteration that was planned and one for each
+that ended. Whether it succeeded is told by the outcomes of its plan file, and by nobody's word.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from planner.authoring.iterations import (
+    PROTECTED_FILES,
+    PROTECTED_FOLDERS,
+    IterationOutcome,
+    IterationPlan,
+    IterationRecord,
+)
+from planner.authoring.repository import accepted
+from planner.errors import PlannerError
+from planner.model.base import Value
+from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, Plan, Policy, RiskLevel, Todo
+from planner.planfile.file_writer import replace_file
+from planner.planfile.latest_outcomes import find_outcomes
+from planner.planfile.loader import load_plan
+from planner.planfile.plan_folder import HOME, make_home
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_LOG = "iterations.jsonl"
+_SLUG_WORDS = 5
+
+
+class Planned(Value):
+    """A line of the log: an iteration was planned, in a plan file relative to the root."""
+
+    kind: Literal["planned"] = "planned"
+    plan: IterationPlan
+    file: str
+
+
+class Ended(Value):
+    """A line of the log: an iteration has ended."""
+
+    kind: Literal["ended"] = "ended"
+    record: IterationRecord
+
+
+_LINE: TypeAdapter[Planned | Ended] = TypeAdapter(Planned | Ended)
+
+
+class IterationLog:
+    """The log of a project's iterations."""
+
+    def __init__(self, root: Path) -> None:
+        """Raises :class:`planner.errors.PlannerError` for a log that cannot be read."""
+        self._root = root
+        self._path = root / HOME / _LOG
+        self._lines: list[Planned | Ended] = []
+        text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
+        for number, line in enumerate(text.splitlines(), 1):
+            try:
+                self._lines.append(_LINE.validate_json(line))
+            except ValidationError:
+                raise PlannerError(
+                    f"{self._path}:{number}: this line is no iteration; delete it, or move the file away"
+                ) from None
+
+    @property
+    def records(self) -> list[IterationRecord]:
+        """The iterations that have ended, in the order of time."""
+        return [each.record for each in self._lines if isinstance(each, Ended)]
+
+    @property
+    def open(self) -> Planned | None:
+        """The iteration that was planned and has not ended."""
+        last = self._lines[-1] if self._lines else None
+        return last if isinstance(last, Planned) else None
+
+    def begin(self, plan: IterationPlan, file: str) -> None:
+        """Note that an iteration was planned."""
+        self._add(Planned(plan=plan, file=file))
+
+    def end(self, outcome: IterationOutcome, note: str = "") -> IterationRecord:
+        """Note how the open iteration ended."""
+        assert self.open is not None  # callers ask first
+        plan = self.open.plan
+        record = IterationRecord(
+            iteration_id=plan.iteration_id,
+            gap_category=plan.gap.category,
+            gap_description=plan.gap.description,
+            outcome=outcome,
+            note=note,
+        )
+        self._add(Ended(record=record))
+        return record
+
+    def judged(self) -> tuple[IterationOutcome, str] | None:
+        """Return how the open iteration ended by its outcomes; ``None`` where it was not verified as it is.
+
+        Raises :class:`planner.errors.PlannerError` where its plan or its outcomes cannot be read.
+        """
+        assert self.open is not None
+        loaded = load_plan(self._root / self.open.file)
+        found = find_outcomes(loaded)
+        if found.document is None or found.plan_change is not None:
+            return None
+        red = [each.todo_id for each in found.document.outcomes if not each.success]
+        if len(found.document.outcomes) < len(loaded.plan.items):
+            return None
+        if red:
+            return IterationOutcome.FAILURE, f"red: {', '.join(red)}"
+        return IterationOutcome.SUCCESS, ""
+
+    def _add(self, line: Planned | Ended) -> None:
+        make_home(self._root)
+        self._lines.append(line)
+        text = "".join(f"{each.model_dump_json()}\n" for each in self._lines)
+        replace_file(self._path, text)
+
+
+def plan_of_iteration(iteration: IterationPlan, *, test_folder: str, tools: Sequence[str]) -> Plan:
+    """Return the plan that ``pytest --planverify`` verifies for an iteration.
+
+    ``tools`` are those of ruff and pyright that are installed. Where the gap names no command, a test file
+    in ``test_folder`` is to be written for it and must pass.
+    """
+    targets = list(dict.fromkeys(each for action in iteration.actions for each in action.target_files))
+    own = [each for each in iteration.gap.commands if accepted(each)]
+    allowed = [f"{each}**" if each.endswith("/") else each for each in targets]
+    folders = [each for each in targets if each.endswith("tests/")]
+    made = [
+        target
+        for action in iteration.actions
+        for target in action.target_files
+        if action.action_type == "create" and not target.endswith("/")
+    ]
+    if not own:
+        test = f"{test_folder}/test_{_slug(iteration.gap.description)}.py"
+        own = [f"pytest {shlex.quote(each)}" for each in folders or [test]]
+        allowed += [] if folders else [test]
+        made += [] if folders else [test]
+    checked = [each for each in targets if each.endswith(("/", ".py"))]
+    checks = [*own, *(f"{command} {shlex.join(checked or ['.'])}" for command in tools)]
+    todo = Todo(
+        id=_slug(iteration.gap.description),
+        title=iteration.gap.description,
+        intent=_instructions(iteration),
+        acceptance_criteria=AcceptanceCriteria(
+            tests=tuple(CommandSpec(cmd=each) for each in checks),
+            expected_artifacts=tuple(ArtifactSpec(path=each) for each in made),
+        ),
+        risk_level=RiskLevel(iteration.estimated_risk.upper()),
+    )
+    if targets:
+        todo = todo.model_copy(update={"allowed_files": tuple(allowed)})
+    return Plan(
+        todo_list_id=iteration.iteration_id,
+        workflow_name=iteration.gap.description,
+        metadata=Policy(protected_files=(*PROTECTED_FILES, *(f"{each}**" for each in PROTECTED_FOLDERS))),
+        items=(todo,),
+    )
+
+
+def _instructions(iteration: IterationPlan) -> str:
+    described = [
+        f"{each.action_type} {', '.join(each.target_files) or 'files to be determined'}: {each.description}"
+        for each in iteration.actions
+    ]
+    documents = dict.fromkeys(each for action in iteration.actions for each in action.context)
+    read = [f"Read first: {', '.join(documents)}."] if documents else []
+    return "\n".join(
+        [*described, *read, "It is done when:", *(f"- {each}" for each in iteration.acceptance_criteria)]
+    )
+
+
+def _slug(text: str) -> str:
+    words = re.findall(r"[a-z0-9]+", text.casefold())
+    kept = [each for each in words if each not in ("a", "an", "the", "is", "of", "for", "to")]
+    return "_".join((kept or words or ["iteration"])[:_SLUG_WORDS])

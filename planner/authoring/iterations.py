@@ -1,0 +1,424 @@
+"""From a gap report to the plan of one iteration: the most critical gap that has not failed too often.
+
+The planner reads ``CONTRACT.md`` and ``SPEC.md`` of the modules concerned through a port, changes nothing,
+and gives the same plan for the same gaps, records and state.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence  # noqa: TC003 - the port is used at run time
+from datetime import UTC, datetime
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, cast
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from planner.model.base import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MOST_RECORDS = 5
+"""So many of the newest records are asked whether a gap has failed."""
+
+MOST_FAILURES = 3
+"""A gap that failed so often in a row is left to wait behind the others."""
+
+PROTECTED_FILES = ("seed.py", "VISION.md")
+PROTECTED_FOLDERS = ("kernel/",)
+LINT_CRITERION = "All new/modified files pass ruff check"
+TYPES_CRITERION = "All new/modified files pass pyright strict"
+
+_PATH = re.compile(
+    r"(?<![\w./:-])((?:\.{0,2}/)?(?:[\w.+-]+/)*[\w+-][\w.+-]*\.[A-Za-z][A-Za-z0-9]{0,4})(?![\w/])"
+)
+_FOLDER = re.compile(r"`((?:[\w.+-]+/)+)`")
+_MODULE = re.compile(r"\bmodules?\s+[`'\"]?([A-Za-z_]\w*)", re.IGNORECASE)
+_OTHER_MODULE = re.compile(r"\b([A-Za-z_]\w*)[`'\"]?\s+module\b", re.IGNORECASE)
+_TOOLS = ("ruff", "pyright", "mypy", "pytest", "flake8", "black", "basedpyright", "planverify")
+_ARTICLES = frozenset({"a", "an", "the", "this", "that", "each", "every", "new", "of", "in", "for", "and"})
+_DOCUMENTS = ("CONTRACT.md", "SPEC.md")
+_GENERATED = ("build/", "dist/", "node_modules/")
+
+
+class IterationOutcome(StrEnum):
+    """How an iteration ended."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    ROLLBACK = "rollback"
+
+
+def _texts(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
+"""A list of texts; one text stands for a list of one."""
+
+
+class Gap(Value):
+    """Something that is missing or wrong in a project."""
+
+    category: Literal["quality", "inbox", "roadmap"]
+    description: str = Field(min_length=1)
+    evidence: Texts = ()
+    """Output of a tool, the path of an inbox item, the line of a roadmap."""
+    constraints: Texts = ()
+    """What an inbox item demands of whoever does it."""
+    commands: Texts = ()
+    """Commands that are red as long as the gap is there."""
+    tool: str | None = None
+
+    def is_same(self, category: str, description: str) -> bool:
+        """Return whether a record of that category and description is about this gap."""
+        return self.category == category and _folded(self.description) == _folded(description)
+
+
+class GapReport(Value):
+    """The gaps of a project, the most critical first unless ``most_critical`` names another."""
+
+    gaps: tuple[Gap, ...] = ()
+    most_critical: Gap | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_the_first(cls, value: Any) -> Any:
+        held = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        if held.get("gaps") and "most_critical" not in held:
+            return {**held, "most_critical": held["gaps"][0]}
+        return cast("Any", value)
+
+
+class IterationRecord(Value):
+    """What became of an iteration."""
+
+    iteration_id: str
+    gap_category: str
+    gap_description: str
+    outcome: IterationOutcome
+    note: str = ""
+
+
+class ProjectState(Value):
+    """What is known of the project: its files, and the time."""
+
+    files: tuple[str, ...] = ()
+    """Relative to the root, with ``/``."""
+    now: datetime | None = None
+    """The time that ids are made of; the present where it is not given."""
+
+
+class IterationAction(Value):
+    """A change of files."""
+
+    action_type: Literal["create", "modify"]
+    target_files: tuple[str, ...] = ()
+    """Files, or folders that end in ``/``; none where whoever does it is to determine them."""
+    description: str
+    context: tuple[str, ...] = ()
+    """The documents that say what the change has to keep to."""
+
+
+class IterationPlan(Value):
+    """What one iteration does about one gap."""
+
+    iteration_id: str
+    gap: Gap
+    actions: tuple[IterationAction, ...]
+    acceptance_criteria: tuple[str, ...]
+    estimated_risk: Literal["low", "medium", "high"]
+
+
+class FileSystemPort(Protocol):
+    """The files that the planner may read, by paths relative to the root of the project."""
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file of that path."""
+        ...
+
+    def read_text(self, path: str) -> str:
+        """Return the text of a file. Raises ``OSError``."""
+        ...
+
+
+class Planner:
+    """Choose a gap, and say what to do about it."""
+
+    def __init__(self, fs: FileSystemPort) -> None:
+        self._fs = fs
+
+    def plan(
+        self, gap_report: GapReport, recent_records: Sequence[IterationRecord], state: ProjectState
+    ) -> IterationPlan | None:
+        """Return the plan of the next iteration; records stand in the order of time.
+
+        ``None`` where there is no gap, or where every action would change a protected file.
+        """
+        first = gap_report.most_critical
+        if first is None:
+            return None
+        candidates = [first, *(each for each in gap_report.gaps if each != first)]
+        records = recent_records[-MOST_RECORDS:]
+        gap = next((each for each in candidates if failures_in_a_row(each, records) < MOST_FAILURES), None)
+        is_exhausted = gap is None
+        gap = gap or first
+        actions = [
+            each for each in self._actions(gap, state) if not any(map(is_protected, each.target_files))
+        ]
+        if not actions:
+            return None
+        if is_exhausted:
+            count = failures_in_a_row(gap, records)
+            warning = f"Warning: this gap has failed {count} times in a row, and so has every other. "
+            actions[0] = actions[0].model_copy(update={"description": warning + actions[0].description})
+        has_failed = any(
+            each.outcome is not IterationOutcome.SUCCESS
+            and gap.is_same(each.gap_category, each.gap_description)
+            for each in records
+        )
+        now = state.now or datetime.now(UTC)
+        return IterationPlan(
+            iteration_id=f"iter-{len(recent_records) + 1:04d}-{now:%Y%m%d-%H%M%S}",
+            gap=gap,
+            actions=tuple(actions),
+            acceptance_criteria=(LINT_CRITERION, TYPES_CRITERION, *_own_criteria(gap, actions)),
+            estimated_risk="high" if has_failed or is_exhausted else _risk(actions, state),
+        )
+
+    # -- actions ------------------------------------------------------------------------------------------
+
+    def _actions(self, gap: Gap, state: ProjectState) -> list[IterationAction]:
+        if gap.category == "quality":
+            return self._quality_actions(gap, state)
+        if gap.category == "inbox":
+            return self._inbox_actions(gap, state)
+        return self._roadmap_actions(gap, state)
+
+    def _quality_actions(self, gap: Gap, state: ProjectState) -> list[IterationAction]:
+        files = _known(_paths_in(*gap.evidence), state)
+        return [self._action("modify", files, f"Fix {tool_of(gap)} failures")]
+
+    def _inbox_actions(self, gap: Gap, state: ProjectState) -> list[IterationAction]:
+        constraints = gap.constraints or tuple(self._constraints(gap))
+        kept = {path for each in constraints if _forbids(each) for path in _paths_in(each)}
+        targets = self._targets(gap.description, constraints, state)
+        targets = [each for each in targets if each not in kept]
+        description = gap.description
+        if constraints:
+            description += f". Keep to: {'; '.join(constraints)}"
+        return self._split(targets, description, state)
+
+    def _roadmap_actions(self, gap: Gap, state: ProjectState) -> list[IterationAction]:
+        description = gap.description
+        begin = description.casefold().lstrip("-*[] ")
+        if begin.startswith("all code passes"):
+            return [self._action("modify", _known(_paths_in(*gap.evidence), state), description)]
+        targets = self._targets(description, (), state)
+        if begin.startswith("tests for"):
+            modules = (
+                list(_modules_in(description)) or re.findall(r"^tests for (?:the )?`?(\w+)", begin)[:1]
+            )
+            if not _paths_in(description):
+                targets = [f"{_module_folder(name, state)}tests/" for name in modules]
+            return [self._action("create", targets, description)]
+        if begin.startswith("create"):
+            return [self._action("create", targets, description)]
+        return self._split(targets, description, state)
+
+    def _split(self, targets: list[str], description: str, state: ProjectState) -> list[IterationAction]:
+        """Return an action that makes new files and one that changes those that exist, as needed."""
+        existing = [each for each in targets if _is_there(each, state)]
+        new = [each for each in targets if each not in existing]
+        actions = [self._action("create", new, description)] if new or not existing else []
+        return [*actions, self._action("modify", existing, description)] if existing else actions
+
+    def _action(
+        self, kind: Literal["create", "modify"], targets: Iterable[str], description: str
+    ) -> IterationAction:
+        found = tuple(dict.fromkeys(targets))
+        return IterationAction(
+            action_type=kind if found or kind == "create" else "create",
+            target_files=found,
+            description=description,
+            context=tuple(dict.fromkeys(doc for each in found for doc in self._documents_of(each))),
+        )
+
+    # -- targets ------------------------------------------------------------------------------------------
+
+    def _targets(self, description: str, constraints: Sequence[str], state: ProjectState) -> list[str]:
+        """Return the files and folders that a description speaks of."""
+        allowed = [each for each in constraints if not _forbids(each)]
+        found = _paths_in(description, *allowed) + _FOLDER.findall(description)
+        if found:
+            return [each for each in map(_normal, found) if each is not None]
+        for name in _modules_in(description):
+            folder = _module_folder(name, state)
+            held = [each for each in state.files if each.startswith(folder)]
+            held = [each for each in held if posixpath.basename(each) not in _DOCUMENTS]
+            found += self._files_of_spec(folder) or held
+            found = found or [folder]
+        if not found and re.search(r"\bdomain\b", description, re.IGNORECASE):
+            held = [each for each in state.files if fnmatchcase(each, "domain/*.py")]
+            found = held or ["domain/"]
+        return list(dict.fromkeys(found))
+
+    def _files_of_spec(self, folder: str) -> list[str]:
+        """Return the files that the specification of a module names in back quotes."""
+        for document in self._documents_of(folder):
+            names = re.findall(r"`([\w/]+\.\w{1,5})`", self._read(document))
+            files = [posixpath.join(folder, each) for each in names if "/" not in each]
+            if files:
+                return files
+        return []
+
+    def _documents_of(self, target: str) -> Iterator[str]:
+        """Yield ``CONTRACT.md`` and ``SPEC.md`` of the module in which a target lies."""
+        folder = posixpath.dirname(target)
+        while folder:
+            found = [f"{folder}/{name}" for name in _DOCUMENTS]
+            found = [each for each in found if self._fs.exists(each)]
+            if found:
+                yield from found
+                return
+            folder = posixpath.dirname(folder)
+
+    def _constraints(self, gap: Gap) -> Iterator[str]:
+        """Yield what stands as a list below a heading ``Constraints`` in the inbox item."""
+        for path in _paths_in(*gap.evidence):
+            if path.endswith(".md") and self._fs.exists(path):
+                yield from constraints_of(self._read(path))
+
+    def _read(self, path: str) -> str:
+        try:
+            return self._fs.read_text(path)
+        except (OSError, ValueError):
+            return ""
+
+
+# -- rules -------------------------------------------------------------------------------------------------
+
+
+def failures_in_a_row(gap: Gap, records: Sequence[IterationRecord]) -> int:
+    """Return how often a gap has failed since it last succeeded, by these records."""
+    count = 0
+    for record in reversed(records):
+        if gap.is_same(record.gap_category, record.gap_description):
+            if record.outcome is IterationOutcome.SUCCESS:
+                break
+            count += 1
+    return count
+
+
+def is_protected(target: str) -> bool:
+    """Return whether no iteration may change a path; so are those that lead out of the project."""
+    path = _normal(target)
+    if path is None:
+        return True
+    folded = path.casefold()  # a file system may not tell Seed.py from seed.py
+    return folded in {each.casefold() for each in PROTECTED_FILES} or f"{folded}/".startswith(
+        PROTECTED_FOLDERS
+    )
+
+
+def constraints_of(text: str) -> list[str]:
+    """Return the items of the list below a heading ``Constraints`` of a Markdown text."""
+    section = re.search(r"^#+ *constraints?\b.*$\n((?:(?!#).*\n?)*)", text, re.IGNORECASE | re.MULTILINE)
+    return re.findall(r"^\s*[-*+] +(.*\S)", section[1], re.MULTILINE) if section else []
+
+
+def tool_of(gap: Gap) -> str:
+    """Return the tool whose findings a gap is about, ``quality`` where none is named."""
+    said = " ".join((gap.description, *gap.evidence)).casefold()
+    return gap.tool or next((each for each in _TOOLS if re.search(rf"\b{each}\b", said)), "quality")
+
+
+def _risk(actions: Sequence[IterationAction], state: ProjectState) -> Literal["low", "medium", "high"]:
+    changed = [
+        target
+        for action in actions
+        for target in action.target_files
+        if action.action_type == "modify" or target in state.files
+    ]
+    if any(each.startswith("domain/") or "/domain/" in each for each in changed):
+        return "high"
+    return "medium" if any(not _is_test(each) for each in changed) else "low"
+
+
+def _own_criteria(gap: Gap, actions: Sequence[IterationAction]) -> list[str]:
+    if gap.category == "quality":
+        criteria = [f"{tool_of(gap)} reports none of the failures any more: {gap.description}"]
+    elif gap.category == "inbox":
+        criteria = [gap.description, *gap.constraints]
+    else:
+        criteria = [f"The roadmap item holds: {gap.description}"]
+    documents = dict.fromkeys(each for action in actions for each in action.context)
+    return [*criteria, *(f"The changes keep to {each}" for each in documents)]
+
+
+def _known(paths: Iterable[str], state: ProjectState) -> list[str]:
+    """Return the paths as the project has them; a tool may have printed them absolute."""
+    found: list[str] = []
+    for path in paths:
+        tails = [each for each in state.files if path == each or path.endswith(f"/{each}")]
+        name = max(tails, key=len, default=_normal(path))
+        if name is not None and not name.startswith(_GENERATED):
+            found.append(name)
+    return list(dict.fromkeys(found))
+
+
+def _paths_in(*texts: str) -> list[str]:
+    return list(dict.fromkeys(path for text in texts for path in _PATH.findall(text)))
+
+
+def _modules_in(description: str) -> Iterator[str]:
+    for pattern in (_MODULE, _OTHER_MODULE):
+        yield from (name for name in pattern.findall(description) if name.casefold() not in _ARTICLES)
+
+
+def _module_folder(name: str, state: ProjectState) -> str:
+    """Return the folder of a module: the one that is there, else ``modules/NAME/``."""
+    usual = f"modules/{name}/"
+    if any(each.startswith(usual) for each in state.files):
+        return usual
+    package = re.compile(rf"(?:^|.*/){re.escape(name)}/(?=__init__\.py$)")
+    return next((found[0] for each in state.files if (found := package.match(each))), usual)
+
+
+def _is_there(target: str, state: ProjectState) -> bool:
+    if target.endswith("/"):
+        return any(each.startswith(target) for each in state.files)
+    return target in state.files
+
+
+def _is_test(path: str) -> bool:
+    name = posixpath.basename(path)
+    return (
+        "tests/" in f"{path}/"
+        or name.startswith("test_")
+        or name.endswith("_test.py")
+        or name == "conftest.py"
+    )
+
+
+def _forbids(constraint: str) -> bool:
+    return (
+        re.search(r"\b(?:not|never|no|without|unchanged|untouched)\b", constraint, re.IGNORECASE)
+        is not None
+    )
+
+
+def _normal(path: str) -> str | None:
+    """Return a path without detours; ``None`` where it leads out of the project."""
+    path = path.replace("\\", "/")
+    found = posixpath.normpath(path)
+    if path.startswith(("/", "~")) or found == ".." or found.startswith("../"):
+        return None
+    return f"{found}/" if path.endswith("/") and found != "." else found
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()

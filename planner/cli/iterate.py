@@ -1,0 +1,225 @@
+"""``planner gaps`` and ``planner iterate``: from what is missing to the plan of one iteration."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from planner.cli.app import command
+from planner.cli.arguments import JsonOption, option, usual_plan
+from planner.cli.exits import Status, UsageMistake, complain, program, say
+from planner.cli.screen import Screen, print_json
+from planner.text.display import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from planner.authoring.iterations import Gap, GapReport, IterationPlan
+
+FOLDER = Path("iterations")
+MOST_SHOWN = 12
+
+RuffOption = Annotated[Path | None, option("--ruff FILE", "What ruff check --output-format json wrote.")]
+PyrightOption = Annotated[Path | None, option("--pyright FILE", "What pyright --outputjson wrote.")]
+InboxOption = Annotated[
+    Path | None,
+    option("--inbox DIR", "A folder of Markdown files, a wish each. Default: inbox, if it is there."),
+]
+RoadmapOption = Annotated[
+    Path | None,
+    option("--roadmap FILE.md", "A list with check boxes. Default: ROADMAP.md, if it is there."),
+]
+OutcomesOfOption = Annotated[
+    Path | None,
+    option("--plan PLAN", "Take the outcomes of this plan's last run. Default: the usual plan."),
+]
+
+
+@command("Exit status: 0 there is no gap, 1 there are some, 2 wrong usage, 4 a file that cannot be read.")
+def gaps(
+    ruff: RuffOption = None,
+    pyright: PyrightOption = None,
+    inbox: InboxOption = None,
+    roadmap: RoadmapOption = None,
+    plan: OutcomesOfOption = None,
+    output: Annotated[Path | None, option("-o, --output FILE", "Write the report here, as JSON.")] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """List what is red, asked for or still to be built, the most critical first.
+
+    Root causes of red todos come first, then findings of ruff and errors of pyright, the inbox, and the
+    roadmap. Nothing is executed.
+    """
+    report = _collected(ruff, pyright, inbox, roadmap, plan)
+    if output is not None:
+        from planner.planfile.file_writer import write_file
+
+        write_file(output, report.model_dump_json(indent=2, exclude_defaults=True) + "\n", mode=None)
+        complain(f"wrote {output}: {counted(len(report.gaps), 'gap')}")
+    elif as_json:
+        print_json(report.model_dump(mode="json", exclude_defaults=True))
+    else:
+        screen = Screen()
+        for gap in report.gaps[:MOST_SHOWN]:
+            where = f"  ({', '.join(gap.evidence[:2])})" if gap.evidence else ""
+            screen.line(f"{gap.category:8} {gap.description}{where}")
+        if len(report.gaps) > MOST_SHOWN:
+            screen.line(f"and {len(report.gaps) - MOST_SHOWN} more; --json lists all")
+        screen.line(f"next: {program()} iterate" if report.gaps else "there are no gaps")
+        screen.show()
+    return Status.FOUND if report.gaps else Status.OK
+
+
+@command(
+    "Exit status: 0 an iteration was planned, 1 there is nothing to plan, or the open iteration was not "
+    "verified, 2 wrong usage, 4 a file that cannot be read."
+)
+def iterate(
+    gaps: Annotated[
+        Path | None, option("--gaps FILE", "A gap report. Default: what planner gaps finds here.")
+    ] = None,
+    ruff: RuffOption = None,
+    pyright: PyrightOption = None,
+    inbox: InboxOption = None,
+    roadmap: RoadmapOption = None,
+    plan: OutcomesOfOption = None,
+    output: Annotated[
+        Path | None, option("-o, --output FILE", "Where the plan goes. Default: iterations/ID.yaml.")
+    ] = None,
+    outcome: Annotated[
+        str | None,
+        option("--rollback NOTE", "The open iteration was taken back, and why; its outcomes do not count."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Record how the last iteration ended, by its outcomes, and plan the next: one gap, one plan file.
+
+    A gap that failed three times in a row waits behind the others. The plan is verified like any other.
+    """
+    from planner.authoring.gaps import read_gap_report
+    from planner.authoring.iteration_log import IterationLog, plan_of_iteration
+    from planner.authoring.iterations import IterationOutcome, Planner, ProjectState
+    from planner.planfile.file_writer import write_file
+    from planner.planfile.loader import dump_plan
+    from planner.planfile.project_files import walk
+
+    root = Path.cwd()
+    log = IterationLog(root)
+    if outcome is not None and log.open is None:
+        raise UsageMistake("--rollback: no iteration is open; leave it out")
+    if log.open is not None:
+        judged = (IterationOutcome.ROLLBACK, outcome) if outcome is not None else log.judged()
+        if judged is None:
+            complain(
+                f"{log.open.plan.iteration_id} is not verified as it is now; verify it: "
+                f"planverify verify {log.open.file}, or take it back: {program()} iterate --rollback WHY"
+            )
+            return Status.FOUND
+        ended = log.end(*judged)
+        complain(
+            f"{ended.iteration_id} ended: {ended.outcome.value}{f' ({ended.note})' if ended.note else ''}"
+        )
+    report = _collected(ruff, pyright, inbox, roadmap, plan) if gaps is None else read_gap_report(gaps)
+    found = Planner(ProjectFolder(root)).plan(report, log.records, ProjectState(files=tuple(walk(root))))
+    if found is None:
+        complain("there are no gaps" if report.most_critical is None else _only_protected(report))
+        return Status.FOUND
+    path = output or FOLDER / f"{found.iteration_id}.yaml"
+    tools = [each for each in ("ruff check", "pyright") if shutil.which(each.split()[0])]
+    made = plan_of_iteration(found, test_folder="tests", tools=tools)
+    if path.parent != Path():
+        from planner.authoring.first_plan import root_for
+
+        made = made.model_copy(update={"root": root_for(root / path, root)})
+    text = f"# Made by planner iterate. Verify it: planverify verify {path}\n"
+    write_file(path, text + dump_plan(made, format="yaml"), mode=None)
+    log.begin(found, str(path))
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        _show(found, path)
+    return Status.OK
+
+
+class ProjectFolder:
+    """The files of a folder, as the planner of iterations reads them; nothing outside of it."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.resolve()
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file of that path in the folder."""
+        found = (self._root / path).resolve()
+        return found.is_relative_to(self._root) and found.is_file()
+
+    def read_text(self, path: str) -> str:
+        """Return the beginning of a file. Raises ``OSError``."""
+        from planner.authoring.repository import LARGEST_READ
+        from planner.planfile.project_files import open_regular
+
+        with open_regular(self._root / path) as file:
+            return file.read(LARGEST_READ).decode("utf-8", "replace")
+
+
+def _collected(
+    ruff: Path | None, pyright: Path | None, inbox: Path | None, roadmap: Path | None, plan: Path | None
+) -> GapReport:
+    from planner.authoring.gaps import (
+        INBOX,
+        ROADMAP,
+        gaps_of_inbox,
+        gaps_of_pyright,
+        gaps_of_roadmap,
+        gaps_of_ruff,
+    )
+    from planner.authoring.iterations import GapReport
+
+    root = Path.cwd()
+    if inbox is not None and not inbox.is_dir():
+        raise UsageMistake(f"--inbox {inbox}: there is no such folder")
+    inbox = inbox or (root / INBOX if (root / INBOX).is_dir() else None)
+    roadmap = roadmap or (root / ROADMAP if (root / ROADMAP).is_file() else None)
+
+    def every() -> Iterator[Gap]:
+        yield from _of_outcomes(plan)
+        yield from () if ruff is None else gaps_of_ruff(ruff)
+        yield from () if pyright is None else gaps_of_pyright(pyright)
+        yield from () if inbox is None else gaps_of_inbox(inbox, root)
+        yield from () if roadmap is None else gaps_of_roadmap(roadmap, root)
+
+    return GapReport.model_validate({"gaps": tuple(every())})
+
+
+def _of_outcomes(plan: Path | None) -> Iterator[Gap]:
+    from planner.authoring.gaps import gaps_of_outcomes
+    from planner.planfile.latest_outcomes import find_outcomes
+    from planner.planfile.tree import load_flat
+
+    path = plan or usual_plan()
+    if path is None:
+        return
+    flat = load_flat(path)
+    found = find_outcomes(flat.loaded)
+    if found.document is not None:
+        yield from gaps_of_outcomes(found.document)
+    elif plan is not None:
+        raise UsageMistake(f"--plan {plan}: it was not verified; run first: {found.verify}")
+
+
+def _only_protected(report: GapReport) -> str:
+    gap = report.most_critical
+    assert gap is not None  # the caller has asked
+    return f"'{gap.description}' would change protected files only; do it yourself, or take it off the list"
+
+
+def _show(plan: IterationPlan, path: Path) -> None:
+    screen = Screen()
+    screen.line(f"{plan.iteration_id}: {plan.gap.description} (risk {plan.estimated_risk})")
+    for action in plan.actions:
+        screen.line(f"  {action.action_type} {', '.join(action.target_files) or 'files to be determined'}")
+    screen.line(f"wrote {path}")
+    screen.show()
+    say(f"carry it out:  planverify run {path} --agent NAME, or by hand")
+    say(f"verify it:     planverify verify {path}")
+    say(f"then:          {program()} iterate")

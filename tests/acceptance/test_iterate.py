@@ -1,0 +1,137 @@
+"""`planner gaps` and `planner iterate`, from what a project really has to what became of its iterations."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from real_planner import planner
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    files = {
+        "ROADMAP.md": "# Roadmap\n\n- [x] Begin\n- [ ] Parts\n  - [ ] Create `shop/prices.py`\n",
+        "inbox/rounding.md": "# Round in `shop/cart.py`\n\n## Constraints\n\n- No new dependency\n",
+        "shop/__init__.py": "",
+        "shop/cart.py": "import os\n\n\ndef total(prices):\n    return sum(prices)\n",
+        "pyproject.toml": "[tool.pytest.ini_options]\npythonpath = ['.']\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def verify(plan: str, cwd: Path) -> int:
+    words = [str(Path(sys.executable).with_name("planverify")), "verify", plan]
+    return subprocess.run(words, cwd=cwd, capture_output=True, timeout=120).returncode
+
+
+def planned_file(said: str) -> str:
+    found = re.search(r"^wrote (\S+)$", said, re.MULTILINE)
+    assert found, said
+    return found[1]
+
+
+def test_gaps_come_from_ruff_pyright_the_inbox_and_the_innermost_open_boxes_of_a_roadmap(
+    project: Path,
+) -> None:
+    words = [sys.executable, "-m", "ruff", "check", "--isolated", "--output-format", "json", "shop"]
+    ruff = subprocess.run(words, cwd=project, capture_output=True, timeout=60)
+    (project / "ruff.json").write_bytes(ruff.stdout)
+    errors = [{"file": str(project / "shop/cart.py"), "severity": each} for each in ("error", "warning")]
+    (project / "pyright.json").write_text(json.dumps({"generalDiagnostics": errors}))
+
+    done = planner("gaps", "--ruff", "ruff.json", "--pyright", "pyright.json", "--json", cwd=project)
+
+    assert done.status == 1
+    gaps = done.json["gaps"]
+    assert [(each["category"], each["description"]) for each in gaps] == [
+        ("quality", "ruff check is red"),
+        ("quality", "pyright is red"),
+        ("inbox", "Round in `shop/cart.py`"),
+        ("roadmap", "Create shop/prices.py"),
+    ]
+    assert gaps[0]["commands"] == ["ruff check shop/cart.py"]
+    assert done.json["most_critical"] == gaps[0]
+
+
+def test_an_iteration_is_judged_by_its_outcomes_and_the_next_one_follows(project: Path) -> None:
+    (project / "inbox/rounding.md").unlink()
+    plan = planned_file(planner("iterate", cwd=project).out)
+    assert planner("validate", plan, cwd=project).status == 0
+    held = (project / plan).read_text()
+    assert "shop/prices.py" in held
+    assert "protected_files" in held
+
+    early = planner("iterate", cwd=project)
+    assert early.status == 1
+    assert "is not verified" in early.err
+
+    assert verify(plan, project) == 1
+    again = planner("iterate", cwd=project)
+    assert "ended: failure" in again.err
+    assert "risk high" in again.out
+
+    (project / "shop/prices.py").write_text("PRICE = 1\n")
+    (project / "tests").mkdir()
+    (project / "tests/test_create_shop_prices_py.py").write_text(
+        "from shop.prices import PRICE\n\n\ndef test_price():\n    assert PRICE == 1\n"
+    )
+    (project / "ROADMAP.md").write_text("- [x] all\n")
+    assert verify(planned_file(again.out), project) == 0
+    last = planner("iterate", cwd=project)
+    assert "ended: success" in last.err
+    assert "no gaps" in last.err
+
+
+def test_red_todos_come_first_and_a_rolled_back_iteration_counts_as_failed(project: Path) -> None:
+    (project / "test_cart.py").write_text(
+        "from shop.cart import total\n\n\ndef test_total():\n    assert total([1]) == 2\n"
+    )
+    (project / "planverify.yaml").write_text(
+        "todo_list_id: shop\nitems: [{id: cart, title: Cart, verify: pytest test_cart.py}]\n"
+    )
+    assert verify("planverify.yaml", project) == 1
+    report = planner("gaps", "--json", cwd=project).json
+    assert report["most_critical"]["commands"] == ["pytest test_cart.py"]
+
+    planner("iterate", cwd=project)
+    taken_back = planner("iterate", "--rollback", "wrong idea", cwd=project)
+
+    assert "ended: rollback (wrong idea)" in taken_back.err
+    assert "risk high" in taken_back.out
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (("gaps", "--ruff", "none.json"), 4, "cannot be read"),
+        (("gaps", "--ruff", "pyproject.toml"), 4, "not the output of ruff"),
+        (("gaps", "--pyright", "odd.json"), 4, "not the output of pyright"),
+        (("gaps", "--inbox", "nowhere"), 2, "there is no such folder"),
+        (("iterate", "--gaps", "odd.json"), 4, "odd.json: gapz"),
+        (("iterate", "--rollback", "x"), 2, "no iteration is open"),
+    ],
+)
+def test_wrong_use_is_one_line(project: Path, words: tuple[str, ...], status: int, said: str) -> None:
+    (project / "odd.json").write_text('{"gapz": []}')
+    done = planner(*words, cwd=project)
+    assert done.status == status
+    assert said in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_log_line_that_is_no_iteration_is_named(project: Path) -> None:
+    planner("iterate", cwd=project)
+    log = project / ".planverify/iterations.jsonl"
+    log.write_text(log.read_text() + "{}\n")
+    done = planner("iterate", cwd=project)
+    assert done.status == 4
+    assert "iterations.jsonl:2" in done.err

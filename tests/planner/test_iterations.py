@@ -1,0 +1,247 @@
+"""Plans of iterations: which gap is chosen, what is done about it, and what no plan may touch."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.authoring.iteration_log import plan_of_iteration
+from planner.authoring.iterations import (
+    LINT_CRITERION,
+    TYPES_CRITERION,
+    Gap,
+    GapReport,
+    IterationOutcome,
+    IterationPlan,
+    IterationRecord,
+    Planner,
+    ProjectState,
+    is_protected,
+)
+from planner.planfile.loader import dump_plan, load_plan_text
+
+NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+FAILURE, ROLLBACK, SUCCESS = IterationOutcome.FAILURE, IterationOutcome.ROLLBACK, IterationOutcome.SUCCESS
+
+
+class Files:
+    """The files of a project, in memory."""
+
+    def __init__(self, texts: dict[str, str] | None = None) -> None:
+        self.texts = texts or {}
+
+    def exists(self, path: str) -> bool:
+        return path in self.texts
+
+    def read_text(self, path: str) -> str:
+        return self.texts[path]
+
+
+def roadmap(description: str = "Create module `prices`", **more: Any) -> Gap:
+    return Gap(category="roadmap", description=description, **more)
+
+
+def planned(
+    *gaps: Gap,
+    records: list[IterationRecord] | None = None,
+    files: tuple[str, ...] = (),
+    texts: Files | None = None,
+) -> IterationPlan:
+    report, state = GapReport(gaps=gaps, most_critical=gaps[0]), ProjectState(files=files, now=NOW)
+    found = Planner(texts or Files()).plan(report, records or [], state)
+    assert found is not None
+    return found
+
+
+def record(gap: Gap, outcome: IterationOutcome = FAILURE) -> IterationRecord:
+    return IterationRecord(
+        iteration_id="iter-0001-20260101-000000",
+        gap_category=gap.category,
+        gap_description=gap.description,
+        outcome=outcome,
+    )
+
+
+def targets(plan: IterationPlan) -> list[tuple[str, tuple[str, ...]]]:
+    return [(each.action_type, each.target_files) for each in plan.actions]
+
+
+def test_a_report_without_gaps_gives_no_plan() -> None:
+    assert Planner(Files()).plan(GapReport(), [], ProjectState()) is None
+    assert (
+        Planner(Files()).plan(GapReport(gaps=(roadmap(),), most_critical=None), [], ProjectState()) is None
+    )
+
+
+def test_one_roadmap_gap_gives_a_plan_of_it() -> None:
+    plan = planned(roadmap())
+    assert plan.gap == roadmap()
+    assert targets(plan) == [("create", ("modules/prices/",))]
+
+
+def test_a_quality_gap_targets_the_files_of_its_evidence() -> None:
+    evidence = "/home/me/shop/shop/cart.py:12:5: F401 unused import\nshop/prices.py:1:1: E501"
+    plan = planned(
+        Gap(category="quality", description="ruff is red", evidence=evidence),  # pyright: ignore[reportArgumentType]
+        files=("shop/cart.py", "shop/prices.py", "cart.py"),
+    )
+    assert targets(plan) == [("modify", ("shop/cart.py", "shop/prices.py"))]
+    assert plan.actions[0].description == "Fix ruff failures"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["seed.py", "VISION.md", "kernel/core.py", "./seed.py", "a/../seed.py", "kernel/", "Seed.py"],
+)
+def test_an_action_on_a_protected_file_is_removed_and_with_the_last_the_plan(path: str) -> None:
+    report = GapReport(gaps=(roadmap(f"Create `{path}`"),))
+    assert Planner(Files()).plan(report, [], ProjectState()) is None
+
+
+def test_actions_beside_one_on_a_protected_file_stay() -> None:
+    gap = Gap(category="inbox", description="Split `seed.py` into `parts.py`")
+    assert targets(planned(gap, files=("seed.py",))) == [("create", ("parts.py",))]
+
+
+@pytest.mark.parametrize("path", ["../other.py", "/etc/passwd", "a/../../b.py"])
+def test_a_path_that_leaves_the_project_counts_as_protected(path: str) -> None:
+    assert is_protected(path)
+
+
+def test_a_gap_that_failed_three_times_in_a_row_waits_behind_the_next() -> None:
+    worn, next_one = roadmap("Create `a.py`"), roadmap("Create `b.py`")
+    assert planned(worn, next_one, records=[record(worn)] * 2).gap == worn
+    assert (
+        planned(worn, next_one, records=[record(worn), record(worn, ROLLBACK), record(worn)]).gap
+        == next_one
+    )
+
+
+def test_a_success_in_between_ends_a_row_of_failures() -> None:
+    gap, other = roadmap("Create `a.py`"), roadmap("Create `b.py`")
+    records = [record(gap), record(gap), record(gap, SUCCESS), record(gap), record(other)]
+    assert planned(gap, other, records=records).gap == gap
+
+
+def test_only_the_last_five_records_are_asked() -> None:
+    gap, other = roadmap("Create `a.py`"), roadmap("Create `b.py`")
+    assert planned(gap, other, records=[record(gap)] * 3 + [record(other, SUCCESS)] * 3).gap == gap
+
+
+def test_where_every_gap_is_exhausted_the_first_is_planned_at_high_risk_with_a_warning() -> None:
+    gap = roadmap("Create `a.py`")
+    plan = planned(gap, records=[record(gap)] * 4)
+    assert plan.gap == gap
+    assert plan.estimated_risk == "high"
+    assert plan.actions[0].description.startswith("Warning: this gap has failed 4 times")
+
+
+@pytest.mark.parametrize(
+    ("description", "files", "risk"),
+    [
+        ("Create `shop/new.py`", (), "low"),
+        ("Implement rounding in `tests/test_cart.py`", ("tests/test_cart.py",), "low"),
+        ("Implement rounding in `shop/cart.py`", ("shop/cart.py",), "medium"),
+        ("Implement rounding in the domain", ("domain/money.py",), "high"),
+        ("Create the domain", (), "low"),
+    ],
+)
+def test_risk_is_that_of_the_files_that_are_changed(
+    description: str, files: tuple[str, ...], risk: str
+) -> None:
+    assert planned(roadmap(description), files=files).estimated_risk == risk
+
+
+@pytest.mark.parametrize("outcome", [FAILURE, ROLLBACK])
+def test_a_gap_that_failed_before_is_of_high_risk(outcome: IterationOutcome) -> None:
+    assert planned(roadmap(), records=[record(roadmap(), outcome)]).estimated_risk == "high"
+
+
+def test_the_id_counts_all_records_and_tells_the_time() -> None:
+    plan = planned(roadmap(), records=[record(roadmap("Other"))] * 11)
+    assert plan.iteration_id == "iter-0012-20260304-050607"
+
+
+@given(
+    description=st.text(min_size=1, max_size=80), category=st.sampled_from(["quality", "inbox", "roadmap"])
+)
+def test_whatever_the_gap_ruff_and_pyright_are_criteria_and_nothing_protected_is_a_target(
+    description: str, category: Any
+) -> None:
+    gap = Gap(category=category, description=description)
+    found = Planner(Files()).plan(GapReport(gaps=(gap,)), [], ProjectState(now=NOW))
+    if found is not None:
+        assert found.acceptance_criteria[:2] == (LINT_CRITERION, TYPES_CRITERION)
+        assert len(found.acceptance_criteria) > 2
+        assert not any(is_protected(each) for action in found.actions for each in action.target_files)
+        assert re.fullmatch(r"iter-\d{4}-\d{8}-\d{6}", found.iteration_id)
+
+
+@pytest.mark.parametrize(
+    ("description", "expected"),
+    [
+        ("Tests for module cart", ("create", ("modules/cart/tests/",))),
+        ("Tests for cart", ("create", ("modules/cart/tests/",))),
+        ("All code passes ruff", ("modify", ("shop/cart.py",))),
+        ("Make everything better", ("create", ())),
+        ("Implement the cart module", ("modify", ("src/shop/cart/__init__.py",))),
+    ],
+)
+def test_roadmap_items_map_to_files(description: str, expected: tuple[str, tuple[str, ...]]) -> None:
+    files = (
+        ("shop/cart.py", "src/shop/cart/__init__.py") if "Implement" in description else ("shop/cart.py",)
+    )
+    gap = roadmap(description, evidence=("shop/cart.py:3: bad",))
+    assert targets(planned(gap, files=files)) == [expected]
+
+
+def test_an_inbox_item_makes_what_is_new_and_changes_what_is_there() -> None:
+    gap = Gap(
+        category="inbox",
+        description="Move rounding from `cart.py` to `money.py`",
+        constraints=("Do not change `cart.py`'s tests", "Prices stay decimal"),
+    )
+    plan = planned(gap, files=("cart.py", "other.py"))
+    assert targets(plan) == [("create", ("money.py",))]  # a constraint names cart.py as what is to stay
+    assert "Prices stay decimal" in plan.acceptance_criteria
+
+
+def test_the_constraints_and_the_documents_of_a_module_are_read() -> None:
+    texts = Files(
+        {
+            "inbox/a.md": "# Wish\n\n## Constraints\n- No new dependency\n\n## Else\n- not this\n",
+            "modules/cart/SPEC.md": "The cart is `core.py` and `api.py`.",
+            "modules/cart/CONTRACT.md": "…",
+        }
+    )
+    gap = Gap(category="inbox", description="Write module cart", evidence=("inbox/a.md",))
+    plan = planned(gap, texts=texts)
+    assert targets(plan) == [("create", ("modules/cart/core.py", "modules/cart/api.py"))]
+    assert plan.actions[0].context == ("modules/cart/CONTRACT.md", "modules/cart/SPEC.md")
+    assert plan.actions[0].description == "Write module cart. Keep to: No new dependency"
+
+
+@given(
+    description=st.text(min_size=1, max_size=80).filter(str.strip),
+    commands=st.lists(st.sampled_from(["pytest tests/test_a.py", "rm -rf /", "ruff check ."]), max_size=2),
+)
+def test_every_iteration_becomes_a_plan_file_that_loads(
+    description: str, commands: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    title = " ".join(description.split())
+    if not title.isprintable():
+        return
+    found = Planner(Files()).plan(
+        GapReport(gaps=(roadmap(title, commands=tuple(commands)),)), [], ProjectState(now=NOW)
+    )
+    if found is not None:
+        plan = plan_of_iteration(found, test_folder="tests", tools=["ruff check"])
+        loaded = load_plan_text(dump_plan(plan, format="yaml"), folder / "plan.yaml").plan
+        assert loaded == plan
+        assert not any("rm" in each.cmd for each in loaded.items[0].acceptance_criteria.tests)
