@@ -21,7 +21,7 @@ from typer.core import TyperGroup
 
 from planner.cli import app as planner_app
 from planner.cli.arguments import PlanArgument, TodosArgument, complete_todo, nearest, plan_or_usual
-from planner.cli.exits import UsageMistake, call_program, ends, guarded
+from planner.cli.exits import UsageMistake, call_program, ends, guarded, say
 from planner.planfile.discovery import PLAN_ENDINGS, SEPARATOR
 
 EPILOG = """\
@@ -53,6 +53,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "qualify": Entry("pytest_planverify.qualification", "Check the checks: are they red before the work?"),
     "recover": Entry("pytest_planverify.recovery", "Render the outcomes of a run that was killed."),
+    "undo": Entry("pytest_planverify.harness.undo", "Undo the last run, or the last edit of the plan."),
     "hook": Entry("pytest_planverify.stop_hook", "Keep a coding agent from stopping before all is done."),
     "mcp": Entry("pytest_planverify.mcp", "Serve coding agents by the Model Context Protocol."),
 }
@@ -74,7 +75,7 @@ class Program(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names, in the order in which they are shown."""
-        there = {**COMMANDS, **planner_app.COMMANDS}
+        there = {**planner_app.COMMANDS, **COMMANDS}
         grouped = [name for names in GROUPS.values() for name in names if name in there]
         return [*grouped, *(name for name in there if name not in grouped)]
 
@@ -102,7 +103,7 @@ class Program(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands by groups, a line each."""
-        there = {**COMMANDS, **planner_app.COMMANDS}
+        there = {**planner_app.COMMANDS, **COMMANDS}
         names = self.list_commands(ctx)
         grouped = {name for each in GROUPS.values() for name in each}
         groups = {**GROUPS, "More": tuple(name for name in names if name not in grouped)}
@@ -300,6 +301,35 @@ def run(
         brief_tokens=brief_tokens,
         as_json=as_json,
     )
+
+
+@app.command(epilog="Exit status: 0 undone, 2 wrong usage, 4 nothing to undo, or edited since.")
+@ends
+def undo(
+    plan: PlanArgument = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Undo it though it was edited since; edits of a plan are lost."),
+    ] = False,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="SNAPSHOT", help="Put all files back as in a snapshot of an earlier undo."
+        ),
+    ] = None,
+) -> int:
+    """Undo what came last: the work of a run, or an edit of the plan by next --in-place.
+
+    The files that the run has changed are put back as they were before it, uncommitted work too; what
+    stands there now is kept as a snapshot first. Each call goes back by one.
+    """
+    module, path = import_module(COMMANDS["undo"].module), plan_or_usual(plan)
+    told = module.undo_run(path, force=force) if to is None else module.restore_snapshot(path, to)
+    if told is None:
+        return import_module("planner.cli.plan_file").undo_last_edit(path, force=force)
+    for line in told:
+        say(line)
+    return 0
 
 
 @app.command(epilog="Exit status: that of the run, 2 wrong usage, 4 nothing to recover.")
