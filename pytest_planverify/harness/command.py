@@ -120,8 +120,10 @@ def _one_round(
             else:
                 loop.start()
             ending, left = loop.run(), set[str]()
-            while ending is Ending.WAITING and ask_at_terminal(
-                tree.loaded.path, log, tuple(loop.state.questions.values()), left
+            while (
+                ending is Ending.WAITING
+                and progress.is_live
+                and ask_at_terminal(tree.loaded.path, log, loop.state.questions, left)
             ):
                 loop.resume()
                 ending = loop.run()
@@ -173,9 +175,10 @@ def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress:
         shown = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
         raise UsageMistake(f"{shown} not committed; commit it, or keep it in git by --dirty save")
     stash = git(root, "stash", "create", f"before planverify run {name}").decode().strip()
-    if stash:
+    if stash:  # of what git tracks; the snapshot before the run has new files, too
         git(root, "update-ref", f"{SAVED}/{name}", stash)
-        progress.line(f"your uncommitted work is kept as {SAVED}/{name}")
+    where = f", and is {SAVED}/{name} in git" if stash else ""
+    progress.line(f"your uncommitted work is kept: planverify undo brings it back{where}")
 
 
 def _conclude(loop: Loop, ending: Ending, progress: Progress, plan: Path, root: Path) -> int:

@@ -12,7 +12,7 @@ from planner.store.plan_run import PlanRun
 from pytest_planverify.harness.progress import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Mapping
     from pathlib import Path
 
     from planner.model.actions import AskHuman
@@ -27,21 +27,17 @@ _CHANGES = {
 """What a person may change in a branch, and what they are asked for."""
 
 
-def ask_at_terminal(plan: Path, log: Path, questions: Collection[AskHuman], left: set[str]) -> bool:
+def ask_at_terminal(plan: Path, log: Path, questions: Mapping[str, AskHuman], left: set[str]) -> bool:
     """Ask what is open, and tell the run's log the answers; return whether there was one.
 
-    Nothing is asked without a terminal. What is ``left`` waiting, by an empty line, is not asked again.
+    Nothing is asked where nobody types. What is ``left`` waiting, by an empty line, is not asked again.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not sys.stdin.isatty():
         return False
-    answered = False
-    for question in questions:
-        if question.question_id not in left:
-            is_answered = _ask(plan, log, question)
-            answered |= is_answered
-            if not is_answered:
-                left.add(question.question_id)
-    return answered
+    asked = [question for name, question in questions.items() if name not in left]
+    waiting = {question.question_id for question in asked if not _ask(plan, log, question)}
+    left |= waiting
+    return len(waiting) < len(asked)
 
 
 def _ask(plan: Path, log: Path, question: AskHuman) -> bool:

@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.errors import PlannerError
+from planner.errors import PlanFileError, PlannerError
 from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import HOME, PlanFolder
 from planner.store.run_log import make_log_folder, next_log, plan_logs
@@ -42,11 +42,14 @@ class LastRun(NamedTuple):
 def undo_run(plan: Path, *, force: bool) -> list[str] | None:
     """Undo the work of the last run; return what is to be told.
 
-    ``None`` where there is no run, or an edit of the plan by ``planverify next --in-place`` came after it.
-    Only files that the run has changed are put back. Raises :class:`planner.errors.PlannerError` where
+    ``None`` where there is no run, an edit of the plan by ``planverify next --in-place`` came after it, or
+    the plan cannot be read. Only files that the run has changed are put back. Raises :class:`planner.errors.PlannerError` where
     one of them was edited since, unless it is forced; what was there is kept in any case.
     """
-    loaded = load_plan(plan)
+    try:
+        loaded = load_plan(plan)
+    except PlanFileError:
+        return None
     run = _last_run(loaded)
     if run is None or _edited_at(loaded) > run.at:
         return None

@@ -29,6 +29,7 @@ def test_the_files_are_as_before_the_run_and_what_was_there_can_be_had_back(proj
     makes_more = HONEST + 'pathlib.Path("shop/more.txt").write_text("more")\n'
     done = run(project, "run", "plan.yaml", "--dirty", "save", "--agent", agent(project, makes_more))
     assert done.exit_code == 0, done
+    assert "uncommitted work is kept: planverify undo brings it back" in done.output
     after = tree(project)
     assert after["shop/more.txt"] == "more"
     (project / "shop/notes.txt").write_text("mine, and later\n")  # no work of the run
