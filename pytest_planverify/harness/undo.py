@@ -43,7 +43,7 @@ def undo_run(plan: Path, *, force: bool) -> list[str] | None:
     """Undo the work of the last run; return what is to be told.
 
     ``None`` where there is no run, an edit of the plan by ``planverify next --in-place`` came after it, or
-    the plan cannot be read. Only files that the run has changed are put back. Raises :class:`planner.errors.PlannerError` where
+    the plan cannot be read. Only files that the run has changed are put back. Raises ``PlannerError`` where
     one of them was edited since, unless it is forced; what was there is kept in any case.
     """
     try:

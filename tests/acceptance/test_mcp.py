@@ -14,7 +14,7 @@ import anyio
 import psutil
 import pytest
 from example_project import Example, todo
-from mcp import Client, Implementation, StdioServerParameters, stdio_client
+from mcp import Client, Implementation, MCPError, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult
 from real_command import PLAIN_TERMINAL
 from test_one_program import planverify
@@ -94,6 +94,8 @@ def test_an_agent_is_told_what_is_red_and_believed_only_when_it_is_green(shop: E
 def test_plan_outcomes_and_history_can_be_read(shop: Example) -> None:
     async def talk() -> dict[str, str]:
         async with connect(shop.root, "plan.yaml") as client:
+            with pytest.raises(MCPError, match=r"outcomes\.json: No such file"):
+                await client.read_resource("planverify://outcomes")
             await client.call_tool("verify", {})
             uris = [str(each.uri) for each in (await client.list_resources()).resources]
             found = [await client.read_resource(uri) for uri in uris]

@@ -318,7 +318,7 @@ def test_questions_are_asked_and_answered_at_a_terminal(project: Path):
         (branch, "modify it is small"),
         ("role (", ""),
         ("instructions (", "Mind the tax."),
-        ("files, with blanks between (", ""),
+        ("files, with blanks between (", "shop/price.py"),
         ("attempts (", ""),
         ("Is it nice", "yes"),
     ]

@@ -88,6 +88,11 @@ def test_an_edit_of_the_plan_after_the_run_is_undone_first(project: Path):  # no
     assert run(project, "run", "plan.yaml", "--agent", agent(project, HONEST)).exit_code == 0
     plan = load_tree(project / "plan.yaml")
     write_in_place(plan, {"": plan.loaded.plan.model_copy(update={"workflow_name": "Later"})})
+    revised = (project / "plan.yaml").read_text()
+    (project / "plan.yaml").write_text("items: 7\n")  # no run is looked for behind a plan that is broken
+    broken = run(project, "undo")
+    assert (broken.exit_code, broken.output.count("\n")) == (4, 1)
+    (project / "plan.yaml").write_text(revised)
 
     assert "plan.yaml: put back as it was before" in run(project, "undo").output
     assert (project / "plan.yaml").read_text() == PLAN
