@@ -20,8 +20,8 @@ import typer
 from typer.core import TyperGroup
 
 from planner.cli import app as planner_app
-from planner.cli.arguments import PlanArgument, complete_todo, nearest, plan_or_usual
-from planner.cli.exits import UsageMistake, call_program, ends, guarded
+from planner.cli.arguments import PlanArgument, TodosArgument, complete_todo, nearest, plan_or_usual
+from planner.cli.exits import UsageMistake, call_program, ends, guarded, say
 from planner.planfile.discovery import PLAN_ENDINGS, SEPARATOR
 
 EPILOG = """\
@@ -53,6 +53,9 @@ COMMANDS: dict[str, Entry] = {
     ),
     "qualify": Entry("pytest_planverify.qualification", "Check the checks: are they red before the work?"),
     "recover": Entry("pytest_planverify.recovery", "Render the outcomes of a run that was killed."),
+    "undo": Entry("pytest_planverify.harness.undo", "Undo the last run, or the last edit of the plan."),
+    "hook": Entry("pytest_planverify.stop_hook", "Keep a coding agent from stopping before all is done."),
+    "mcp": Entry("pytest_planverify.mcp", "Serve coding agents by the Model Context Protocol."),
 }
 """The commands that are not of ``planner``."""
 
@@ -61,6 +64,7 @@ GROUPS = {
     "Decide": ("approve", "reject", "modify", "undo", "waves"),
     "Look closer": ("explain", "validate", "history", "metrics"),
     "Prove the checks": ("baseline", "qualify", "recover"),
+    "Coding agents": ("hook", "mcp"),
     "Programs": ("step", "replay", "schema", "contract"),
 }
 """In which order the commands are shown; those that are in no group come last."""
@@ -71,7 +75,7 @@ class Program(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names, in the order in which they are shown."""
-        there = {**COMMANDS, **planner_app.COMMANDS}
+        there = {**planner_app.COMMANDS, **COMMANDS}
         grouped = [name for names in GROUPS.values() for name in names if name in there]
         return [*grouped, *(name for name in there if name not in grouped)]
 
@@ -99,7 +103,7 @@ class Program(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands by groups, a line each."""
-        there = {**COMMANDS, **planner_app.COMMANDS}
+        there = {**planner_app.COMMANDS, **COMMANDS}
         names = self.list_commands(ctx)
         grouped = {name for each in GROUPS.values() for name in each}
         groups = {**GROUPS, "More": tuple(name for name in names if name not in grouped)}
@@ -299,6 +303,35 @@ def run(
     )
 
 
+@app.command(epilog="Exit status: 0 undone, 2 wrong usage, 4 nothing to undo, or edited since.")
+@ends
+def undo(
+    plan: PlanArgument = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Undo it though it was edited since; edits of a plan are lost."),
+    ] = False,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="SNAPSHOT", help="Put all files back as in a snapshot of an earlier undo."
+        ),
+    ] = None,
+) -> int:
+    """Undo what came last: the work of a run, or an edit of the plan by next --in-place.
+
+    The files that the run has changed are put back as they were before it, uncommitted work too; what
+    stands there now is kept as a snapshot first. Each call goes back by one.
+    """
+    module, path = import_module(COMMANDS["undo"].module), plan_or_usual(plan)
+    told = module.undo_run(path, force=force) if to is None else module.restore_snapshot(path, to)
+    if told is None:
+        return import_module("planner.cli.plan_file").undo_last_edit(path, force=force)
+    for line in told:
+        say(line)
+    return 0
+
+
 @app.command(epilog="Exit status: that of the run, 2 wrong usage, 4 nothing to recover.")
 @ends
 def recover(
@@ -318,3 +351,70 @@ def recover(
 ) -> int:
     """Render the outcomes of a run that was killed, from the journal that it left behind."""
     return import_module(COMMANDS["recover"].module).recover_command(plan_or_usual(plan), run, outcomes)
+
+
+@app.command(
+    epilog="Exit status: 0 the agent may stop, 2 it may not: standard error tells it what is not done."
+)
+@ends
+def hook(
+    plan: TodosArgument = None,
+    install: Annotated[
+        str | None,
+        typer.Option(
+            "--install",
+            metavar="AGENT",
+            help="Write the hook into the settings of this project: claude, codex, cursor or gemini.",
+        ),
+    ] = None,
+    times: Annotated[
+        int, typer.Option("--times", min=1, metavar="N", help="Hold the agent so often without a pause.")
+    ] = 3,
+    seconds: Annotated[
+        float,
+        typer.Option("--max-seconds", min=1, metavar="SECONDS", help="A verification takes no longer."),
+    ] = 540,
+) -> int:
+    """Verify the plan when a coding agent wants to stop; hold it back, and tell it what is not done.
+
+    The agent calls this itself, once it is set up by --install. What it asks is read from standard input.
+    """
+    module = import_module(COMMANDS["hook"].module)
+    if install is not None:
+        return module.install_hook(install, plan)
+    return module.stop_hook(plan, times=times, seconds=seconds)
+
+
+@app.command(epilog="Exit status: 0 the agent has gone, 2 wrong usage, 4 the SDK is not installed.")
+@ends
+def mcp(
+    plan: PlanArgument = None,
+    allow_approvals: Annotated[
+        bool,
+        typer.Option(
+            "--allow-approvals", help="Let agents decide what a person is asked; their name is recorded."
+        ),
+    ] = False,
+    seconds: Annotated[
+        float,
+        typer.Option("--max-seconds", min=1, metavar="SECONDS", help="A verification takes no longer."),
+    ] = 540,
+) -> int:
+    """Serve coding agents by the Model Context Protocol on standard input and output.
+
+    Their tools are verify, next, status, explain, brief, approve, reject and answer; plan, outcomes and
+    history can be read. Plans are those below the current folder.
+    """
+    from planner.errors import PlannerError
+
+    try:
+        module = import_module(COMMANDS["mcp"].module)
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("mcp", "anyio"):
+            raise
+        raise PlannerError(
+            f"planverify mcp needs the MCP SDK, version 2 ({error.name} is not there); install it: "
+            "pip install 'pytest-planverify[mcp]'"
+        ) from None
+    module.serve(plan, allow_approvals=allow_approvals, seconds=seconds)
+    return 0

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import getpass
 import shlex
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -33,6 +35,19 @@ Digest = Annotated[
 ]
 
 
+class Said(NamedTuple):
+    """A decision about something that waits for approval."""
+
+    decision: str
+    """As in :class:`planner.model.events.Decision`."""
+    by: str
+    because: str | None = None
+    digest: str | None = None
+    """Of what was looked at; by default that of what is asked now."""
+    changes: Mapping[str, Any] = MappingProxyType({})
+    """Fields of :class:`planner.model.events.BranchChanges`."""
+
+
 class _Voice(NamedTuple):
     """Who answers, in which run, and why."""
 
@@ -44,10 +59,7 @@ class _Voice(NamedTuple):
     @property
     def name(self) -> str:
         """The name of the person: as it was given, else that of the login."""
-        try:
-            return self.by or getpass.getuser()
-        except (OSError, KeyError):
-            return "somebody"
+        return self.by or login_name()
 
     def open(self, words: Sequence[str], count: int, usage: str) -> tuple[PlanRun, Path, Sequence[str]]:
         """Return the run of the plan, and the words behind it; one word less means the usual plan."""
@@ -57,6 +69,14 @@ class _Voice(NamedTuple):
             raise UsageMistake(f"{shlex.join(words)} is not enough, or too much; write [PLAN] {usage}")
         plan = Path(words[0]) if len(words) > count else plan_or_usual(None)
         return PlanRun.open(plan, None, self.log), plan, words[-count:]
+
+
+def login_name() -> str:
+    """Return the name of the person who has logged in."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "somebody"
 
 
 @command(EPILOG)
@@ -73,15 +93,23 @@ def answer(
     To a question of the plan, TEXT is a no with that reason. How it goes on is answered by one of the
     options shown, by yes for the first of them and no for give_up, or by TEXT: once more, with that advice.
     """
+    voice = _Voice(log, by)
+    run, plan, (name, said) = voice.open(words, 2, "TODO yes|no|TEXT")
+    return _close(run, plan, give_answer(run, name, said, voice.name, check))
+
+
+def give_answer(run: PlanRun, name: str, said: str, by: str, check: str | None = None) -> list[str]:
+    """Tell a run the answer to what is asked about a todo; return what was taken in.
+
+    Raises ``UsageMistake`` where nothing is asked about it.
+    """
     from planner.cli.runs import known_todo
     from planner.model.events import QuestionAnswered
 
-    voice = _Voice(log, by)
-    run, plan, (name, said) = voice.open(words, 2, "TODO yes|no|TEXT")
     state = run.state
     asked = state.questions.get(name)
     todo_id = asked.todo_id or name if asked else known_todo(state, name, "TODO")
-    told = _answer_checks(run, todo_id, said, voice, check) if todo_id in state.records else []
+    told = _answer_checks(run, todo_id, said, by, check) if todo_id in state.records else []
     question = next(
         (each for each in state.questions.values() if todo_id in (each.todo_id, each.question_id)), None
     )
@@ -94,10 +122,13 @@ def answer(
             short = {"yes": question.options[0], "no": last}
             option = short.get(said.lower(), question.options[0])
             because = None if said.lower() in short else said
-        now, by = datetime.now(UTC), voice.name
         run.tell(
             QuestionAnswered(
-                at=now, question_id=question.question_id, answer=option, by=by, because=because
+                at=datetime.now(UTC),
+                question_id=question.question_id,
+                answer=option,
+                by=by,
+                because=because,
             )
         )
         told.append(f"{question.todo_id or question.question_id}: {option} ({by})")
@@ -105,10 +136,10 @@ def answer(
         open_ = sorted({each.todo_id or each.question_id for each in state.questions.values()})
         listing = nearest(name, open_, "asked is about") if open_ else "no question is open"
         raise UsageMistake(f"nothing is asked about {todo_id}; {listing}")
-    return _close(run, plan, told)
+    return told
 
 
-def _answer_checks(run: PlanRun, todo_id: str, said: str, voice: _Voice, check: str | None) -> list[str]:
+def _answer_checks(run: PlanRun, todo_id: str, said: str, by: str, check: str | None) -> list[str]:
     """Keep answers to the manual criteria of a todo where the verification reads them."""
     from planner.model.answers import Answer
     from planner.planfile.record_files import add_answers
@@ -125,7 +156,7 @@ def _answer_checks(run: PlanRun, todo_id: str, said: str, voice: _Voice, check: 
             check_id=check_id,
             question=question,
             answer="yes" if said.lower() == "yes" else "no",
-            by=voice.name,
+            by=by,
             at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
             note=None if is_plain else said,
         )
@@ -196,16 +227,25 @@ _DONE = {
 
 
 def _decide(words: Sequence[str], decision: str, voice: _Voice, changes: dict[str, Any]) -> int:
+    run, plan, (name,) = voice.open(words, 1, "ID")
+    said = Said(decision, voice.name, voice.because, voice.digest, changes)
+    return _close(run, plan, [give_decision(run, name, said)])
+
+
+def give_decision(run: PlanRun, name: str, said: Said) -> str:
+    """Tell a run what was decided about a branch, an edit or a start; return what was taken in.
+
+    Raises ``UsageMistake`` where nothing of that name waits for approval.
+    """
     from pydantic import ValidationError
 
     from planner.model.events import ApprovalGiven, BranchChanges, Decision
 
     try:
-        changed = BranchChanges.model_validate(changes)
+        changed = BranchChanges.model_validate(said.changes)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise UsageMistake(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    run, plan, (name,) = voice.open(words, 1, "ID")
     questions = [each for each in run.state.questions.values() if each.kind.is_approval]
     asked = next((each for each in questions if name in (each.question_id, each.todo_id)), None)
     if asked is None:
@@ -216,14 +256,14 @@ def _decide(words: Sequence[str], decision: str, voice: _Voice, changes: dict[st
         ApprovalGiven(
             at=datetime.now(UTC),
             approval_id=asked.question_id,
-            decision=Decision(decision),
-            digest=asked.digest if voice.digest is None else voice.digest,
+            decision=Decision(said.decision),
+            digest=asked.digest if said.digest is None else said.digest,
             changes=changed,
-            by=voice.name,
-            because=voice.because,
+            by=said.by,
+            because=said.because,
         )
     )
-    return _close(run, plan, [f"{_DONE[decision]}: {asked.question_id} ({voice.name})"])
+    return f"{_DONE[said.decision]}: {asked.question_id} ({said.by})"
 
 
 def _close(run: PlanRun, plan: Path, told: Sequence[str]) -> int:

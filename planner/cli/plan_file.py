@@ -211,10 +211,15 @@ def undo(
 
     The versions before are kept in .planverify, the last 20 of each plan; each call goes back by one.
     """
+    return undo_last_edit(plan_or_usual(plan), force=force)
+
+
+def undo_last_edit(plan: Path, *, force: bool) -> int:
+    """Put a plan back as it was before it was revised last, and tell so."""
     from planner.planfile.loader import shown_path
     from planner.planfile.versions import undo_plan
 
-    undone = undo_plan(plan_or_usual(plan), force=force)
+    undone = undo_plan(plan, force=force)
     for path in undone.files:
         say(f"{shown_path(path)}: put back as it was before")
     if undone.left:

@@ -106,7 +106,8 @@ def recorded_runs(plan: Path | None, logs: Sequence[Path]) -> Iterator[RecordedR
     if plan is None and not logs:
         raise UsageMistake("name a plan, or the log of a run with --log")
     loaded = None if plan is None else load_plan(plan)
-    kept = logs or ([] if loaded is None else [log for log in plan_logs(loaded) if log.is_file()])
+    there = [] if loaded is None else [log for log in plan_logs(loaded) if log.is_file()]
+    kept = logs or [log for log in there if log.stat().st_size]  # nothing was told to an empty one yet
     for log in kept:
         run = run_of_log(log)
         if loaded is not None:

@@ -17,7 +17,9 @@ from planner.store.session import RunSession, RunSettings
 from pytest_planverify.harness.agents import MANUAL, parse_agents
 from pytest_planverify.harness.loop import REQUESTS, Ending, Loop, LoopSettings
 from pytest_planverify.harness.progress import standard_progress
+from pytest_planverify.harness.questions import ask_at_terminal
 from pytest_planverify.harness.snapshots import Snapshots
+from pytest_planverify.harness.undo import AFTER_RUN, BEFORE_RUN
 from pytest_planverify.repository import GitFailed, Repository, git
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ def run_command(
     log = _choose_log(tree, resume=resume, restart=restart)
     if not resume:
         _refuse_or_save(root, tree, dirty, log.stem, progress)
+        Snapshots(root, log.stem).take(BEFORE_RUN)
     try:
         for number in range(1, MOST_ROUNDS + 1):
             ending, green, loop = _one_round(
@@ -93,6 +96,7 @@ def _one_round(
     folder.mkdir(parents=True, exist_ok=True)
     versions = PlanVersions(folder / f"plan{tree.loaded.path.suffix}", tree.loaded.path)
     snapshots = Snapshots(root, log.stem)
+    snapshots.forget(AFTER_RUN)
     settings = RunSettings(plan=tree.loaded.path, log=log, jobs=1, watch=versions.take)
     with RunSession.open(settings) as session:
         loop = Loop(
@@ -110,14 +114,23 @@ def _one_round(
             ),
             progress=progress,
         )
-        if resume:
-            loop.resume()
-        else:
-            snapshots.take("before-run")
-            loop.start()
-        ending = loop.run()
-        green = ending is Ending.COMPLETED and loop.verify_all().is_green
-        return ending, green, loop
+        try:
+            if resume:
+                loop.resume()
+            else:
+                loop.start()
+            ending, left = loop.run(), set[str]()
+            while (
+                ending is Ending.WAITING
+                and progress.is_live
+                and ask_at_terminal(tree.loaded.path, log, loop.state.questions, left)
+            ):
+                loop.resume()
+                ending = loop.run()
+            green = ending is Ending.COMPLETED and loop.verify_all().is_green
+            return ending, green, loop
+        finally:
+            snapshots.take(AFTER_RUN)
 
 
 def _plan_files(tree: PlanTree) -> tuple[str, ...]:
@@ -162,9 +175,10 @@ def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress:
         shown = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
         raise UsageMistake(f"{shown} not committed; commit it, or keep it in git by --dirty save")
     stash = git(root, "stash", "create", f"before planverify run {name}").decode().strip()
-    if stash:
+    if stash:  # of what git tracks; the snapshot before the run has new files, too
         git(root, "update-ref", f"{SAVED}/{name}", stash)
-        progress.line(f"your uncommitted work is kept as {SAVED}/{name}")
+    where = f", and is {SAVED}/{name} in git" if stash else ""
+    progress.line(f"your uncommitted work is kept: planverify undo brings it back{where}")
 
 
 def _conclude(loop: Loop, ending: Ending, progress: Progress, plan: Path, root: Path) -> int:

@@ -146,6 +146,7 @@ class Loop:
                     f"{turn['todo_id']}: a turn was cut off; its files are put back ({kept[:12]} has them)"
                 )
             left.unlink()
+        self._ending = None
         self._tell(RunResumed(at=_now()))
 
     def run(self) -> Ending:

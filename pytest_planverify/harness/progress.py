@@ -37,7 +37,7 @@ class Progress:
     def __init__(self, stream: TextIO, *, as_json: bool = False) -> None:
         self._stream = stream
         self._as_json = as_json
-        self._is_live = stream.isatty() and not as_json
+        self.is_live = stream.isatty() and not as_json
         self._glyphs = glyphs_for(getattr(stream, "encoding", None) or "utf-8")
         self._lock = threading.Lock()
         self._begun = time.monotonic()
@@ -111,7 +111,7 @@ class Progress:
 
     def verifying(self, todo_ids: Collection[str]) -> None:
         """Say what is being verified."""
-        if self._is_live:
+        if self.is_live:
             self._turn = (f"verifying {', '.join(todo_ids)}", time.monotonic())
             self._draw(force=True)
 
@@ -178,12 +178,12 @@ class Progress:
             else:
                 encoding = getattr(self._stream, "encoding", None) or "utf-8"
                 text = clean(line).encode(encoding, "backslashreplace").decode(encoding)
-            self._stream.write(f"{_CLEAR if self._is_live else ''}{text}\n")
+            self._stream.write(f"{_CLEAR if self.is_live else ''}{text}\n")
             self._stream.flush()
 
     def _draw(self, *, force: bool = False) -> None:
         """Draw the current turn in the last line of a terminal."""
-        if not self._is_live:
+        if not self.is_live:
             return
         now = time.monotonic()
         if not force and now - self._drawn < REDRAW_SECONDS:

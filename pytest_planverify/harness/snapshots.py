@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TIMEOUT_SECONDS = 120
+_MOST_ARGUMENTS = 200
 _IGNORED = """\
 .planverify/
 __pycache__/
@@ -86,10 +87,18 @@ class Snapshots:
 
     def find(self, label: str) -> str | None:
         """Return the snapshot of that label, if it was taken."""
+        return self.resolve(f"{self._refs}/{label}")
+
+    def resolve(self, name: str) -> str | None:
+        """Return the whole id of a snapshot, by the name of a reference or the first digits of the id."""
         try:
-            return self._git("rev-parse", "--verify", "--quiet", f"{self._refs}/{label}").strip()
+            return self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").strip()
         except SnapshotError:
             return None
+
+    def forget(self, label: str) -> None:
+        """Take the label off a snapshot, if one has it."""
+        self._git("update-ref", "-d", f"{self._refs}/{label}")
 
     def compare(self, before: str, after: str) -> Changes:
         """Return what differs."""
@@ -124,6 +133,15 @@ class Snapshots:
         if changes.changed:
             self._git("read-tree", "--reset", "-u", snapshot)
         return changes
+
+    def restore_files(self, snapshot: str, changes: Changes) -> None:
+        """Put the files back that have changed since a snapshot; others stay as they are."""
+        for path in changes.new:
+            (self._root / path).unlink(missing_ok=True)
+        there = [path for path in changes.changed if path not in changes.new]
+        for start in range(0, len(there), _MOST_ARGUMENTS):
+            some = there[start : start + _MOST_ARGUMENTS]
+            self._git("--literal-pathspecs", "checkout", "--quiet", snapshot, "--", *some)
 
     def _git(self, *words: str, bare: bool = False) -> str:
         done = self._run(words, bare=bare)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 from test_one_program import planverify
+
+from planner.planfile.loader import load_plan
 
 FILES = {
     "shop.py": "def x(): return 1\n",
@@ -83,6 +87,17 @@ def test_a_list_with_check_boxes_becomes_a_plan_and_agents_are_told(shop: Path) 
     assert "`planverify next`" in page
     assert "says so already" in ran("init", "--agents", cwd=shop).stdout
     assert (shop / "AGENTS.md").read_text() == page
+
+
+def test_the_commands_that_agents_are_told_are_those_that_work(shop: Path) -> None:
+    ran("init", "--agents", cwd=shop)
+    section = (shop / "AGENTS.md").read_text()
+    todo_id = load_plan(shop / "planverify.yaml").plan.items[0].id
+
+    told = re.findall(r"`planverify ([^`]+)`", section)
+    assert len(told) >= 5
+    for command in dict.fromkeys(told):
+        ran(*shlex.split(command.replace("TODO", todo_id)), cwd=shop)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import select
 import shutil
 import signal
 import subprocess
@@ -267,3 +269,64 @@ def test_progress_for_programs_is_one_json_object_a_line(project: Path):
     told = [json.loads(line) for line in done.output.splitlines()]
     assert [each["todo_id"] for each in told if each["event"] == "turn_finished"] == ["price", "basket"]
     assert told[-1]["event"] == "note"
+
+
+def at_terminal(root: Path, dialogue: list[tuple[str, str]], *words: str) -> Finished:
+    """Run it at a terminal; each answer is typed once the text before it is shown."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(root)
+        os.execve(command()[0], command(*words), surroundings())
+    shown, waiting, give_up = "", list(dialogue), time.monotonic() + 120
+    seen = 0
+    while time.monotonic() < give_up:
+        try:
+            ready, _, _ = select.select([terminal], [], [], 1)
+            part = os.read(terminal, 65_536) if ready else b""
+        except OSError:  # the other end is closed
+            break
+        shown += part.decode("utf-8", "replace")
+        if waiting and waiting[0][0] in shown[seen:]:
+            seen = len(shown)
+            os.write(terminal, f"{waiting.pop(0)[1]}\n".encode())
+    else:
+        os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert not waiting, shown
+    return Finished(exit_code=os.waitstatus_to_exitcode(status), output=shown)
+
+
+def test_questions_are_asked_and_answered_at_a_terminal(project: Path):
+    plan = project / "plan.yaml"
+    manual = "manual: [{question: Is it nice}]"
+    plan.write_text(
+        PLAN.replace("items:", "metadata: {auto_fix_mode: false}\nitems:", 1).replace(
+            "[pytest tests/test_basket.py]", f"[pytest tests/test_basket.py], {manual}"
+        )
+    )
+    wrong_first = HONEST + (
+        'if "_branch_" not in os.environ["PLANVERIFY_TODO"] and "price" in path: '
+        'pathlib.Path(path).write_text("x = 1\\n")\n'
+    )
+    words = ("run", "plan.yaml", "--agent", agent(project, wrong_first))
+    branch = "may price_branch_01 be made"
+    left = at_terminal(project, [(branch, "perhaps"), ("perhaps: write approve, reject", "")], *words)
+    assert left.exit_code == 11, left
+
+    dialogue = [
+        (branch, "modify it is small"),
+        ("role (", ""),
+        ("instructions (", "Mind the tax."),
+        ("files, with blanks between (", "shop/price.py"),
+        ("attempts (", ""),
+        ("Is it nice", "yes"),
+    ]
+    done = at_terminal(project, dialogue, *words, "--resume")
+    assert done.exit_code == 0, done
+    assert "approved with changes: price_branch_01 (" in done.output
+    assert "2 of 2 todos done" in done.output
+    (brief,) = project.glob(".planverify/harness/*/turns/*-price_branch_01/brief.md")
+    assert "Mind the tax." in brief.read_text()
+    answers = json.loads((project / ".planverify/answers.json").read_text())["answers"]
+    assert [(each["todo_id"], each["answer"]) for each in answers] == [("basket", "yes")]

@@ -1,0 +1,129 @@
+"""Commands as a coding agent calls them: in a child process, within a limit, their output short.
+
+The server for agents and the stop hook say by it what the command line says, in the same words: an error is
+one line, nothing that hangs holds them up, and what a command prints cannot get into their protocol.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.cli.arguments import choose_plan
+from planner.cli.exits import Status
+from planner.errors import PlannerError
+from planner.planfile.loader import load_plan
+from planner.planfile.plan_folder import PlanFolder
+from planner.planfile.record_files import read_outcomes
+from planner.text.redaction import redact
+from planner.text.sanitizing import clean
+from pytest_planverify.processes import run_process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from planner.model.outcome import OutcomeDocument
+
+MOST_CHARACTERS = 6_000
+"""Of what a command says: some 1,500 tokens."""
+
+MOST_OF_A_VERIFICATION = 2_000
+COMMAND_SECONDS = 120.0
+VERIFY_SECONDS = 540.0
+"""Hooks are given ten minutes by the agents that call them."""
+
+_ERRORS = (Status.USAGE, Status.INTERNAL_ERROR, Status.UNREADABLE)
+_START = "from pytest_planverify.cli import main; main()"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandResult:
+    """How a command ended, and what an agent is told of it."""
+
+    text: str
+    status: int | None
+    """``None`` where it was stopped."""
+
+    @property
+    def is_error(self) -> bool:
+        """Return whether the command could not do what it was asked for."""
+        return self.status is None or self.status in _ERRORS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """A verification that an agent has asked for."""
+
+    result: CommandResult
+    document: OutcomeDocument | None = None
+    """Its outcomes; ``None`` where it has made none."""
+
+    @property
+    def is_accepted(self) -> bool:
+        """Return whether all that was verified holds."""
+        return self.result.status == Status.OK and self.document is not None
+
+
+def run_planverify(
+    words: Sequence[str],
+    root: Path,
+    *,
+    seconds: float = COMMAND_SECONDS,
+    most: int = MOST_CHARACTERS,
+    watch: Callable[[], None] | None = None,
+) -> CommandResult:
+    """Run ``planverify WORDS`` in a folder; ``watch`` may raise to stop it."""
+    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
+    # -P: a project that has a folder named planner must not stand in for ours.
+    argv = [sys.executable, "-P", "-c", _START, *words]
+    ended = run_process(argv, cwd=root, env=env, timeout_seconds=seconds, watch=watch)
+    if ended.timed_out:
+        line = (
+            f"planverify: {words[0]} did not end within {seconds:g} s, and was stopped; verify fewer todos"
+        )
+        return CommandResult(text=line, status=None)
+    said = ended.stdout if ended.stdout.strip() else ended.stderr
+    if ended.exit_code in _ERRORS:
+        said = ended.stderr if ended.stderr.strip() else ended.stdout
+    return CommandResult(text=_shortened(said, most), status=ended.exit_code)
+
+
+def verify_plan(
+    target: str | None,
+    root: Path,
+    *,
+    options: Sequence[str] = (),
+    seconds: float = VERIFY_SECONDS,
+    watch: Callable[[], None] | None = None,
+) -> Verification:
+    """Verify ``PLAN[::TODO,...]``, by default the usual plan.
+
+    Raises :class:`planner.errors.PlannerError` or ``UsageMistake`` where there is no plan that can be used.
+    """
+    choice = choose_plan(None if target is None else Path(target))
+    loaded = load_plan(choice.path)
+    outcomes = PlanFolder(loaded.root, loaded.plan.todo_list_id).outcomes
+    before = _outcomes(outcomes)
+    words = ["verify", *([] if target is None else [target]), "-q", *options]
+    result = run_planverify(words, root, seconds=seconds, most=MOST_OF_A_VERIFICATION, watch=watch)
+    after = _outcomes(outcomes)
+    is_new = after is not None and (before is None or before.run.run_id != after.run.run_id)
+    return Verification(result=result, document=after if is_new else None)
+
+
+def _outcomes(path: Path) -> OutcomeDocument | None:
+    try:
+        return read_outcomes(path)
+    except PlannerError:
+        return None
+
+
+def _shortened(text: str, most: int) -> str:
+    text = redact(clean(text)).strip()
+    if len(text) <= most:
+        return text
+    head, tail = text[: most * 2 // 3], text[-most // 3 :]
+    return f"{head.rpartition(chr(10))[0] or head}\n…\n{tail.partition(chr(10))[2] or tail}"

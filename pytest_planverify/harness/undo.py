@@ -1,0 +1,121 @@
+"""``planverify undo``: put the files back as they were before the last run; nothing is lost by it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, NamedTuple
+
+from planner.errors import PlanFileError, PlannerError
+from planner.planfile.loader import load_plan
+from planner.planfile.plan_folder import HOME, PlanFolder
+from planner.store.run_log import make_log_folder, next_log, plan_logs
+from planner.text.display import counted, listed
+from pytest_planverify.harness.snapshots import Snapshots
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from planner.planfile.loader import LoadedPlan
+    from pytest_planverify.harness.snapshots import Changes
+
+BEFORE_RUN = "before-run"
+AFTER_RUN = "after-run"
+UNDONE = "undone"
+_SNAPSHOT = re.compile(r"[0-9a-f]{7,64}")
+_DIGITS = 12
+_MOST_NAMED = 5
+
+
+class LastRun(NamedTuple):
+    """The last run of a plan whose work was not undone yet."""
+
+    name: str
+    snapshots: Snapshots
+    before: str
+    after: str | None
+    """``None`` where it was killed: what is there now counts."""
+    at: float
+    """When something was told to its log last."""
+
+
+def undo_run(plan: Path, *, force: bool) -> list[str] | None:
+    """Undo the work of the last run; return what is to be told.
+
+    ``None`` where there is no run, an edit of the plan by ``planverify next --in-place`` came after it, or
+    the plan cannot be read. Only files that the run has changed are put back. Raises ``PlannerError`` where
+    one of them was edited since, unless it is forced; what was there is kept in any case.
+    """
+    try:
+        loaded = load_plan(plan)
+    except PlanFileError:
+        return None
+    run = _last_run(loaded)
+    if run is None or _edited_at(loaded) > run.at:
+        return None
+    snapshots = run.snapshots
+    now = snapshots.take("before-undo")
+    changes = snapshots.compare(run.before, run.after or now)
+    edited = sorted({*changes.changed} & {*snapshots.compare(run.after or now, now).changed})
+    if edited and not force:
+        raise PlannerError(
+            f"{listed(edited, _MOST_NAMED)}: edited since the run; --force undoes that, too, and keeps it"
+        )
+    snapshots.restore_files(run.before, changes)
+    snapshots.take(UNDONE)
+    if (newest := plan_logs(loaded)[-1]).exists() and newest.stat().st_size:
+        log = next_log(loaded)  # an empty one, so that nobody goes on with what is undone
+        make_log_folder(log)
+        log.touch(mode=0o600)
+    return [f"undone is the work of the run {run.name}: {_shown(changes)}", _kept(plan, now)]
+
+
+def restore_snapshot(plan: Path, snapshot: str) -> list[str]:
+    """Put all files back as a snapshot has them; return what is to be told.
+
+    Raises :class:`planner.errors.PlannerError` where there is no such snapshot.
+    """
+    snapshots = Snapshots(load_plan(plan).root, UNDONE)
+    found = snapshots.resolve(snapshot) if _SNAPSHOT.fullmatch(snapshot) else None
+    if found is None:
+        raise PlannerError(
+            f"--to {snapshot}: there is no such snapshot; write the digits that undo has shown"
+        )
+    now = snapshots.take("before-undo")
+    changes = snapshots.compare(now, found)
+    snapshots.restore(found)
+    return [f"put back as in {snapshot[:_DIGITS]}: {_shown(changes)}", _kept(plan, now)]
+
+
+def _shown(changes: Changes) -> str:
+    if not changes.changed:
+        return "no file"
+    return f"{counted(len(changes.changed), 'file')}, {listed(changes.changed, _MOST_NAMED)}"
+
+
+def _kept(plan: Path, snapshot: str) -> str:
+    words = shlex.join(["planverify", "undo", str(plan), "--to", snapshot[:_DIGITS]])
+    return f"what was there is kept; to have it back: {words}"
+
+
+def _last_run(loaded: LoadedPlan) -> LastRun | None:
+    """Return the newest run that was not undone. Its further rounds have logs of their own."""
+    after: str | None = None
+    at = 0.0
+    for log in reversed(plan_logs(loaded)):
+        if not (loaded.root / HOME / "harness" / log.stem).is_dir() or not log.exists():
+            continue
+        snapshots = Snapshots(loaded.root, log.stem)
+        after, at = after or snapshots.find(AFTER_RUN), max(at, log.stat().st_mtime)
+        before = snapshots.find(BEFORE_RUN)
+        if snapshots.find(UNDONE) is not None:
+            after, at = None, 0.0
+        elif before is not None:
+            return LastRun(log.stem, snapshots, before, after, at)
+    return None
+
+
+def _edited_at(loaded: LoadedPlan) -> float:
+    """Return when the plan was last edited by the planner; 0 where no version before is kept."""
+    versions = PlanFolder(loaded.root, loaded.plan.todo_list_id).versions
+    return max((each.stat().st_mtime for each in versions.glob("*/files.json")), default=0.0)

@@ -1,0 +1,298 @@
+"""``planverify mcp``: the commands for coding agents that ask by the Model Context Protocol, over stdio.
+
+The SDK is an optional dependency; only the command ``mcp`` imports this module. Each tool is a command of
+``planverify`` in a child process. Plans are those below the folder in which the server was started.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+from mcp.server.mcpserver import Context, MCPServer  # the SDK reads the annotations
+from mcp.server.mcpserver.exceptions import ResourceError
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+
+from planner.cli.arguments import choose_plan
+from planner.cli.exits import UsageMistake
+from planner.cli.next import where
+from planner.cli.runs import known_todo
+from planner.errors import PlannerError
+from planner.model.actions import QuestionKind
+from planner.model.taxonomy import Role
+from planner.planfile.latest_outcomes import find_outcomes
+from planner.planfile.loader import load_plan
+from planner.store.plan_run import PlanRun
+from planner.text.sanitizing import one_line
+from pytest_planverify.agent_commands import CommandResult, run_planverify, verify_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from planner.model.outcome import Failure
+    from pytest_planverify.agent_commands import Verification
+
+    Watch = Callable[[], None]
+
+INSTRUCTIONS = """\
+Work is done when planverify has verified it, and not before. Ask next for what to do, brief for the
+instructions of one todo, verify for whether it is done. Edit no tests, no plan and nothing in .planverify
+to get a green."""
+
+MOST_FAILURES = 10
+MOST_OF_A_RESOURCE = 10_000_000
+STOP_SECONDS = 20
+"""How long a call that was cancelled is waited for, while its processes are being ended."""
+
+
+class _Cancelled(Exception):
+    """The agent wants no answer any more."""
+
+
+class PlanServer:
+    """The tools and resources of one folder; each method without an underscore is one."""
+
+    def __init__(self, root: Path, plan: Path | None, *, allow_approvals: bool, seconds: float) -> None:
+        """``plan`` is meant where a call names none; a verification may take so many ``seconds``."""
+        self._root = root.resolve()
+        self._plan = plan
+        self._allow_approvals = allow_approvals
+        self._seconds = seconds
+
+    def build(self) -> MCPServer[Any]:
+        """Return the server of the SDK."""
+        server: MCPServer[Any] = MCPServer("planverify", instructions=INSTRUCTIONS, log_level="WARNING")
+        for read in (self.next, self.status, self.explain, self.brief):
+            server.add_tool(read, annotations=ToolAnnotations(read_only_hint=True))
+        for write in (self.verify, self.approve, self.reject, self.answer):
+            server.add_tool(write)
+        for resource, kind in ((self.plan, "text/plain"), (self.outcomes, "application/json")):
+            server.resource(f"planverify://{resource.__name__}", mime_type=kind)(resource)
+        server.resource("planverify://history", mime_type="application/json")(self.history)
+        return server
+
+    async def verify(self, plan: str | None = None, todo: str | None = None) -> CallToolResult:
+        """Run the criteria of the plan, or of one todo (several: with commas): is it really done?"""
+
+        def work(watch: Watch) -> CallToolResult:
+            target = self._named(plan)
+            if todo is not None:
+                target = f"{self._chosen(plan)}::{todo}"
+            found = verify_plan(target, self._root, seconds=self._seconds, watch=watch)
+            return _said(found.result, _verdicts(found))
+
+        return await _in_thread(work)
+
+    async def next(self, plan: str | None = None) -> CallToolResult:
+        """Say what to do now: repairs, todos that are ready, questions that wait for a person."""
+        return await self._run(lambda: ["next", "--", *self._words(plan)])
+
+    async def status(self, plan: str | None = None, todo: str | None = None) -> CallToolResult:
+        """Show how each todo of the plan stands, or one todo from near."""
+        if todo is None:
+            return await self._run(lambda: ["status", "--", *self._words(plan)])
+        return await self._run(lambda: ["status", "--", str(self._chosen(plan)), todo])
+
+    async def explain(self, word: str | None = None, todo: str | None = None) -> CallToolResult:
+        """Explain a category, rule or state; of a plan, tell the story of its run, or of one todo in it."""
+        told = [each for each in (word, todo) if each is not None]
+        return await self._run(lambda: ["explain", "--", *(self._confined(each) for each in told)])
+
+    async def brief(self, todo: str, plan: str | None = None) -> CallToolResult:
+        """Give the instructions for one todo: what failed, where, what may be edited, how to check it."""
+        return await self._run(lambda: ["next", f"--brief={todo}", "--", *self._words(plan)])
+
+    async def approve(
+        self, ctx: Context[Any, Any], id: str, because: str, plan: str | None = None
+    ) -> CallToolResult:
+        """Approve a branch, an edit or a start that waits for approval. Never for your own work."""
+        return await self._decide("approve", ctx, id, because, plan)
+
+    async def reject(
+        self, ctx: Context[Any, Any], id: str, because: str, plan: str | None = None
+    ) -> CallToolResult:
+        """Reject a branch, an edit or a start that waits for approval."""
+        return await self._decide("reject", ctx, id, because, plan)
+
+    async def answer(
+        self,
+        ctx: Context[Any, Any],
+        todo: str,
+        answer: str,
+        plan: str | None = None,
+        check: str | None = None,
+    ) -> CallToolResult:
+        """Answer a question about a todo, by yes, no or a text. One for a person is refused."""
+
+        def words() -> list[str]:
+            chosen = self._chosen(plan)
+            if not (self._allow_approvals or _asks_no_person(chosen, todo)):
+                raise UsageMistake(_for_a_person(f"answer {chosen} {todo} yes|no"))
+            checks = [] if check is None else [f"--check={check}"]
+            return ["answer", f"--by={_client(ctx)}", *checks, "--", str(chosen), todo, answer]
+
+        return await self._run(words)
+
+    def plan(self) -> str:
+        """Return the plan file."""
+        return _read(lambda: self._chosen(None))
+
+    def outcomes(self) -> str:
+        """Return what the last verification of the plan has found."""
+        return _read(lambda: find_outcomes(load_plan(self._chosen(None))).path)
+
+    async def history(self) -> str:
+        """Return the earlier runs of the plan, their branches and failures."""
+
+        def work(watch: Watch) -> CallToolResult:
+            words = ["history", "show", "--json", "--", str(self._chosen(None))]
+            return _said(run_planverify(words, self._root, most=MOST_OF_A_RESOURCE, watch=watch))
+
+        result = await _in_thread(work)
+        (content,) = result.content
+        assert isinstance(content, TextContent)
+        if result.is_error:
+            raise ResourceError(content.text)
+        return content.text
+
+    async def _decide(
+        self, verb: str, ctx: Context[Any, Any], name: str, because: str, plan: str | None
+    ) -> CallToolResult:
+        def words() -> list[str]:
+            if not self._allow_approvals:
+                raise UsageMistake(_for_a_person(f"{verb} {self._chosen(plan)} {name}"))
+            options = [f"--by={_client(ctx)}", f"--because={because}"]
+            return [verb, *options, "--", str(self._chosen(plan)), name]
+
+        return await self._run(words)
+
+    async def _run(self, words: Callable[[], list[str]]) -> CallToolResult:
+        """Run a command. What the agent has named stands behind ``--`` or ``=``, and is no option."""
+        return await _in_thread(lambda watch: _said(run_planverify(words(), self._root, watch=watch)))
+
+    def _words(self, plan: str | None) -> list[str]:
+        named = self._named(plan)
+        return [] if named is None else [named]
+
+    def _named(self, plan: str | None) -> str | None:
+        """Return the plan that a call names, else that of the server. Raises ``UsageMistake``."""
+        if plan is not None:
+            return self._confined(plan)
+        return None if self._plan is None else str(self._plan)
+
+    def _chosen(self, plan: str | None) -> Path:
+        """Return the file of the plan that is meant. Raises ``UsageMistake`` where there is none."""
+        named = self._named(plan)
+        return choose_plan(None if named is None else Path(named)).path
+
+    def _confined(self, word: str) -> str:
+        """Return a word that names a file, if anything, below the root. Raises ``UsageMistake``."""
+        path = word.partition("::")[0]
+        try:
+            is_below = (self._root / path).resolve().is_relative_to(self._root)
+        except (OSError, ValueError):  # too long, or a zero byte
+            is_below = False
+        if word.startswith("-") or not is_below:
+            raise UsageMistake(f"{path}: names no file below {self._root}; name one that is there")
+        return word
+
+
+def serve(plan: Path | None, *, allow_approvals: bool, seconds: float) -> None:
+    """Answer calls on standard input until it ends."""
+    PlanServer(Path.cwd(), plan, allow_approvals=allow_approvals, seconds=seconds).build().run("stdio")
+
+
+async def _in_thread(work: Callable[[Watch], CallToolResult]) -> CallToolResult:
+    """Do the work of a call beside others. Where it is cancelled, what it has started ends first."""
+    stopped, ended = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        if stopped.is_set():
+            raise _Cancelled
+
+    def guarded() -> CallToolResult:
+        try:
+            return work(watch)
+        except (PlannerError, UsageMistake) as error:
+            return _said(CommandResult(text=f"planverify: {one_line(error, limit=1_000)}", status=2))
+        except _Cancelled:
+            return _said(CommandResult(text="planverify: cancelled", status=None))
+        finally:
+            ended.set()
+
+    try:
+        return await anyio.to_thread.run_sync(guarded, abandon_on_cancel=True)
+    finally:
+        if not ended.is_set():
+            stopped.set()
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(ended.wait, STOP_SECONDS)
+
+
+def _said(result: CommandResult, structured: dict[str, Any] | None = None) -> CallToolResult:
+    return CallToolResult(
+        content=[TextContent(type="text", text=result.text or "nothing to say")],
+        structured_content=structured,
+        is_error=result.is_error,
+    )
+
+
+def _verdicts(found: Verification) -> dict[str, Any]:
+    """Return the verdicts of a verification for programs; nothing is accepted without outcomes."""
+    held: dict[str, Any] = {"accepted": found.is_accepted, "exit_status": found.result.status}
+    if found.document is not None:
+        outcomes = found.document.outcomes
+        held["todos"] = {
+            each.todo_id: None if each.state is None else each.state.value for each in outcomes
+        }
+        red = [each for each in outcomes if each.failure_evidence is not None][:MOST_FAILURES]
+        held["failures"] = {each.todo_id: _in_short(each.failure_evidence) for each in red}
+    return held
+
+
+def _in_short(failure: Failure | None) -> dict[str, str]:
+    if failure is None:
+        return {}
+    told = {
+        "category": failure.category.value,
+        "owner": failure.owner,
+        "says": failure.stack_trace_head,
+        "where": where(failure),
+        "rerun": failure.rerun,
+    }
+    return {key: one_line(value, limit=300) for key, value in told.items() if value}
+
+
+def _client(ctx: Context[Any, Any]) -> str:
+    """Return the name by which a decision of the agent is recorded."""
+    told = ctx.session.client_params
+    name = "unknown" if told is None else one_line(told.client_info.name, limit=80)
+    return f"{name} (mcp)"
+
+
+def _for_a_person(command: str) -> str:
+    return (
+        f"a person decides this, not an agent: let one run planverify {command} --by NAME, or start the "
+        "server with --allow-approvals"
+    )
+
+
+def _asks_no_person(plan: Path, todo: str) -> bool:
+    """Return whether all that is asked about a todo is asked of other roles than a person's."""
+    state = PlanRun.open(plan).state
+    todo_id = known_todo(state, todo, "todo")
+    specs = state.records[todo_id].todo.acceptance_criteria.manual
+    kinds = {each.kind for each in state.questions.values() if each.todo_id == todo_id}
+    return kinds <= {QuestionKind.ANSWER} and all(each.role is not Role.HUMAN for each in specs)
+
+
+def _read(find: Callable[[], Path]) -> str:
+    try:
+        return find().read_text(encoding="utf-8", errors="replace")
+    except (PlannerError, UsageMistake) as error:
+        raise ResourceError(f"planverify: {one_line(error, limit=1_000)}") from None
+    except OSError as error:
+        raise ResourceError(f"planverify: {error.filename}: {error.strerror}") from None

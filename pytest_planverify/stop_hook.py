@@ -1,0 +1,234 @@
+"""``planverify hook``: a coding agent that wants to stop is held back until the plan is verified.
+
+Claude Code, Codex and Gemini CLI call a hook with JSON on standard input; exit status 2 makes the agent go
+on, and standard error is what it reads. Cursor reads ``followup_message`` on standard output instead. An
+agent is held so often without a pause and then let go, so that nothing goes round for ever.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from planner.cli.arguments import choose_plan, nearest
+from planner.cli.exits import Status, UsageMistake, complain, say
+from planner.errors import PlannerError
+from planner.planfile.file_writer import replace_file, write_file
+from planner.planfile.loader import load_plan
+from planner.planfile.plan_folder import HOME, make_home
+from planner.text.sanitizing import one_line
+from pytest_planverify.agent_commands import run_planverify, verify_plan
+
+MOST_INPUT = 1_000_000
+INPUT_SECONDS = 5.0
+COMMAND = "planverify hook"
+
+_COUNT = "stop_hook.json"
+_HELD = 2
+_STANDARD_INPUT = 0
+_PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
+_AGENTS_CAN_MEND = (
+    Status.FOUND,
+    Status.UNREADABLE,
+    Status.SECURITY_HALT,
+    None,  # it was stopped at its limit
+    5,  # nothing to verify is left
+)
+"""Exit statuses of a verification that an agent can do something about; for the rest a person is needed."""
+
+
+class HookPlace(NamedTuple):
+    """Where an agent has the hooks of a project."""
+
+    file: str
+    event: str
+    entry: dict[str, Any]
+    """With ``command`` at its top, or in the first of its ``hooks``."""
+    rest: dict[str, Any]
+    """What else a new file holds."""
+
+
+def _nested(timeout: int) -> dict[str, Any]:
+    return {"hooks": [{"type": "command", "command": COMMAND, "timeout": timeout}]}
+
+
+PLACES = {
+    "claude": HookPlace(".claude/settings.json", "Stop", _nested(600), {}),
+    "codex": HookPlace(".codex/hooks.json", "Stop", _nested(600), {}),
+    "cursor": HookPlace(
+        ".cursor/hooks.json",
+        "stop",
+        {"command": COMMAND, "timeout": 600, "loop_limit": None},
+        {"version": 1},
+    ),
+    "gemini": HookPlace(".gemini/settings.json", "AfterAgent", _nested(600_000), {}),
+}
+"""Gemini CLI counts milliseconds, the others seconds. Cursor's own limit is lifted: this one counts."""
+
+
+def stop_hook(plan: Path | None, *, times: int, seconds: float) -> int:
+    """Verify, and say whether the agent may stop; return the exit status of the hook."""
+    told = _read_call()
+    is_cursor = "loop_count" in told or "cursor_version" in told
+    _enter_project()
+    status, text, root = _verify(plan, seconds)
+    if status == Status.OK:
+        _write_count(root, told, 0)
+        return _let_go(None, is_cursor=is_cursor)
+    if status not in _AGENTS_CAN_MEND:
+        return _let_go(f"not done, and a person is needed: {_head(text)}", is_cursor=is_cursor)
+    held = _read_count(root, told)
+    if held >= times or not _write_count(root, told, held + 1):  # what is not counted goes round for ever
+        _write_count(root, told, 0)
+        return _let_go(
+            f"not done, though the agent was told {held} times: {_head(text)}", is_cursor=is_cursor
+        )
+    if is_cursor:
+        say(json.dumps({"followup_message": f"planverify: not done.\n{text}"}))
+        return Status.OK
+    complain(f"not done.\n{text}", many=True)
+    return _HELD
+
+
+def install_hook(agent: str, plan: Path | None) -> int:
+    """Write the hook into an agent's settings of this project, beside what stands there."""
+    place = PLACES.get(agent)
+    if place is None:
+        raise UsageMistake(f"--install {agent}: {nearest(agent, PLACES, 'known are')}")
+    load_plan(choose_plan(plan).path)  # a hook for nothing would hold the agent every time
+    path = Path(place.file)
+    command = shlex.join([_program(), "hook", *([] if plan is None else [str(plan)])])
+    held = _settings(path) or dict(place.rest)
+    hooks: Any = held.setdefault("hooks", {})
+    entries: Any = (
+        cast("dict[str, Any]", hooks).setdefault(place.event, []) if isinstance(hooks, dict) else None
+    )
+    if not isinstance(entries, list):
+        raise PlannerError(f"{path}: its hooks are of another form; add the command there: {command}")
+    entry = json.loads(json.dumps(place.entry).replace(json.dumps(COMMAND), json.dumps(command)))
+    if entry in entries:
+        say(f"{path} has the hook already")
+        return Status.OK
+    cast("list[Any]", entries).append(entry)
+    path.parent.mkdir(exist_ok=True)
+    write_file(path, json.dumps(held, indent=2) + "\n", mode=None)
+    say(f"wrote {path}: {agent} stops when {command} says that all is done")
+    return Status.OK
+
+
+def _program() -> str:
+    """Return the word that an agent starts planverify by: its path where it is in no folder of ``PATH``."""
+    if shutil.which("planverify") is not None:
+        return "planverify"
+    program, here = Path(sys.executable).with_name("planverify"), Path.cwd()
+    return str(program.relative_to(here) if program.is_relative_to(here) else program)
+
+
+def _settings(path: Path) -> dict[str, Any] | None:
+    try:
+        held: Any = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise PlannerError(f"{path}: is no JSON ({one_line(error, limit=200)}); mend it first") from None
+    if not isinstance(held, dict):
+        raise PlannerError(f"{path}: holds no JSON object; mend it first")
+    return cast("dict[str, Any]", held)
+
+
+def _verify(plan: Path | None, seconds: float) -> tuple[int | None, str, Path]:
+    """Return the status of a verification, what the agent is told of it, and the plan's root.
+
+    A plan that is gone, or can no longer be read, is nothing that holds: the agent may have done that.
+    """
+    here = Path.cwd()
+    try:
+        root = load_plan(choose_plan(plan).path).root
+        found = verify_plan(None if plan is None else str(plan), here, seconds=seconds)
+    except (PlannerError, UsageMistake) as error:
+        return Status.UNREADABLE, one_line(error, limit=1_000), here
+    text = found.result.text
+    red = () if found.document is None else found.document.outcomes
+    first = next((each.todo_id for each in red if each.failure_evidence is not None), None)
+    if first is not None:
+        words = [f"--brief={first}", "--", str(choose_plan(plan).path)]
+        brief = run_planverify(["next", *words], here)
+        text = text if brief.is_error else f"{text}\n\n{brief.text}"
+    is_unproved = found.document is None and found.result.status == Status.OK
+    return Status.UNREADABLE if is_unproved else found.result.status, text, root
+
+
+def _enter_project() -> None:
+    """Go to the folder of the project: an agent may have gone to another."""
+    for name in _PROJECT_VARIABLES:
+        if (folder := os.environ.get(name)) and os.path.isdir(folder):
+            os.chdir(folder)
+            return
+
+
+def _read_call() -> dict[str, Any]:
+    """Return what the agent says of itself; nothing where it is a person at a terminal who calls."""
+    if os.isatty(_STANDARD_INPUT):
+        return {}
+    parts: list[bytes] = []
+    reader = threading.Thread(target=_read_all, args=(_STANDARD_INPUT, parts), daemon=True)
+    reader.start()
+    reader.join(INPUT_SECONDS)  # an agent may leave its end open
+    try:
+        held: Any = json.loads(b"".join(parts))
+    except (ValueError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", held) if isinstance(held, dict) else {}
+
+
+def _read_all(descriptor: int, parts: list[bytes]) -> None:
+    with suppress(OSError):
+        while sum(map(len, parts)) < MOST_INPUT and (part := os.read(descriptor, 65_536)):
+            parts.append(part)
+
+
+def _session(told: dict[str, Any]) -> str:
+    return one_line(told.get("session_id") or told.get("conversation_id") or "", limit=200)
+
+
+def _read_count(root: Path, told: dict[str, Any]) -> int:
+    """Return how often this agent was held since a person last spoke to it."""
+    if isinstance(told.get("loop_count"), int):
+        return told["loop_count"]
+    if told.get("stop_hook_active") is False:  # it stops for the first time since
+        return 0
+    try:
+        held: Any = json.loads((root / HOME / _COUNT).read_text(encoding="utf-8"))
+        return int(held["times"]) if held["session"] == _session(told) else 0
+    except (OSError, ValueError, LookupError, TypeError):
+        return 0
+
+
+def _write_count(root: Path, told: dict[str, Any], times: int) -> bool:
+    """Write how often the agent was held; return whether it could be written."""
+    try:
+        make_home(root)
+        replace_file(root / HOME / _COUNT, json.dumps({"session": _session(told), "times": times}))
+    except (OSError, PlannerError):
+        return False
+    return True
+
+
+def _head(text: str) -> str:
+    return text.partition("\n\n")[0]
+
+
+def _let_go(why: str | None, *, is_cursor: bool) -> int:
+    """Let the agent stop; what a person should know is shown by the agents that can."""
+    if is_cursor:
+        say("{}")
+    elif why is not None:
+        say(json.dumps({"systemMessage": f"planverify: {why}"}))
+    return Status.OK

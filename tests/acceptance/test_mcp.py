@@ -1,0 +1,199 @@
+"""`planverify mcp` serves coding agents: the SDK's own client talks to the real command over stdio."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psutil
+import pytest
+from example_project import Example, todo
+from mcp import Client, Implementation, MCPError, StdioServerParameters, stdio_client
+from mcp.types import CallToolResult
+from real_command import PLAIN_TERMINAL
+from test_one_program import planverify
+
+FILES = {
+    "shop.py": "def gross(net):\n    return net\n",
+    "test_shop.py": "from shop import gross\ndef test_gross(): assert gross(100) == 119\n",
+    "pytest.ini": "[pytest]\npythonpath = .\n",
+}
+Call = tuple[str, dict[str, Any]]
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Example:
+    example = Example(tmp_path / "shop", FILES)
+    example.plan(todo("price", "pytest test_shop.py"))
+    return example
+
+
+def connect(root: Path, *options: str) -> Client:
+    program = str(Path(sys.executable).with_name("planverify"))
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    server = StdioServerParameters(
+        command=program, args=["mcp", *options], cwd=str(root), env=inherited | PLAIN_TERMINAL
+    )
+    return Client(stdio_client(server), client_info=Implementation(name="tester-bot", version="1"))
+
+
+def ask(root: Path, calls: Sequence[Call], *options: str) -> list[CallToolResult]:
+    async def talk() -> list[CallToolResult]:
+        with anyio.fail_after(120):
+            async with connect(root, *options) as client:
+                return [await client.call_tool(name, given) for name, given in calls]
+
+    return anyio.run(talk)
+
+
+def text_of(result: CallToolResult) -> str:
+    (content,) = result.content
+    return content.text  # type: ignore[union-attr]
+
+
+def test_an_agent_is_told_what_is_red_and_believed_only_when_it_is_green(shop: Example) -> None:
+    red, brief, asked, status, explained = ask(
+        shop.root,
+        [
+            ("verify", {}),
+            ("brief", {"todo": "price"}),
+            ("next", {}),
+            ("status", {"todo": "price"}),
+            ("explain", {"word": "TEST_REGRESSION"}),
+        ],
+    )
+    assert red.structured_content is not None
+    assert (red.is_error, red.structured_content["accepted"]) == (False, False)
+    assert red.structured_content["todos"] == {"price": "test_failed"}
+    assert red.structured_content["failures"]["price"]["category"] == "TEST_REGRESSION"
+    assert "assert 100 == 119" in text_of(red)
+    assert len(text_of(red)) + len(text_of(brief)) < 600 * 4
+    assert "gross" in text_of(brief)
+    assert "price_branch_01" in text_of(asked)
+    assert "✗ failed" in text_of(status)
+    assert "A test asserted something" in text_of(explained)
+
+    shop.write({"shop.py": "def gross(net):\n    return net * 119 // 100\n"})
+    green, alone, asked = ask(shop.root, [("verify", {}), ("verify", {"todo": "price"}), ("next", {})])
+    for found in (green, alone):
+        assert found.structured_content == {
+            "accepted": True,
+            "exit_status": 0,
+            "todos": {"price": "done"},
+            "failures": {},
+        }
+    assert "completed: 1 of 1 todo done" in text_of(asked)
+
+
+def test_plan_outcomes_and_history_can_be_read(shop: Example) -> None:
+    async def talk() -> dict[str, str]:
+        async with connect(shop.root, "plan.yaml") as client:
+            with pytest.raises(MCPError, match=r"outcomes\.json: No such file"):
+                await client.read_resource("planverify://outcomes")
+            await client.call_tool("verify", {})
+            uris = [str(each.uri) for each in (await client.list_resources()).resources]
+            found = [await client.read_resource(uri) for uri in uris]
+            return {uri: each.contents[0].text for uri, each in zip(uris, found, strict=True)}  # type: ignore[union-attr]
+
+    read = anyio.run(talk)
+    assert read["planverify://plan"] == (shop.root / "plan.yaml").read_text()
+    assert json.loads(read["planverify://outcomes"])["outcomes"][0]["state"] == "test_failed"
+    assert json.loads(read["planverify://history"])["verifications"]
+
+
+def test_a_wrong_call_is_answered_by_one_line(shop: Example, tmp_path: Path) -> None:
+    (tmp_path / "secret.yaml").write_text("todo_list_id: secret\nitems: []\n")
+    (shop.root / "link.yaml").symlink_to(tmp_path / "secret.yaml")
+    calls: list[Call] = [
+        ("verify", {"todo": "prize"}),
+        ("verify", {"plan": "none.yaml"}),
+        ("brief", {"todo": "prize"}),
+        ("brief", {"todo": "--in-place"}),
+        ("status", {"todo": "--outcomes=/etc/passwd"}),
+        ("answer", {"todo": "price", "answer": "yes"}),
+        *(("next", {"plan": name}) for name in ("../secret.yaml", "link.yaml", "/etc/passwd", "--help")),
+        ("explain", {"word": "../secret.yaml"}),
+    ]
+    for call, result in zip(calls, ask(shop.root, calls), strict=True):
+        assert result.is_error, call
+        assert text_of(result).count("\n") == 0, call
+        assert "secret_" not in text_of(result), call
+        assert "Traceback" not in text_of(result), call
+
+
+def test_an_agent_decides_nothing_that_a_person_is_asked_unless_the_server_allows_it(shop: Example) -> None:
+    human = todo("look", manual=[{"question": "Is it nice?"}])
+    review = todo("review", manual=[{"question": "Is it tested?", "role": "tester"}])
+    shop.plan(todo("price", "pytest test_shop.py"), human, review, metadata={"auto_fix_mode": False})
+    answers = shop.root / ".planverify/answers.json"
+    approve: Call = ("approve", {"id": "price_branch_01", "because": "it is small"})
+    calls: list[Call] = [
+        ("verify", {}),
+        approve,
+        ("reject", approve[1]),
+        ("answer", {"todo": "look", "answer": "yes"}),
+    ]
+    _, *refused = ask(shop.root, calls)
+    for result in refused:
+        assert result.is_error
+        assert "a person decides this" in text_of(result)
+        assert "--by NAME, or start the server with --allow-approvals" in text_of(result)
+    assert not answers.exists()
+
+    (allowed,) = ask(shop.root, [("answer", {"todo": "review", "answer": "yes"})])
+    assert not allowed.is_error, text_of(allowed)
+    (kept,) = json.loads(answers.read_text())["answers"]
+    assert (kept["todo_id"], kept["by"]) == ("review", "tester-bot (mcp)")
+
+    approved, answered = ask(
+        shop.root, [approve, ("answer", {"todo": "look", "answer": "no"})], "--allow-approvals"
+    )
+    assert text_of(approved).startswith("approved: price_branch_01 (tester-bot (mcp))")
+    assert text_of(answered).startswith("look: Is it nice? no (tester-bot (mcp))")
+    log = (shop.root / ".planverify/logs/example.jsonl").read_text()
+    assert '"by":"tester-bot (mcp)"' in log.replace(": ", ":")
+
+
+def test_a_verification_that_hangs_is_stopped_and_leaves_nothing_behind(shop: Example) -> None:
+    shop.write({"test_shop.py": "import time\ndef test_gross(): time.sleep(600)\n"})
+
+    (stopped,) = ask(shop.root, [("verify", {})], "--max-seconds", "3")
+    assert stopped.is_error
+    assert "did not end within 3 s" in text_of(stopped)
+
+    async def leave() -> None:
+        async with connect(shop.root) as client:
+            with anyio.move_on_after(4):
+                await client.call_tool("verify", {})
+
+    anyio.run(leave)
+    give_up = time.monotonic() + 20
+    while (left := running_in(shop.root)) and time.monotonic() < give_up:
+        time.sleep(0.1)
+    assert left == []
+
+
+def running_in(root: Path) -> list[str]:
+    found: list[str] = []
+    for process in psutil.process_iter():
+        try:
+            if process.cwd() == str(root.resolve()) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(" ".join(process.cmdline()))
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_without_the_sdk_one_line_says_what_to_install(tmp_path: Path) -> None:
+    ended = planverify(
+        "mcp", cwd=tmp_path, program="sys import modules; modules['mcp'] = None; from pytest_planverify.cli"
+    )
+    assert ended.returncode == 4
+    assert ended.stderr.count("\n") == 1
+    assert "pip install 'pytest-planverify[mcp]'" in ended.stderr

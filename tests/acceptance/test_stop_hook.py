@@ -1,0 +1,150 @@
+"""`planverify hook` keeps a coding agent from stopping before all is done, and never for ever."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from example_project import Example, todo
+from real_command import PLAIN_TERMINAL, Finished
+from test_one_program import planverify
+
+GREEN = "def test_it(): pass\n"
+RED = "def test_it(): assert 1 == 2\n"
+LET_GO = Finished(exit_code=0, output="")
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Example:
+    example = Example(tmp_path, {"test_it.py": RED, "pytest.ini": "[pytest]\n"})
+    example.plan(todo("draw", "pytest test_it.py"))
+    return example
+
+
+def installed(root: Path, agent: str, *plan: str) -> tuple[Path, dict[str, Any], str]:
+    """The settings that `--install` wrote, and the command in them."""
+    done = planverify("hook", "--install", agent, *plan, cwd=root)
+    assert done.returncode == 0, done.stderr
+    path = root / done.stdout.removeprefix("wrote ").partition(":")[0]
+    settings = json.loads(path.read_text())
+    (entry,) = next(iter(settings["hooks"].values()))
+    return path, settings, entry.get("command") or entry["hooks"][0]["command"]
+
+
+def stops(
+    root: Path, command: str = "planverify hook", env: dict[str, str] | None = None, **call: Any
+) -> Finished:
+    """What the hook says when an agent stops, as the agent starts it; what it prints is for a program."""
+    words = shlex.split(command)
+    scripts = str(Path(sys.executable).parent)
+    path = {"PATH": os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])}
+    done = subprocess.run(
+        words,
+        cwd=root,
+        env={**os.environ, **PLAIN_TERMINAL, **path, "PYTHONIOENCODING": "utf-8", **(env or {})},
+        input=json.dumps({"session_id": "s", "hook_event_name": "Stop", **call}),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout == "" or json.loads(done.stdout) is not None
+    return Finished(exit_code=done.returncode, output=f"{done.stdout}{done.stderr}")
+
+
+def test_an_agent_is_held_with_the_brief_until_all_is_done(shop: Example) -> None:
+    commands = {installed(shop.root, agent)[2] for agent in ("claude", "codex", "gemini")}
+    (command,) = commands
+
+    held = stops(shop.root, command, stop_hook_active=False)
+    assert held.exit_code == 2
+    assert held.output.startswith("planverify: not done.\n✗ failed draw")
+    assert "# Repair `draw`" in held.output
+    assert len(held.output) < 700 * 4
+
+    shop.write({"test_it.py": GREEN, "elsewhere/note.txt": ""})
+    project = {"CLAUDE_PROJECT_DIR": str(shop.root)}
+    assert stops(shop.root / "elsewhere", command, project, stop_hook_active=True) == LET_GO
+
+
+def test_cursor_is_told_in_its_own_way(shop: Example) -> None:
+    _, settings, command = installed(shop.root, "cursor", "plan.yaml")
+    assert settings["version"] == 1
+    assert command.endswith("planverify hook plan.yaml")
+
+    def ended(times: int) -> dict[str, str]:
+        done = stops(shop.root, command, conversation_id="c", loop_count=times)
+        assert done.exit_code == 0
+        return json.loads(done.output)
+
+    assert "✗ failed draw" in ended(0)["followup_message"]
+    assert ended(3) == {}
+    shop.write({"test_it.py": GREEN})
+    assert ended(1) == {}
+
+
+def test_an_agent_that_mends_nothing_is_let_go_and_a_person_is_told(shop: Example) -> None:
+    calls = [stops(shop.root, "planverify hook --times 2", stop_hook_active=at > 0) for at in range(3)]
+    assert [each.exit_code for each in calls] == [2, 2, 0]
+    told = json.loads(calls[-1].output)["systemMessage"]
+    assert told.startswith("planverify: not done, though the agent was told 2 times: ✗ failed draw")
+    assert stops(shop.root, stop_hook_active=False).exit_code == 2  # a person has spoken to it since
+
+    (shop.root / ".planverify/stop_hook.json").unlink()
+    (shop.root / ".planverify/stop_hook.json").mkdir()  # what cannot be counted must not go on for ever
+    assert stops(shop.root, stop_hook_active=True).exit_code == 0
+
+
+def test_a_plan_that_is_gone_or_broken_holds_the_agent(shop: Example) -> None:
+    shop.write({"plan.yaml": "todo_list_id: example\nitems: 7\n"})
+    broken = stops(shop.root)
+    assert broken.exit_code == 2
+    assert "plan.yaml:2" in broken.output
+    (shop.root / "plan.yaml").unlink()
+    gone = stops(shop.root)
+    assert gone.exit_code == 2
+    assert "there is no planverify.yaml, plan.yaml or todo.yaml here" in gone.output
+    assert "Traceback" not in broken.output + gone.output
+
+
+def test_what_only_a_person_can_do_holds_no_agent(shop: Example) -> None:
+    shop.plan(todo("look", manual=[{"question": "Is it nice?"}]))
+    done = stops(shop.root)
+    assert done.exit_code == 0
+    assert "not done, and a person is needed" in json.loads(done.output)["systemMessage"]
+
+
+def test_the_hook_is_added_once_beside_what_stands_there(shop: Example) -> None:
+    other = {"hooks": [{"type": "command", "command": "true"}]}
+    shop.write({".claude/settings.json": json.dumps({"model": "m", "hooks": {"Stop": [other]}})})
+    for _ in range(2):
+        assert planverify("hook", "--install", "claude", cwd=shop.root).returncode == 0
+    kept = json.loads((shop.root / ".claude/settings.json").read_text())
+    assert (kept["model"], kept["hooks"]["Stop"][0], len(kept["hooks"]["Stop"])) == ("m", other, 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words", "said"),
+    [
+        ("{", ("claude",), "settings.json: is no JSON"),
+        ("[]", ("claude",), "settings.json: holds no JSON object"),
+        ('{"hooks": {"Stop": 1}}', ("claude",), "its hooks are of another form"),
+        ("{}", ("clod",), "did you mean 'codex' or 'claude'"),
+        ("{}", ("claude", "none.yaml"), "none.yaml"),
+    ],
+)
+def test_settings_that_cannot_be_extended_stay_as_they_are(
+    shop: Example, settings: str, words: tuple[str, ...], said: str
+) -> None:
+    shop.write({".claude/settings.json": settings})
+    done = planverify("hook", "--install", *words, cwd=shop.root)
+    assert done.returncode in (2, 4)
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert (shop.root / ".claude/settings.json").read_text() == settings
