@@ -9,6 +9,7 @@ import shutil
 import sys
 import tomllib
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import PlannerError
@@ -120,10 +121,17 @@ def parse_agents(given: Sequence[str], root: Path) -> Agents:
 
 
 def run_turn(
-    agents: Agents, turn: Turn, *, prompt: str, on_output: Callable[[str], None] | None = None
+    agents: Agents,
+    turn: Turn,
+    *,
+    prompt: str,
+    on_output: Callable[[str], None] | None = None,
+    watch: Callable[[], None] | None = None,
+    surroundings: Mapping[str, str] = MappingProxyType({}),
 ) -> TurnReport:
     """Let the agent of the turn's role work, within its time. Whatever it started has ended afterwards.
 
+    ``watch`` is called meanwhile, and may raise; ``surroundings`` are laid over the environment.
     Raises :class:`AgentError` where its program cannot be started.
     """
     vector = agents.vector(turn.role)
@@ -143,9 +151,10 @@ def run_turn(
         ended = run_process(
             argv,
             cwd=turn.root,
-            env={**os.environ, **variables},
+            env={**os.environ, **surroundings, **variables},
             timeout_seconds=turn.timeout_seconds,
             on_output=on_output,
+            watch=watch,
         )
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
