@@ -116,7 +116,7 @@ def parse_agents(given: Sequence[str], root: Path) -> Agents:
     for source, name, command in (*_configured(root), *_named(given)):
         role = _role(name, source)
         words = command if isinstance(command, list) else _words(command, source)
-        vectors[role] = _checked(tuple(words), source)
+        vectors[role] = _checked(tuple(_found_from_anywhere(word, root) for word in words), source)
     return Agents(vectors)
 
 
@@ -223,6 +223,12 @@ def _words(command: str, source: str) -> list[str]:
     if not words:
         raise AgentError(f"{source}: names no program; write --agent 'COMMAND {{brief}}'")
     return words
+
+
+def _found_from_anywhere(word: str, root: Path) -> str:
+    """Return a word that names a file outside of the root by its whole path: trees of turns lie elsewhere."""
+    is_outside = word.startswith("..") and (root / word).exists()
+    return os.path.abspath(root / word) if is_outside else word
 
 
 def _checked(words: tuple[str, ...], source: str) -> tuple[str, ...]:

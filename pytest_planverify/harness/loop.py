@@ -501,7 +501,9 @@ class Loop:
         is_busy = self.pool is not None and self.pool.is_busy
         if is_busy:
             self._note_strays()
-        found = verify(plan, todo_ids, outcomes=self.settings.folder / "outcomes.json", cold=cold)
+        state, outcomes = self.session.state, self.settings.folder / "outcomes.json"
+        worked = () if state is None else [name for name, each in state.records.items() if each.turns]
+        found = verify(plan, todo_ids, outcomes=outcomes, worked=worked, cold=cold)
         if is_busy:  # what a verification writes is no doing of an agent
             self._seen_tree = self.snapshots.take("verified")
             self._clean_tree = self._clean_tree if self._strays else self._seen_tree
