@@ -226,7 +226,7 @@ def _words(command: str, source: str) -> list[str]:
 
 
 def _found_from_anywhere(word: str, root: Path) -> str:
-    """Return a word that names a file outside of the root by its whole path: trees of turns lie elsewhere."""
+    """Return a word that names a file outside of the root by its whole path; turns have other trees."""
     is_outside = word.startswith("..") and (root / word).exists()
     return os.path.abspath(root / word) if is_outside else word
 

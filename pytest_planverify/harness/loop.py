@@ -120,7 +120,7 @@ class Loop:
     _ending: Ending | None = None
     _refused: int = 0
     _first_look: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
-    _records: dict[str, str] = field(default_factory=dict[str, str])
+    _records: dict[Path, bytes] = field(default_factory=dict[Any, bytes])
     _merged: list[tuple[str, Changes]] = field(default_factory=list[tuple[str, Any]])
     _seen_tree: str = ""
     _clean_tree: str = ""
@@ -336,6 +336,7 @@ class Loop:
         violation = self._violation(action, (*changes.changed, *sorted(self._strays)))
         if self._judge_files() != self._records:
             violation = _Overstep((".planverify",), "what the verifier keeps there")
+            self._put_records_back()
         write_turn_summary(turn, changes, report)
         self.progress.turn_finished(
             turn, report, changes, None if violation is None else violation.headline
@@ -406,7 +407,9 @@ class Loop:
         first = next(
             (name for name, changes in self._merged[sent.merges :] if set(files) & {*changes.changed}), None
         )
-        if first is None or first == todo_id:
+        record = self.state.records[todo_id]
+        may_be_done_anew = record.is_branch or record.retries < record.todo.max_retries
+        if first in (None, todo_id) or not may_be_done_anew:  # a verification says how it goes on
             message = f"{', '.join(files)} was changed otherwise meanwhile"
             self._tell_finished(
                 sent.action, replace(report, ended_well=False, message=message), Changes(), None
@@ -473,13 +476,19 @@ class Loop:
         outside = tuple(path for path in changed if not allowed(path, bounds.allowed_files))
         return _Overstep(outside, "which its allowed_files do not grant") if outside else None
 
-    def _judge_files(self) -> dict[str, str]:
-        """Return digests of what only the verifier may write: baselines, answers and the log."""
-        from hashlib import sha256
-
+    def _judge_files(self) -> dict[Path, bytes]:
+        """Return what only the verifier may write: baselines, answers and the log."""
         home = self.settings.root / ".planverify"
         paths = [*home.glob("plans/*/baseline.json"), home / "answers.json", self.session.log]
-        return {str(path): sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()}
+        return {path: path.read_bytes() for path in paths if path.is_file()}
+
+    def _put_records_back(self) -> None:
+        """Undo what a turn has done to baselines and answers; nobody rewrites the log."""
+        for path in self._judge_files().keys() - self._records.keys():
+            path.unlink()
+        for path, content in self._records.items():
+            if path != self.session.log:
+                replace_file(path, content, mode=0o644)
 
     def _verify_todos(self, action: Verify) -> None:
         self.progress.verifying(action.todo_ids)
