@@ -78,6 +78,7 @@ MOST_REFUSED = 5
 REQUESTS = "requests.json"
 _TURN = "turn.json"
 _FIRST_LOOK = "first_look.json"
+_IS_TOLD = "first_look.told"
 
 
 class Ending(StrEnum):
@@ -154,13 +155,11 @@ class Loop:
         self.put_back()
         if self.state.plan_state.is_final:
             return
-        if any(each.turns for each in self.state.records.values()):
-            self._first_look = _by_todo(document)
-            self._tell(RunResumed(at=_now()))
-        else:
+        self._first_look = _by_todo(document)
+        if not (self.settings.folder / _IS_TOLD).exists():
             self._tell_first_look(document)
-            if not self.state.plan_state.is_final:
-                self._tell(RunResumed(at=_now()))
+        if not self.state.plan_state.is_final:
+            self._tell(RunResumed(at=_now()))
 
     def put_back(self) -> None:
         """Undo what a turn that was cut off has changed in the user's tree."""
@@ -189,6 +188,7 @@ class Loop:
             self._tell(RunStarted(at=_now()))
         if not self.state.plan_state.is_final:
             tell_run(self.state, document, (), _now(), tell)
+        (self.settings.folder / _IS_TOLD).touch()
 
     def run(self) -> Ending:
         """Perform actions until there is nothing more to do, or only a person can say what."""
