@@ -274,6 +274,25 @@ def run(
             "--dirty", metavar="refuse|save", help="What becomes of uncommitted work: save keeps it in git."
         ),
     ] = "refuse",
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            "-j",
+            min=1,
+            metavar="N",
+            help="So many todos are worked on at the same time, each in a work tree of its own. "
+            "Default: 1, in your tree.",
+        ),
+    ] = None,
+    executor: Annotated[
+        str,
+        typer.Option(
+            "--executor",
+            metavar="threads|dask://HOST:PORT",
+            help="Where agents run: on this machine, or on the workers of a dask cluster.",
+        ),
+    ] = "threads",
     turn_seconds: Annotated[
         float | None,
         typer.Option("--max-turn-seconds", min=1, metavar="SECONDS", help="No turn takes longer."),
@@ -291,16 +310,19 @@ def run(
     """
     if dirty not in ("refuse", "save"):
         raise UsageMistake(f"--dirty {dirty}: write refuse or save")
-    return import_module(COMMANDS["run"].module).run_command(
-        plan_or_usual(plan),
+    harness = import_module(COMMANDS["run"].module)
+    options = harness.RunOptions(
         agents=agent or (),
         resume=resume,
         restart=restart,
         dirty=dirty,
+        jobs=jobs,
+        executor=executor,
         turn_seconds=turn_seconds,
         brief_tokens=brief_tokens,
         as_json=as_json,
     )
+    return harness.run_command(plan_or_usual(plan), options)
 
 
 @app.command(epilog="Exit status: 0 undone, 2 wrong usage, 4 nothing to undo, or edited since.")

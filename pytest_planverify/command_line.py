@@ -25,6 +25,7 @@ _OWN_VALUES = frozenset(
         "--planverify-confirm",
         "--planverify-confirm-seconds",
         "--planverify-baseline",
+        "--planverify-worked",
     }
 )
 _DROPPED_FLAGS = frozenset(

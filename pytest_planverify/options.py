@@ -70,6 +70,8 @@ class Settings:
     baseline: str | None
     """The revision to compare with, in place of the baseline that was recorded."""
     recording: bool
+    worked: tuple[str, ...]
+    """Further todos that have done work by now, as the driver of a run knows."""
     """The run is made to be compared with: it compares with nothing itself, and writes no reports."""
     collect_only: bool
     last_failed: bool
@@ -158,6 +160,7 @@ def add_options(parser: pytest.Parser) -> None:
         "instead of with the baseline that `planverify baseline` recorded.",
     )
     group.addoption("--planverify-recording", action="store_true", help=argparse.SUPPRESS)
+    group.addoption("--planverify-worked", default="", help=argparse.SUPPRESS)
     parser.addini(
         "planverify_plan", "The plans that --planverify verifies when none is given.", type="args"
     )
@@ -236,6 +239,7 @@ def read_settings(config: pytest.Config) -> Settings:
         resume=given.options["planverify_resume"],
         baseline=given.options["planverify_baseline"],
         recording=given.options["planverify_recording"],
+        worked=tuple(filter(None, given.options["planverify_worked"].split(","))),
         collect_only=sorted_args.collect_only,
         last_failed=sorted_args.last_failed,
         maxfail=sorted_args.maxfail,

@@ -126,6 +126,14 @@ def end_process_tree(pid: int, *, token: str | None = None, grace_seconds: float
         time.sleep(0.01)
 
 
+def end_processes_of(pid: int) -> None:
+    """Kill what :func:`run_process` has started in a process that was killed itself."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(TOKEN_VARIABLE, "").startswith(f"{pid}-"):
+                end_process_tree(process.pid, grace_seconds=0)
+
+
 def end_descendants(pid: int, *, seconds: float = 5.0) -> None:
     """Kill every descendant of a process, and not the process itself."""
     give_up = time.monotonic() + seconds

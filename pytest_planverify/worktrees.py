@@ -140,7 +140,7 @@ def _folder() -> Generator[Path]:
     try:
         yield folder
     finally:
-        _delete(folder)
+        delete_folder(folder)
 
 
 def _add(repository: Repository, tree: Path, commit: str, *options: str) -> None:
@@ -177,7 +177,8 @@ def _remove(repository: Repository, tree: Path) -> None:
         git(repository.folder, "worktree", "remove", "--force", "--force", str(tree))
 
 
-def _delete(folder: Path) -> None:
+def delete_folder(folder: Path) -> None:
+    """Delete a folder, whatever in it is write-protected."""
     _make_deletable(folder)
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -66,7 +66,7 @@ class Guards:
         baseline: KeptBaseline | None = None,
         commit: str | None = None,
     ) -> None:
-        """``todos`` are those that are verified; ``asked`` those that the command line names.
+        """``todos`` are those that are verified; ``asked`` those that have done work.
 
         ``baseline`` is what the top root is compared with; ``commit`` what the command line asks to compare
         with.

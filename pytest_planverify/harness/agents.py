@@ -9,6 +9,7 @@ import shutil
 import sys
 import tomllib
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import PlannerError
@@ -115,15 +116,22 @@ def parse_agents(given: Sequence[str], root: Path) -> Agents:
     for source, name, command in (*_configured(root), *_named(given)):
         role = _role(name, source)
         words = command if isinstance(command, list) else _words(command, source)
-        vectors[role] = _checked(tuple(words), source)
+        vectors[role] = _checked(tuple(_found_from_anywhere(word, root) for word in words), source)
     return Agents(vectors)
 
 
 def run_turn(
-    agents: Agents, turn: Turn, *, prompt: str, on_output: Callable[[str], None] | None = None
+    agents: Agents,
+    turn: Turn,
+    *,
+    prompt: str,
+    on_output: Callable[[str], None] | None = None,
+    watch: Callable[[], None] | None = None,
+    surroundings: Mapping[str, str] = MappingProxyType({}),
 ) -> TurnReport:
     """Let the agent of the turn's role work, within its time. Whatever it started has ended afterwards.
 
+    ``watch`` is called meanwhile, and may raise; ``surroundings`` are laid over the environment.
     Raises :class:`AgentError` where its program cannot be started.
     """
     vector = agents.vector(turn.role)
@@ -143,9 +151,10 @@ def run_turn(
         ended = run_process(
             argv,
             cwd=turn.root,
-            env={**os.environ, **variables},
+            env={**os.environ, **surroundings, **variables},
             timeout_seconds=turn.timeout_seconds,
             on_output=on_output,
+            watch=watch,
         )
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
@@ -214,6 +223,12 @@ def _words(command: str, source: str) -> list[str]:
     if not words:
         raise AgentError(f"{source}: names no program; write --agent 'COMMAND {{brief}}'")
     return words
+
+
+def _found_from_anywhere(word: str, root: Path) -> str:
+    """Return a word that names a file outside of the root by its whole path; turns have other trees."""
+    is_outside = word.startswith("..") and (root / word).exists()
+    return os.path.abspath(root / word) if is_outside else word
 
 
 def _checked(words: tuple[str, ...], source: str) -> tuple[str, ...]:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import shlex
 import shutil
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.cli.exits import Status, UsageMistake
+import psutil
+
+from planner.cli.exits import INTERRUPTED, Status, UsageMistake
 from planner.errors import PlannerError
+from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import HOME
 from planner.planfile.tree import load_tree
 from planner.store.plan_versions import PlanVersions
@@ -19,7 +26,10 @@ from pytest_planverify.harness.loop import REQUESTS, Ending, Loop, LoopSettings
 from pytest_planverify.harness.progress import standard_progress
 from pytest_planverify.harness.questions import ask_at_terminal
 from pytest_planverify.harness.snapshots import Snapshots
+from pytest_planverify.harness.turn_pool import THREADS, TurnPool, count_workers
+from pytest_planverify.harness.turns import delete_trees
 from pytest_planverify.harness.undo import AFTER_RUN, BEFORE_RUN
+from pytest_planverify.processes import end_processes_of
 from pytest_planverify.repository import GitFailed, Repository, git
 
 if TYPE_CHECKING:
@@ -34,42 +44,56 @@ MOST_ROUNDS = 3
 """So often the plan is carried out anew where the last verification of all finds something red."""
 
 SAVED = "refs/planverify/saved"
+_DRIVER = "driver.json"
+_ENDED = "ended"
 
 
-def run_command(
-    plan: Path,
-    *,
-    agents: Sequence[str],
-    resume: bool,
-    restart: bool,
-    dirty: str,
-    turn_seconds: float | None,
-    brief_tokens: int,
-    as_json: bool,
-) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What the command line says, beside the plan."""
+
+    agents: Sequence[str] = ()
+    resume: bool = False
+    restart: bool = False
+    dirty: str = "refuse"
+    jobs: int | None = None
+    executor: str = THREADS
+    turn_seconds: float | None = None
+    brief_tokens: int = 800
+    as_json: bool = False
+
+
+def run_command(plan: Path, options: RunOptions) -> int:
     """Carry out a plan; return the exit status. Raises :class:`planner.errors.PlannerError`."""
     tree = load_tree(plan)
     root = tree.loaded.root
-    parsed = parse_agents(agents, root)
+    parsed = parse_agents(options.agents, root)
     if not parsed.vectors:
         raise UsageMistake(
             "nobody works; name --agent 'COMMAND {brief}', a preset such as --agent claude, or write "
             "[tool.planverify.agents] in pyproject.toml"
         )
-    if any(vector == (MANUAL,) for vector in parsed.vectors.values()) and not sys.stdin.isatty():
-        raise UsageMistake("--agent manual needs a terminal; name a program")
+    jobs = options.jobs or (1 if options.executor == THREADS else count_workers(options.executor))
+    is_apart = jobs > 1 or options.executor != THREADS
+    if any(vector == (MANUAL,) for vector in parsed.vectors.values()):
+        if not sys.stdin.isatty():
+            raise UsageMistake("--agent manual needs a terminal; name a program")
+        if is_apart:
+            raise UsageMistake("--agent manual works in your own tree; leave --jobs and --executor out")
     if shutil.which("git") is None:
         raise PlannerError("there is no program 'git', which keeps the files of each turn; install it")
-    progress = standard_progress(as_json=as_json)
-    log = _choose_log(tree, resume=resume, restart=restart)
+    progress = standard_progress(as_json=options.as_json)
+    resume = options.resume
+    log = _choose_log(tree, resume=resume, restart=options.restart)
     if not resume:
-        _refuse_or_save(root, tree, dirty, log.stem, progress)
+        _refuse_or_save(root, tree, options.dirty, log.stem, progress)
         Snapshots(root, log.stem).take(BEFORE_RUN)
+    pool = TurnPool(jobs, options.executor, progress.output) if is_apart else None
+    work = _Work(tree, options, parsed, jobs, pool, progress)
     try:
         for number in range(1, MOST_ROUNDS + 1):
-            ending, green, loop = _one_round(
-                tree, log, parsed, progress, resume, turn_seconds, brief_tokens
-            )
+            ending, green, loop = _one_round(work, log, resume=resume)
+            (loop.settings.folder / _ENDED).touch()
             if ending is not Ending.COMPLETED or green:
                 return _conclude(loop, ending, progress, plan, root)
             resume, log = False, next_log(tree.loaded)
@@ -77,27 +101,38 @@ def run_command(
                 progress.line("the last verification found something red: the plan is carried out anew")
         progress.line(f"the last verification was red {MOST_ROUNDS} times; see planverify next {plan}")
         return Status.FOUND
+    except KeyboardInterrupt:
+        progress.line(f"interrupted; go on with: planverify run {shlex.quote(str(plan))} --resume")
+        return INTERRUPTED
     finally:
+        if pool is not None:
+            pool.close()
         progress.close()
 
 
-def _one_round(
-    tree: PlanTree,
-    log: Path,
-    agents: Agents,
-    progress: Progress,
-    resume: bool,
-    turn_seconds: float | None,
-    brief_tokens: int,
-) -> tuple[Ending, bool, Loop]:
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What all rounds of a command share."""
+
+    tree: PlanTree
+    options: RunOptions
+    agents: Agents
+    jobs: int
+    pool: TurnPool | None
+    progress: Progress
+
+
+def _one_round(work: _Work, log: Path, *, resume: bool) -> tuple[Ending, bool, Loop]:
     """Carry out the plan once; return how it ended, and whether all is green after it."""
+    tree, options = work.tree, work.options
     root = tree.loaded.root
     folder = root / HOME / "harness" / log.stem
     folder.mkdir(parents=True, exist_ok=True)
+    _take_over(folder, shown=log.name)
     versions = PlanVersions(folder / f"plan{tree.loaded.path.suffix}", tree.loaded.path)
     snapshots = Snapshots(root, log.stem)
     snapshots.forget(AFTER_RUN)
-    settings = RunSettings(plan=tree.loaded.path, log=log, jobs=1, watch=versions.take)
+    settings = RunSettings(plan=tree.loaded.path, log=log, jobs=work.jobs, watch=versions.take)
     with RunSession.open(settings) as session:
         loop = Loop(
             session=session,
@@ -107,12 +142,13 @@ def _one_round(
                 plan=tree.loaded.path,
                 root=root,
                 folder=folder,
-                agents=agents,
-                turn_seconds=turn_seconds,
-                brief_tokens=brief_tokens,
+                agents=work.agents,
+                turn_seconds=options.turn_seconds,
+                brief_tokens=options.brief_tokens,
                 protected=_plan_files(tree),
             ),
-            progress=progress,
+            progress=work.progress,
+            pool=work.pool,
         )
         try:
             if resume:
@@ -122,15 +158,42 @@ def _one_round(
             ending, left = loop.run(), set[str]()
             while (
                 ending is Ending.WAITING
-                and progress.is_live
+                and work.progress.is_live
                 and ask_at_terminal(tree.loaded.path, log, loop.state.questions, left)
             ):
                 loop.resume()
                 ending = loop.run()
             green = ending is Ending.COMPLETED and loop.verify_all().is_green
             return ending, green, loop
+        except BaseException:
+            loop.put_back()
+            raise
         finally:
+            if work.pool is not None:
+                work.pool.drop_all()
             snapshots.take(AFTER_RUN)
+
+
+def _take_over(folder: Path, shown: str) -> None:
+    """End what a driver that was killed has left running; refuse where one is still at work."""
+    path = folder / _DRIVER
+    with contextlib.suppress(OSError, ValueError):
+        pid, began = json.loads(path.read_text(encoding="utf-8"))
+        if psutil.pid_exists(pid):
+            if pid != os.getpid() and _beginning(pid) == began:
+                raise UsageMistake(
+                    f"process {pid} is at work on the run in {shown}; wait for it, or end it"
+                )
+        else:
+            end_processes_of(pid)
+            delete_trees(folder)
+    replace_file(path, json.dumps([os.getpid(), _beginning(os.getpid())]))
+
+
+def _beginning(pid: int) -> float | None:
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(pid).create_time()
+    return None
 
 
 def _plan_files(tree: PlanTree) -> tuple[str, ...]:
@@ -143,10 +206,13 @@ def _choose_log(tree: PlanTree, *, resume: bool, restart: bool) -> Path:
     """Return the log of the run to go on with, or of a new one. Raises ``UsageMistake``."""
     logs = plan_logs(tree.loaded)
     last = logs[-1]
-    is_open = last.exists() and not is_over(last) and (last.parent.parent / "harness" / last.stem).is_dir()
+    folder = last.parent.parent / "harness" / last.stem
+    is_open = last.exists() and not is_over(last) and folder.is_dir()
     if resume:
-        if not is_open:
+        # A run may have been killed before its first event, or before all was verified once more.
+        if not folder.is_dir() or (is_over(last) and (folder / _ENDED).exists()):
             raise UsageMistake("no run of this plan is open; leave --resume out")
+        make_log_folder(last)
         return last
     if is_open and not restart:
         raise UsageMistake(

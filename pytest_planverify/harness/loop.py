@@ -6,16 +6,17 @@ before each turn, so that one that oversteps its limits, or is cut off, leaves n
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from planner.engine.intake import tell_run
-from planner.errors import RefusedEvent
+from planner.errors import OutcomeFileError, RefusedEvent
 from planner.model.actions import (
     AskHuman,
     Cancel,
@@ -28,7 +29,9 @@ from planner.model.actions import (
     Verify,
 )
 from planner.model.events import (
+    BudgetSpent,
     ClockTicked,
+    ConflictFound,
     RunResumed,
     RunStarted,
     SubPlanLoaded,
@@ -40,9 +43,13 @@ from planner.model.outcome import Check, Failure, Outcome
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, PlanState, TodoLife, TodoState, Verdict
 from planner.planfile.file_writer import replace_file, write_file
+from planner.planfile.record_files import read_outcomes
 from planner.text.glob_patterns import allowed
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
 from pytest_planverify.harness.briefs import write_briefs, write_turn_summary
+from pytest_planverify.harness.snapshots import Changes
+from pytest_planverify.harness.turn_pool import SentTurn
+from pytest_planverify.harness.turns import make_job
 from pytest_planverify.harness.verification import verify
 
 if TYPE_CHECKING:
@@ -52,11 +59,14 @@ if TYPE_CHECKING:
     from planner.engine import State
     from planner.model.actions import Action
     from planner.model.events import Event
+    from planner.model.outcome import OutcomeDocument
     from planner.store.plan_versions import PlanVersions
     from planner.store.session import RunSession
     from pytest_planverify.harness.agents import Agents
     from pytest_planverify.harness.progress import Progress
-    from pytest_planverify.harness.snapshots import Changes, Snapshots
+    from pytest_planverify.harness.snapshots import Snapshots
+    from pytest_planverify.harness.turn_pool import TurnPool
+    from pytest_planverify.harness.turns import TurnResult
     from pytest_planverify.harness.verification import VerificationRun
 
 TICK_SECONDS = 5.0
@@ -67,6 +77,8 @@ MOST_REFUSED = 5
 
 REQUESTS = "requests.json"
 _TURN = "turn.json"
+_FIRST_LOOK = "first_look.json"
+_IS_TOLD = "first_look.told"
 
 
 class Ending(StrEnum):
@@ -103,10 +115,17 @@ class Loop:
     snapshots: Snapshots
     settings: LoopSettings
     progress: Progress
+    pool: TurnPool | None = None
+    """Takes turns side by side; without one they are taken in the user's tree, one at a time."""
     _pending: deque[Action] = field(default_factory=deque[Any])
     _ending: Ending | None = None
     _refused: int = 0
     _first_look: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    _records: dict[Path, bytes] = field(default_factory=dict[Any, bytes])
+    _merged: list[tuple[str, Changes]] = field(default_factory=list[tuple[str, Any]])
+    _seen_tree: str = ""
+    _clean_tree: str = ""
+    _strays: set[str] = field(default_factory=set[str])
     halts: list[Halt] = field(default_factory=list[Halt])
     """Why everything stopped."""
 
@@ -119,35 +138,58 @@ class Loop:
     def start(self) -> None:
         """Begin: look at what holds already, so that nobody is sent to do what is done."""
         self.progress.phase("verifying what holds already")
-        found = self._verify(self.settings.plan)
-        document = found.document
+        document = self._verify(self.settings.plan).document
+        if document is not None:
+            replace_file(self.settings.folder / _FIRST_LOOK, document.model_dump_json())
+        self._tell_first_look(document)
 
+    def resume(self) -> None:
+        """Go on where the log ends: what was being done when it ended is undone, and asked for anew."""
+        self._ending = None
+        self.snapshots.unlock()
+        if self.session.state is None:  # it ended before anything was told
+            self.start()
+            return
+        document = None
+        with contextlib.suppress(OutcomeFileError):
+            document = read_outcomes(self.settings.folder / _FIRST_LOOK)
+        self.put_back()
+        if self.state.plan_state.is_final:
+            return
+        self._first_look = _by_todo(document)
+        if not (self.settings.folder / _IS_TOLD).exists():
+            self._tell_first_look(document)
+        if not self.state.plan_state.is_final:
+            self._tell(RunResumed(at=_now()))
+
+    def put_back(self) -> None:
+        """Undo what a turn that was cut off has changed in the user's tree."""
+        left = self.settings.folder / _TURN
+        if not left.exists():
+            return
+        turn: dict[str, Any] = json.loads(left.read_text(encoding="utf-8"))
+        if self._is_outstanding(str(turn["todo_id"]), int(turn["seq"])):
+            kept = self.snapshots.take(f"cut-off-{turn['id']}")
+            self.snapshots.restore(str(turn["before"]))
+            self.progress.line(
+                f"{turn['todo_id']}: a turn was cut off; its files are put back ({kept[:12]} has them)"
+            )
+        left.unlink()
+
+    def _tell_first_look(self, document: OutcomeDocument | None) -> None:
         def tell(event: Event) -> State:
             self._tell(event)
             return self.state
 
+        self._first_look = _by_todo(document)
         if document is not None:
-            self._first_look = {each.todo_id: each for each in document.outcomes}
             held = tuple(each for each in document.outcomes if each.success)
             document = document.model_copy(update={"outcomes": held})
-        self._tell(RunStarted(at=_now()))
+        if self.session.state is None or self.state.plan_state is PlanState.READY:
+            self._tell(RunStarted(at=_now()))
         if not self.state.plan_state.is_final:
             tell_run(self.state, document, (), _now(), tell)
-
-    def resume(self) -> None:
-        """Go on where the log ends: what was being done when it ended is undone, and asked for anew."""
-        left = self.settings.folder / _TURN
-        if left.exists():
-            turn: dict[str, Any] = json.loads(left.read_text(encoding="utf-8"))
-            if self._is_outstanding(str(turn["todo_id"]), int(turn["seq"])):
-                kept = self.snapshots.take(f"cut-off-{turn['id']}")
-                self.snapshots.restore(str(turn["before"]))
-                self.progress.line(
-                    f"{turn['todo_id']}: a turn was cut off; its files are put back ({kept[:12]} has them)"
-                )
-            left.unlink()
-        self._ending = None
-        self._tell(RunResumed(at=_now()))
+        (self.settings.folder / _IS_TOLD).touch()
 
     def run(self) -> Ending:
         """Perform actions until there is nothing more to do, or only a person can say what."""
@@ -155,6 +197,11 @@ class Loop:
             action = self._next()
             if action is not None:
                 self._perform(action)
+            elif self.pool is not None and (ended := self.pool.take_ended()) is not None:
+                self._take_back(*ended)
+            elif self.pool is not None and self.pool.is_busy:
+                self.pool.wait(min(TICK_SECONDS, self._seconds_to_wait()))
+                self._tick()
             elif self.state.plan_state.is_final:
                 is_done = self.state.plan_state is PlanState.COMPLETED
                 self._ending = Ending.COMPLETED if is_done else Ending.HALTED
@@ -162,7 +209,7 @@ class Loop:
                 self._ending = Ending.WAITING
             elif self._pending:
                 time.sleep(min(TICK_SECONDS, self._seconds_to_wait()))
-                self._tell(ClockTicked(at=_now()))
+                self._tick()
             elif self._refused < MOST_REFUSED:
                 self._tell(RunResumed(at=_now()))  # what was refused is asked for once more
             else:
@@ -210,8 +257,9 @@ class Loop:
                 self._implement(action)
             case Verify():
                 self._verify_todos(action)
-            case Cancel():
-                pass  # what is asked for no more is left out when its turn comes
+            case Cancel():  # what is asked for no more is left out when its turn comes
+                if self.pool is not None:
+                    self.pool.drop(action.todo_id)
             case AskHuman():
                 self.progress.question(action)
             case Notify():
@@ -263,27 +311,119 @@ class Loop:
             seen=self._first_look.get(action.todo_id),
         )
         before = self.snapshots.take(f"before-{turn_id}")
-        mark = {"id": turn_id, "seq": action.seq, "todo_id": action.todo_id, "before": before}
-        replace_file(settings.folder / _TURN, json.dumps(mark))
-        self._tell(WorkStarted(at=_now(), todo_id=action.todo_id, answers=action.seq))
-        records = self._records()
+        if self.pool is not None:
+            self._send(self.pool, action, turn, before)
+            return
+        self._mark(turn_id, action, before)
+        self._tell_started(action)
+        self._records = self._judge_files()
         self.progress.turn_started(turn, action)
         if agents.is_manual(action.role):
             report = _wait_for_person(prompt)
         else:
             report = run_turn(agents, turn, prompt=prompt, on_output=self.progress.output)
         after = self.snapshots.take(f"after-{turn_id}")
+        changes, violation = self._judge(action, turn, report, before, after)
+        if violation is not None:
+            self.snapshots.restore(before)
+        self._tell_finished(action, report, changes, violation)
+
+    def _judge(
+        self, action: Implement, turn: Turn, report: TurnReport, before: str, after: str
+    ) -> tuple[Changes, _Overstep | None]:
+        """Record what a turn has changed, and hold it to its limits, by its tree or past it."""
         changes = self.snapshots.compare(before, after)
-        write_file(folder / "changes.diff", self.snapshots.diff(before, after))
-        violation = self._violation(action, changes)
-        if self._records() != records:
+        write_file(turn.folder / "changes.diff", self.snapshots.diff(before, after))
+        violation = self._violation(action, (*changes.changed, *sorted(self._strays)))
+        if self._judge_files() != self._records:
             violation = _Overstep((".planverify",), "what the verifier keeps there")
+            self._put_records_back()
         write_turn_summary(turn, changes, report)
         self.progress.turn_finished(
             turn, report, changes, None if violation is None else violation.headline
         )
-        self._finish_turn(action, report, changes, before, violation)
-        (settings.folder / _TURN).unlink(missing_ok=True)
+        return changes, violation
+
+    # -- turns side by side -------------------------------------------------------------------------------
+
+    def _send(self, pool: TurnPool, action: Implement, turn: Turn, before: str) -> None:
+        if pool.is_busy:
+            self._note_strays()
+        else:
+            self._records = self._judge_files()
+            self._seen_tree = self._clean_tree = before
+        settings = self.settings
+        job = make_job(
+            settings.agents, turn, self.snapshots, before, settings.folder, is_shared=pool.is_shared
+        )
+        pool.send(SentTurn(action, turn, job, len(self._merged)))
+        self.progress.turn_started(turn, action)
+
+    def _take_back(self, sent: SentTurn, result: TurnResult | None) -> None:
+        """Judge a turn that was taken elsewhere, and merge what it has done into the user's tree."""
+        action, turn = sent.action, sent.turn
+        if not self._is_outstanding(action.todo_id, action.seq):
+            return
+        if result is None:
+            report = TurnReport(ended_well=False, message="the workers that were to take the turn are lost")
+            self.progress.turn_finished(turn, report, Changes(), None)
+            self._tell_started(action)
+            self._tell_finished(action, report, Changes(), None)
+            return
+        for name, content in result.files.items():
+            (turn.folder / name).write_bytes(content)
+        if result.bundle is not None:
+            self.snapshots.unbundle(turn.folder / "bundle", result.bundle)
+            (turn.folder / "bundle").unlink()
+        ours = self._note_strays()
+        changes, violation = self._judge(action, turn, result.report, result.before, result.after)
+        self._tell_started(action)
+        if violation is not None:
+            self.snapshots.restore(self._clean_tree)
+            self._tell_finished(action, result.report, changes, violation)
+            return
+        merged, clashing = self.snapshots.merge(result.before, ours, result.after)
+        self._strays.clear()
+        self._seen_tree = self._clean_tree = ours if clashing else merged
+        if clashing:
+            self._tell_conflict(sent, result.report, clashing)
+            return
+        self._mark(turn.id, action, ours)
+        self.snapshots.lay_out(merged)
+        self._merged.append((action.todo_id, changes))
+        self._tell_finished(action, result.report, changes, None)
+
+    def _note_strays(self) -> str:
+        """Note what was changed in the user's tree though all turns have trees of their own."""
+        now = self.snapshots.take("now")
+        if now != self._seen_tree:
+            self._strays.update(self.snapshots.compare(self._seen_tree, now).changed)
+        self._seen_tree = now
+        return now
+
+    def _tell_conflict(self, sent: SentTurn, report: TurnReport, files: tuple[str, ...]) -> None:
+        """Tell that a turn does not fit what was merged since it began; it is dropped."""
+        todo_id = sent.action.todo_id
+        self.progress.line(f"{todo_id}: what was merged meanwhile changes {', '.join(files[:5])} otherwise")
+        first = next(
+            (name for name, changes in self._merged[sent.merges :] if set(files) & {*changes.changed}), None
+        )
+        record = self.state.records[todo_id]
+        may_be_done_anew = record.is_branch or record.retries < record.todo.max_retries
+        if first in (None, todo_id) or not may_be_done_anew:  # a verification says how it goes on
+            message = f"{', '.join(files)} was changed otherwise meanwhile"
+            self._tell_finished(
+                sent.action, replace(report, ended_well=False, message=message), Changes(), None
+            )
+            return
+        self._tell(BudgetSpent(at=_now(), todo_id=todo_id, tokens=report.tokens or 0, cycles=1))
+        self._tell(ConflictFound(at=_now(), todo_ids=(first, todo_id), files=files))
+
+    def _tell_started(self, action: Implement) -> None:
+        # The engine counts the time of a turn from here; of one elsewhere its worker has seen to it.
+        self._tell(WorkStarted(at=_now(), todo_id=action.todo_id, answers=action.seq))
+
+    # -- findings -----------------------------------------------------------------------------------------
 
     def _holds_already(self, action: Implement) -> bool:
         """Return whether a todo is done without any work; it was blocked when the run began."""
@@ -299,17 +439,10 @@ class Loop:
         self._tell(Verified(at=_now(), outcome=outcome))
         return not self._is_outstanding(action.todo_id, action.seq)
 
-    def _finish_turn(
-        self,
-        action: Implement,
-        report: TurnReport,
-        changes: Changes,
-        before: str,
-        violation: _Overstep | None,
+    def _tell_finished(
+        self, action: Implement, report: TurnReport, changes: Changes, violation: _Overstep | None
     ) -> None:
-        """Tell what became of a turn. One that overstepped its limits is undone first."""
-        if violation is not None:
-            self.snapshots.restore(before)
+        """Tell what became of a turn. One that overstepped its limits has been undone."""
         self._tell(
             WorkFinished(
                 at=_now(),
@@ -326,25 +459,37 @@ class Loop:
         )
         if violation is not None:
             self._tell(Verified(at=_now(), outcome=violation.outcome(action.todo_id)))
+        (self.settings.folder / _TURN).unlink(missing_ok=True)
 
-    def _violation(self, action: Implement, changes: Changes) -> _Overstep | None:
+    def _mark(self, turn_id: str, action: Implement, before: str) -> None:
+        """Note what to put back where the user's tree is about to change for a turn."""
+        mark = {"id": turn_id, "seq": action.seq, "todo_id": action.todo_id, "before": before}
+        replace_file(self.settings.folder / _TURN, json.dumps(mark))
+
+    def _violation(self, action: Implement, changed: Sequence[str]) -> _Overstep | None:
         bounds, settings = action.bounds, self.settings
         protected = (*settings.protected, *bounds.protected_files)
-        kept = tuple(path for path in changes.changed if allowed(path, protected))
+        kept = tuple(path for path in changed if allowed(path, protected))
         if kept:
             return _Overstep(kept, "which the plan protects")
         if bounds.allowed_files is None:
             return None
-        outside = tuple(path for path in changes.changed if not allowed(path, bounds.allowed_files))
+        outside = tuple(path for path in changed if not allowed(path, bounds.allowed_files))
         return _Overstep(outside, "which its allowed_files do not grant") if outside else None
 
-    def _records(self) -> dict[str, str]:
-        """Return digests of what only the verifier may write: baselines, answers and the log."""
-        from hashlib import sha256
-
+    def _judge_files(self) -> dict[Path, bytes]:
+        """Return what only the verifier may write: baselines, answers and the log."""
         home = self.settings.root / ".planverify"
         paths = [*home.glob("plans/*/baseline.json"), home / "answers.json", self.session.log]
-        return {str(path): sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()}
+        return {path: path.read_bytes() for path in paths if path.is_file()}
+
+    def _put_records_back(self) -> None:
+        """Undo what a turn has done to baselines and answers; nobody rewrites the log."""
+        for path in self._judge_files().keys() - self._records.keys():
+            path.unlink()
+        for path, content in self._records.items():
+            if path != self.session.log:
+                replace_file(path, content, mode=0o644)
 
     def _verify_todos(self, action: Verify) -> None:
         self.progress.verifying(action.todo_ids)
@@ -363,17 +508,33 @@ class Loop:
             )
 
     def _verify(self, plan: Path, todo_ids: Sequence[str] = (), *, cold: bool = False) -> VerificationRun:
-        return verify(plan, todo_ids, outcomes=self.settings.folder / "outcomes.json", cold=cold)
+        is_busy = self.pool is not None and self.pool.is_busy
+        if is_busy:
+            self._note_strays()
+        state, outcomes = self.session.state, self.settings.folder / "outcomes.json"
+        worked = () if state is None else [name for name, each in state.records.items() if each.turns]
+        found = verify(plan, todo_ids, outcomes=outcomes, worked=worked, cold=cold)
+        if is_busy:  # what a verification writes is no doing of an agent
+            self._seen_tree = self.snapshots.take("verified")
+            self._clean_tree = self._clean_tree if self._strays else self._seen_tree
+        return found
 
     # -- the engine ---------------------------------------------------------------------------------------
 
+    def _tick(self) -> None:
+        self._tell(ClockTicked(at=_now()))
+
     def _tell(self, event: Event) -> None:
+        is_busy = self.pool is not None and self.pool.is_busy
+        is_watched = is_busy and self._judge_files() == self._records
         try:
             actions = self.session.tell(event)
         except RefusedEvent as error:
             self._refused += 1
             self.progress.line(f"refused: {error}")
             actions = ()
+        if is_watched:  # what is told here is no change by an agent
+            self._records = self._judge_files()
         self._take(self.session.unanswered())
         self._take(actions)
         for remark in self.session.remarks():
@@ -461,6 +622,10 @@ class _Overstep:
             failure_evidence=failure,
             failures=(failure,),
         )
+
+
+def _by_todo(document: OutcomeDocument | None) -> dict[str, Outcome]:
+    return {} if document is None else {each.todo_id: each for each in document.outcomes}
 
 
 def _wait_for_person(prompt: str) -> TurnReport:

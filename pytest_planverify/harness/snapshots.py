@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TIMEOUT_SECONDS = 120
+LOCK_SECONDS = 5.0
 _MOST_ARGUMENTS = 200
 _IGNORED = """\
 .planverify/
@@ -60,30 +62,42 @@ class Changes:
 class Snapshots:
     """The snapshots of one work tree."""
 
-    def __init__(self, root: Path, name: str) -> None:
-        """``name`` tells the runs of one project apart. Raises :class:`SnapshotError`."""
+    def __init__(
+        self, root: Path, name: str, *, store: Path | None = None, index: Path | None = None
+    ) -> None:
+        """``name`` tells the runs of one project apart. Raises :class:`SnapshotError`.
+
+        ``store`` and ``index`` are given for a further work tree, which shares the store of another.
+        """
         self._root = root
         self._refs = f"refs/planverify/{name}"
-        try:
-            folder = make_home(root) / "harness"
-            folder.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise SnapshotError(
-                f"{root}: nothing can be kept there ({error.strerror}); make it writable"
-            ) from None
-        self._store = folder / "objects.git"
-        if not (self._store / "HEAD").exists():
-            self._git("init", "--quiet", "--bare", str(self._store), bare=True)
-        (self._store / "info").mkdir(exist_ok=True)
-        (self._store / "info" / "exclude").write_text(_IGNORED)
+        self._index = index
+        self._last = ("", "")
+        self.store = store or _home_store(root)
+        """The repository that has them all."""
+        if not (self.store / "HEAD").exists():
+            self._git("init", "--quiet", "--bare", str(self.store), bare=True)
+        exclude = self.store / "info" / "exclude"
+        exclude.parent.mkdir(exist_ok=True)
+        if not exclude.exists() or exclude.read_text() != _IGNORED:
+            exclude.write_text(_IGNORED)
 
-    def take(self, label: str) -> str:
+    def take(self, label: str, *parents: str) -> str:
         """Keep the files as they are now; return the id of the snapshot."""
         self._git("add", "--all", "--ignore-errors", ".")
         tree = self._git("write-tree").strip()
-        commit = self._git(*_IDENTITY, "commit-tree", tree, "-m", label).strip()
-        self._git("update-ref", f"{self._refs}/{label}", commit)
-        return commit
+        if self._last[0] != tree or parents:
+            self._last = (tree, self._commit(tree, label, *parents))
+        self._git("update-ref", f"{self._refs}/{label}", self._last[1])
+        return self._last[1]
+
+    def unlock(self) -> None:
+        """Let go of what a git that was killed with its driver has locked; one that lives ends first."""
+        lock = self.store / "index.lock"
+        give_up = time.monotonic() + LOCK_SECONDS
+        while lock.exists() and time.monotonic() < give_up:
+            time.sleep(0.05)
+        lock.unlink(missing_ok=True)
 
     def find(self, label: str) -> str | None:
         """Return the snapshot of that label, if it was taken."""
@@ -118,21 +132,44 @@ class Snapshots:
         done = self._run(("cat-file", "blob", f"{snapshot}:{path}"))
         return done.stdout if done.returncode == 0 else None
 
-    def digests(self, snapshot: str) -> dict[str, str]:
-        """Return git's digest of each file."""
-        listing = self._git("ls-tree", "-r", "-z", "--format=%(objectname) %(path)", snapshot)
-        return {
-            path: digest
-            for digest, _, path in (each.partition(" ") for each in listing.split("\0") if each)
-        }
+    def files(self, snapshot: str) -> frozenset[str]:
+        """Return the paths of all files."""
+        listing = self._git("ls-tree", "-r", "-z", "--name-only", snapshot)
+        return frozenset(path for path in listing.split("\0") if path)
 
-    def restore(self, snapshot: str) -> Changes:
-        """Put every file back as it was; what was made since is removed. Return what was changed by it."""
-        now = self.take("before-restore")
-        changes = self.compare(now, snapshot)
-        if changes.changed:
-            self._git("read-tree", "--reset", "-u", snapshot)
-        return changes
+    def restore(self, snapshot: str) -> None:
+        """Put every file back as it was; what was made since is removed."""
+        if self.take("before-restore") != snapshot:
+            self.lay_out(snapshot)
+
+    def lay_out(self, snapshot: str) -> None:
+        """Write the files of a snapshot, over a work tree that is as the latest one, or empty."""
+        self._git("read-tree", "--reset", "-u", snapshot)
+
+    def merge(self, before: str, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:
+        """Return the snapshot that has the changes of both sides, and the files on which they disagree."""
+        sides = [self._commit(f"{side}^{{tree}}", "side", before) for side in (ours, theirs)]
+        done = self._run(("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", *sides))
+        tree, *files = os.fsdecode(done.stdout).rstrip("\0").split("\0")
+        if done.returncode not in (0, 1) or not tree:
+            raise SnapshotError(f"{self._root}: git merge-tree failed; turns side by side need git 2.38")
+        return self._commit(tree, "merged"), tuple(dict.fromkeys(files))
+
+    def bundle(self, path: Path, snapshot: str, *without: str) -> bytes:
+        """Return a snapshot, as :meth:`unbundle` reads it; the other side has those of ``without``."""
+        ref = f"{self._refs}/bundle-{snapshot[:12]}"
+        self._git("update-ref", ref, snapshot)
+        self._git("bundle", "create", "--quiet", str(path), ref, *(f"^{each}" for each in without))
+        return path.read_bytes()
+
+    def unbundle(self, path: Path, content: bytes) -> None:
+        """Take in what :meth:`bundle` has made."""
+        path.write_bytes(content)
+        self._git("bundle", "unbundle", str(path))
+
+    def _commit(self, tree: str, label: str, *parents: str) -> str:
+        named = [word for parent in parents for word in ("-p", parent)]
+        return self._git(*_IDENTITY, "commit-tree", tree, *named, "-m", label).strip()
 
     def restore_files(self, snapshot: str, changes: Changes) -> None:
         """Put the files back that have changed since a snapshot; others stay as they are."""
@@ -154,12 +191,13 @@ class Snapshots:
         return os.fsdecode(done.stdout)
 
     def _run(self, words: Sequence[str], *, bare: bool = False) -> subprocess.CompletedProcess[bytes]:
-        where = () if bare else (f"--git-dir={self._store}", f"--work-tree={self._root}")
+        own = {} if self._index is None else {"GIT_INDEX_FILE": str(self._index)}
+        where = () if bare else (f"--git-dir={self.store}", f"--work-tree={self._root}")
         try:
             return subprocess.run(
                 ["git", *where, *_PLAIN, *words],
                 cwd=self._root,
-                env=surroundings(),
+                env={**surroundings(), **own},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=TIMEOUT_SECONDS,
@@ -169,3 +207,14 @@ class Snapshots:
             raise SnapshotError(f"git cannot be run ({error.strerror}); install git") from None
         except subprocess.TimeoutExpired:
             raise SnapshotError(f"git {words[0]} did not answer within {TIMEOUT_SECONDS} s") from None
+
+
+def _home_store(root: Path) -> Path:
+    try:
+        folder = make_home(root) / "harness"
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise SnapshotError(
+            f"{root}: nothing can be kept there ({error.strerror}); make it writable"
+        ) from None
+    return folder / "objects.git"

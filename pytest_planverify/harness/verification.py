@@ -69,11 +69,15 @@ def verify(
     todo_ids: Collection[str] = (),
     *,
     outcomes: Path,
+    worked: Collection[str] = (),
     cold: bool = False,
     watch: Callable[[], None] | None = None,
     cwd: Path | None = None,
 ) -> VerificationRun:
-    """Verify todos of a plan, or all of it; ``cold`` starts each command as a new interpreter."""
+    """Verify todos of a plan, or all of it; ``cold`` starts each command as a new interpreter.
+
+    ``worked`` are further todos whose changes lie in the tree, and were judged when they were made.
+    """
     target = f"{plan}::{','.join(todo_ids)}" if todo_ids else str(plan)
     command = [
         sys.executable,
@@ -84,6 +88,8 @@ def verify(
         f"--planverify-outcomes={outcomes}",
         "-q",
     ]
+    if worked:
+        command.append(f"--planverify-worked={','.join(worked)}")
     if cold:
         command.append("--planverify-isolate")
     if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):

@@ -96,7 +96,7 @@ def _prepare(facts: RunFacts, chosen: ChosenPlan, folder: RunFolder) -> PlanRun:
         demands=_demands(settings, flat, asked, baseline),
     )
     commit = None if baseline is None or settings.baseline is None else baseline.document.revision
-    guards = Guards(flat, asked, changes, chosen.todo_ids, baseline, commit)
+    guards = Guards(flat, asked, changes, (*(chosen.todo_ids or ()), *settings.worked), baseline, commit)
     run = PlanRun(facts, plan, guards)
     unwatched = (job for job in run.schedule.jobs if not job.is_pytest)
     guards.leave_unwatched([f"{job.todo.id} {job.criterion.id}" for job in unwatched])

@@ -152,6 +152,7 @@ def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path, co
     assert "the turn is undone" in done.output
     assert {name: (project / name).read_text() for name in FILES} == before
     assert not (project / "conftest.py").exists()
+    assert not (project / ".planverify/answers.json").exists()
 
 
 def test_a_turn_that_hangs_is_ended_at_its_limit_with_all_it_started(project: Path):

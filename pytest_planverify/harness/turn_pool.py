@@ -1,0 +1,166 @@
+"""Turns that are taken side by side: sent to a ``concurrent.futures.Executor``, and taken back in order.
+
+The executor has threads of this process, or is that of a cluster of dask. A turn whose worker is lost is
+sent again; whatever happens, each is handed out at most once.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from planner.errors import PlannerError
+from pytest_planverify.harness.turns import perform_turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from planner.model.actions import Implement
+    from pytest_planverify.harness.agents import Turn
+    from pytest_planverify.harness.turns import TurnJob, TurnResult
+
+THREADS = "threads"
+MOST_LOST = 3
+"""So often a turn is sent; then its workers are said to be lost."""
+
+
+class _Stopped(Exception):
+    """Nobody waits for the turn any more."""
+
+
+@dataclass(slots=True)
+class SentTurn:
+    """A turn that is under way somewhere."""
+
+    action: Implement
+    turn: Turn
+    job: TurnJob
+    merges: int
+    """So many turns had been merged when its files were taken."""
+    future: Future[TurnResult] = field(default_factory=Future[Any])
+    sent: int = 0
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def may_touch_those_of(self, other: SentTurn) -> bool:
+        """Return whether both may change the same file: the engine keeps apart what names its files."""
+        return self.action.bounds.allowed_files is None or other.action.bounds.allowed_files is None
+
+
+class TurnPool:
+    """The turns under way, in the order in which they were asked for."""
+
+    def __init__(self, jobs: int, executor: str, on_output: Callable[[str], None]) -> None:
+        """``executor`` is ``threads`` or ``dask://HOST:PORT``; raises :class:`PlannerError`."""
+        self.is_shared = executor == THREADS
+        """Whether the workers have the files of this machine."""
+        self.jobs = jobs
+        self._on_output = on_output
+        self._sent: list[SentTurn] = []
+        self._client: Any = None
+        self._executor: Executor
+        if self.is_shared:
+            self._executor = ThreadPoolExecutor(jobs, "planverify-turn")
+        else:
+            self._client = _connect(executor)
+            self._executor = self._client.get_executor(pure=False, retries=MOST_LOST)
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether a turn is under way."""
+        return bool(self._sent)
+
+    def send(self, sent: SentTurn) -> None:
+        """Let a turn be taken."""
+        self._submit(sent)
+        self._sent.append(sent)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until a turn has ended, but no longer than so many seconds."""
+        wait([each.future for each in self._sent], seconds, FIRST_COMPLETED)
+
+    def take_ended(self) -> tuple[SentTurn, TurnResult | None] | None:
+        """Hand out a turn that has ended, and what it has done: nothing where its workers were lost.
+
+        The first in the order of the plan comes first. Of turns that may change the same files, one waits
+        for those before it. Raises :class:`PlannerError` of a turn that could not be taken.
+        """
+        for at, sent in enumerate(self._sent):
+            waits = any(sent.may_touch_those_of(other) for other in self._sent[:at])
+            if waits or not sent.future.done():
+                continue
+            error = None if sent.future.cancelled() else sent.future.exception()
+            is_lost = sent.future.cancelled() or error is not None
+            if isinstance(error, (PlannerError, OSError)):
+                raise error
+            if is_lost and sent.sent < MOST_LOST and not sent.stop.is_set():
+                self._submit(sent)
+                continue
+            self._sent.remove(sent)
+            return sent, None if is_lost else sent.future.result()
+        return None
+
+    def drop(self, todo_id: str) -> None:
+        """End the turn on a todo, if there is one; nobody will ask what it has done."""
+        for sent in [each for each in self._sent if each.action.todo_id == todo_id]:
+            self._sent.remove(sent)
+            sent.stop.set()
+            sent.future.cancel()
+
+    def drop_all(self) -> None:
+        """End every turn that is under way, and wait until threads of this process have ended theirs."""
+        ended = [sent.future for sent in self._sent]
+        for sent in tuple(self._sent):
+            self.drop(sent.action.todo_id)
+        if self.is_shared:
+            wait(ended)
+
+    def close(self) -> None:
+        """Let go of the executor."""
+        self.drop_all()
+        self._executor.shutdown(wait=self.is_shared)
+        if self._client is not None:
+            self._client.close()
+
+    def _submit(self, sent: SentTurn) -> None:
+        sent.sent += 1
+        if not self.is_shared:
+            sent.future = self._executor.submit(perform_turn, sent.job)
+            return
+
+        def watch() -> None:
+            if sent.stop.is_set():
+                raise _Stopped
+
+        sent.future = self._executor.submit(perform_turn, sent.job, self._on_output, watch)
+
+
+def count_workers(executor: str) -> int:
+    """Return how many turns the workers of a cluster take at once. Raises :class:`PlannerError`."""
+    client = _connect(executor)
+    try:
+        return max(1, sum(client.nthreads().values()))
+    finally:
+        client.close()
+
+
+def _connect(executor: str) -> Any:
+    """Return the client of a cluster. Raises :class:`PlannerError`."""
+    address = executor.removeprefix("dask://")
+    if address == executor or ":" not in address:
+        raise PlannerError(f"--executor {executor}: write {THREADS} or dask://HOST:PORT")
+    try:
+        from distributed import Client
+    except ImportError:
+        raise PlannerError(
+            f"--executor {executor} needs dask.distributed; pip install 'pytest-planverify[dask]'"
+        ) from None
+    try:
+        return Client(f"tcp://{address}", timeout=10, set_as_default=False)
+    except (OSError, ValueError) as error:
+        why = str(error).splitlines()[0]
+        raise PlannerError(
+            f"--executor {executor}: no scheduler answers there ({why}); start one"
+        ) from None

@@ -1,0 +1,137 @@
+"""Runs of `planverify run` that are killed at random moments and resumed, beside one that is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+AGENT = """\
+import os, pathlib, time
+todo = os.environ["PLANVERIFY_TODO"]
+time.sleep(0.3)
+path = pathlib.Path(f"shop/{todo}.py")
+path.write_text("half = ")
+time.sleep(0.3)
+path.write_text(f"NAME = '{todo}'\\n")
+"""
+TODOS = ("left", "right")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a run has left behind."""
+
+    status: int
+    files: dict[str, str]
+    finished: Counter[str]
+    """How many turns on each todo are recorded as finished."""
+    done: Counter[str]
+    """How often each todo was verified to be done."""
+
+
+def make_project(root: Path) -> None:
+    plan = "todo_list_id: shop\nitems:\n"
+    files = {"shop/__init__.py": "", "pytest.ini": "[pytest]\npythonpath = .\n", "../agent.py": AGENT}
+    for name in TODOS:
+        plan += f"  - id: {name}\n    title: The module {name} knows its name\n"
+        plan += f'    allowed_files: ["shop/{name}.py"]\n'
+        plan += f"    acceptance_criteria: {{tests: [pytest tests/test_{name}.py]}}\n"
+        files[f"shop/{name}.py"] = "NAME = ''\n"
+        files[f"tests/test_{name}.py"] = (
+            f"from shop.{name} import NAME\n\n\ndef test_name():\n    assert NAME == '{name}'\n"
+        )
+    for name, text in {**files, "plan.yaml": plan}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def run_unkilled(folder: Path, jobs: int) -> tuple[Ended, float]:
+    """Return what a run leaves behind that nobody disturbs, and how long it takes."""
+    root = folder / "project"
+    make_project(root)
+    begun = time.monotonic()
+    status = _start(root, jobs).wait(300)
+    return _look(root, status), time.monotonic() - begun
+
+
+def run_killed(folder: Path, jobs: int, seconds: float) -> tuple[Ended, bool]:
+    """Kill a run after so many seconds and resume it; return what it leaves, and whether it was killed.
+
+    Raises ``AssertionError`` where something that was recorded before is not in the log any more.
+    """
+    root = folder / "project"
+    make_project(root)
+    process = _start(root, jobs)
+    try:
+        status = process.wait(seconds)
+        return _look(root, status), False
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    recorded = _log(root)
+    words = ("--resume",) if (root / ".planverify/harness/shop").is_dir() else ()
+    status = _start(root, jobs, *words).wait(300)
+    assert _log(root)[: len(recorded)] == recorded, "what was recorded is gone"
+    return _look(root, status), True
+
+
+def moments(number: int, seconds: float, seed: int) -> list[float]:
+    """Return random moments of a run, one in each of as many equal parts of it."""
+    chance = random.Random(seed)
+    return [(at + chance.random()) * seconds / number for at in range(number)]
+
+
+def fresh(folder: Path) -> Path:
+    """Return an empty folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _start(root: Path, jobs: int, *words: str) -> subprocess.Popen[bytes]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    command = [
+        str(Path(sys.executable).with_name("planverify")),
+        "run",
+        "plan.yaml",
+        "--jobs",
+        str(jobs),
+        *words,
+    ]
+    command += ["--agent", f"{sys.executable} {root.parent / 'agent.py'}"]
+    with (root.parent / "output.txt").open("ab") as output:
+        return subprocess.Popen(
+            command, cwd=root, env=inherited, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+
+
+def _log(root: Path) -> list[str]:
+    log = root / ".planverify/logs/shop.jsonl"
+    lines = log.read_text().splitlines(keepends=True) if log.exists() else []
+    return [line for line in lines if line.endswith("\n")]  # one that was cut off is no record
+
+
+def _look(root: Path, status: int) -> Ended:
+    files = {
+        path.relative_to(root).as_posix(): path.read_text()
+        for path in sorted(root.rglob("*.*"))
+        if path.is_file() and not {".planverify", "__pycache__", ".pytest_cache"} & set(path.parts)
+    }
+    events = [json.loads(line)["event"] for line in _log(root)]
+    finished = Counter(each["todo_id"] for each in events if each["event"] == "work_finished")
+    done = Counter(
+        each["outcome"]["todo_id"]
+        for each in events
+        if each["event"] == "verified" and each["outcome"].get("success")
+    )
+    return Ended(status, files, finished, done)

@@ -1,0 +1,194 @@
+"""`planverify run --jobs N` works on several todos at once, and ends as it does with one at a time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from real_command import Finished
+from test_run_with_agents import agent, command, commit, run, surroundings
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git keeps the files of each turn")
+
+MEETING = """\
+import os, pathlib, sys, time
+todo = os.environ["PLANVERIFY_TODO"].partition("_branch_")[0]
+root = pathlib.Path(os.environ["PLANVERIFY_ROOT"])
+assert pathlib.Path.cwd() == root
+assert (root / "secret.env").read_text() == "ignored"
+here = pathlib.Path(__file__).with_suffix("")
+here.mkdir(exist_ok=True)
+(here / todo).touch()
+give_up = time.monotonic() + 60
+while len(list(here.iterdir())) < 2:
+    assert time.monotonic() < give_up, "nobody works at the same time"
+    time.sleep(0.05)
+pathlib.Path(f"shop/{todo}.py").write_text(f"NAME = '{todo}'\\n")
+pathlib.Path(os.environ["PLANVERIFY_RESULT"]).write_text('{"tokens": 7}')
+"""
+SHARING = """\
+import os, pathlib, time
+todo = os.environ["PLANVERIFY_TODO"].partition("_branch_")[0]
+pathlib.Path(f"shop/{todo}.py").write_text(f"NAME = '{todo}'\\n")
+names = pathlib.Path("shop/__init__.py")
+held = names.read_text()
+time.sleep(1 if todo == "left" else 0)
+names.write_text(held + f"{todo} = 1\\n")
+"""
+
+
+def make_project(root: Path, *, limited: bool = True) -> Path:
+    plan = "todo_list_id: shop\nitems:\n"
+    files = {"shop/__init__.py": "", "pytest.ini": "[pytest]\npythonpath = .\n", ".gitignore": "*.env\n"}
+    for name in ("left", "right"):
+        plan += f"  - id: {name}\n    title: The module {name} knows its name\n"
+        plan += f'    allowed_files: ["shop/{name}.py"]\n' if limited else ""
+        plan += f"    acceptance_criteria: {{tests: [pytest tests/test_{name}.py]}}\n"
+        files[f"shop/{name}.py"] = "NAME = ''\n"
+        files[f"tests/test_{name}.py"] = (
+            f"from shop.{name} import NAME\n\n\ndef test_name():\n    assert NAME == '{name}'\n"
+        )
+    for name, text in {**files, "plan.yaml": plan}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    commit(root)
+    (root / "secret.env").write_text("ignored")
+    return root
+
+
+def changed(root: Path) -> list[str]:
+    done = subprocess.run(["git", "status", "--porcelain"], cwd=root, capture_output=True, text=True)
+    return sorted(line[3:] for line in done.stdout.splitlines())
+
+
+def trees() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob("planverify-tree-*"))
+
+
+def test_two_todos_are_worked_on_at_the_same_time_and_merged_into_one_tree(tmp_path: Path):
+    root, before = make_project(tmp_path / "project"), trees()
+    done = run(root, "run", "plan.yaml", "--jobs", "2", "--agent", agent(root, MEETING))
+    assert done.exit_code == 0, done
+    assert "completed: 2 of 2 todos done, 2 turns" in done.output
+    assert changed(root) == ["shop/left.py", "shop/right.py"]
+    assert trees() == before
+
+
+def test_work_that_does_not_fit_what_was_merged_before_is_done_anew(tmp_path: Path):
+    root = make_project(tmp_path / "project", limited=False)
+    done = run(root, "run", "plan.yaml", "--jobs", "2", "--agent", agent(root, SHARING))
+    assert done.exit_code == 0, done
+    assert "right: what was merged meanwhile changes shop/__init__.py otherwise" in done.output
+    assert (root / "shop/__init__.py").read_text() == "left = 1\nright = 1\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("open('tests/test_left.py', 'w')", id="in its tree"),
+        pytest.param("open(sys.argv[0] + '/../project/tests/test_left.py', 'w')", id="past its tree"),
+        pytest.param(
+            "open(sys.argv[0] + '/../project/.planverify/answers.json', 'w')", id="in our records"
+        ),
+    ],
+)
+def test_a_turn_outside_its_limits_leaves_the_tree_as_it_was(tmp_path: Path, code: str):
+    root = make_project(tmp_path / "project")
+    cheat = f"import os, sys\nsys.argv[0] = os.path.dirname(sys.argv[0]) + '/project'\n{code}.write('')\n"
+    done = run(root, "run", "plan.yaml", "--jobs", "2", "--agent", agent(root, cheat))
+    assert done.exit_code == 13, done
+    assert "the turn is undone" in done.output
+    assert changed(root) == []
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_interrupted_run_ends_its_agents_puts_files_back_and_says_how_to_go_on(
+    tmp_path: Path, jobs: str
+):
+    root, before = make_project(tmp_path / "project"), trees()
+    slow = (
+        "import os, pathlib, time\n"
+        "pathlib.Path('shop/left.py').write_text('half = ')\n"
+        "pathlib.Path(__file__ + '.pid').write_text(str(os.getpid()))\n"
+        "time.sleep(60)\n"
+    )
+    process = subprocess.Popen(
+        command("run", "plan.yaml", "--jobs", jobs, "--agent", agent(root, slow)),
+        cwd=root,
+        env=surroundings(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    pid = root.parent / "agent.py.pid"
+    try:
+        give_up = time.monotonic() + 120
+        while not (pid.exists() and pid.read_text()):
+            assert time.monotonic() < give_up, "no turn began"
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    done = Finished(exit_code=process.returncode, output=output)
+    assert done.exit_code == 130, done
+    assert (
+        done.output.splitlines()[-1].strip() == "interrupted; go on with: planverify run plan.yaml --resume"
+    )
+    assert changed(root) == []
+    assert trees() == before
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+def test_workers_of_a_cluster_give_the_same_result_and_one_that_dies_changes_nothing(tmp_path: Path):
+    distributed = pytest.importorskip("distributed", reason="the extra [dask] is not installed")
+    root = make_project(tmp_path / "project")
+    dying = MEETING.replace("import os, pathlib, sys, time\n", DYING).replace(" == 'ignored'", "")
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
+    )
+    with cluster:
+        address = cluster.scheduler_address.removeprefix("tcp://")
+        words = ("--executor", f"dask://{address}", "--agent", agent(root, dying))
+        done = run(root, "run", "plan.yaml", *words)
+    assert done.exit_code == 0, done
+    assert "completed: 2 of 2 todos done, 2 turns" in done.output
+    assert changed(root) == ["shop/left.py", "shop/right.py"]
+
+
+DYING = """\
+import os, pathlib, signal, sys, time
+import psutil
+first = pathlib.Path(__file__ + ".first")
+if os.environ["PLANVERIFY_TODO"] == "left" and not first.exists():
+    first.touch()
+    between, worker, *_ = psutil.Process().parents()
+    assert between.cmdline() == worker.cmdline()
+    worker.kill()
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--executor", "celery"), "write threads or dask://HOST:PORT"),
+        (("--executor", "dask://127.0.0.1:1"), "dask"),
+        (("--jobs", "0"), "--jobs"),
+    ],
+)
+def test_wrong_ways_to_ask_for_workers_are_one_line(tmp_path: Path, words: tuple[str, ...], said: str):
+    root = make_project(tmp_path / "project")
+    done = run(root, "run", "plan.yaml", "--agent", f"{sys.executable} x.py", *words)
+    assert done.exit_code in (2, 4), done
+    assert said in done.output
+    assert "Traceback" not in done.output
