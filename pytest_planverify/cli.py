@@ -297,6 +297,34 @@ def run(
         float | None,
         typer.Option("--max-turn-seconds", min=1, metavar="SECONDS", help="No turn takes longer."),
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            metavar="TODO",
+            help="Carry out these todos, and what they depend on; a pattern may name several: 'phase-2*'.",
+        ),
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--max-seconds", min=1, metavar="N", help="The run takes no longer.")
+    ] = None,
+    turns: Annotated[
+        int | None, typer.Option("--max-turns", min=0, metavar="N", help="No more turns of work.")
+    ] = None,
+    tokens: Annotated[
+        int | None, typer.Option("--max-tokens", min=0, metavar="N", help="As agents report them.")
+    ] = None,
+    new_files: Annotated[
+        int | None, typer.Option("--max-new-files", min=0, metavar="N", help="No more files are made.")
+    ] = None,
+    attempts: Annotated[
+        int | None,
+        typer.Option("--max-attempts", min=0, metavar="N", help="No more turns on one branch."),
+    ] = None,
+    depth: Annotated[
+        int | None,
+        typer.Option("--max-branch-depth", min=0, metavar="N", help="No deeper branches of branches."),
+    ] = None,
     brief_tokens: Annotated[
         int, typer.Option("--brief-tokens", min=200, metavar="N", help="No brief is longer.")
     ] = 800,
@@ -307,7 +335,16 @@ def run(
     """Carry a plan to done: agents work, verifications decide, until it is done or a person is needed.
 
     Files are kept before each turn; a turn that changes what it may not is undone, and stops the run.
+    The limits of the plan hold as well: --max-… can only lower them.
     """
+    limits = {
+        "wall_seconds": seconds,
+        "cycles": turns,
+        "tokens": tokens,
+        "new_files": new_files,
+        "max_debug_attempts": attempts,
+        "max_branch_depth": depth,
+    }
     if dirty not in ("refuse", "save"):
         raise UsageMistake(f"--dirty {dirty}: write refuse or save")
     harness = import_module(COMMANDS["run"].module)
@@ -320,6 +357,8 @@ def run(
         executor=executor,
         turn_seconds=turn_seconds,
         brief_tokens=brief_tokens,
+        only=only or (),
+        limits={name: limit for name, limit in limits.items() if limit is not None},
         as_json=as_json,
     )
     return harness.run_command(plan_or_usual(plan), options)

@@ -11,7 +11,7 @@ from planner.policy.allowed_files import claimed_files, claims_overlap, grants_o
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from planner.model.plan import Todo
+    from planner.model.plan import Plan, Todo
 
 
 def dependency_order(items: Iterable[Todo]) -> tuple[Todo, ...]:
@@ -67,6 +67,19 @@ def find_cycle(items: Iterable[Todo]) -> tuple[str, ...]:
                 path[following] = None
                 pending.append(iter(dependencies[following]))
     return ()
+
+
+def with_dependencies(plan: Plan, todo_ids: Collection[str]) -> Plan:
+    """Return the plan of some of its todos, and of all that these depend on."""
+    by_id = {todo.id: todo for todo in plan.items}
+    wanted: set[str] = set()
+    pending = list(todo_ids)
+    while pending:
+        name = pending.pop()
+        if name in by_id and name not in wanted:
+            wanted.add(name)
+            pending += by_id[name].dependencies
+    return plan.model_copy(update={"items": tuple(each for each in plan.items if each.id in wanted)})
 
 
 def blockers(todo_id: str, failed: Collection[str], by_id: Mapping[str, Todo]) -> tuple[str, ...]:

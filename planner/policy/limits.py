@@ -13,7 +13,9 @@ from planner.policy.allowed_files import claimed_files
 from planner.policy.criteria import commands_of
 
 if TYPE_CHECKING:
-    from planner.model.plan import Budget, Policy, Todo, ToolSpec
+    from collections.abc import Mapping
+
+    from planner.model.plan import Budget, Plan, Policy, Todo, ToolSpec
 
 
 class Spent(NamedTuple):
@@ -111,6 +113,28 @@ def bounds_of(todo: Todo, policy: Policy) -> Bounds:
 def asks_a_person(todo: Todo) -> bool:
     """Return whether a person has to agree before a todo is begun and before each of its branches."""
     return CARE[todo.risk_level or RiskLevel.LOW].asks
+
+
+def lowered(plan: Plan, limits: Mapping[str, float]) -> tuple[Plan, tuple[str, ...]]:
+    """Return the plan with the limits of an operator, where they are below its own; and those that are not.
+
+    Limits are named as in the policy and in its budget: ``tokens``, ``max_debug_attempts``.
+    """
+    policy, budget = plan.metadata, plan.metadata.budget
+    of_policy: dict[str, Any] = {}
+    of_budget: dict[str, Any] = {}
+    higher: list[str] = []
+    for name, limit in limits.items():
+        is_of_budget = name in type(budget).model_fields
+        own = getattr(budget if is_of_budget else policy, name)
+        if own is not None and own < limit:
+            higher.append(f"{name} stays at {_number(own)}, as the plan says")
+        else:
+            (of_budget if is_of_budget else of_policy)[name] = limit
+    if of_budget:
+        of_policy["budget"] = budget.model_copy(update=of_budget)
+    policy = policy.model_copy(update=of_policy)
+    return plan.model_copy(update={"metadata": policy}), tuple(higher)
 
 
 _STRICTEST = (

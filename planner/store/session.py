@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from planner.model.events import Event
     from planner.model.failure_report import FailureContext
     from planner.model.outcome import Outcome
+    from planner.model.plan import Plan
     from planner.policy.criteria import Criterion
 
 MAX_CONTEXT_BYTES = 1024 * 1024
@@ -70,6 +71,8 @@ class RunSettings:
     validates: bool = True
     allow_unproved: bool = False
     """Whether an outcome without checks can make a todo done, as a foreign driver may tell it."""
+    adjust: Callable[[Plan], Plan] | None = None
+    """Makes of the plan what is carried out of it: some todos, lower limits."""
     watch: Callable[[Step], None] | None = None
     """Is told each step that was taken, those of earlier processes too."""
 
@@ -200,7 +203,7 @@ class RunSession:
         self.run_id = settings.run_id or f"{at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digits}"
         return PlanSubmitted(
             at=at,
-            plan=loaded.plan,
+            plan=loaded.plan if settings.adjust is None else settings.adjust(loaded.plan),
             digest=loaded.digest,
             path=shown_path(loaded.path),
             problems=problems,

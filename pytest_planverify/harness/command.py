@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import json
 import os
 import shlex
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import psutil
 
+from planner.cli.arguments import nearest
 from planner.cli.exits import INTERRUPTED, Status, UsageMistake
 from planner.errors import PlannerError
 from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import HOME
 from planner.planfile.tree import load_tree
+from planner.policy.dependencies import with_dependencies
+from planner.policy.limits import lowered
 from planner.store.plan_versions import PlanVersions
 from planner.store.run_log import is_over, make_log_folder, next_log, plan_logs
 from planner.store.session import RunSession, RunSettings
@@ -33,9 +37,10 @@ from pytest_planverify.processes import end_processes_of
 from pytest_planverify.repository import GitFailed, Repository, git
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from planner.model.plan import Plan
     from planner.planfile.tree import PlanTree
     from pytest_planverify.harness.agents import Agents
     from pytest_planverify.harness.progress import Progress
@@ -60,6 +65,10 @@ class RunOptions:
     executor: str = THREADS
     turn_seconds: float | None = None
     brief_tokens: int = 800
+    only: Sequence[str] = ()
+    """Ids of todos, or patterns of them."""
+    limits: Mapping[str, float] = field(default_factory=dict[str, float])
+    """By the names of the policy and of its budget; those of the plan, where they are lower, hold too."""
     as_json: bool = False
 
 
@@ -84,12 +93,17 @@ def run_command(plan: Path, options: RunOptions) -> int:
         raise PlannerError("there is no program 'git', which keeps the files of each turn; install it")
     progress = standard_progress(as_json=options.as_json)
     resume = options.resume
+    if resume and (options.only or options.limits):
+        raise UsageMistake(
+            "--resume goes on with the todos and limits of the run; leave --only and --max-… out"
+        )
+    part = _part(tree.loaded.plan, options, progress)
     log = _choose_log(tree, resume=resume, restart=options.restart)
     if not resume:
         _refuse_or_save(root, tree, options.dirty, log.stem, progress)
         Snapshots(root, log.stem).take(BEFORE_RUN)
     pool = TurnPool(jobs, options.executor, progress.output) if is_apart else None
-    work = _Work(tree, options, parsed, jobs, pool, progress)
+    work = _Work(tree, options, parsed, jobs, pool, progress, part)
     try:
         for number in range(1, MOST_ROUNDS + 1):
             ending, green, loop = _one_round(work, log, resume=resume)
@@ -120,6 +134,25 @@ class _Work:
     jobs: int
     pool: TurnPool | None
     progress: Progress
+    part: Plan
+    """What is carried out of the plan."""
+
+
+def _part(plan: Plan, options: RunOptions, progress: Progress) -> Plan:
+    """Return what is to be carried out of a plan. Raises ``UsageMistake`` for a todo that is not in it."""
+    names = [todo.id for todo in plan.items]
+    for pattern in options.only:
+        if not fnmatch.filter(names, pattern):
+            raise UsageMistake(f"--only {pattern}: {nearest(pattern, names, 'the todos are')}")
+    if options.only:
+        chosen = [each for each in names if any(fnmatch.fnmatchcase(each, one) for one in options.only)]
+        plan = with_dependencies(plan, chosen)
+        if before := [todo.id for todo in plan.items if todo.id not in chosen]:
+            progress.line(f"carried out before, as others depend on them: {', '.join(before)}")
+    plan, higher = lowered(plan, options.limits)
+    for each in higher:
+        progress.line(each)
+    return plan
 
 
 def _one_round(work: _Work, log: Path, *, resume: bool) -> tuple[Ending, bool, Loop]:
@@ -132,8 +165,12 @@ def _one_round(work: _Work, log: Path, *, resume: bool) -> tuple[Ending, bool, L
     versions = PlanVersions(folder / f"plan{tree.loaded.path.suffix}", tree.loaded.path)
     snapshots = Snapshots(root, log.stem)
     snapshots.forget(AFTER_RUN)
-    settings = RunSettings(plan=tree.loaded.path, log=log, jobs=work.jobs, watch=versions.take)
+    settings = RunSettings(
+        plan=tree.loaded.path, log=log, jobs=work.jobs, adjust=lambda _: work.part, watch=versions.take
+    )
     with RunSession.open(settings) as session:
+        begun = work.part.items if session.state is None else session.state.parts[""].plan.items
+        chosen = tuple(todo.id for todo in begun)
         loop = Loop(
             session=session,
             versions=versions,
@@ -146,6 +183,7 @@ def _one_round(work: _Work, log: Path, *, resume: bool) -> tuple[Ending, bool, L
                 turn_seconds=options.turn_seconds,
                 brief_tokens=options.brief_tokens,
                 protected=_plan_files(tree),
+                todo_ids=chosen if len(chosen) < len(tree.loaded.plan.items) else (),
             ),
             progress=work.progress,
             pool=work.pool,
@@ -266,5 +304,6 @@ def _conclude(loop: Loop, ending: Ending, progress: Progress, plan: Path, root: 
     if any(category.facts.family.value == "sandbox" for category in categories):
         return Status.SECURITY_HALT
     if any(category.value == "BUDGET_EXCEEDED" for category in categories):
+        progress.line(f"with more to spend it goes on from what is there: planverify run {words}")
         return Status.BUDGET_HALT
     return Status.FOUND

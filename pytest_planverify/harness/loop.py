@@ -104,6 +104,8 @@ class LoopSettings:
     brief_tokens: int = 800
     protected: tuple[str, ...] = ()
     """Files that no turn may change, beside those that its bounds name: the plan's own."""
+    todo_ids: tuple[str, ...] = ()
+    """The todos that are carried out; none are named where all are."""
 
 
 @dataclass(slots=True)
@@ -138,7 +140,7 @@ class Loop:
     def start(self) -> None:
         """Begin: look at what holds already, so that nobody is sent to do what is done."""
         self.progress.phase("verifying what holds already")
-        document = self._verify(self.settings.plan).document
+        document = self._verify(self.settings.plan, self.settings.todo_ids).document
         if document is not None:
             replace_file(self.settings.folder / _FIRST_LOOK, document.model_dump_json())
         self._tell_first_look(document)
@@ -221,7 +223,7 @@ class Loop:
     def verify_all(self) -> VerificationRun:
         """Verify the whole plan, each command as a new interpreter."""
         self.progress.phase("verifying everything once more, cold")
-        return self._verify(self.current_plan(), cold=True)
+        return self._verify(self.current_plan(), self.settings.todo_ids, cold=True)
 
     def current_plan(self) -> Path:
         """Return the plan as the edits of the run have made it."""

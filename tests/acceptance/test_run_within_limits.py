@@ -1,0 +1,87 @@
+"""`planverify run` on a part of a plan, and within limits below those of the plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_run_with_agents import HONEST, PLAN, agent, project, run
+
+__all__ = ["project"]
+
+REPORTING = f"""{HONEST}
+import json
+pathlib.Path(os.environ["PLANVERIFY_RESULT"]).write_text(json.dumps({{"tokens": 900}}))
+"""
+IDLE = "open('shop/notes.txt', 'a').write('.')"
+
+
+def test_only_the_todos_that_are_named_are_carried_out_with_what_they_depend_on(project: Path) -> None:
+    first = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--only", "pri*")
+
+    assert first.exit_code == 0, first.output
+    assert "completed: 1 of 1 todos done" in first.output
+    assert "return 0" in (project / "shop/basket.py").read_text(), "nobody was sent to do the other"
+
+    (project / "shop/price.py").write_text("def gross(net):\n    return net\n")
+    second = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--only", "basket")
+    assert second.exit_code == 0, second.output
+    assert "as others depend on them: price" in second.output
+    assert "completed: 2 of 2 todos done" in second.output
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "said"),
+    [
+        pytest.param(REPORTING, ("--max-tokens", "900"), "tokens: 900", id="tokens"),
+        pytest.param(HONEST, ("--max-turns", "1"), "cycles: 1", id="turns"),
+        pytest.param(
+            f"import time; time.sleep(3)\n{HONEST}", ("--max-seconds", "4"), "wall_seconds", id="time"
+        ),
+        pytest.param(
+            f"open('shop/more.py', 'w')\n{HONEST}", ("--max-new-files", "0"), "new_files: 1", id="files"
+        ),
+    ],
+)
+def test_a_limit_of_the_operator_halts_the_run_and_is_named(
+    project: Path, code: str, words: tuple[str, ...], said: str
+) -> None:
+    text = PLAN.replace('["shop/price.py"]', '["shop/**"]').replace('["shop/basket.py"]', '["shop/**"]')
+    (project / "plan.yaml").write_text(text)
+
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, code), *words)
+
+    assert done.exit_code == 12, done.output
+    assert said in done.output
+    assert "with more to spend it goes on" in done.output
+
+
+def test_no_branch_has_more_attempts_than_the_operator_allows(project: Path) -> None:
+    code = agent(project, IDLE.replace("notes.txt", "price.py"))
+    done = run(project, "run", "plan.yaml", "--agent", code, "--max-attempts", "1", "--only", "price")
+
+    assert done.exit_code in (1, 11), done.output
+    assert "attempt 2" not in done.output
+
+
+def test_a_limit_above_that_of_the_plan_has_no_effect_and_is_told(project: Path) -> None:
+    (project / "plan.yaml").write_text(PLAN + "metadata: {budget: {cycles: 1}}\n")
+
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--max-turns", "50")
+
+    assert done.exit_code == 12, done.output
+    assert "cycles stays at 1, as the plan says" in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--only", "prise"), "did you mean 'price'?"),
+        (("--resume", "--max-turns", "5"), "leave --only and --max-… out"),
+        (("--max-turns", "-1"), "Invalid value"),
+    ],
+)
+def test_wrong_use_is_told(project: Path, words: tuple[str, ...], said: str) -> None:
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), *words)
+    assert done.exit_code == 2
+    assert said in done.output
