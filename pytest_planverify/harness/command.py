@@ -16,7 +16,7 @@ from planner.store.run_log import is_over, make_log_folder, next_log, plan_logs
 from planner.store.session import RunSession, RunSettings
 from pytest_planverify.harness.agents import MANUAL, parse_agents
 from pytest_planverify.harness.loop import REQUESTS, Ending, Loop, LoopSettings
-from pytest_planverify.harness.progress import standard_progress
+from pytest_planverify.harness.progress import describe_recovery, leaf_todos, standard_progress
 from pytest_planverify.harness.snapshots import Snapshots
 from pytest_planverify.repository import GitFailed, Repository, git
 
@@ -169,9 +169,11 @@ def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress:
 
 def _conclude(loop: Loop, ending: Ending, progress: Progress, plan: Path, root: Path) -> int:
     words = shlex.quote(str(plan))
-    done = sum(record.life.value == "done" for record in loop.state.todos.values() if not record.is_branch)
-    total = sum(not record.is_branch for record in loop.state.todos.values())
-    progress.line(f"{ending.value}: {done} of {total} todos done, {progress.turns} turns")
+    todos = leaf_todos(loop.state)
+    done = sum(record.life.value == "done" for record in todos)
+    progress.line(f"{ending.value}: {done} of {len(todos)} todos done, {progress.turns} turns")
+    if recovery := describe_recovery(loop.state):
+        progress.line(recovery)
     if ending is Ending.COMPLETED:
         return Status.OK
     if ending is Ending.WAITING:

@@ -1,7 +1,8 @@
 """A scripted agent that writes the editor: agent.py [--never-repair] BRIEF.json.
 
-Its first turn on a todo writes the recorded files of `solution/`, with the mistakes of `mistakes.toml` in them. When
-a brief tells of a failure, it mends the one mistake whose evidence the brief has; else it writes the same once more.
+Its first turn on a todo writes the recorded files of `solution/`, with the mistakes of `mistakes.toml` in
+them. When a brief tells of a failure, it mends the one mistake whose evidence the brief has; else it writes
+the same once more.
 """
 
 import json

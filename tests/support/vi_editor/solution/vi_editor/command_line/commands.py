@@ -25,7 +25,7 @@ class Session:
 
 
 def execute(session: Session, text: str) -> str:
-    """Carry out a command line; return what is told. Raises :class:`CommandError` and those of its parts."""
+    """Carry out a line; return what is told. Raises :class:`CommandError`, and what its parts raise."""
     buffer = session.document.buffer
     command = parse_command(text, current=session.cursor.line, last=buffer.last_line)
     if command.name not in COMMANDS:

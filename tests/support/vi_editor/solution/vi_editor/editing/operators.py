@@ -9,9 +9,7 @@ from vi_editor.editing.registers import Piece
 from vi_editor.navigation.motions import INCLUSIVE, LINEWISE, move
 
 
-def span(
-    buffer: Buffer, cursor: Position, key: str, count: int | None = None
-) -> tuple[Position, Position]:
+def span(buffer: Buffer, cursor: Position, key: str, count: int | None = None) -> tuple[Position, Position]:
     """Return the start and the end of what a motion passes; the end is not part of it."""
     target = move(buffer, cursor, key, count)
     start, end = min(cursor, target), max(cursor, target)

@@ -23,9 +23,7 @@ def parse_substitution(text: str) -> Substitution:
     if not text or text[0].isalnum() or text[0].isspace():
         raise PatternError("write s/pattern/replacement/")
     separator = re.escape(text[0])
-    parts = [
-        part.replace(f"\\{text[0]}", text[0]) for part in re.split(rf"(?<!\\){separator}", text[1:])
-    ]
+    parts = [part.replace(f"\\{text[0]}", text[0]) for part in re.split(rf"(?<!\\){separator}", text[1:])]
     pattern, replacement, flags = (*parts, "", "", "")[:3]
     if flags not in ("", "g"):
         raise PatternError(f"there is no flag {flags}")
@@ -33,7 +31,7 @@ def parse_substitution(text: str) -> Substitution:
 
 
 def substitute(buffer: Buffer, first: int, last: int, what: Substitution) -> int:
-    """Replace in these lines; return how often. ``&`` stands for the match. Raises :class:`PatternError`."""
+    """Replace in these lines; return how often. ``&`` is the match. Raises :class:`PatternError`."""
     pattern = compile_pattern(what.pattern)
     total = 0
     for number in range(first, last + 1):
