@@ -14,6 +14,7 @@ from planner.planfile.tree import load_tree
 from planner.store.plan_versions import PlanVersions
 from planner.store.run_log import is_over, make_log_folder, next_log, plan_logs
 from planner.store.session import RunSession, RunSettings
+from pytest_planverify.baseline import load_baseline
 from pytest_planverify.harness.agents import MANUAL, parse_agents
 from pytest_planverify.harness.loop import REQUESTS, Ending, Loop, LoopSettings
 from pytest_planverify.harness.progress import describe_recovery, leaf_todos, standard_progress
@@ -62,6 +63,10 @@ def run_command(
     log = _choose_log(tree, resume=resume, restart=restart)
     if not resume:
         _refuse_or_save(root, tree, dirty, log.stem, progress)
+    if load_baseline(root, tree.loaded.plan.todo_list_id) is None:
+        progress.line(
+            f"no baseline is kept, so tricks within the product are not seen: planverify baseline {plan}"
+        )
     try:
         for number in range(1, MOST_ROUNDS + 1):
             ending, green, loop = _one_round(
