@@ -179,3 +179,8 @@ def test_an_agent_that_cheats_gets_no_todo_to_done(tmp_path: Path, cheat: str):
     assert "1 of 1 todos done" not in done.output
     assert "✓ price" not in done.output
     assert "Traceback" not in done.output
+
+
+def test_a_phase_may_import_what_the_phases_before_it_write(example: Path):
+    checked = run(example, "validate", "plan.yaml", limit=60)
+    assert (checked.exit_code, checked.output) == (0, "ready: no findings\n")
