@@ -47,9 +47,11 @@ class Facts:
         today: str | None = None,
         qualification: Qualification | None = None,
         qualified_prefix: str = "",
+        made_before: frozenset[str] = frozenset(),
     ) -> None:
         """Dates are judged against ``today`` (``YYYY-MM-DD``) and nothing else; ``qualified_prefix`` stands
-        before the ids of the plan's todos in the qualification.
+        before the ids of the plan's todos in the qualification; ``made_before`` are files that the todos of
+        other plans make, for which this sub-plan waits.
         """
         self.plan = plan
         self.criteria = criteria
@@ -57,6 +59,7 @@ class Facts:
         self.today = today
         self.qualification = qualification
         self.qualified_prefix = qualified_prefix
+        self.made_before = made_before
         self.selector = Selector(project)
         self.modules: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
         """By folder and module of an import, where it is and where it would be written."""
@@ -105,7 +108,8 @@ class Facts:
 
     def is_made(self, todo: Todo, path: str) -> bool:
         """Return whether the todo makes a file, or one that comes before it does."""
-        return any(self.comes_first(todo, maker) for maker in self.makers_of(path))
+        makers = self.makers_of(path)
+        return path in self.made_before or any(self.comes_first(todo, maker) for maker in makers)
 
     def unawaited(self, todo: Todo, path: str, loc: Loc) -> Finding:
         """Return that another todo makes a missing file, for which this one does not wait."""

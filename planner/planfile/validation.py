@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.errors import QualificationError
 from planner.lint import LINT_RULES, Facts, check
+from planner.lint.facts import made_by
 from planner.model.findings import PlanFinding
 from planner.planfile.loader import collector_paused, load_with_document, shown_path
 from planner.planfile.project_facts import ProjectFiles
@@ -13,12 +16,11 @@ from planner.planfile.tree import load_tree
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from planner.lint import Finding
     from planner.model.qualification import Qualification
     from planner.planfile.document import Document
     from planner.planfile.loader import LoadedPlan
+    from planner.planfile.tree import PlanTree
 
 MAX_TEXT = 1_500
 """Characters of a message or a fix; what is quoted in them comes from the project."""
@@ -65,7 +67,27 @@ def validate_plan_tree(
     return findings + tuple(
         each
         for file, prefix in prefixes.items()
-        for each in _validate(file, top.widest_boundary, today, qualification, prefix)[1]
+        for each in _validate(
+            file, top.widest_boundary, today, qualification, prefix, made_before=_made_before(top, prefix)
+        )[1]
+    )
+
+
+def _made_before(top: PlanTree, prefix: str) -> frozenset[Path]:
+    """Return the files that are made by the todos outside of a sub-plan for which its todos wait."""
+    flat = top.flat()
+    items = flat.loaded.plan.items
+    by_id = {todo.id: todo for todo in items}
+    waiting = [todo.id for todo in items if todo.id.startswith(prefix)]
+    seen: set[str] = set()
+    while waiting:
+        todo_id = waiting.pop()
+        if todo_id not in seen:
+            seen.add(todo_id)
+            waiting += [*by_id[todo_id].dependencies, *flat.children.get(todo_id, ())]
+    outside = (todo_id for todo_id in seen if not todo_id.startswith(prefix))
+    return frozenset(
+        flat.owner(todo_id).root / made for todo_id in outside for made in made_by(by_id[todo_id])
     )
 
 
@@ -75,6 +97,8 @@ def _validate(
     today: str | None,
     qualification: Qualification | None = None,
     prefix: str = "",
+    *,
+    made_before: frozenset[Path] = frozenset(),
 ) -> tuple[LoadedPlan, tuple[PlanFinding, ...]]:
     loaded, document = load_with_document(path, boundary=boundary)
     facts = Facts(
@@ -84,6 +108,7 @@ def _validate(
         today=today,
         qualification=qualification,
         qualified_prefix=prefix,
+        made_before=frozenset(Path(os.path.relpath(each, loaded.root)).as_posix() for each in made_before),
     )
     name = one_line(shown_path(path), limit=_MAX_PLACE)
     with collector_paused():

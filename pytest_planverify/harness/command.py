@@ -25,9 +25,10 @@ from planner.policy.limits import lowered
 from planner.store.plan_versions import PlanVersions
 from planner.store.run_log import is_over, make_log_folder, next_log, plan_logs
 from planner.store.session import RunSession, RunSettings
+from pytest_planverify.baseline import load_baseline
 from pytest_planverify.harness.agents import MANUAL, parse_agents
 from pytest_planverify.harness.loop import REQUESTS, Ending, Loop, LoopSettings
-from pytest_planverify.harness.progress import standard_progress
+from pytest_planverify.harness.progress import describe_recovery, leaf_todos, standard_progress
 from pytest_planverify.harness.questions import ask_at_terminal
 from pytest_planverify.harness.snapshots import Snapshots
 from pytest_planverify.harness.turn_pool import THREADS, TurnPool, count_workers
@@ -104,6 +105,10 @@ def run_command(plan: Path, options: RunOptions) -> int:
         Snapshots(root, log.stem).take(BEFORE_RUN)
     pool = TurnPool(jobs, options.executor, progress.output) if is_apart else None
     work = _Work(tree, options, parsed, jobs, pool, progress, part)
+    if load_baseline(root, tree.loaded.plan.todo_list_id) is None:
+        progress.line(
+            f"no baseline is kept, so tricks within the product are not seen: planverify baseline {plan}"
+        )
     try:
         for number in range(1, MOST_ROUNDS + 1):
             ending, green, loop = _one_round(work, log, resume=resume)
@@ -287,9 +292,11 @@ def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress:
 
 def _conclude(loop: Loop, ending: Ending, progress: Progress, plan: Path, root: Path) -> int:
     words = shlex.quote(str(plan))
-    done = sum(record.life.value == "done" for record in loop.state.todos.values() if not record.is_branch)
-    total = sum(not record.is_branch for record in loop.state.todos.values())
-    progress.line(f"{ending.value}: {done} of {total} todos done, {progress.turns} turns")
+    todos = leaf_todos(loop.state)
+    done = sum(record.life.value == "done" for record in todos)
+    progress.line(f"{ending.value}: {done} of {len(todos)} todos done, {progress.turns} turns")
+    if recovery := describe_recovery(loop.state):
+        progress.line(recovery)
     if ending is Ending.COMPLETED:
         return Status.OK
     if ending is Ending.WAITING:

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TextIO
 
+from planner.model.actions import QuestionKind
 from planner.model.verdicts import TodoLife
 from planner.text.display import counted, glyphs_for
 from planner.text.redaction import redact
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from planner.engine import State
+    from planner.engine.state import TodoRecord
     from planner.model.actions import AskHuman, Implement
     from planner.model.outcome import Outcome
     from pytest_planverify.harness.agents import Turn, TurnReport
@@ -136,10 +138,12 @@ class Progress:
         )
 
     def question(self, action: AskHuman) -> None:
-        """Say what a person is asked."""
+        """Say what a person is asked; a repair does not wait for edits that are proposed beside it."""
+        said = f"{action.todo_id}: {one_line(action.question, 400)} [{'/'.join(action.options)}]"
+        is_optional = action.kind is QuestionKind.APPROVE_EDITS
         self._tell(
             "question",
-            f"? {action.todo_id}: {one_line(action.question, 400)} [{'/'.join(action.options)}]",
+            f"  {said}, but the repair goes on meanwhile" if is_optional else f"? {said}",
             id=action.question_id,
             todo_id=action.todo_id,
             question=action.question,
@@ -149,7 +153,7 @@ class Progress:
 
     def state(self, state: State) -> None:
         """Say how many todos are done, whenever that number has changed."""
-        lives = Counter(record.life for record in state.todos.values() if not record.is_branch)
+        lives = Counter(record.life for record in leaf_todos(state))
         done, total = lives[TodoLife.DONE], sum(lives.values())
         if (done, total) != self._shown:
             self._shown = (done, total)
@@ -203,6 +207,19 @@ def one_line(text: str, most: int) -> str:
     """Return a text without control characters and line breaks, of at most so many characters."""
     line = " ".join(clean(text).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def leaf_todos(state: State) -> list[TodoRecord]:
+    """Return the todos that are worked on; a parent counts as one until its sub-plan is loaded."""
+    loaded = {record.within for record in state.todos.values()}
+    return [each for each in state.todos.values() if not each.is_branch and each.id not in loaded]
+
+
+def describe_recovery(state: State) -> str | None:
+    """Return how many of the todos that were red at first are done now; ``None`` where none was."""
+    red = [record for record in leaf_todos(state) if record.branches or record.retries or record.outcome]
+    done = sum(record.life is TodoLife.DONE for record in red)
+    return f"recovered {done} of {counted(len(red), 'red todo')}" if red else None
 
 
 def standard_progress(*, as_json: bool) -> Progress:

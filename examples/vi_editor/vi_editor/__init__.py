@@ -1,0 +1,1 @@
+"""The core of a small editor in the manner of vi: keys in, rows of text out."""

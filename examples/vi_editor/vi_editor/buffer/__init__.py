@@ -1,0 +1,1 @@
+"""The text: lines, places in them, insertion and deletion."""

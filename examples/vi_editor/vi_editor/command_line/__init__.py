@@ -1,0 +1,1 @@
+"""Command lines, and the editor that takes keys."""

@@ -1,0 +1,1 @@
+"""The text as rows of a screen."""

@@ -1,0 +1,1 @@
+"""Files: read, written, kept apart from what is edited."""

@@ -1,0 +1,1 @@
+"""Motions of the cursor."""

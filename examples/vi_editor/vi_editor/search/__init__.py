@@ -1,0 +1,1 @@
+"""Patterns: found and replaced."""

@@ -1,0 +1,43 @@
+"""A scripted agent that writes the editor: agent.py [--never-repair] BRIEF.json.
+
+Its first turn on a todo writes the recorded files of `solution/`, with the mistakes of `mistakes.toml` in
+them. When a brief tells of a failure, it mends the one mistake whose evidence the brief has; else it writes
+the same once more.
+"""
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SOLUTION = HERE / "solution"
+
+
+def main(words: list[str]) -> None:
+    *options, path = words
+    brief = json.loads(Path(path).read_text(encoding="utf-8"))
+    mistakes = tomllib.loads((HERE / "mistakes.toml").read_text(encoding="utf-8"))["mistakes"]
+    told = brief["brief"].get("instructions", "")
+    known = [each for each in mistakes if told and all(words in told for words in each["evidence"])]
+    if len(known) == 1 and "--never-repair" not in options:
+        write(known[0]["file"])
+        print(f"mended {known[0]['file']}")
+        return
+    for name in brief["bounds"]["allowed_files"]:
+        write(name, [each for each in mistakes if each["file"] == name])
+        print(f"wrote {name}")
+
+
+def write(name: str, mistakes: list[dict[str, str]] | None = None) -> None:
+    """Write a recorded file into the project, with mistakes."""
+    text = (SOLUTION / name).read_text(encoding="utf-8")
+    for each in mistakes or []:
+        if each["right"] not in text:
+            raise SystemExit(f"mistakes.toml: {name} has no {each['right']!r}")
+        text = text.replace(each["right"], each["wrong"], 1)
+    Path(name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
