@@ -26,6 +26,7 @@ _OWN_VALUES = frozenset(
         "--planverify-confirm-seconds",
         "--planverify-baseline",
         "--planverify-worked",
+        "--planverify-baseline-file",
     }
 )
 _DROPPED_FLAGS = frozenset(

@@ -70,9 +70,11 @@ class Settings:
     baseline: str | None
     """The revision to compare with, in place of the baseline that was recorded."""
     recording: bool
+    """The run is made to be compared with: it compares with nothing itself, and writes no reports."""
     worked: tuple[str, ...]
     """Further todos that have done work by now, as the driver of a run knows."""
-    """The run is made to be compared with: it compares with nothing itself, and writes no reports."""
+    baseline_file: Path | None
+    """The baseline to compare with where none was recorded, as the driver of a run keeps one."""
     collect_only: bool
     last_failed: bool
     maxfail: int
@@ -161,6 +163,7 @@ def add_options(parser: pytest.Parser) -> None:
     )
     group.addoption("--planverify-recording", action="store_true", help=argparse.SUPPRESS)
     group.addoption("--planverify-worked", default="", help=argparse.SUPPRESS)
+    group.addoption("--planverify-baseline-file", type=Path, default=None, help=argparse.SUPPRESS)
     parser.addini(
         "planverify_plan", "The plans that --planverify verifies when none is given.", type="args"
     )
@@ -239,6 +242,7 @@ def read_settings(config: pytest.Config) -> Settings:
         resume=given.options["planverify_resume"],
         baseline=given.options["planverify_baseline"],
         recording=given.options["planverify_recording"],
+        baseline_file=given.options["planverify_baseline_file"],
         worked=tuple(filter(None, given.options["planverify_worked"].split(","))),
         collect_only=sorted_args.collect_only,
         last_failed=sorted_args.last_failed,

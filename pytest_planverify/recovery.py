@@ -170,10 +170,8 @@ def _compared_with(run: PastRun, flat: FlatPlan) -> KeptBaseline | None:
 
 def _baselines(flat: FlatPlan) -> Iterator[KeptBaseline]:
     """The plan's own baseline, and those of revisions."""
-    from planner.planfile.record_files import read_baseline
     from pytest_planverify.baseline import load_baseline
-    from pytest_planverify.baseline.kept_baseline import KeptBaseline
-    from pytest_planverify.repository import Repository
+    from pytest_planverify.baseline.kept_baseline import baseline_of_file
 
     root = flat.loaded.root
     with suppress(PlannerError):
@@ -182,8 +180,7 @@ def _baselines(flat: FlatPlan) -> Iterator[KeptBaseline]:
             yield own
     for path in sorted(PlanFolder(root, flat.loaded.plan.todo_list_id).baselines.glob("*.json")):
         with suppress(PlannerError):
-            document, _ = read_baseline(path)
-            yield KeptBaseline(root, document, path=path, repository=Repository.around(root))
+            yield baseline_of_file(root, path)
 
 
 def _assembled(

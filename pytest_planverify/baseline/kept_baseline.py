@@ -221,6 +221,12 @@ def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes])
     return path, None
 
 
+def baseline_of_file(root: Path, path: Path) -> KeptBaseline:
+    """Return the baseline in a file. Raises :class:`planner.errors.BaselineError`."""
+    document, _ = read_baseline(path)
+    return KeptBaseline(root, document, path=path, repository=Repository.around(root))
+
+
 def replace_document(kept: KeptBaseline, document: Baseline) -> str | None:
     """Write the changed document of a baseline; the contents stay. Returns why git has no copy of it."""
     return keep_baseline(kept.root, document, {})[1]

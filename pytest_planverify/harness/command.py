@@ -18,14 +18,13 @@ from planner.cli.arguments import nearest
 from planner.cli.exits import INTERRUPTED, Status, UsageMistake
 from planner.errors import PlannerError
 from planner.planfile.file_writer import replace_file
-from planner.planfile.plan_folder import HOME
+from planner.planfile.plan_folder import HOME, PlanFolder
 from planner.planfile.tree import load_tree
 from planner.policy.dependencies import with_dependencies
 from planner.policy.limits import lowered
 from planner.store.plan_versions import PlanVersions
 from planner.store.run_log import is_over, make_log_folder, next_log, plan_logs
 from planner.store.session import RunSession, RunSettings
-from pytest_planverify.baseline import load_baseline
 from pytest_planverify.harness.agents import MANUAL, parse_agents
 from pytest_planverify.harness.loop import REQUESTS, Ending, Loop, LoopSettings
 from pytest_planverify.harness.progress import describe_recovery, leaf_todos, standard_progress
@@ -34,6 +33,7 @@ from pytest_planverify.harness.snapshots import Snapshots
 from pytest_planverify.harness.turn_pool import THREADS, TurnPool, count_workers
 from pytest_planverify.harness.turns import delete_trees
 from pytest_planverify.harness.undo import AFTER_RUN, BEFORE_RUN
+from pytest_planverify.harness.verification import record_baseline
 from pytest_planverify.processes import end_processes_of
 from pytest_planverify.repository import GitFailed, Repository, git
 
@@ -103,12 +103,11 @@ def run_command(plan: Path, options: RunOptions) -> int:
     if not resume:
         _refuse_or_save(root, tree, options.dirty, log.stem, progress)
         Snapshots(root, log.stem).take(BEFORE_RUN)
+        progress.phase("recording what holds before the run")
+        if problem := record_baseline(plan, _baseline_of(tree)):
+            progress.line(f"without a baseline, tricks within the product are not seen: {problem}")
     pool = TurnPool(jobs, options.executor, progress.output) if is_apart else None
     work = _Work(tree, options, parsed, jobs, pool, progress, part)
-    if load_baseline(root, tree.loaded.plan.todo_list_id) is None:
-        progress.line(
-            f"no baseline is kept, so tricks within the product are not seen: planverify baseline {plan}"
-        )
     try:
         for number in range(1, MOST_ROUNDS + 1):
             ending, green, loop = _one_round(work, log, resume=resume)
@@ -188,6 +187,7 @@ def _one_round(work: _Work, log: Path, *, resume: bool) -> tuple[Ending, bool, L
                 turn_seconds=options.turn_seconds,
                 brief_tokens=options.brief_tokens,
                 protected=_plan_files(tree),
+                baseline=_baseline_of(tree),
                 todo_ids=chosen if len(chosen) < len(tree.loaded.plan.items) else (),
             ),
             progress=work.progress,
@@ -237,6 +237,11 @@ def _beginning(pid: int) -> float | None:
     with contextlib.suppress(psutil.Error):
         return psutil.Process(pid).create_time()
     return None
+
+
+def _baseline_of(tree: PlanTree) -> Path:
+    folder = PlanFolder(tree.loaded.root, tree.loaded.plan.todo_list_id)
+    return folder.baseline.with_name("run-baseline.json")
 
 
 def _plan_files(tree: PlanTree) -> tuple[str, ...]:

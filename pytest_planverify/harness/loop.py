@@ -106,6 +106,8 @@ class LoopSettings:
     """Files that no turn may change, beside those that its bounds name: the plan's own."""
     todo_ids: tuple[str, ...] = ()
     """The todos that are carried out; none are named where all are."""
+    baseline: Path | None = None
+    """What held before the run, where the project has no baseline of its own."""
 
 
 @dataclass(slots=True)
@@ -482,7 +484,7 @@ class Loop:
     def _judge_files(self) -> dict[Path, bytes]:
         """Return what only the verifier may write: baselines, answers and the log."""
         home = self.settings.root / ".planverify"
-        paths = [*home.glob("plans/*/baseline.json"), home / "answers.json", self.session.log]
+        paths = [*home.glob("plans/*/*baseline.json"), home / "answers.json", self.session.log]
         return {path: path.read_bytes() for path in paths if path.is_file()}
 
     def _put_records_back(self) -> None:
@@ -515,7 +517,9 @@ class Loop:
             self._note_strays()
         state, outcomes = self.session.state, self.settings.folder / "outcomes.json"
         worked = () if state is None else [name for name, each in state.records.items() if each.turns]
-        found = verify(plan, todo_ids, outcomes=outcomes, worked=worked, cold=cold)
+        baseline = self.settings.baseline
+        baseline = baseline if baseline is not None and baseline.exists() else None
+        found = verify(plan, todo_ids, outcomes=outcomes, worked=worked, baseline=baseline, cold=cold)
         if is_busy:  # what a verification writes is no doing of an agent
             self._seen_tree = self.snapshots.take("verified")
             self._clean_tree = self._clean_tree if self._strays else self._seen_tree

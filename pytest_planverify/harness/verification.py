@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.errors import OutcomeFileError
+from planner.errors import OutcomeFileError, PlannerError
 from planner.model.outcome import Failure, Outcome, OutcomeDocument
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TodoState
-from planner.planfile.record_files import read_outcomes
+from planner.planfile.file_writer import replace_file
+from planner.planfile.record_files import baseline_bytes, read_outcomes
+from planner.planfile.tree import load_flat
 from planner.text.redaction import redact
+from pytest_planverify.baseline import load_baseline
+from pytest_planverify.baseline.kept_baseline import keep_contents
+from pytest_planverify.baseline.record import look, make_baseline
+from pytest_planverify.baseline.verification import verify_often
 from pytest_planverify.harness.progress import one_line
 from pytest_planverify.processes import run_process
 
@@ -70,13 +76,15 @@ def verify(
     *,
     outcomes: Path,
     worked: Collection[str] = (),
+    baseline: Path | None = None,
     cold: bool = False,
     watch: Callable[[], None] | None = None,
     cwd: Path | None = None,
 ) -> VerificationRun:
     """Verify todos of a plan, or all of it; ``cold`` starts each command as a new interpreter.
 
-    ``worked`` are further todos whose changes lie in the tree, and were judged when they were made.
+    ``worked`` are further todos whose changes lie in the tree, and were judged when they were made;
+    ``baseline`` counts where the project has none of its own.
     """
     target = f"{plan}::{','.join(todo_ids)}" if todo_ids else str(plan)
     command = [
@@ -90,6 +98,8 @@ def verify(
     ]
     if worked:
         command.append(f"--planverify-worked={','.join(worked)}")
+    if baseline is not None:
+        command.append(f"--planverify-baseline-file={baseline}")
     if cold:
         command.append("--planverify-isolate")
     if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
@@ -108,3 +118,23 @@ def verify(
             document=None, exit_status=ended.exit_code, problem=problem, duration_ms=ended.duration_ms
         )
     return VerificationRun(document=document, exit_status=ended.exit_code, duration_ms=ended.duration_ms)
+
+
+def record_baseline(plan: Path, path: Path) -> str | None:
+    """Keep what holds now in a file, for a project without a baseline of its own; return why it cannot be.
+
+    What an agent writes into the product to trick its tests is told by comparing with it.
+    """
+    flat = load_flat(plan)
+    root = flat.loaded.root
+    if load_baseline(root, flat.loaded.plan.todo_list_id) is not None:
+        return None
+    try:
+        seen = look(root)
+        runs = verify_often(flat.loaded.path, root, directory=Path.cwd(), runs=1)
+        document, contents = make_baseline(flat, seen, runs)
+        keep_contents(root, contents)
+        replace_file(path, baseline_bytes(document))
+    except PlannerError as error:
+        return str(error)
+    return None

@@ -113,7 +113,13 @@ def _baseline(settings: Settings, chosen: ChosenPlan) -> KeptBaseline | None:
         return baseline_at(settings.baseline, chosen.flat, settings.invocation_dir)
     from pytest_planverify.baseline import load_baseline
 
-    return load_baseline(chosen.plan.root, chosen.plan.plan.todo_list_id)
+    root = chosen.plan.root
+    kept = load_baseline(root, chosen.plan.plan.todo_list_id)
+    if kept is None and settings.baseline_file is not None:
+        from pytest_planverify.baseline.kept_baseline import baseline_of_file
+
+        kept = baseline_of_file(root, settings.baseline_file)
+    return kept
 
 
 def _demands(
