@@ -199,6 +199,7 @@ def _one_round(work: _Work, log: Path, *, resume: bool) -> tuple[Ending, bool, L
             else:
                 loop.start()
             ending, left = loop.run(), set[str]()
+            work.progress.close()
             while (
                 ending is Ending.WAITING
                 and work.progress.is_live
@@ -206,6 +207,7 @@ def _one_round(work: _Work, log: Path, *, resume: bool) -> tuple[Ending, bool, L
             ):
                 loop.resume()
                 ending = loop.run()
+                work.progress.close()
             green = ending is Ending.COMPLETED and loop.verify_all().is_green
             return ending, green, loop
         except BaseException:

@@ -323,6 +323,7 @@ class Loop:
         self._records = self._judge_files()
         self.progress.turn_started(turn, action)
         if agents.is_manual(action.role):
+            self.progress.close()
             report = _wait_for_person(prompt)
         else:
             report = run_turn(agents, turn, prompt=prompt, on_output=self.progress.output)

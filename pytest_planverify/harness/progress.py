@@ -1,6 +1,7 @@
 """Progress of a run that one can watch: a line for each thing that happens, or JSON for programs.
 
-On a terminal the current turn, with its time and the last line of the agent's output, is drawn below.
+On a terminal a tree of the todos is drawn below, then each current turn with its time, then the last line
+of the output. What is done is one line.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from planner.model.actions import QuestionKind
 from planner.model.verdicts import TodoLife
-from planner.text.display import counted, glyphs_for
+from planner.text.display import Glyphs, counted, glyphs_for
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from planner.engine import State
     from planner.engine.state import TodoRecord
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from pytest_planverify.harness.snapshots import Changes
 
 REDRAW_SECONDS = 0.2
-_CLEAR = "\r\x1b[2K"
+MOST_LINES = 12
+"""So many lines of the tree are drawn; those where something happens come first."""
 
 
 class Progress:
@@ -43,7 +45,9 @@ class Progress:
         self._glyphs = glyphs_for(getattr(stream, "encoding", None) or "utf-8")
         self._lock = threading.Lock()
         self._begun = time.monotonic()
-        self._turn: tuple[str, float] | None = None
+        self._working: dict[str, tuple[str, float]] = {}
+        self._todos: list[TodoRecord] = []
+        self._height = 0
         self._tail = ""
         self._drawn = 0.0
         self._shown: tuple[int, int] = (-1, -1)
@@ -76,7 +80,7 @@ class Progress:
             rule=action.rule,
             brief=str(turn.brief),
         )
-        self._turn = (about, time.monotonic())
+        self._working[turn.id] = (about, time.monotonic())
         self._draw(force=True)
 
     def output(self, text: str) -> None:
@@ -90,7 +94,8 @@ class Progress:
         self, turn: Turn, report: TurnReport, changes: Changes, violation: str | None
     ) -> None:
         """Say what a turn has changed and cost."""
-        self._turn, self._tail = None, ""
+        self._working.pop(turn.id, None)
+        self._tail = ""
         self.agent_seconds += report.duration_ms / 1000
         self.tokens += report.tokens or 0
         changed = counted(len(changes.changed), "file") if changes.changed else "nothing"
@@ -114,12 +119,12 @@ class Progress:
     def verifying(self, todo_ids: Collection[str]) -> None:
         """Say what is being verified."""
         if self.is_live:
-            self._turn = (f"verifying {', '.join(todo_ids)}", time.monotonic())
+            self._working[_VERIFYING] = (f"verifying {', '.join(todo_ids)}", time.monotonic())
             self._draw(force=True)
 
     def verified(self, outcome: Outcome) -> None:
         """Say what a verification has found."""
-        self._turn = None
+        self._working.pop(_VERIFYING, None)
         failure = outcome.failure_evidence
         said = ""
         if failure is not None:
@@ -153,6 +158,8 @@ class Progress:
 
     def state(self, state: State) -> None:
         """Say how many todos are done, whenever that number has changed."""
+        if self.is_live:
+            self._todos = [each for each in state.todos.values() if not each.is_branch]
         lives = Counter(record.life for record in leaf_todos(state))
         done, total = lives[TodoLife.DONE], sum(lives.values())
         if (done, total) != self._shown:
@@ -170,7 +177,7 @@ class Progress:
 
     def close(self) -> None:
         """Remove what is drawn."""
-        self._turn = None
+        self._working, self._todos, self._tail = {}, [], ""
         self._draw(force=True)
 
     def _tell(self, event: str, line: str, **facts: Any) -> None:
@@ -182,25 +189,74 @@ class Progress:
             else:
                 encoding = getattr(self._stream, "encoding", None) or "utf-8"
                 text = clean(line).encode(encoding, "backslashreplace").decode(encoding)
-            self._stream.write(f"{_CLEAR if self.is_live else ''}{text}\n")
+            self._stream.write(f"{self._erase()}{text}\n")
             self._stream.flush()
+        self._draw()
 
     def _draw(self, *, force: bool = False) -> None:
-        """Draw the current turn in the last line of a terminal."""
-        if not self.is_live:
-            return
+        """Draw the tree, the current turns and the end of the output below the lines that scroll."""
         now = time.monotonic()
-        if not force and now - self._drawn < REDRAW_SECONDS:
+        if not self.is_live or (not force and self._height and now - self._drawn < REDRAW_SECONDS):
             return
         with self._lock:
             self._drawn = now
-            text = ""
-            if self._turn is not None:
-                about, begun = self._turn
-                text = f"  {about} ({now - begun:.0f} s) {self._tail}"
-            width = shutil.get_terminal_size().columns - 1
-            self._stream.write(_CLEAR + text[:width])
+            size = shutil.get_terminal_size()
+            turns = [f"  {about} ({now - begun:.0f} s)" for about, begun in [*self._working.values()]]
+            turns += [f"    {self._tail}"] if self._tail else []
+            room = max(0, min(MOST_LINES, size.lines - 2 - len(turns)))
+            lines = [*tree_lines(self._todos, self._glyphs, room), *turns][: max(1, size.lines - 1)]
+            text = "\n".join(line[: size.columns - 1] for line in lines)
+            self._stream.write(self._erase() + text)
             self._stream.flush()
+            self._height = len(lines)
+
+    def _erase(self) -> str:
+        """Return what removes that which was drawn, in the same write as what follows: nothing flickers."""
+        if not self.is_live:
+            return ""
+        up = f"\x1b[{self._height - 1}A" if self._height > 1 else ""
+        self._height = 0
+        return f"\r{up}\x1b[J"
+
+
+_VERIFYING = ""
+"""Stands for the verification among the turns."""
+
+
+def tree_lines(todos: Sequence[TodoRecord], glyphs: Glyphs, room: int) -> list[str]:
+    """Return a tree of at most so many lines: the todos of a phase are shown while it is worked on."""
+    idle = {TodoLife.DONE, TodoLife.PENDING}
+    lines: list[tuple[bool, str]] = []
+    for top in (each for each in todos if not each.within):
+        inner = [each for each in todos if each.within and each.id.startswith(f"{top.id}/")]
+        done = sum(each.life is TodoLife.DONE for each in inner)
+        is_idle = top.life in idle and all(each.life in idle for each in inner)
+        count = f" {done}/{len(inner)}" if inner else ""
+        lines.append((is_idle, _tree_line(top, glyphs, "  ") + count))
+        if inner and done < len(inner) and not (is_idle and not done):
+            lines += [(each.life in idle, _tree_line(each, glyphs, "    ")) for each in inner]
+    if len(lines) <= room:
+        return [line for _, line in lines]
+    kept = sorted(range(len(lines)), key=lambda place: (lines[place][0], place))[: max(0, room - 1)]
+    more = f"  {glyphs.ellipsis} {len(lines) - len(kept)} more"
+    return [*(lines[place][1] for place in sorted(kept)), more][:room]
+
+
+def _glyph_of(life: TodoLife, glyphs: Glyphs) -> str:
+    known = {
+        TodoLife.DONE: glyphs.done,
+        TodoLife.PENDING: glyphs.pending,
+        TodoLife.BLOCKED: glyphs.blocked,
+        TodoLife.TEST_FAILED: glyphs.failed,
+        TodoLife.FAILED: glyphs.failed,
+    }
+    return known.get(life, glyphs.active)
+
+
+def _tree_line(todo: TodoRecord, glyphs: Glyphs, indent: str) -> str:
+    glyph = _glyph_of(todo.life, glyphs)
+    turns = f", {counted(todo.turns, 'turn')}" if todo.turns else ""
+    return f"{indent}{glyph} {todo.id} {todo.life.value}{turns}"
 
 
 def one_line(text: str, most: int) -> str:
