@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -69,17 +68,22 @@ def changed(root: Path) -> list[str]:
     return sorted(line[3:] for line in done.stdout.splitlines())
 
 
-def trees() -> set[Path]:
-    return set(Path(tempfile.gettempdir()).glob("planverify-tree-*"))
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files: nobody else's work trees lie in it."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
 
 
-def test_two_todos_are_worked_on_at_the_same_time_and_merged_into_one_tree(tmp_path: Path):
-    root, before = make_project(tmp_path / "project"), trees()
+def test_two_todos_are_worked_on_at_the_same_time_and_merged_into_one_tree(tmp_path: Path, temporary: Path):
+    root = make_project(tmp_path / "project")
     done = run(root, "run", "plan.yaml", "--jobs", "2", "--agent", agent(root, MEETING))
     assert done.exit_code == 0, done
     assert "completed: 2 of 2 todos done, 2 turns" in done.output
     assert changed(root) == ["shop/left.py", "shop/right.py"]
-    assert trees() == before
+    assert list(temporary.glob("planverify-tree-*")) == []
 
 
 def test_work_that_does_not_fit_what_was_merged_before_is_done_anew(tmp_path: Path):
@@ -111,9 +115,9 @@ def test_a_turn_outside_its_limits_leaves_the_tree_as_it_was(tmp_path: Path, cod
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupted_run_ends_its_agents_puts_files_back_and_says_how_to_go_on(
-    tmp_path: Path, jobs: str
+    tmp_path: Path, temporary: Path, jobs: str
 ):
-    root, before = make_project(tmp_path / "project"), trees()
+    root = make_project(tmp_path / "project")
     slow = (
         "import os, pathlib, time\n"
         "pathlib.Path('shop/left.py').write_text('half = ')\n"
@@ -144,7 +148,7 @@ def test_an_interrupted_run_ends_its_agents_puts_files_back_and_says_how_to_go_o
         done.output.splitlines()[-1].strip() == "interrupted; go on with: planverify run plan.yaml --resume"
     )
     assert changed(root) == []
-    assert trees() == before
+    assert list(temporary.glob("planverify-tree-*")) == []
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
 

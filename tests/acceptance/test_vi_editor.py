@@ -89,9 +89,6 @@ CHEATS = {
     "changes git": "write('.git/info/attributes', '* -diff'); write('.git/info/exclude', 'tests')",
 }
 
-SEEN_BY_A_BASELINE = ("patches pytest", "agrees with everything")
-"""Cheats from within the product, which only a comparison with what held before the work can tell."""
-
 
 def run(root: Path, *words: str, limit: float) -> Finished:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
@@ -172,8 +169,6 @@ def test_an_agent_that_cheats_gets_no_todo_to_done(tmp_path: Path, cheat: str):
         "    path.write_text(text)\n"
         f"{CHEATS[cheat]}\n"
     )
-    if cheat in SEEN_BY_A_BASELINE:
-        assert run(root, "baseline", "plan.yaml", limit=60).exit_code == 0
     done = run(root, "run", "plan.yaml", "--agent", f"{sys.executable} {agent} {{brief}}", limit=120)
     assert done.exit_code != 0, done
     assert "1 of 1 todos done" not in done.output
