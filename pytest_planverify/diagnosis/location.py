@@ -125,7 +125,8 @@ def suspects_of(evidence: Evidence, told: Frame | None = None) -> list[Suspect]:
             suspect.distance = number if suspect.distance is None else suspect.distance
     missing = {error.name for error in evidence.exceptions if error.name}
     for hunk in evidence.hunks:
-        if hunk.side is not None:
+        is_remark = evidence.nodeid is not None and _is_remark(hunk)  # tools read some comments
+        if hunk.side is not None and not is_remark:
             suspect = get(hunk.path, hunk.function, hunk.line, hunk.side)
             suspect.is_missing |= not missing.isdisjoint(_IDENTIFIER.findall(hunk.text))
             if suspect.hunk is None or _size(hunk) > _size(suspect.hunk):
@@ -261,6 +262,13 @@ def _words(name: str) -> frozenset[str]:
 def _is_of_test(suspect: Suspect, evidence: Evidence) -> bool:
     nodeids = (evidence.nodeid or "", *evidence.tests)
     return any(nodeid.startswith(f"{suspect.path}::") for nodeid in nodeids)
+
+
+def _is_remark(hunk: Hunk) -> bool:
+    """Return whether a change of Python code is one of comments and blank lines alone."""
+    changed = [line[1:].strip() for line in hunk.text.splitlines() if line[:1] in ("+", "-")]
+    is_whole = hunk.path.endswith(".py") and len(changed) == _size(hunk) > 0
+    return is_whole and all(not line or line.startswith("#") for line in changed)
 
 
 def _size(hunk: Hunk) -> int:

@@ -145,6 +145,11 @@ class Loop:
         document = self._verify(self.settings.plan, self.settings.todo_ids).document
         if document is not None:
             replace_file(self.settings.folder / _FIRST_LOOK, document.model_dump_json())
+            for each in document.outcomes:
+                failure = each.failure_evidence
+                if failure is not None and failure.category is Category.ENVIRONMENT_ERROR:
+                    self.progress.verified(each)
+                    self.progress.line("see to it first, unless that is what the todo is about")
         self._tell_first_look(document)
 
     def resume(self) -> None:
@@ -212,6 +217,7 @@ class Loop:
             elif self.state.questions and not self._pending:
                 self._ending = Ending.WAITING
             elif self._pending:
+                self.progress.waiting(self._seconds_to_wait(), self._pending[0].because)
                 time.sleep(min(TICK_SECONDS, self._seconds_to_wait()))
                 self._tick()
             elif self._refused < MOST_REFUSED:

@@ -51,6 +51,7 @@ class Progress:
         self._tail = ""
         self._drawn = 0.0
         self._shown: tuple[int, int] = (-1, -1)
+        self._waits_for = ""
         self.turns = 0
         """So many turns of work were taken."""
         self.agent_seconds = 0.0
@@ -141,6 +142,12 @@ class Progress:
             category=None if failure is None else failure.category.value,
             signature=None if failure is None else failure.signature,
         )
+
+    def waiting(self, seconds: float, because: str) -> None:
+        """Say once why nothing happens for some time."""
+        if seconds > 1 and because != self._waits_for:
+            self._waits_for = because
+            self.line(f"waiting {seconds:.0f} s: {because}")
 
     def question(self, action: AskHuman) -> None:
         """Say what a person is asked; a repair does not wait for edits that are proposed beside it."""

@@ -106,6 +106,13 @@ def test_what_a_module_or_a_class_executes_at_its_import_may_have_changed(functi
     assert ranked(evidence)[0] == function
 
 
+def test_a_change_of_comments_is_no_suspect_of_a_test_that_fails() -> None:
+    remark = hunk(None).model_copy(update={"text": "@@\n+\n+# thinking\n", "added": 2, "removed": 0})
+    code = remark.model_copy(update={"text": "@@\n+\n+TAX = 1\n"})
+    assert ranked(failure(executed=(ran("_sum"),), hunks=(remark,)))[0] == "_sum"
+    assert ranked(failure(executed=(ran("_sum"),), hunks=(code,)))[0] is None
+
+
 def test_without_a_change_spectrum_and_traceback_decide_together():
     executed = (ran("total", green=9), ran("_sum", green=1), ran("_rate", green=9))
 
