@@ -54,11 +54,14 @@ def validate(
     from datetime import date
 
     from planner.planfile.record_files import read_qualification
+    from planner.planfile.tree import load_tree
     from planner.planfile.validation import validate_plan_tree
 
     qualified = None if qualification is None else read_qualification(qualification)
     ignored, selected = _rules("--ignore", ignore), _rules("--select", select)
-    found = validate_plan_tree(plan_or_usual(plan), today=date.today().isoformat(), qualification=qualified)
+    path = plan_or_usual(plan)
+    found = validate_plan_tree(path, today=date.today().isoformat(), qualification=qualified)
+    remark = None if selected else _unprotected(load_tree(path).load_all().flat())
     findings = [
         each for each in found if each.rule not in ignored and each.rule in (selected or [each.rule])
     ]
@@ -66,10 +69,27 @@ def validate(
     ready = not any(finding.severity in failing for finding in findings)
     if as_json:
         told = [finding.model_dump(mode="json", exclude_none=True) for finding in findings]
-        print_json({"ready": ready, "findings": told}, sort_keys=True)
+        remarks = [] if remark is None else [remark]
+        print_json({"ready": ready, "findings": told, "remarks": remarks}, sort_keys=True)
     else:
-        _show(findings, ready=ready, most=len(findings) if selected else _ALIKE)
+        _show(findings, ready=ready, most=len(findings) if selected else _ALIKE, remark=remark)
     return Status.OK if ready else Status.FOUND
+
+
+def _unprotected(flat: FlatPlan) -> str | None:
+    """Return what todos without ``allowed_files`` leave open, or ``None`` where something is protected."""
+    # A parent's work is that of the todos below it.
+    todos = [todo for todo in flat.loaded.plan.items if not flat.children.get(todo.id)]
+    count = sum(todo.allowed_files is None for todo in todos)
+    policy = flat.loaded.plan.metadata
+    if not count or policy.protected_files:
+        return None
+    verb = "names" if count == 1 else "name"
+    if "protected_files" in policy.model_fields_set:
+        open_to_change = "protected_files is empty, so nothing stops a change of the tests"
+    else:
+        open_to_change = "without a baseline nothing stops a change of the tests or the plan"
+    return f"{counted(count, 'todo')} {verb} no allowed_files: {open_to_change}"
 
 
 def _rules(option: str, given: Sequence[str] | None) -> list[str]:
@@ -85,7 +105,7 @@ def _rules(option: str, given: Sequence[str] | None) -> list[str]:
     return names
 
 
-def _show(findings: Sequence[PlanFinding], *, ready: bool, most: int) -> None:
+def _show(findings: Sequence[PlanFinding], *, ready: bool, most: int, remark: str | None) -> None:
     screen, shown = Screen(), Counter[str]()
     for each in findings:
         shown[each.rule] += 1
@@ -97,6 +117,8 @@ def _show(findings: Sequence[PlanFinding], *, ready: bool, most: int) -> None:
     for rule, count in shown.items():
         if count > most:
             screen.line(f"and {count - most} more of {rule}; all: --select {rule}")
+    if remark is not None:
+        screen.remark(remark)
     counts = Counter(each.severity.value for each in findings)
     said = ", ".join(
         f"{counts[name]} advice" if name == "advice" else counted(counts[name], name)

@@ -30,7 +30,7 @@ ADVICE = finding("routing-missing", Severity.ADVICE)
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     command = Command(tmp_path, monkeypatch, capsys)
-    command.plan(with_test("a"))
+    command.plan(with_test("a", allowed_files=["src/**"]))
     return command
 
 
@@ -104,6 +104,46 @@ def test_a_plan_without_findings_is_ready(command: Command, monkeypatch: pytest.
     finds(monkeypatch)
 
     assert command("validate", "plan.yaml").out == "ready: no findings\n"
+
+
+UNLIMITED = "name no allowed_files: without a baseline nothing stops a change of the tests or the plan"
+
+
+@pytest.mark.parametrize(
+    ("policy", "limited", "remarks"),
+    [
+        ({}, None, [f"3 todos {UNLIMITED}"]),
+        ({}, ["src/**"], [f"2 todos {UNLIMITED}"]),
+        (
+            {"protected_files": []},
+            None,
+            [
+                "3 todos name no allowed_files: protected_files is empty, "
+                "so nothing stops a change of the tests"
+            ],
+        ),
+        ({"protected_files": ["tests/**"]}, None, []),
+    ],
+)
+def test_one_remark_says_what_todos_without_allowed_files_leave_unprotected(
+    command: Command, policy: dict[str, object], limited: list[str] | None, remarks: list[str]
+) -> None:
+    first = with_test("a") if limited is None else with_test("a", allowed_files=limited)
+    command.plan(first, with_test("b"), with_test("c"), metadata=policy)
+
+    assert command("validate", "plan.yaml", "--json").json["remarks"] == remarks
+    shown = command("validate", "plan.yaml").out
+    assert [line for line in shown.splitlines() if "allowed_files" in line] == [f"! {x}" for x in remarks]
+    assert "allowed_files:" not in command("validate", "plan.yaml", "--select", "no-test").out
+
+
+def test_a_parent_is_not_counted_beside_the_todos_of_its_sub_plan(command: Command) -> None:
+    command.plan(with_test("b"), path="part.yaml", todo_list_id="part")
+    command.plan({"id": "a", "sub_plan": "part.yaml"})
+
+    (remark,) = command("validate", "plan.yaml", "--json").json["remarks"]
+
+    assert remark.startswith("1 todo names no allowed_files")
 
 
 def test_an_unknown_rule_is_answered_with_the_nearest(command: Command) -> None:

@@ -233,3 +233,71 @@ def test_tests_that_ask_for_tracers_are_not_recorded(
     (failure,) = outcome["failures"]
     assert (failure["runs"], failure["reds"]) == (2, 2)
     assert failure["candidates"][0]["reasons"] == ["changed"]
+
+
+KINDS_OF_RED = {
+    "wrong_value": ("def act(): return 1", "assert act() == 2"),
+    "raised_below": ("def act(): return inner()\ndef inner(): return {}['key']", "assert act()"),
+    "endless_recursion": ("def act(): return act()", "act()"),
+    "endless_loop": ("def act():\n    while True: pass", "act()"),
+    "left": ("import sys\ndef act(): sys.exit(3)", "act()"),
+    "reads_its_frames": (
+        "import sys\ndef act():\n    return sys._getframe(1).f_code.co_name",
+        "assert act() == 'test_other'",
+    ),
+    "now_red_now_green": (
+        "from pathlib import Path\ndef act():\n    mark = Path(__file__).with_suffix('.seen')"
+        "\n    if mark.exists(): return True\n    mark.touch()\n    return False",
+        "assert act()",
+    ),
+    "the_test_is_wrong": ("def act(): return 1", "act()\n    assert undefined == 1"),
+}
+
+
+def test_recording_changes_neither_verdict_nor_category(pytester: pytest.Pytester):
+    """Each kind of red is verified twice, by the same program with and without a recorded confirmation."""
+    unrecorded = (
+        "import pytest_planverify.session.run as run\nrun.choose_recorded_tests = lambda tests: ()\n"
+    )
+    decided: list[dict[str, object]] = []
+    reasons: list[set[str]] = []
+    for is_recorded in (True, False):
+        folder = pytester.mkdir(f"recorded_{is_recorded}".lower())
+        (folder / "recording.py").write_text("" if is_recorded else unrecorded)
+        (folder / "tests").mkdir()
+        items: list[dict[str, object]] = []
+        for kind, (product, test) in KINDS_OF_RED.items():
+            (folder / f"{kind}.py").write_text(product + "\n")
+            file = f"tests/test_{kind}.py"
+            (folder / file).write_text(
+                f"import sys; sys.path.insert(0, '.')\nfrom {kind} import act\n"
+                f"def test_red():\n    {test}\ndef test_other(): pass\n"
+            )
+            criterion = {"cmd": f"python -m pytest {file}", "timeout_seconds": 3}
+            items.append({"id": kind, "title": kind, "acceptance_criteria": {"tests": [criterion]}})
+        (folder / "plan.yaml").write_text(json.dumps({"todo_list_id": "p", "items": items}))
+        command = [sys.executable, "-m", "pytest", "-p", "recording", "--planverify", "plan.yaml"]
+        subprocess.run(command, cwd=folder, check=False, capture_output=True, timeout=240)
+        outcomes = json.loads((folder / ".planverify/outcomes.json").read_text())["outcomes"]
+        reasons.append({why for each in outcomes for why in _reasons(each)})
+        decided.append({each["todo_id"]: _decision(each) for each in outcomes})
+
+    recorded, plain = decided
+    assert recorded == plain
+    assert len(plain) == len(KINDS_OF_RED)
+    assert ("spectrum" in reasons[0], "spectrum" in reasons[1]) == (True, False)
+
+
+def _decision(outcome: dict[str, Any]) -> object:
+    keys = ("category", "owner", "repeatability", "rule", "confidence", "runs", "reds")
+    tests = [(each["nodeid"], each["outcome"]) for check in outcome["checks"] for each in check["tests"]]
+    return outcome["state"], tests, [[each.get(key) for key in keys] for each in outcome["failures"]]
+
+
+def _reasons(outcome: dict[str, Any]) -> list[str]:
+    return [
+        why
+        for failure in outcome["failures"]
+        for each in failure.get("candidates", ())
+        for why in each["reasons"]
+    ]
