@@ -67,6 +67,8 @@ def undo_run(plan: Path, *, force: bool) -> list[str] | None:
         log = next_log(loaded)  # an empty one, so that nobody goes on with what is undone
         make_log_folder(log)
         log.touch(mode=0o600)
+    if not changes.changed:
+        return [f"the run {run.name} has changed no file: there is nothing to undo"]
     return [f"undone is the work of the run {run.name}: {_shown(changes)}", _kept(plan, now)]
 
 
