@@ -61,7 +61,7 @@ COMMANDS: dict[str, Entry] = {
 
 GROUPS = {
     "Every day": ("init", "verify", "run", "next", "status", "answer"),
-    "Decide": ("approve", "reject", "modify", "undo", "waves"),
+    "Decide": ("approve", "reject", "modify", "undo", "waves", "gaps", "iterate"),
     "Look closer": ("explain", "validate", "history", "metrics"),
     "Prove the checks": ("baseline", "qualify", "recover"),
     "Coding agents": ("hook", "mcp"),
