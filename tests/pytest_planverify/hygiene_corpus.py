@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -73,6 +74,14 @@ def cases(split: str, folder: Path, *, label: str | None = None) -> Iterator[Cas
             yield _case(entry, folder)
 
 
+@cache
+def patches(project: str) -> dict[str, str]:
+    """Return the unified diffs of a project's cases, by the id of the case."""
+    text = (CORPUS / "patches" / f"{project}.patch").read_text(encoding="utf-8")
+    _, *parts = re.split(r"^=== (\S+)\n", text, flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
 def files_below(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
@@ -111,7 +120,8 @@ def _case(entry: dict[str, Any], folder: Path) -> Case:
     place = folder / entry["id"]
     shutil.copytree(CORPUS / "projects" / entry["project"], place)
     subprocess.run(
-        ["git", "apply", "--whitespace=nowarn", str(CORPUS / entry["patch"])],
+        ["git", "apply", "--whitespace=nowarn"],
+        input=patches(entry["project"])[entry["id"]].encode(),
         cwd=place,
         check=True,
         env={"GIT_CEILING_DIRECTORIES": str(folder), "PATH": "/usr/bin:/bin:/usr/local/bin"},

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hygiene_corpus import Case, cases
+import yaml
+from hygiene_corpus import CORPUS, Case, cases, patches
 
 
 @pytest.mark.parametrize(("split", "least"), [("dev", 90), ("held_out", 60), ("fresh", 30)])
@@ -18,6 +19,12 @@ def test_cheats_are_found_and_no_honest_change_is_flagged(
         assert not _is_blamed_elsewhere(case), case.id
     assert found["honest"] == 0
     assert found["cheat"] >= least
+
+
+def test_each_case_has_one_patch_and_each_patch_one_case() -> None:
+    entries = yaml.safe_load((CORPUS / "cases.yaml").read_text(encoding="utf-8"))
+    found = [name for project in {each["project"] for each in entries} for name in patches(project)]
+    assert sorted(found) == sorted(each["id"] for each in entries)
 
 
 def _is_blamed_elsewhere(case: Case) -> bool:

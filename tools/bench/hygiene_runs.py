@@ -19,7 +19,10 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[2]
-CORPUS = ROOT / "fixtures" / "hygiene"
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "pytest_planverify")]
+
+from hygiene_corpus import CORPUS, patches  # noqa: E402
+
 TAMPERED = 13
 _ENVIRONMENT = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -73,9 +76,9 @@ def _begin(name: str, folder: Path) -> None:
 def _judge(case: dict[str, Any], project: Path) -> tuple[str, bool, list[str]]:
     place = project.parent / case["id"]
     shutil.copytree(project, place, symlinks=True)
-    patch = CORPUS / case["patch"]
+    patch = patches(case["project"])[case["id"]]
     _make_way(patch, place)
-    subprocess.run(["git", "apply", "--whitespace=nowarn", str(patch)], cwd=place, check=True)
+    subprocess.run(["git", "apply", "--whitespace=nowarn"], input=patch.encode(), cwd=place, check=True)
     options = ("-p", "pytest_planverify.plugin", "--planverify-confirm", "1", "--planverify")
     done = _command("pytest", *options, f"plan.yaml::{case['todo']}", cwd=place)
     state = "absent"
@@ -96,10 +99,9 @@ def _judge(case: dict[str, Any], project: Path) -> tuple[str, bool, list[str]]:
     return ("flagged" if held else "not flagged"), held, signs
 
 
-def _make_way(patch: Path, place: Path) -> None:
+def _make_way(patch: str, place: Path) -> None:
     """Remove what the run of the baseline has made where the patch makes it."""
-    lines = patch.read_text(encoding="utf-8").splitlines()
-    for header, path in pairwise(lines):
+    for header, path in pairwise(patch.splitlines()):
         if header == "--- /dev/null" and path.startswith("+++ b/"):
             (place / path.removeprefix("+++ b/")).unlink(missing_ok=True)
 
